@@ -8,7 +8,7 @@ class _WithoutModels(AppConfig):
     """An app of which only the commands are found."""
 
     def import_models(self) -> None:
-        """Load no models, which takes memory that an agent has no use for."""
+        """Skip the models to save memory; an agent does not use them."""
         self.models = apps.all_models[self.label]
 
 
@@ -16,7 +16,7 @@ class LogConfig(_WithoutModels):
     name = "infra_service"
 
     def ready(self) -> None:
-        """Set up our log lines."""
+        """Configure the log format of the service."""
         from infra_service import logs  # noqa: PLC0415 - as in the service, when all is loaded
 
         logging.config.dictConfig(settings.LOGGING)

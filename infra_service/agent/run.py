@@ -1,7 +1,7 @@
-"""The one command of an agent.
+"""Run the command of an agent.
 
-Django's own way to a command sets up URLs first, and with them loads views, forms and models: ten
-megabytes that an agent has no use for.
+Django's command line loads the URLs first, and with them views, forms and models: 10 MB of memory
+that an agent does not need.
 """
 
 from __future__ import annotations
@@ -13,6 +13,6 @@ from workloads.management.commands.sync_workloads import Command
 
 
 def run_agent(argv: list[str]) -> None:
-    """Run the command as it is called."""
+    """Run the command with the given arguments."""
     apps.populate(settings.INSTALLED_APPS)
     Command().run_from_argv(argv)

@@ -1,6 +1,6 @@
-"""The settings of ``sync_workloads --report-to``, which `manage.py` takes instead of the service's.
+"""Settings of ``sync_workloads --report-to``; `manage.py` selects them in place of the service's.
 
-An agent knows none of the service's secrets and has no database: each use of one is an error.
+An agent has neither the service's secrets nor a database: using them is an error.
 """
 
 import os
@@ -12,7 +12,7 @@ TIME_ZONE = "UTC"
 USE_I18N = False
 
 LOG_LEVEL = os.environ.get("LOG_LEVEL", "INFO")
-# Django's own set-up would load its pages, forms and models, for errors that are sent by mail.
+# Django's default logging would load pages, forms and models for its error e-mails.
 LOGGING_CONFIG = None
 LOGGING = {
     "version": 1,

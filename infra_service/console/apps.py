@@ -3,19 +3,19 @@ from django.contrib.admin.apps import SimpleAdminConfig
 
 
 class ConsoleConfig(AppConfig):
-    """Finds the console's templates and static files."""
+    """Provides the console's templates and static files."""
 
     name = "infra_service.console"
 
 
 class AdminConfig(SimpleAdminConfig):
-    """Django's admin, with our site instead of its own; ``urls`` and a check load its pages."""
+    """Django's admin with the service's own site; ``urls`` and a check load its pages."""
 
     default_site = "infra_service.console.site.ServiceAdminSite"
 
     def ready(self) -> None:
-        """Put Django's groups beside our users.
+        """List Django's groups in the section of the service's users.
 
-        Django's checks of the pages are left to ours, which loads the pages before.
+        Django's checks of admin pages are replaced by a check that loads the pages first.
         """
         apps.get_app_config("auth").verbose_name = apps.get_app_config("apikeys").verbose_name

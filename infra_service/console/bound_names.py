@@ -1,4 +1,4 @@
-"""Names of clusters and of the catalogue, for forms that take them and pages that show them."""
+"""Names of clusters and catalogue objects, for forms that accept and pages that show them."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ if TYPE_CHECKING:
     from infra_service.lib.admin.site import Names
 
 _MODELS: Final[dict[str, Any]] = {"cluster": Cluster, **KINDS}
-#: Names that are offered while somebody types.
+#: Suggestions while a user types.
 MOST_OFFERED: Final = 20
-#: Of one name, so many are told apart.
+#: Objects with the same name that are distinguished.
 _MOST_OF_A_NAME: Final = 100
 
 
 def names_of(kind: str, ids: Collection[str]) -> Names:
-    """Return the names of what has these ids; what has no name is left out."""
+    """Return the names of the objects with these ids; skip objects without a name."""
     found = _MODELS[kind].objects.filter(pk__in=ids).values_list("pk", "name")
     return {str(pk): name for pk, name in found if name}
 
 
 def link(kind: str, object_id: str, names: Names) -> str:
-    """Return a link with the name, or with the id where there is none."""
+    """Return a link with the name, or with the id if the name is unknown."""
     label = _MODELS[kind]._meta.label_lower.replace(".", "_")
     url = reverse(f"admin:{label}_change", args=(quote(object_id),))
     if object_id in names:
@@ -44,7 +44,7 @@ def link(kind: str, object_id: str, names: Names) -> str:
 
 
 def ids_of(kind: str, texts: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the ids that the texts stand for, and what is wrong with the others."""
+    """Return the ids for names or ids, and an error message for each invalid text."""
     names = [text for text in texts if parse_uuid(text) is None and "\0" not in text]
     by_name = defaultdict(list)
     rows = _MODELS[kind].objects.filter(name__in=names).order_by("name").values_list("name", "pk")
@@ -64,13 +64,13 @@ def ids_of(kind: str, texts: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def offered(kind: str, text: str, user: Any) -> list[dict[str, str]]:
-    """Return names that have the text, those that begin with it first, for who may see them.
+    """Return the matching names that the user may view, those with the text as a prefix first.
 
-    Each has a ``value`` to be chosen, which is the id where several have the name, and a ``label``.
+    Each has a ``label`` and a ``value``, which is the id if the name is not unique.
 
     Raises:
-        Http404: there is no such kind.
-        PermissionDenied: the user may not see what is of this kind.
+        Http404: the kind does not exist.
+        PermissionDenied: the user may not view objects of this kind.
     """
     if kind not in _MODELS:
         raise Http404
@@ -80,7 +80,7 @@ def offered(kind: str, text: str, user: Any) -> list[dict[str, str]]:
     if not text or "\0" in text:
         return []
     beginning = model.objects.filter(name__startswith=text).order_by(*_key(model))[:MOST_OFFERED]
-    # Many names are looked through for a piece, but not all of them.
+    # The search within names is bounded; it does not read a whole table.
     pieces = read_page(
         model.objects.filter(name__icontains=text),
         key=_key(model),
@@ -103,7 +103,7 @@ def _key(model: Any) -> tuple[str, ...]:
 
 
 def _shared(names: set[str], model: Any) -> set[str]:
-    """Return the names that several have."""
+    """Return the names that are not unique."""
     rows = model.objects.filter(name__in=names).order_by("name").values_list("name", flat=True)
     counts = Counter(rows[: _MOST_OF_A_NAME * max(len(names), 1)])
     return {name for name, count in counts.items() if count > 1}

@@ -1,4 +1,4 @@
-"""The names and pages of what events are about, for who may see them."""
+"""Names and links of the resources of audit events, for users with permission to view them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from apikeys.models import AuditEvent
 
 
-# What the first word of an action is about, and the column of its name; a state has two names.
+# The model for the first word of an action and its name column; a state's name has two parts.
 _NAMED: Final[dict[str, tuple[Any, str]]] = {
     "state": (State, ""),
     "api_key": (ApiKey, "name"),
@@ -43,7 +43,7 @@ _NAMED: Final[dict[str, tuple[Any, str]]] = {
 def describe(
     events: Iterable[AuditEvent], user: User | AnonymousUser
 ) -> dict[tuple[str, str], tuple[str, str]]:
-    """Return the name and the page of what events are about, by ``key_of`` of the event."""
+    """Return the names and links of the events' resources by ``key_of(event)``."""
     ids: dict[str, set[str]] = defaultdict(set)
     for event in events:
         kind, resource_id = key_of(event)
@@ -56,14 +56,14 @@ def describe(
 
 
 def key_of(event: AuditEvent) -> tuple[str, str]:
-    """Return of what kind the event is about, and its id."""
+    """Return the kind and the id of the event's resource."""
     return event.action.partition(".")[0], event.resource_id
 
 
 def _names(
     kind: str, ids: Collection[str], user: User | AnonymousUser
 ) -> Iterator[tuple[str, str, str]]:
-    """Yield the id, the name and the page of each that is there and has a name."""
+    """Yield id, name and link of each resource that exists and has a name."""
     model, column = _NAMED.get(kind, (None, ""))
     if model is None:
         return
@@ -79,7 +79,7 @@ def _names(
 
 
 def _is_id_of(model: Any, text: str) -> bool:
-    """Return whether it may be an id of the model: a failed log-in may be nobody's."""
+    """Return whether the text can be an id of the model; a failed login has no user id."""
     try:
         model._meta.pk.to_python(text)
     except ValidationError:

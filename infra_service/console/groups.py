@@ -1,4 +1,4 @@
-"""The groups of people in the admin, and what each may do there beside the one before it."""
+"""The admin's groups; each includes the permissions of the previous group."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ OPERATOR: Final = (
     "apikeys.revoke_accesstoken",
     "states.force_unlock_state",
     "states.restore_state",
-    # To disable one, to enable it again, and to send again what it was sent.
+    # To disable and enable webhooks, and to redeliver events.
     "webhooks.change_webhookendpoint",
 )
 ADMINISTRATOR: Final = (
-    # A document holds all secrets of the state; who issues tokens could read it in any case.
+    # A document contains all secrets of its state. Issuing tokens also permits to read it.
     "states.download_state",
     "states.delete_state",
     *(
@@ -42,7 +42,7 @@ ADMINISTRATOR: Final = (
 
 
 def wanted() -> dict[str, frozenset[str]]:
-    """Return the groups, and all that each may do: ``app.codename``."""
+    """Return the groups with all permissions (``app.codename``)."""
     models = [model for app in _SHOWN for model in apps.get_app_config(app).get_models()]
     viewer = frozenset(f"{m._meta.app_label}.view_{m._meta.model_name}" for m in models)
     viewer |= {"auth.view_group"}
@@ -56,10 +56,10 @@ def wanted() -> dict[str, frozenset[str]]:
 
 @transaction.atomic
 def set_up(actor: Actor) -> dict[str, bool]:
-    """Give each group the permissions that it should have; return the groups that had others.
+    """Set the permissions of each group; return for each group whether it changed.
 
     Raises:
-        LookupError: a permission is not in the database, because it is not migrated.
+        LookupError: a permission is missing because the database is not migrated.
     """
     there = {
         f"{app}.{codename}": pk

@@ -1,4 +1,4 @@
-"""``/``: a page for people who come with a browser, and the same links for programs."""
+"""``/``: a page for browsers, and the same links for programs."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _PLACES = {
 
 
 class HomeView(APIView):
-    """Links to everything. The page makes no query, and tells nothing of what is stored."""
+    """Links to all parts of the service, without queries or stored data."""
 
     public = True
     authentication_classes = ()
     http_method_names = ["get", "head"]
     renderer_classes = (JsonRenderer, TemplateHTMLRenderer)
 
-    @extend_schema(exclude=True)  # it leads to the document, and is no part of the API
+    @extend_schema(exclude=True)  # it links to the API document and is no part of the API
     def get(self, _request: object) -> Response:
-        """Return where the admin and the API's description are; a browser gets a page."""
+        """Return links to the admin and the API documentation, as a page for browsers."""
         return Response(_PLACES, template_name="home.html")

@@ -1,4 +1,4 @@
-"""The admin's site: its names, its overview, its log-in."""
+"""The admin site: names of objects, overview, login and logout."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
 
 
-#: The pages in the order in which people look for them; the first of a section places that.
+#: The pages in menu order; the first page of a section determines the section's place.
 _PAGES: Final = (
     "State", "ResourceEntry", "Component", "Environment", "Application",
     "Workload", "Cluster",
@@ -47,11 +47,11 @@ class ServiceAdminSite(TrailedSite):
     empty_value_display = "–"  # noqa: RUF001 - a dash
 
     def actor(self, request: HttpRequest) -> Actor:
-        """Return the person who is logged in."""
+        """Return the logged-in user as an actor."""
         return Actor.of_person(request)
 
     def trail_url(self, object_id: str) -> str:
-        """Return the address of the audit trail's list, searched for the object."""
+        """Return the URL of the audit log, filtered by the object."""
         trail = reverse("admin:apikeys_auditevent_changelist")
         return f"{trail}?{urlencode({'q': object_id})}"
 
@@ -61,19 +61,16 @@ class ServiceAdminSite(TrailedSite):
     ids_of = staticmethod(bound_names.ids_of)
 
     def get_urls(self) -> list[Any]:
-        """Return Django's without ``r/``: nothing here has a page elsewhere to be sent to.
-
-        And names, which forms offer while somebody types.
-        """
+        """Return Django's URLs without ``r/`` (view on site), with sign-on and name suggestions."""
         names = path("names/<str:kind>/", self.admin_view(self.names_view), name="names")
         found = [u for u in super().get_urls() if getattr(u, "name", "") != "view_on_site"]
         return [*self._sign_on_urls(), names, *found]
 
     def _sign_on_urls(self) -> list[Any]:
-        """Return the ways to the provider and back, and to second factors, if there is one."""
+        """Return the URLs of sign-on and second factors, if they are configured."""
         if not settings.HAS_SECOND_FACTORS:
             return []
-        # Of an extra, and so are the models behind it.
+        # Imported here because the models belong to an optional extra.
         from infra_service.sign_on import forms, urls  # noqa: PLC0415
 
         if settings.ADMIN_LOGIN != PASSWORD:
@@ -81,13 +78,13 @@ class ServiceAdminSite(TrailedSite):
         return urls.patterns(self)
 
     def register(self, model_or_iterable: Any, admin_class: Any = None, **options: Any) -> None:
-        """Register pages, but none of django-allauth: what they change is not for changing."""
+        """Register pages, except those of django-allauth, whose data must not be edited."""
         models = [model_or_iterable] if isinstance(model_or_iterable, type) else model_or_iterable
         ours = [model for model in models if not model.__module__.startswith("allauth.")]
         super().register(ours, admin_class, **options)
 
     def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[Any]:
-        """Return the sections; apps of one name are one, so that groups stand beside users."""
+        """Return the sections; apps of the same name are merged, so groups are beside users."""
         apps: dict[str, list[Any]] = {}
         for app in super().get_app_list(request):
             apps.setdefault(app["name"], []).append(app)
@@ -99,14 +96,14 @@ class ServiceAdminSite(TrailedSite):
         return sorted(sections, key=lambda section: _place(section["models"][0]))
 
     def names_view(self, request: HttpRequest, kind: str) -> JsonResponse:
-        """Return names of this kind that have what is typed."""
+        """Return suggestions of this kind for the typed text."""
         text = request.GET.get("q", "").strip()
         return JsonResponse({"names": bound_names.offered(kind, text, request.user)})
 
     def index(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> TemplateResponse:
-        """Show how everything is."""
+        """Show the overview."""
         context = {"overview": overview(request.user), **(extra_context or {})}
         return super().index(request, context)
 
@@ -114,7 +111,7 @@ class ServiceAdminSite(TrailedSite):
     def login(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """Let a person in; who tries too often is refused before the password is looked at."""
+        """Log a user in; the rate limit applies before the password is checked."""
         if request.method == "POST" and count_login(request):
             return self._refusal(request, 429, "Too many tries from here. Wait a minute.")
         context = {**self._sign_on_context(), **(extra_context or {})}
@@ -123,7 +120,7 @@ class ServiceAdminSite(TrailedSite):
         return super().login(request, context)
 
     def _password_step(self, request: HttpRequest, context: dict[str, Any]) -> HttpResponse:
-        """Take the password, and go on to the second factor."""
+        """Check the password, then continue with the second factor."""
         from infra_service.sign_on.second_factor_views import PasswordStep  # noqa: PLC0415 - an extra
 
         shown = {"title": "Log in", "app_path": request.get_full_path(), **context}
@@ -132,7 +129,7 @@ class ServiceAdminSite(TrailedSite):
         return answer
 
     def each_context(self, request: HttpRequest) -> dict[str, Any]:
-        """Add whether people have second factors here; who is not logged in gets no sidebar."""
+        """Add whether second factors are configured; hide the sidebar without a login."""
         context = super().each_context(request)
         shows_sidebar = context["has_permission"] and context["is_nav_sidebar_enabled"]
         return {
@@ -161,7 +158,7 @@ class ServiceAdminSite(TrailedSite):
         return views.log_out_at_provider(request, address) if address else answer
 
     def admin_view(self, view: Any, cacheable: bool = False) -> Any:  # noqa: FBT001, FBT002 - Django's signature
-        """Answer a person, not a program, when something is not theirs or not there."""
+        """Return a page, not JSON, for 403 and 404."""
 
         @functools.wraps(view)
         def answered(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:

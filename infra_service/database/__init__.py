@@ -1,1 +1,1 @@
-"""Former addresses of operations of migrations, which released migrations import."""
+"""Former modules of migration operations, which released migrations import."""

@@ -17,32 +17,33 @@ if TYPE_CHECKING:
 
 _PAST: Final = 12
 _MINUTE, _HOUR, _DAY = dt.timedelta(minutes=1), dt.timedelta(hours=1), dt.timedelta(days=1)
-#: Days in which workloads had troubles, and how many troubles: most had none, and a few flap.
+#: Days with incidents, and weights for the incidents per workload: most have 0, a few flap.
 _DAYS: Final = 10
 _LONGEST: Final = 3 * _HOUR
 _TROUBLES: Final = {0: 60, 1: 20, 2: 10, 4: 7, 40: 3}
-#: What a trouble begins with, and what it may come to.
+#: Weights for the first reason of an incident, and for the reason it escalates to.
 _BEGINS: Final = {"ReplicasNotReady": 3, "RestartsIncreasing": 2}
 _WORSENS: Final = {"": 5, "CrashLoopBackOff": 3, "ImagePullBackOff": 1, "OOMKilled": 1}
 
-# A health, and the reason of it.
+# A health status and its reason.
 _Health = tuple[str, str]
 _HEALTHY: Final = (HealthStatus.HEALTHY.value, "")
 
 
 def silence_of(cluster_id: uuid.UUID, now: dt.datetime) -> ReportGap:
-    """Return some hours in which nobody reported a cluster."""
+    """Return a gap of some hours in the reports of a cluster."""
     return ReportGap(
         cluster_id=cluster_id, began_at=now - 3 * _DAY, ended_at=now - 3 * _DAY + 7 * _HOUR
     )
 
 
 def past_of(workload: Workload, gap: ReportGap | None, now: dt.datetime) -> Iterator[Transition]:
-    """Yield the transitions of a workload, and set since when it is as it is."""
+    """Yield the transitions of a workload, and set the time of its current health."""
     chance = Chance(_PAST, workload.pk.int % 2**40)
     changes = [(now - chance.uniform(_DAYS, 80) * _DAY, _HEALTHY)]
     for moment, health in _changes(chance, now):
-        # Nobody saw what happened in the gap, nor the end of what began shortly before it.
+        # Changes in the gap were not observed, nor the end of an incident that began just before
+        # it.
         is_seen = gap is None or not gap.began_at - _LONGEST < moment <= gap.ended_at
         if is_seen and moment > changes[-1][0] and health != changes[-1][1]:
             changes.append((moment, health))
@@ -62,7 +63,7 @@ def past_of(workload: Workload, gap: ReportGap | None, now: dt.datetime) -> Iter
 
 
 def _changes(chance: Chance, now: dt.datetime) -> Iterator[tuple[dt.datetime, _Health]]:
-    """Yield what a workload became at which moment: unwell, perhaps worse, and well again."""
+    """Yield the times and health of incidents: degraded, perhaps in error, healthy again."""
     count = chance.pick(_TROUBLES)
     for moment in sorted(now - chance.uniform(0.5, _DAYS) * _DAY for _ in range(count)):
         yield moment, (HealthStatus.DEGRADED.value, chance.pick(_BEGINS))

@@ -1,7 +1,7 @@
-"""States with a past: what people and pipelines did to them in the last weeks.
+"""Demo states with a history of several weeks.
 
-All of it goes through the actions that requests go through, at the moments at which it is to have
-happened, so that versions, locks and the trail tell one story.
+The history is created by the same actions as requests, at past times, so that versions, locks and
+the audit log agree.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from apikeys.actors import Actor
 
-#: States with a past: the first of all, so that there is enough to look at and the rest is cheap.
+#: States with a history: enough for a demo, while bulk rows are cheaper.
 MOST: Final = 120
 _HISTORY: Final = 4
 _SECOND, _MINUTE = dt.timedelta(seconds=1), dt.timedelta(minutes=1)
@@ -48,7 +48,7 @@ _WORKING_HOURS: Final = range(7, 18)
 _SATURDAY: Final = 5
 _AT_HOME, _TODAY = 0.8, 0.2
 _APPLY: Final = dt.timedelta(seconds=40)
-#: Of so many states that follow each other, one each is in one of these situations.
+#: Each situation occurs once per this many states.
 _ROUND: Final = 40
 _FRESH_LOCK, _STALE_LOCK, _BROKEN_LOCK, _RESTORED, _DELETED = 3, 5, 11, 17, 23
 _STALE: Final = (26 * _HOUR, 5 * _HOUR, 3 * _DAY, 9 * _DAY)
@@ -57,9 +57,9 @@ _STALE: Final = (26 * _HOUR, 5 * _HOUR, 3 * _DAY, 9 * _DAY)
 def load_histories(
     total: int, writers: Sequence[Actor], now: dt.datetime, progress: Callable[[int], None]
 ) -> Counter[str]:
-    """See that the first states have a past; one that is there is left alone.
+    """Create the history of the first states; skip existing states.
 
-    Return how many rows of each kind are new.
+    Return the number of new rows per kind.
     """
     numbers = range(min(total, MOST))
     rows = missing_catalogue(numbers)
@@ -80,7 +80,7 @@ def load_histories(
 
 
 class _History:
-    """What happened to one state."""
+    """The history of a state."""
 
     def __init__(
         self, number: int, place: Place, writers: Sequence[Actor], now: dt.datetime
@@ -94,11 +94,11 @@ class _History:
         turn, self._situation = divmod(number, _ROUND)
         self._stale_for = _STALE[turn % len(_STALE)]
         self._created = Counter(states=1)
-        #: When each token was used last, by its id.
+        #: The last use of each token, by its id.
         self.used: dict[str, dt.datetime] = {}
 
     def play(self) -> Counter[str]:
-        """Do it all, in its order, and return how many rows of each kind it made."""
+        """Create the whole history in its order; return the number of new rows per kind."""
         moments = self._moments(self._now - self._quiet_for())
         registered = _at(self._writer(), moments[0] - _SECOND)
         state = find_or_register(target=self._target, actor=registered)
@@ -110,12 +110,12 @@ class _History:
         return self._created
 
     def _quiet_for(self) -> dt.timedelta:
-        """Return how long ago the last apply was, at least."""
+        """Return the minimum time since the last apply."""
         quiet = {_STALE_LOCK: self._stale_for, _BROKEN_LOCK: 3 * _DAY, _DELETED: 2 * _DAY}
         return quiet.get(self._situation, _HOUR * self._chance.random()) + 20 * _MINUTE
 
     def _moments(self, end: dt.datetime) -> list[dt.datetime]:
-        """Return when somebody applied: once long ago, and more often since, mostly at work."""
+        """Return the times of applies: rare at first, then frequent and mostly in working hours."""
         chance = self._chance
         moments = [end - (_WEEKS + chance.uniform(5, 60)) * _DAY]
         if chance.random() < _TODAY:
@@ -131,13 +131,13 @@ class _History:
         return [moments[0], *(b for a, b in later if a + 30 * _MINUTE < b <= end)]
 
     def _apply(self, moment: dt.datetime) -> int:
-        """Lock, push and unlock; return the number of the version."""
+        """Lock, push and unlock; return the version's number."""
         writer = self._writer()
         lock = self._lock(writer, moment)
         done = _at(writer, moment + _APPLY)
         upload = Upload.of(self._stack.document())
         state = push(target=self._target, upload=upload, lock_id=lock.uuid, force=False, actor=done)
-        # Events of one millisecond have no order.
+        # Events of the same millisecond have no order.
         released = _at(writer, moment + _APPLY + _SECOND)
         locks.unlock(target=self._target, lock_id=lock.uuid, actor=released)
         if _is_pipeline(writer):
@@ -147,7 +147,7 @@ class _History:
         return state.version_number + 1
 
     def _say_what_was_used(self, state_id: uuid.UUID, actor: Actor) -> None:
-        """Record what a pipeline says of the version that it has pushed last."""
+        """Record a pipeline's facts about the version that it has just pushed."""
         run = self._chance.randrange(1000, 9999)
         aws = f"5.{self._chance.choice((31, 82, 100))}.0"
         module = f"registry.terraform.io/terraform-aws-modules/{self._part}/aws"
@@ -177,7 +177,7 @@ class _History:
         return locks.lock(target=self._target, info=lock, actor=_at(writer, moment))
 
     def _end(self, state_id: uuid.UUID, moment: dt.datetime, version: int) -> None:
-        """Leave the state in its situation, after a moment that comes after the last apply."""
+        """Put the state into its situation, some time after the last apply."""
         now, writer = self._now, self._writer()
         if self._situation == _FRESH_LOCK:
             self._lock(writer, now - self._chance.uniform(1, 9) * _MINUTE)
@@ -207,12 +207,12 @@ class _History:
 
 
 def target_at(place: Place) -> StateTarget:
-    """Return the state at a place of the demo's catalogue."""
+    """Return the state at a place of the demo catalogue."""
     return StateTarget(component_id=place.component_id, environment_id=place.environment_id)
 
 
 def _address_of(place: Place) -> str:
-    """Return where a state is, by a name of this service, so that it is known for one of it."""
+    """Return a state's URL with a host name of this service, so that it is recognized as local."""
     names = (host for host in settings.ALLOWED_HOSTS if host[:1] not in {"*", "."})
     keys = {"component_id": place.component_id, "environment_id": place.environment_id}
     return f"https://{next(names, 'infra.example.com')}{reverse('state-backend', kwargs=keys)}"

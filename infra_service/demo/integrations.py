@@ -1,4 +1,4 @@
-"""Demo data about other systems: trusted platforms and webhook receivers."""
+"""Demo data of other systems: trusted platforms and webhook receivers."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _AUDIENCE: Final = "https://infra.example.com"
-#: By the name of an issuer, its kind and, where the kind has no address, where it is.
+#: The kind of each issuer, and its URL if the kind has no fixed URL.
 _ISSUERS: Final[Mapping[str, Mapping[str, str]]] = {
     "demo GitHub": {"kind": Kind.GITHUB.value},
     "demo GitLab": {"kind": Kind.GITLAB.value, "url": "https://gitlab.example.com"},
 }
 _READ: Final = ("state:read",)
 _WRITE: Final = ("state:read", "state:write")
-#: Issuer, name, scopes, the ids of the repository, and from where in it code may come.
+#: Issuer, name, scopes, repository ids, and the allowed origin in the repository.
 _POLICIES: Final[Sequence[tuple[str, str, Sequence[str], Sequence[str], Mapping[str, str]]]] = (
     ("demo GitHub", "acme/network, plan", _READ, ("512034", "9919"), {}),
     ("demo GitHub", "acme/network, apply", _WRITE, ("512034", "9919"), {"branch": "main"}),
     ("demo GitLab", "platform/clusters", _WRITE, ("4711", "88"), {"branch": "main"}),
 )  # fmt: skip
-#: Name, format, host and events. Nobody listens there: the names lead nowhere.
+#: Name, format, host and events. The host names do not resolve.
 _WEBHOOKS: Final = (
     ("demo chat", "slack", "chat.example.com", ("state.lock_held", "workload.health_changed")),
     ("demo change log", "standard", "changes.example.com", ("state.push", "state.restore")),
@@ -41,7 +41,7 @@ _DISABLED: Final = "demo change log"
 
 
 def load_trust() -> Counter[str]:
-    """See that there are the issuers and policies; return how many rows of each kind are new."""
+    """Create missing issuers and trust policies; return the number of new rows per kind."""
     created: Counter[str] = Counter()
     owner = User.objects.get(username="demo-ci")
     with transaction.atomic():
@@ -69,7 +69,7 @@ def load_trust() -> Counter[str]:
 
 
 def load_webhooks() -> Counter[str]:
-    """See that there are the webhooks: one with a message to it, and one that was disabled."""
+    """Create missing webhooks: an enabled webhook with a delivery, and a disabled webhook."""
     created: Counter[str] = Counter()
     owner = User.objects.get(username="demo-grace")
     for name, form, host, types in _WEBHOOKS:

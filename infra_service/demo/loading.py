@@ -1,4 +1,4 @@
-"""Rows in bulk: COPY on PostgreSQL, large inserts elsewhere. What is there is left alone."""
+"""Load rows in bulk: COPY on PostgreSQL, large inserts elsewhere. Existing rows stay unchanged."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: Rows of a transaction: a run that was stopped is continued by the next.
+#: Rows per transaction; the next run continues an interrupted run.
 BATCH = 10_000
-# VACUUM also marks the new rows as visible to all, which their first reader would have to do.
-# A table that is locked is being vacuumed or analysed already, and the load is not to fail for it.
+# VACUUM also sets the visibility of new rows, which would slow down the first reader. SKIP_LOCKED:
+# autovacuum may hold the table, and the load must not fail for it.
 _STATISTICS = "VACUUM (ANALYZE, SKIP_LOCKED)"
 
 
 def batches(total: int, first: int = 0) -> Iterator[range]:
-    """Yield the numbers of the rows from the first, a batch at a time."""
+    """Yield the row numbers from ``first`` on in batches."""
     for start in range(first, total, BATCH):
         yield range(start, min(start + BATCH, total))
 
@@ -35,14 +35,14 @@ def new(
     row_id: Callable[[int], uuid.UUID],
     build: Callable[[int], T],
 ) -> list[T]:
-    """Build the rows of those numbers whose ids are not there yet."""
+    """Build the rows for numbers without a row."""
     ids = {row_id(number): number for number in numbers}
     there = set(model._default_manager.filter(pk__in=ids).values_list("pk", flat=True))
     return [build(number) for key, number in ids.items() if key not in there]
 
 
 def insert(*tables: Sequence[Model]) -> None:
-    """Insert rows, one list of them a table, in one transaction."""
+    """Insert lists of rows, each of a table, in a transaction."""
     with transaction.atomic():
         for rows in tables:
             if rows and connection.vendor == "postgresql":
@@ -58,7 +58,7 @@ def _copy(rows: Sequence[Model]) -> None:
     columns = ", ".join(quote(field.column or "") for field in fields)
     statement = f"COPY {quote(model._meta.db_table)} ({columns}) FROM STDIN"
     read = attrgetter(*(field.attname for field in fields))
-    # psycopg knows the types of all but these; asking each field would take most of the time.
+    # psycopg converts all other types; a call per field would take most of the time.
     documents = [(at, f) for at, f in enumerate(fields) if isinstance(f, JSONField)]
     with connection.cursor() as cursor, cursor.copy(statement) as copy:
         for row in rows:
@@ -69,7 +69,7 @@ def _copy(rows: Sequence[Model]) -> None:
 
 
 def refresh_statistics(*models: type[Model]) -> None:
-    """Tell PostgreSQL's planner what has been loaded; it would find out by itself in a while."""
+    """Refresh the planner's statistics at once; autovacuum would do it later."""
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             for model in models:

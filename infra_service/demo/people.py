@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 COMMAND: Final = Actor.of_command("seed_demo")
 _DAY: Final = dt.timedelta(days=1)
-#: Nobody can log in as them, and nobody has the secrets of what they hold.
+#: The accounts have no password, and the secrets of their credentials are discarded.
 _PEOPLE: Final = {
     "demo-ada": "Ada (demo)",
     "demo-grace": "Grace (demo)",
@@ -28,7 +28,7 @@ _PEOPLE: Final = {
 _WRITER: Final = ("state:read", "state:write")
 _ADMIN: Final = (*_WRITER, "state:admin", "state:secrets", "cluster:read")
 _PERSONAL, _SERVICE = TokenKind.PERSONAL, TokenKind.SERVICE
-#: Owner, name, kind, scopes, how many days ago it was made, and in how many it ends.
+#: Owner, name, kind, scopes, age in days, and days until expiry.
 _TOKENS: Final = (
     ("demo-ada", "laptop", _PERSONAL, _ADMIN, 95, 170),
     ("demo-grace", "laptop", _PERSONAL, _ADMIN, 95, 24),
@@ -42,14 +42,14 @@ _KEYS: Final = (
     ("demo-grace", "drift detection", ("apikey:write", "state:read"), 64, 26),
     ("demo-linus", "migration of 2025", ("apikey:write", *_WRITER), 300, None),
 )  # fmt: skip
-#: The tokens that the histories are written with.
+#: The tokens of the state histories.
 _AT_WORK: Final = ("laptop", "pipeline")
 
 
 def load_people(now: dt.datetime) -> tuple[list[Actor], Counter[str]]:
-    """See that there are the people with their tokens and keys.
+    """Create missing users with their tokens and keys.
 
-    Return those who write states, and how many rows of each kind are new.
+    Return the actors that write states, and the number of new rows per kind.
     """
     created: Counter[str] = Counter()
     with transaction.atomic():

@@ -1,4 +1,4 @@
-"""Chance that comes out the same on each run: what is drawn depends on the number of the row."""
+"""Reproducible random values: the seed is the number of the row."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: When the first of everything was made.
+#: The creation time of the first rows.
 BEGINNING: Final = dt.datetime(2025, 1, 1, tzinfo=dt.UTC)
 
 
 class Chance(random.Random):
-    """What is drawn for one row of one kind."""
+    """Random values for a row of a kind."""
 
     def __init__(self, kind: int, number: int) -> None:
         super().__init__(kind << 40 | number)
 
     def row_id(self, moment: dt.datetime = BEGINNING) -> uuid.UUID:
-        """Return a UUIDv7 (RFC 9562) of the moment."""
+        """Return a UUIDv7 (RFC 9562) for the time."""
         head = milliseconds_of(moment) << 80 | 0x7 << 76 | self.getrandbits(12) << 64
         return uuid.UUID(int=head | 0b10 << 62 | self.getrandbits(62))
 
     def pick(self, weights: Mapping[T, float]) -> T:
-        """Return one of the keys, as often as its weight says."""
+        """Return a random key by weight."""
         return self.choices(list(weights), list(weights.values()))[0]

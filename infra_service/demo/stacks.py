@@ -1,4 +1,4 @@
-"""The resources of a demo state, from one apply to the next."""
+"""The resources of a demo state, apply by apply."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 _PROVIDER: Final = 'provider["registry.terraform.io/hashicorp/aws"]'
 _BUILT_IN: Final = 'provider["terraform.io/builtin/terraform"]'
 _REGION: Final = "eu-central-1"
-#: Stands for a value that is drawn, and marked as sensitive.
+#: Placeholder for a random sensitive value.
 _SECRET: Final = object()
 _ZONES: Final = tuple(f"{_REGION}{zone}" for zone in "abc")
-#: By part: the types of resources, and what each of their attributes may be.
+#: Resource types per part, with the possible values of each attribute.
 _TYPES: Final[Mapping[str, Mapping[str, Mapping[str, Any]]]] = {
     "network": {
         "aws_subnet": {
@@ -99,7 +99,7 @@ class Stack:
     def __init__(
         self, part: str, environment: str, chance: Chance, reads: Mapping[str, str]
     ) -> None:
-        """Begin with some resources; ``reads`` are addresses of other states, by their parts."""
+        """Start with some resources; ``reads`` maps parts to the URLs of other states."""
         self._types, self._chance = _TYPES[part], chance
         self._part, self._environment, self._reads = part, environment, reads
         self._serial = 1
@@ -115,7 +115,7 @@ class Stack:
             self._chance.pick({self._alter: 6, self._add: 3, self._remove: 1})()
 
     def document(self) -> bytes:
-        """Return the state as Terraform writes it."""
+        """Return the state in Terraform's format."""
         state = {
             "version": 4,
             "terraform_version": "1.11.4",

@@ -1,6 +1,6 @@
-"""Applications, their components, environments, and a state in each environment of a component.
+"""Applications, components, environments, and a state in each environment of a component.
 
-They are loaded as rows, in any number; ``histories`` makes those that have a past.
+They are loaded as rows, in any number. ``histories`` creates the states with a history.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
 
 _APPLICATION, _COMPONENT, _ENVIRONMENT, _STATE = range(4)
 
-#: Environments, and how many of a thousand states each has.
+#: Environments, with weights per thousand states.
 ENVIRONMENTS: Final = {
     "production": 250, "staging": 240, "development": 230, "integration": 140,
     "performance": 80, "preview": 45, "recovery": 14, "sandbox": 1,
 }  # fmt: skip
 APPLICATIONS: Final = 500
 STATES_OF_A_COMPONENT: Final = 4
-# Components that follow each other belong together, and an application goes on to get more.
+# Consecutive components form a group of the same application; larger numbers add more groups.
 _GROUP: Final = 20
 _AREAS: Final = ("billing", "checkout", "search", "identity", "catalog", "shipping", "insights")
-# What slugs begin with that are unique on the whole: others may have the rest.
+# The prefix of globally unique slugs, which avoids collisions with real data.
 _SLUGS: Final = "demo-"
-#: Which parts read the outputs of which.
+#: The parts whose outputs a part reads.
 _READS: Final = {
     "database": ("network",), "cluster": ("network",), "cache": ("network",), "cdn": ("dns",),
 }  # fmt: skip
@@ -52,7 +52,7 @@ _RESOURCE: Final = (
 
 
 class Place(NamedTuple):
-    """Where a demo state belongs."""
+    """The place of a demo state."""
 
     component_id: uuid.UUID
     environment_id: uuid.UUID
@@ -61,7 +61,7 @@ class Place(NamedTuple):
 
 
 def place_of(number: int) -> Place:
-    """Return where the demo state of this number belongs."""
+    """Return the place of the demo state with this number."""
     component, turn = divmod(number, STATES_OF_A_COMPONENT)
     environment = _environments_of(component)[turn]
     return Place(
@@ -73,7 +73,7 @@ def place_of(number: int) -> Place:
 
 
 def places_read(number: int) -> list[Place]:
-    """Return what the demo state of this number reads: states beside it, of its environment."""
+    """Return the states that this demo state reads, within the same environment."""
     place, component = place_of(number), number // STATES_OF_A_COMPONENT
     first = component - component % len(PARTS)
     beside = (
@@ -85,9 +85,9 @@ def places_read(number: int) -> list[Place]:
 
 
 def load_states(total: int, progress: Callable[[int], None], *, first: int = 0) -> Counter[str]:
-    """See that there are the demo states from the first up to this many, each with one version.
+    """Create missing demo states from ``first`` to ``total``, each with a single version.
 
-    Return how many rows of each kind are new.
+    Return the number of new rows per kind.
     """
     created: Counter[str] = Counter()
     for numbers in batches(total, first):
@@ -102,7 +102,7 @@ def load_states(total: int, progress: Callable[[int], None], *, first: int = 0) 
 
 
 def missing_catalogue(numbers: range) -> dict[str, list[Any]]:
-    """Return what the states of these numbers belong to and what is not there yet, by kind."""
+    """Return the missing applications, environments and components of these states."""
     components = range(
         numbers.start // STATES_OF_A_COMPONENT, -(-numbers.stop // STATES_OF_A_COMPONENT)
     )
@@ -186,7 +186,7 @@ def _state_id(number: int) -> uuid.UUID:
 
 def _state(number: int) -> tuple[State, StateVersion]:
     chance, created_at = Chance(_STATE, number), BEGINNING + number * _PACE
-    # The first draw, as in _state_id.
+    # Draw the id first, as _state_id does.
     state_id = chance.row_id(created_at)
     component, turn = divmod(number, STATES_OF_A_COMPONENT)
     serial = 1 + int(chance.expovariate(1 / 12))

@@ -1,6 +1,6 @@
-"""Clusters and what runs in them, as snapshots of their collectors would have told it.
+"""Clusters and their workloads, as collectors would have reported them.
 
-Clusters are registered and heard of as any other; what runs in them is loaded as rows.
+Clusters are registered and reported like real clusters; workloads are loaded as rows.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _CLUSTER, _WORKLOAD = 10, 11
 _REGIONS: Final = ("eu-west-1", "eu-central-1", "us-east-1", "us-west-2", "ap-southeast-2")
 _STAGES: Final = ("prod", "staging", "dev", "edge")
 _KINDS: Final = {"Deployment": 80, "StatefulSet": 12, "DaemonSet": 8}
-#: Reasons of each health, of a thousand workloads.
+#: Health and reason, with weights per thousand workloads.
 _HEALTH: Final = {
     ("HEALTHY", ""): 910,
     ("HEALTHY", "RolloutInProgress"): 10,
@@ -43,19 +43,19 @@ _HEALTH: Final = {
     ("ERROR", "ImagePullBackOff"): 8,
     ("WORKLOAD_HEALTH_STATUS_UNSPECIFIED", ""): 5,
 }
-#: The healths that there are in a cluster, in turn, so that clusters differ.
+#: The health of workloads in a cluster, in turn, so that clusters differ.
 _SEEN: Final = (tuple(health for health, _ in _HEALTH), ("DEGRADED",), ("HEALTHY",), ("DEGRADED",))
 _TEAMS: Final = ("payments", "growth", "search", "platform", "data", "identity", "mobile", "ops")
 _APPS: Final = ("api", "web", "worker", "scheduler", "gateway", "cache", "indexer", "exporter")
 _TIERS: Final = {"backend": 6, "frontend": 3, "data": 1}
 _VERSIONS: Final = {"4.2.1": 6, "4.2.0": 3, "4.1.7": 1}
-#: Of so many containers some pods run the image that their tag named before it was moved.
+#: The share of containers in which some pods run an older image of a moved tag.
 _MOVED: Final = 0.05
 _MIB: Final = 1024 * 1024
 _MEASURED: Final = 0.95
-#: The clusters with a trouble: one whose collector may not read all, and one that falls silent.
+#: Clusters with problems: a collector without permissions, and missing reports.
 _FAILING, _SILENT = 1, 3
-#: The cluster that nobody reported for some hours.
+#: The cluster with a gap of some hours in its reports.
 _INTERRUPTED: Final = 2
 _COLLECTOR: Final = "seed_demo"
 _FORBIDDEN: Final = CollectionFailure(
@@ -67,7 +67,7 @@ _FORBIDDEN: Final = CollectionFailure(
 
 
 def load_clusters(total: int) -> int:
-    """See that there are this many demo clusters; return how many are new."""
+    """Create missing demo clusters; return the number of new clusters."""
     there = _ids(total)
     missing = [name for name in _names(total) if name not in there]
     interrupted = _names(total)[_INTERRUPTED : _INTERRUPTED + 1]
@@ -79,10 +79,10 @@ def load_clusters(total: int) -> int:
 
 
 def report_clusters(total: int) -> int:
-    """Let the demo clusters be heard of again; return how many were.
+    """Report the demo clusters again; return the number of reports.
 
-    Nobody reports them each minute, so they say that they report once a day. One is heard of
-    once, and falls silent.
+    No collector runs for them, so their report interval is a day. A single cluster reports once and
+    then falls silent.
     """
     ids, reported = _ids(total), 0
     for number, name in enumerate(_names(total)):
@@ -109,10 +109,7 @@ def report_clusters(total: int) -> int:
 
 
 def load_workloads(total: int, clusters: int, progress: Callable[[int], None]) -> int:
-    """See that there are this many demo workloads, spread over so many clusters, in their order.
-
-    Returns how many are new.
-    """
+    """Create missing demo workloads, distributed over clusters; return the number of new rows."""
     created, ids = 0, _ids(clusters)
     keys = [ids[name] for name in _names(clusters)]
     gaps = {gap.cluster_id: gap for gap in ReportGap.objects.filter(cluster_id__in=keys)}
@@ -134,7 +131,7 @@ def load_workloads(total: int, clusters: int, progress: Callable[[int], None]) -
 
 
 def _count(clusters: Iterable[uuid.UUID]) -> None:
-    """Write the counts that a report keeps, and the time of it."""
+    """Update the counts and times that a report would store."""
     counts = (
         Workload.objects.filter(cluster__in=clusters)
         .values("cluster")
@@ -162,7 +159,7 @@ def _names(total: int) -> list[str]:
 
 
 def _ids(total: int) -> dict[str, uuid.UUID]:
-    """Return the ids of those demo clusters that are there, by name."""
+    """Return the ids of the existing demo clusters by name."""
     return dict(Cluster.objects.filter(name__in=_names(total)).values_list("name", "pk"))
 
 

@@ -101,7 +101,7 @@ _HEADERS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
     ),
 }
 _OF_STATUS: Final = {401: _CHALLENGE, 403: _CHALLENGE, 429: _WAIT, 503: _WAIT}
-# The sets of reasons that stand once, with the names of their components.
+# Sets of reasons that become shared components, and their names.
 _SHARED: Final = {
     frozenset({"BAD_REQUEST", "HTTPS_REQUIRED"}): "BadRequest",
     frozenset({"CREDENTIALS_MISSING", "CREDENTIALS_INVALID", "TOKEN_EXPIRED"}): "Unauthenticated",
@@ -119,7 +119,7 @@ _SHARED: Final = {
 
 
 class Answers:
-    """The answers of one operation, and the components that they share with the others'."""
+    """The responses of an operation, with components shared between operations."""
 
     def __init__(self, registry: ComponentRegistry, *, is_public: bool) -> None:
         self._registry, self._is_public = registry, is_public
@@ -127,7 +127,7 @@ class Answers:
     def error_answers(
         self, common: Iterable[ErrorDoc], declared: Sequence[DeclaredErrors]
     ) -> dict[str, Any]:
-        """Return those that are errors, by status: what all say and what is declared of this."""
+        """Return the error responses by status: common errors and declared errors."""
         reasons: dict[int, dict[str, str]] = {}
         own = [error_doc(error) for refusal in declared for error in refusal.errors]
         for status, reason, meaning in (*own, *common):
@@ -150,7 +150,7 @@ class Answers:
             return answer
         reason, meaning = next(iter(reasons.items()))
         content["example"] = error_body(status, reason, meaning, request_id=_SAMPLE_ID)
-        if self._is_public:  # without the headers of a token
+        if self._is_public:  # without the rate limit headers of a token
             name = f"Public{name}"
         return component(self._registry, ResolvedComponent.RESPONSE, name, answer)
 
@@ -170,7 +170,7 @@ _SAMPLE_ID: Final = "01a1fd5de40e71008d5de2f5d6b32654"
 
 
 def _schema_of(declared: DeclaredErrors) -> Named:
-    """Return the error form, with the fields that stand beside it, or a form that replaces it."""
+    """Return the error schema, extended by additional fields or replaced."""
     if (beside := declared.beside) is not None:
         return Named(f"{beside.name}Error", {"allOf": [ERROR, beside]})
     if (instead := declared.instead) is not None:

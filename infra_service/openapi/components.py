@@ -1,4 +1,4 @@
-"""Parts of the OpenAPI document that stand once and are referred to."""
+"""Shared parts of the OpenAPI document, used by reference."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def component(registry: ComponentRegistry, kind: str, name: str, described: Any) -> dict[str, str]:
-    """Register what stands once, such as a header or a response, and return the reference."""
+    """Register a shared part, such as a header or a response, and return its reference."""
     part = ResolvedComponent(  # type: ignore[no-untyped-call]
         name,
         kind,
@@ -28,7 +28,7 @@ def component(registry: ComponentRegistry, kind: str, name: str, described: Any)
 
 
 def lift(node: Any, registry: ComponentRegistry) -> Any:
-    """Return the node with each named schema in it replaced by a reference to its component."""
+    """Return the node with each named schema replaced by a reference to its component."""
     if isinstance(node, list):
         return [lift(entry, registry) for entry in node]
     if not isinstance(node, dict):
@@ -40,10 +40,10 @@ def lift(node: Any, registry: ComponentRegistry) -> Any:
 
 
 def tidied(result: dict[str, Any], **_generator: Any) -> dict[str, Any]:
-    """Return the document as clients are best generated from it; a hook of drf-spectacular.
+    """Prepare the document for client generators; a hook of drf-spectacular.
 
-    A field with a default is taken for one that is always there, which no caller need send. Where
-    it matters, the field's description tells it. Schemas that nothing refers to are left out.
+    Generators treat a field with a default as always present, so defaults are removed; descriptions
+    mention them where they matter. Unreferenced schemas are removed.
     """
     schemas = result["components"]["schemas"]
     for schema in schemas.values():

@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 
 class ErrorDoc(NamedTuple):
-    """A reason, and what it means."""
+    """A reason and its meaning."""
 
     status: int
     reason: str
     meaning: str
 
 
-# What Django's handlers say, which raise nothing, and what DRF's own exceptions mean.
+# Errors of Django's handlers, which raise no exception, and the meanings of DRF's exceptions.
 _HANDLERS: Final = (
     ErrorDoc(400, "BAD_REQUEST", "The request is malformed, such as its Host."),
     ErrorDoc(400, "HTTPS_REQUIRED", "Plain HTTP is refused, not redirected."),
@@ -50,7 +50,7 @@ _MEANINGS: Final = {
     "UNSUPPORTED_MEDIA_TYPE": "The body is not `application/json`.",
     "RATE_LIMITED": "Too many requests of this token, or too many failed ones of this address.",
 }
-# The server itself refuses it: a filter of 1024 characters is longer when it is percent-encoded.
+# Returned by the server itself: percent-encoding lengthens a filter of 1024 characters.
 _TOO_LONG: Final = ErrorDoc(414, "URI_TOO_LONG", "The request line is over 8190 bytes.")
 _AUTHENTICATED: Final = (
     CredentialsMissing, CredentialsInvalid, TokenExpired, AddressNotAllowed,
@@ -69,7 +69,7 @@ _OF_PARAMETER: Final[dict[str, tuple[type[exceptions.APIException], ...]]] = {
 
 
 def errors_of(view: Any, operation: dict[str, Any], *, is_raw: bool) -> Iterator[ErrorDoc]:
-    """Yield what the operation can say for all that is known of it; ``is_raw`` of its body."""
+    """Yield the possible errors of an operation; ``is_raw`` if the view reads the body itself."""
     yield from _HANDLERS
     errors: list[type[exceptions.APIException]] = [exceptions.NotAcceptable]
     if not getattr(view, "public", False):
@@ -93,7 +93,7 @@ def errors_of(view: Any, operation: dict[str, Any], *, is_raw: bool) -> Iterator
 
 
 def error_doc(error: type[exceptions.APIException]) -> ErrorDoc:
-    """Return what is said of an error: of ours, its ``meaning``."""
+    """Return the documentation of an error, with its ``meaning``."""
     reason = reason_of(error)
     meaning: str = _MEANINGS.get(reason) or vars(error)["meaning"]
     return ErrorDoc(int(error.status_code), reason, meaning.replace("``", "`"))

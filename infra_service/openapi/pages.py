@@ -1,4 +1,4 @@
-"""The API's description (OpenAPI 3.1) and its browsable form; both hold no data and are open."""
+"""The API's OpenAPI 3.1 document and Swagger UI; both are public and contain no data."""
 
 from __future__ import annotations
 
@@ -63,9 +63,9 @@ Endpoint = tuple[str, str, str, "Callable[..., Any]"]
 
 
 def describable(endpoints: list[Endpoint]) -> list[Endpoint]:
-    """Return what OpenAPI can describe, each path without its optional final slash and escapes.
+    """Return the endpoints that OpenAPI can describe; without trailing slash and escapes in paths.
 
-    LOCK and UNLOCK have no place in OpenAPI; ``…/lock`` describes what they do.
+    OpenAPI cannot describe LOCK and UNLOCK; ``…/lock`` documents them.
     """
     return [
         (path.rstrip("/").replace("\\.", "."), regex, method, view)
@@ -75,7 +75,7 @@ def describable(endpoints: list[Endpoint]) -> list[Endpoint]:
 
 
 class TokenSchemes(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call,misc,unused-ignore]
-    """How tokens are described, and which of them an operation takes with which scopes."""
+    """The security schemes, and the schemes and scopes of each operation."""
 
     target_class = "apikeys.authentication.TokenAuthentication"
     name = list(_SCHEMES)
@@ -98,12 +98,12 @@ class TokenSchemes(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-c
 
 
 class DescribedSeconds(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call,misc,unused-ignore]
-    """How a length of time is described."""
+    """The schema of a duration."""
 
     target_class = "infra_service.lib.api.fields.SecondsField"
 
     def map_serializer_field(self, auto_schema: Any, direction: str) -> dict[str, Any]:  # noqa: ARG002 - the extension's signature
-        """Return the schema of the two forms."""
+        """Return the schema of both forms."""
         least, most = (
             int(bound.total_seconds()) for bound in (self.target.minimum, self.target.maximum)
         )
@@ -118,7 +118,7 @@ class DescribedSeconds(OpenApiSerializerFieldExtension):  # type: ignore[no-unty
 
 @functools.cache
 def _written(renderer: type[BaseRenderer]) -> bytes:
-    """Return the document in a format. It is the same for everybody, and takes a second to make."""
+    """Return the document in a format. It is equal for all callers; generation takes a second."""
     document = SchemaGenerator().get_schema(public=True)  # type: ignore[no-untyped-call]
     written: Any = renderer().render(document, renderer.media_type, {})
     return bytes(written)
@@ -144,14 +144,14 @@ class SchemaView(APIView):
         examples=[answer_example({"openapi": "3.1.0", "info": {"title": "…"}, "paths": {}})],
     )
     def get(self, request: Request) -> HttpResponse:
-        """Return this document, in YAML or in JSON, as `Accept` says."""
+        """Return this document, in YAML or in JSON, as `Accept` requests."""
         renderer = type(request.accepted_renderer)
         content = _written(renderer)  # type: ignore[arg-type]  # a class is hashable
         return HttpResponse(content, renderer.media_type)
 
 
 class SwaggerView(SpectacularSwaggerSplitView):
-    """Swagger UI over that description, from local files; no script stands in the page."""
+    """Swagger UI for the document, from local files without inline scripts."""
 
     public = True
     authentication_classes = ()

@@ -1,7 +1,7 @@
-"""From a view's declarations to an operation of the OpenAPI document.
+"""Build an operation of the OpenAPI document from a view's declarations.
 
-Scopes, kinds of token, errors, parameters of the path and closed requests follow from the view; the
-rest is said in the words of ``infra_service.lib.api.openapi_words``.
+Scopes, token kinds, errors, path parameters and closed requests follow from the view. Texts come
+from ``infra_service.lib.api.openapi_words``.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _KINDS: Final = {
     "accessTokenAsPassword": "an access token as the password of HTTP Basic",
 }
 _PART: Final = re.compile(r"^/(?:api/)?(?:v1/)?([a-z-]+)")
-# What belongs to no resource.
+# Paths that belong to no resource.
 _SERVICE: Final = {"healthz", "readyz", "schema", "docs", "whoami"}
-# A client has a module for each tag, and `state` beside `states` would be two to mix up.
+# Clients get a module per tag; `state` and `states` would be confused.
 _TAGS: Final = {
     "state": "state-backend",
     "oauth": "access-tokens",
@@ -61,13 +61,13 @@ def _most(field: serializers.ListField) -> int | None:
 
 
 class ApiSchema(AutoSchema):  # type: ignore[misc,unused-ignore]
-    """Describes one operation."""
+    """The description of an operation."""
 
-    # Its own library describes it as any view, and what decorators declare as one serializer.
+    # drf-spectacular types it as any view, and the declarations of decorators as a serializer.
     view: Any
 
     def get_operation(self, *args: Any) -> dict[str, Any] | None:
-        """Return the operation, with its access and every answer it can give."""
+        """Return the operation, with its access rules and all responses."""
         operation: dict[str, Any] | None = super().get_operation(*args)
         if operation is None:
             return None
@@ -90,7 +90,7 @@ class ApiSchema(AutoSchema):  # type: ignore[misc,unused-ignore]
         return lifted
 
     def get_description(self) -> str:  # type: ignore[override, unused-ignore]
-        """Return what the method says of itself; a class tells readers of the code, not users."""
+        """Return the docstring of the method; class docstrings address developers, not users."""
         name = getattr(self.view, "action", self.method.lower())
         return inspect.getdoc(getattr(self.view, name, None)) or ""
 
@@ -100,28 +100,28 @@ class ApiSchema(AutoSchema):  # type: ignore[misc,unused-ignore]
         return (words[0].upper() + words[1:]).replace(" api ", " API ")
 
     def get_tags(self) -> list[str]:
-        """Return the first part of the path that names something."""
+        """Return the first path segment that names a resource."""
         match = _PART.match(self.path)
         part = match[1] if match else ""
         return ["service" if part in _SERVICE else _TAGS.get(part, part)]
 
     @property
     def is_public(self) -> bool:
-        """Whether the view takes no token."""
+        """Whether the view needs no token."""
         return getattr(self.view, "public", False)
 
     @property
     def takes_raw_body(self) -> bool:
-        """Whether the view reads the body itself; its schema is then said by media type."""
+        """Whether the view reads the body itself; its schema is then declared by media type."""
         return isinstance(self.get_request_serializer(), dict)
 
     def get_request_serializer(self) -> Any:
-        """Return what the view's serializer takes; unless a method says that it takes a body."""
+        """Return the serializer of the request, or None for methods without a body."""
         has_body = self.method in ("POST", "PUT", "PATCH")
         return super().get_request_serializer() if has_body else None
 
     def get_auth(self) -> list[dict[str, list[str]]]:
-        """Return the alternatives of authentication; there are none where nobody is asked."""
+        """Return the authentication alternatives; empty for public views."""
         return [] if self.is_public else super().get_auth()
 
     def _access(self, security: Sequence[dict[str, list[str]]]) -> str:
@@ -134,7 +134,7 @@ class ApiSchema(AutoSchema):  # type: ignore[misc,unused-ignore]
         return f"Needs {needed}, and takes {kinds}."
 
     def _resolve_path_parameters(self, variables: list[str]) -> list[dict[str, Any]]:
-        """Return the parameters; the form of an ``id`` is that of the serializer's field."""
+        """Return the path parameters; ``id`` has the schema of the serializer's field."""
         parameters: list[dict[str, Any]] = super()._resolve_path_parameters(variables)  # type: ignore[no-untyped-call]
         for parameter in parameters:
             if parameter["name"] == "id":
@@ -153,7 +153,7 @@ class ApiSchema(AutoSchema):  # type: ignore[misc,unused-ignore]
         return paginator
 
     def _get_pagination_parameters(self) -> list[dict[str, Any]]:
-        """Return the parameters of pages, also where they are no list of rows."""
+        """Return the pagination parameters, also for pages that are not lists of rows."""
         declared: Any = self.get_response_serializers()
         if isinstance(declared, dict) and isinstance(declared.get(200), Page):
             paged: list[dict[str, Any]]
@@ -165,7 +165,7 @@ class ApiSchema(AutoSchema):  # type: ignore[misc,unused-ignore]
         return [orders.described(self.view), *paged]
 
     def _get_serializer_name(self, *args: Any, **kwargs: Any) -> str:
-        """Return the name of a component; a PATCH takes ``UpdateX``, which has ``XChanges``."""
+        """Return a component's name; PATCH requests are named ``UpdateX`` or ``XChanges``."""
         name: str = super()._get_serializer_name(*args, **kwargs)
         part = name.removeprefix("Patched")
         if part == name or part.startswith("Update"):
@@ -194,7 +194,7 @@ class ApiSchema(AutoSchema):  # type: ignore[misc,unused-ignore]
         return schema
 
     def _map_basic_serializer(self, serializer: Any, direction: str) -> Any:
-        """Close what is asked; and of what is answered, say that all is there, null where unset."""
+        """Forbid unknown request fields; require all response fields, which are null when unset."""
         schema = super()._map_basic_serializer(serializer, direction)  # type: ignore[no-untyped-call]
         if text := getattr(serializer, "described", ""):
             schema = {"type": schema["type"], "description": text, **schema}
@@ -216,7 +216,7 @@ class ApiSchema(AutoSchema):  # type: ignore[misc,unused-ignore]
         status_code: str | None = None,
         extras: Any = None,
     ) -> dict[str, Any]:
-        """Return the examples as they are written: those of a list show the whole answer."""
+        """Return examples unchanged; an example of a list shows the whole response."""
         if status_code is not None and not status_code.startswith("2"):
             return {}
         other = "response_only" if direction == "request" else "request_only"
@@ -227,7 +227,7 @@ class ApiSchema(AutoSchema):  # type: ignore[misc,unused-ignore]
         return shown
 
     def _get_request_body(self, direction: str = "request") -> Any:
-        """Return the body, also of a DELETE that says that it takes one."""
+        """Return the request body, also for a DELETE that declares a body."""
         if not self.takes_raw_body:
             return super()._get_request_body(direction)  # type: ignore[no-untyped-call]
         method, self.method = self.method, "POST"

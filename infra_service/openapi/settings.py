@@ -27,13 +27,14 @@ SPECTACULAR_SETTINGS = {
     "TITLE": "Infrastructure management service",
     "DESCRIPTION": _DESCRIPTION,
     "VERSION": __version__,
-    # A class tells readers of the code, not users; infra_service.lib.api.fields.described does.
+    # Class docstrings address developers; infra_service.lib.api.fields.described documents schemas.
     "DISABLE_DOCSTRING_DESCRIPTIONS": True,
     "SERVERS": [{"url": "/", "description": "The service that this document comes from."}],
     "OAS_VERSION": "3.1.0",
     "SERVE_INCLUDE_SCHEMA": False,
     "SCHEMA_PATH_PREFIX": r"/(api/)?v1",
-    # What is asked and what is answered differ: closed and in part, or whole.
+    # Requests and responses differ: requests are closed and may omit fields, responses are
+    # complete.
     "COMPONENT_SPLIT_REQUEST": True,
     "SORT_OPERATION_PARAMETERS": False,
     "TAGS": [

@@ -1,4 +1,4 @@
-"""Size and time limits of a provider's response, which requests does not have."""
+"""Size and time limits for a provider's responses, which requests lacks."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from urllib3.exceptions import HTTPError
 if TYPE_CHECKING:
     from requests import PreparedRequest, Response
 
-#: Of a body; discovery documents and key sets have 10 KB.
+#: Bytes of a body; discovery documents and key sets have 10 KB.
 MAX_BYTES: Final = 256 * 1024
-#: For a body, from its first byte to its last.
+#: Seconds for a body, from the first to the last byte.
 SECONDS: Final = 5.0
 _PIECE: Final = 64 * 1024
 
 
 class BoundedAdapter(HTTPAdapter):
-    """Reads each answer whole, and refuses one that is too long, too slow or compressed."""
+    """Reads the whole response; rejects responses that are too long, too slow or compressed."""
 
     def send(self, request: PreparedRequest, *args: Any, **options: Any) -> Response:
         """Send the request.
 
         Raises:
-            requests.ConnectionError: there is no answer within the bounds.
+            requests.ConnectionError: no response within the limits.
         """
-        request.headers["Accept-Encoding"] = "identity"  # what is small may unfold to gigabytes
+        request.headers["Accept-Encoding"] = "identity"  # a small body can unpack to gigabytes
         return super().send(request, *args, **options)
 
     def build_response(self, req: PreparedRequest, resp: Any) -> Response:
-        """Return the answer with its body read."""
+        """Return the response with its body read."""
         try:
             body = _read(resp)
         except HTTPError as error:

@@ -1,8 +1,8 @@
-"""Encrypted secrets of one-time codes, as the table of second factors stores them.
+"""Encrypted secrets of one-time codes, in the form of the database.
 
-A stored secret is ``NAME:BASE64``: the name of the key of ``STATE_ENCRYPTION_KEYS``, and the value
-that ``infra_service.lib.encryption`` makes. Releases before stored a Fernet token, whose key is
-derived from ``SECRET_KEY``. ``rotate_state_keys`` re-encrypts it.
+A stored secret is ``NAME:BASE64``: the name of a key in ``STATE_ENCRYPTION_KEYS``, and the output
+of ``infra_service.lib.encryption``. Earlier releases stored a Fernet token with a key derived from
+``SECRET_KEY``. ``rotate_state_keys`` re-encrypts it.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def key_name_of(stored: str) -> str:
 
 
 def _context(user_id: Any) -> bytes:
-    """Return the associated data: a secret that was moved to another user does not decrypt."""
+    """Return the associated data, which prevents decryption for another user."""
     return f"second factor {user_id}".encode()
 
 

@@ -18,11 +18,11 @@ PASSWORD, OIDC, BOTH = "password", "oidc", "both"
 #: The values of ``ADMIN_SECOND_FACTOR``.
 OFF, OPTIONAL, REQUIRED = "off", "optional", "required"
 
-#: It looks at each request whether the user is active.
+#: This backend checks at each request that the user is active.
 BACKEND: Final = "django.contrib.auth.backends.ModelBackend"
 MIDDLEWARE: Final = "allauth.account.middleware.AccountMiddleware"
 _APPS: Final = ("allauth", "allauth.account", "allauth.socialaccount", "allauth.mfa")
-# The longest that the column for it takes.
+# The length of the database column.
 _LONGEST_ISSUER: Final = 200
 
 
@@ -35,11 +35,11 @@ def sign_on_apps(
     admin_login: str,
     second_factor: str,
 ) -> list[str]:
-    """Return the apps that signing on takes: none without an issuer.
+    """Return the apps for sign-on; empty without an issuer and second factors.
 
     Raises:
-        ImproperlyConfigured: something is missing or wrong, or the extra is not installed. No value
-            is in the message.
+        ImproperlyConfigured: a setting is missing or invalid, or the extra is not installed. The
+            message contains no values.
     """
     if admin_login not in {PASSWORD, OIDC, BOTH}:
         raise ImproperlyConfigured("ADMIN_LOGIN is none of: password, oidc, both")

@@ -9,10 +9,10 @@ if TYPE_CHECKING:
 
 
 class SignOnRefusedError(Exception):
-    """Nobody is let in; ``reason`` is a word for the log and the trail.
+    """The sign-on was refused; ``reason`` is a word for the log and the audit log.
 
-    ``user`` and ``subject`` are of who the provider says it was, where that is proved.
-    ``received`` are the names that the ID token had instead of a mapped group: groups, or claims.
+    ``user`` and ``subject`` identify the user if the provider has proved the identity. ``received``
+    are the names in the ID token in place of a mapped group: groups, or claims.
     """
 
     def __init__(
@@ -28,4 +28,4 @@ class SignOnRefusedError(Exception):
 
 
 class ProviderUnavailableError(Exception):
-    """The provider does not answer, or not as one does; the message says how."""
+    """The provider is unreachable or its response is invalid; the message has the reason."""

@@ -1,4 +1,4 @@
-"""The ID token, in which a provider says who somebody is (OpenID Connect Core, 3.1.3.7)."""
+"""Validation of ID tokens (OpenID Connect Core, 3.1.3.7)."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from apikeys.federation.keys import verifies
 
 _LEEWAY_SECONDS: Final = 30
 _REQUIRED: Final = ("iss", "sub", "aud", "exp", "iat", "nonce")
-# The longest that the column for it takes.
+# The length of the database column.
 _LONGEST_SUBJECT: Final = 191
 
 
 class IdTokenRefusedError(Exception):
-    """The token does not prove who somebody is; the message says why, for the log."""
+    """The token does not prove the user's identity; the message has the reason for the log."""
 
 
 def verified_claims(
     id_token: object, *, key_set: Any, issuer: str, client_id: str, nonce: str
 ) -> dict[str, Any]:
-    """Return the claims of a token that the issuer has signed for this client and this log-in.
+    """Return the claims of a token that the issuer has signed for this client and this login.
 
     Raises:
-        IdTokenRefusedError: it is not.
+        IdTokenRefusedError: the token is invalid.
     """
     if not isinstance(id_token, str):
         raise IdTokenRefusedError("there is no ID token")
@@ -59,7 +59,7 @@ def verified_claims(
 
 
 def _key(key_set: Any, header: dict[str, Any]) -> dict[str, Any]:
-    """Return the one key of the provider that may have signed it, by ``kid`` and ``alg``."""
+    """Return the single key of the provider that matches ``kid`` and ``alg``."""
     keys = key_set.get("keys") if isinstance(key_set, dict) else None
     found = [key for key in keys or () if isinstance(key, dict) and _may_be(key, header)]
     if len(found) != 1:
@@ -76,7 +76,7 @@ def _may_be(key: dict[str, Any], header: dict[str, Any]) -> bool:
 
 
 def _check_party(claims: dict[str, Any], client_id: str) -> None:
-    """Refuse a token whose ``azp`` is another client, or that has several audiences and none."""
+    """Reject a token with another client's ``azp``, or with several audiences and no ``azp``."""
     audience = claims["aud"]
     others = (
         [] if isinstance(audience, str) else [party for party in audience if party != client_id]

@@ -1,7 +1,7 @@
 """Logout at the provider (OpenID Connect RP-Initiated Logout 1.0).
 
-The session keeps the provider's ``end_session_endpoint``, so that a logout does not wait for the
-provider, and the ID token, encrypted because it has personal data.
+The session stores the provider's ``end_session_endpoint``, so that a logout does not wait for the
+provider, and the ID token, which is encrypted because it contains personal data.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 _KEPT: Final = "provider_logout"
 _CONTEXT: Final = b"ID token of a session"
-#: Characters of an ID token in an address; proxies and browsers limit an address to 8 KB.
+#: Characters of an ID token in a URL; proxies and browsers limit a URL to 8 KB.
 _LONGEST_HINT: Final = 4096
 
 
 def remember(request: HttpRequest, endpoint: object, id_token: str) -> None:
-    """Keep in the session where and with which token the user logs out at the provider."""
+    """Store the provider's logout URL and the ID token in the session."""
     if not isinstance(endpoint, str) or not is_protected(endpoint):
         return
     kept = {"endpoint": endpoint}
@@ -38,7 +38,7 @@ def remember(request: HttpRequest, endpoint: object, id_token: str) -> None:
 
 
 def address_at_provider(request: HttpRequest) -> str:
-    """Return the address at the provider that ends the session there; empty if there is none."""
+    """Return the provider's logout URL for this session; empty if it has none."""
     kept: dict[str, Any] | None = request.session.get(_KEPT)
     if kept is None:
         return ""

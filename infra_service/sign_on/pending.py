@@ -1,4 +1,4 @@
-"""Users who passed the password, but not yet the second factor."""
+"""Users after the password check and before the second factor."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ _SECONDS: Final = 300
 
 
 def begin(request: HttpRequest, user: User, address: str) -> None:
-    """Keep in the session who it is, and where they want to go; they are not logged in."""
+    """Store the user and the requested page in the session, without logging in."""
     request.session.cycle_key()
     kept = [str(user.pk), user.get_session_auth_hash(), address, time.time()]
     request.session[_PENDING] = kept
 
 
 def user_of(request: HttpRequest) -> User | None:
-    """Return the user, as long as they might still log in with the password that they gave."""
+    """Return the user while the login is recent and the password is unchanged."""
     kept = request.session.get(_PENDING)
     if kept is None or time.time() - kept[3] > _SECONDS:
         return None
     (backend,) = (b for b in get_backends() if isinstance(b, ModelBackend))
-    user = backend.get_user(kept[0])  # none that is inactive
+    user = backend.get_user(kept[0])  # never an inactive user
     if not isinstance(user, User) or not user.is_staff:
         return None
     return user if hmac.compare_digest(user.get_session_auth_hash(), kept[1]) else None
 
 
 def address_of(request: HttpRequest) -> str:
-    """Return where they want to go."""
+    """Return the requested page."""
     address: str = request.session[_PENDING][2]
     return address
 
 
 def end(request: HttpRequest) -> None:
-    """Forget who it is."""
+    """Remove the pending login."""
     request.session.pop(_PENDING, None)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 log = structlog.get_logger("infra_service.sign_on")
 
 _NOT_IN_NAMES: Final = re.compile(r"[^\w.@+-]")
-# Of 150 characters, so that there is room for what tells namesakes apart.
+# Less than the column's 150 characters, so that a suffix can distinguish equal names.
 _LONGEST_NAME: Final = 120
 _LONGEST_DISPLAY_NAME: Final = 200
 # Names that a refusal lists, on the page, in the log and in the audit log.
@@ -35,13 +35,13 @@ _MOST_NAMES: Final = 50
 
 
 def let_in(request: HttpRequest, claims: Mapping[str, Any]) -> User:
-    """Return the user whom the claims are of, with the rights that they give.
+    """Return the user of the claims, with the permissions of their groups.
 
-    Who it is follows from the issuer and ``sub`` alone: an e-mail address or a name can be given to
-    another. Whoever may nothing any more loses what they had, in other sessions too.
+    Issuer and ``sub`` identify the user: an e-mail address or a name can be reassigned. A user
+    without a mapped group loses all permissions, in other sessions too.
 
     Raises:
-        SignOnRefusedError: none of their groups is one of ours, or they were made inactive here.
+        SignOnRefusedError: no group is mapped, or the user is inactive here.
     """
     subject = claims["sub"]
     groups = _groups(claims)
@@ -59,13 +59,13 @@ def let_in(request: HttpRequest, claims: Mapping[str, Any]) -> User:
 
 
 def signs_on(user: User) -> bool:
-    """Whether the provider says who this user is."""
+    """Return whether the user signs on at the provider."""
     found: bool = SocialAccount.objects.filter(user_id=user.pk).exists()
     return found
 
 
 def _names_of_groups(claims: Mapping[str, Any]) -> list[str] | None:
-    """Return the groups at the provider; None without the claim, or if it is no list of texts."""
+    """Return the groups at the provider; None if the claim is missing or not a list of strings."""
     theirs = claims.get(settings.OIDC_GROUPS_CLAIM)
     theirs = [theirs] if isinstance(theirs, str) else theirs
     if not isinstance(theirs, list) or not all(isinstance(name, str) for name in theirs):
@@ -74,7 +74,7 @@ def _names_of_groups(claims: Mapping[str, Any]) -> list[str] | None:
 
 
 def _without_group(claims: Mapping[str, Any], user: User | None = None) -> SignOnRefusedError:
-    """Return the refusal, with the names that the ID token has instead of a mapped group."""
+    """Return the refusal, with the names in the ID token in place of a mapped group."""
     theirs = _names_of_groups(claims)
     reason = "no_groups_claim" if theirs is None else "no_group"
     received = [_printable(name) for name in sorted(claims if theirs is None else theirs)]
@@ -92,7 +92,7 @@ def _groups(claims: Mapping[str, Any]) -> list[Group]:
     names = {ours[name] for name in _names_of_groups(claims) or () if name in ours}
     found = list(Group.objects.filter(name__in=names))
     if missing := sorted(names - {group.name for group in found}):
-        log.error("sign_on_group_missing", groups=missing)  # setup_groups makes ours
+        log.error("sign_on_group_missing", groups=missing)  # setup_groups creates them
     return found
 
 
@@ -107,7 +107,7 @@ def _known(subject: str) -> User | None:
 
 
 def _registered(request: HttpRequest, claims: Mapping[str, Any]) -> User:
-    """Return the new user of somebody who is here for the first time."""
+    """Return a new user at the first sign-on."""
     issuer, subject = settings.OIDC_ISSUER, claims["sub"]
     user = User(username=_free_name(claims), **_profile(claims))
     user.set_unusable_password()
@@ -124,14 +124,14 @@ def _registered(request: HttpRequest, claims: Mapping[str, Any]) -> User:
                 subject=subject,
             )
     except IntegrityError:
-        if (other := _known(subject)) is None:  # their namesake came at the same moment
+        if (other := _known(subject)) is None:  # a user of this name at the same time
             raise SignOnRefusedError("again", subject=subject) from None
-        return other  # they themselves did, in another window
+        return other  # the same user, in another window
     return user
 
 
 def _free_name(claims: Mapping[str, Any]) -> str:
-    """Return what the provider calls them; who is called as somebody here gets a suffix."""
+    """Return the provider's user name, with a suffix if it is in use."""
     called = next(
         name for key in ("preferred_username", "email", "sub") if (name := _text(claims, key))
     )
@@ -143,7 +143,7 @@ def _free_name(claims: Mapping[str, Any]) -> str:
 
 
 def _profile(claims: Mapping[str, Any]) -> dict[str, str]:
-    """Return what is shown of them; nobody is found by it."""
+    """Return the displayed name and e-mail address, which do not identify the user."""
     email = _text(claims, "email")
     try:
         validate_email(email)
@@ -161,7 +161,7 @@ def _text(claims: Mapping[str, Any], key: str) -> str:
 def _set_rights(
     request: HttpRequest, user: User, claims: Mapping[str, Any], groups: list[Group]
 ) -> None:
-    """Give what the groups give, and nothing else: no right of their own, and never all rights."""
+    """Set exactly the permissions of the groups; no user permissions, never superuser."""
     given = {**_profile(claims), "is_staff": bool(groups), "is_superuser": False}
     changes = [name for name, value in given.items() if getattr(user, name) != value]
     if {group.pk for group in groups} != set(user.groups.values_list("pk", flat=True)):

@@ -1,8 +1,8 @@
-"""The provider of OpenID Connect: where it sends people, and what it says of who comes back.
+"""The OpenID Connect provider: redirect users to it, and verify their return.
 
-django-allauth keeps ``state`` and the PKCE verifier in the session and asks for the tokens. It does
-not send a nonce, takes the issuer that the provider names, and verifies no signature of what it
-asked for itself; so the ID token is verified here (``id_tokens``).
+django-allauth stores ``state`` and the PKCE verifier in the session and fetches the tokens. It
+sends no nonce, trusts the issuer that the provider names, and does not verify the signature of a
+token that it fetched itself. Therefore ``id_tokens`` verifies the ID token.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _ENDPOINTS = ("authorization_endpoint", "token_endpoint", "jwks_uri")
 
 
 class NoSignUp(DefaultSocialAccountAdapter):  # type: ignore[misc]
-    """``SOCIALACCOUNT_ADAPTER``: nobody registers, and the provider is asked within bounds."""
+    """``SOCIALACCOUNT_ADAPTER``: no registration, and limits for requests to the provider."""
 
     def is_open_for_signup(self, _request: HttpRequest, _sociallogin: Any) -> bool:
         return False
@@ -48,7 +48,7 @@ class NoSignUp(DefaultSocialAccountAdapter):  # type: ignore[misc]
 
 
 class _Endpoints(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]
-    """The provider's addresses, as its discovery document says."""
+    """The provider's URLs from its discovery document."""
 
     def __init__(self, request: HttpRequest, provider: OpenIDConnectProvider) -> None:
         super().__init__(request, provider.app.provider_id)
@@ -65,8 +65,8 @@ class _Endpoints(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]
         """Return the discovery document.
 
         Raises:
-            ProviderUnavailableError: there is none, or it is another issuer's, or names an address
-                that is not protected.
+            ProviderUnavailableError: it is missing, has another issuer, or contains an unprotected
+                URL.
         """
         if not hasattr(self, "_config"):
             self._config = fetch(self._provider.server_url)
@@ -88,16 +88,16 @@ class _Provider(OpenIDConnectProvider):  # type: ignore[misc]
         return self.endpoints
 
     def get_scope(self) -> list[str]:
-        """Ask for groups too where that is a scope of its own; elsewhere it would be refused."""
+        """Add the groups scope if the provider supports it; others would reject it."""
         offered = self.endpoints.openid_config.get("scopes_supported") or ()
         return [*self.get_default_scope(), *(["groups"] if "groups" in offered else [])]
 
 
 def fetch(url: str) -> dict[str, Any]:
-    """Return the object of JSON at an address of the provider.
+    """Return the JSON object at a URL of the provider.
 
     Raises:
-        ProviderUnavailableError: there is none.
+        ProviderUnavailableError: the request failed, or the response is not a JSON object.
     """
     try:
         with get_adapter().get_requests_session() as session:
@@ -115,7 +115,7 @@ def redirect_to_provider(request: HttpRequest, next_url: str) -> HttpResponse:
     """Return the redirect to the provider; state, nonce and PKCE verifier are in the session.
 
     Raises:
-        ProviderUnavailableError: it does not say where to go.
+        ProviderUnavailableError: the discovery document is unavailable.
     """
     nonce = secrets.token_urlsafe(32)
     answer: HttpResponse = _provider(request).redirect(
@@ -125,21 +125,21 @@ def redirect_to_provider(request: HttpRequest, next_url: str) -> HttpResponse:
 
 
 class Returned(NamedTuple):
-    """The result of a sign-on: the verified claims, and the address that the user asked for."""
+    """The result of a sign-on: the verified claims, and the requested page."""
 
     claims: dict[str, Any]
     address: str
     id_token: str
-    #: Of the discovery document; None if the provider has no logout.
+    #: From the discovery document; None if the provider has no logout.
     end_session_endpoint: object
 
 
 def claims_of_return(request: HttpRequest) -> Returned:
-    """Return what the provider says of who comes back, and the address that they asked for.
+    """Return the verified claims of the returning user, and the requested page.
 
     Raises:
-        SignOnRefusedError: nobody is proved to come back from there.
-        ProviderUnavailableError: it does not answer.
+        SignOnRefusedError: the identity is not proved.
+        ProviderUnavailableError: the provider does not respond.
     """
     provider = _provider(request)
     try:
@@ -156,7 +156,7 @@ def claims_of_return(request: HttpRequest) -> Returned:
             endpoints.get_client(request, provider.app),
             pkce_code_verifier=state["pkce_code_verifier"],
         )
-    except (OAuth2Error, KeyError) as error:  # it asks for a header that must be there
+    except (OAuth2Error, KeyError) as error:  # allauth requires the Content-Type header
         raise SignOnRefusedError("code") from error
     except RequestException as error:
         raise ProviderUnavailableError(str(error)) from error
@@ -175,11 +175,11 @@ def claims_of_return(request: HttpRequest) -> Returned:
 
 
 def _provider(request: HttpRequest) -> _Provider:
-    """Return the one of the settings; rows of allauth's table of providers are never read."""
+    """Return the configured provider; allauth's database table of providers is not used."""
     issuer = settings.OIDC_ISSUER
     app = SocialApp(
         provider=OpenIDConnectProvider.id,
-        # With ``sub`` it is who somebody is: another issuer's people are others.
+        # Part of the user's identity, together with ``sub``: another issuer's users are different.
         provider_id=issuer,
         client_id=settings.OIDC_CLIENT_ID,
         secret=settings.OIDC_CLIENT_SECRET,

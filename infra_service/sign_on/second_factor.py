@@ -1,7 +1,7 @@
-"""Second factors of who logs in by password: codes that change with time, and passkeys.
+"""Second factors for password logins: time-based codes and passkeys.
 
-django-allauth has the table and the ceremony of passkeys. A code is used once in all processes,
-which allauth keeps in the memory of each; and secrets of codes are encrypted in the table.
+django-allauth provides the table and the passkey ceremony. Two things differ: a code works once
+across all processes (allauth remembers it per process), and secrets of codes are encrypted.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def factors_of(user: User) -> list[Any]:
 
 
 def code_is_right(user: User, code: str) -> bool:
-    """Whether the code is that of this half minute or of its neighbours, and was not used yet."""
+    """Return whether the code is unused and of this or an adjacent period of 30 s; use it up."""
     with transaction.atomic():
         rows = Authenticator.objects.select_for_update()
         row = rows.filter(user_id=user.pk, type=CODES).first()
@@ -69,13 +69,13 @@ def code_is_right(user: User, code: str) -> bool:
 
 
 def passkey_question(user: User) -> dict[str, Any]:
-    """Return what the browser is to ask a passkey of the user; the session keeps the answer's."""
+    """Return the passkey challenge; the session stores the expected response."""
     asked: dict[str, Any] = webauthn.begin_authentication(user)
     return asked
 
 
 def passkey_is_right(user: User, answer: str) -> bool:
-    """Whether a passkey of the user has answered the question that the session keeps."""
+    """Return whether a passkey of the user has answered the challenge in the session."""
     try:
         credential = json.loads(answer)
         webauthn.parse_authentication_response(credential)
@@ -83,13 +83,13 @@ def passkey_is_right(user: User, answer: str) -> bool:
     except (ValidationError, ValueError, TypeError, KeyError):
         return False
     finally:
-        webauthn.clear_state()  # it is answered once
+        webauthn.clear_state()  # a challenge is valid once
     row.record_usage()
     return True
 
 
 def offered_secret(request: HttpRequest, user: User) -> str:
-    """Return a new secret of codes; the session keeps it until a code of it is typed."""
+    """Return a new secret for codes, stored in the session until a code confirms it."""
     with suppress(KeyError, code_secrets.SecretUnreadableError):
         return code_secrets.decrypt(request.session[_OFFERED], user.pk)
     secret: str = generate_totp_secret()
@@ -98,7 +98,7 @@ def offered_secret(request: HttpRequest, user: User) -> str:
 
 
 def reencrypt_secrets() -> int:
-    """Encrypt with the first key the secrets of codes that another key encrypts; count them."""
+    """Encrypt with the first key the secrets that another key encrypts; return their number."""
     done = 0
     for row in secrets_of_other_keys():
         with isolated("encrypt a second factor", row.pk):
@@ -118,7 +118,7 @@ def _reencrypt(pk: int) -> bool:
 
 
 def secrets_of_other_keys() -> list[Any]:
-    """Return the rows of codes whose secret another key than the first encrypts."""
+    """Return the rows of codes whose secret is not encrypted with the first key."""
     rows = Authenticator.objects.filter(type=CODES).order_by("pk")
     return [row for row in rows if key_name_of(row) != current_key()]
 
@@ -129,19 +129,19 @@ def key_name_of(row: Any) -> str:
 
 
 def address_of_secret(user: User, secret: str, issuer: str) -> str:
-    """Return the address that programs for codes read, as text or as a picture."""
+    """Return the otpauth URL for authenticator apps, shown as text or as a QR code."""
     query = urlencode({"secret": secret, "issuer": issuer}, quote_via=quote)
     return f"otpauth://totp/{quote(f'{issuer}:{user.get_username()}')}?{query}"
 
 
 def picture_of(address: str) -> str:
-    """Return an image of the address, as an address of its own."""
+    """Return a QR code of the URL, as a data URL."""
     svg = get_adapter().build_totp_svg(address)
     return f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}"
 
 
 def add_codes(request: HttpRequest, user: User, code: str) -> bool:
-    """Whether the code is of the offered secret, which is the user's from now on."""
+    """Return whether the code matches the offered secret; if so, store the secret for the user."""
     secret = offered_secret(request, user)
     counter = _counter_of(secret, code)
     if counter is None:
@@ -155,13 +155,13 @@ def add_codes(request: HttpRequest, user: User, code: str) -> bool:
 
 
 def new_passkey_question(user: User) -> dict[str, Any]:
-    """Return what the browser is to ask a new passkey; the session keeps the answer's."""
+    """Return the registration challenge; the session stores the expected response."""
     asked: dict[str, Any] = webauthn.begin_registration(user, False)  # noqa: FBT003 - allauth's
     return asked
 
 
 def add_passkey(user: User, name: str, answer: str) -> bool:
-    """Whether a new passkey has answered the question; it is the user's from now on."""
+    """Return whether a new passkey has answered the challenge; if so, store it for the user."""
     try:
         credential = json.loads(answer)
         webauthn.parse_registration_response(credential)

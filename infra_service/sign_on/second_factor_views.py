@@ -1,4 +1,4 @@
-"""The page after the password, and the page on which people look after their second factors."""
+"""The second login step, and the page on which users manage their second factors."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
     from apikeys.models import User
 
-# Tries a minute of one user, from wherever: a code has six digits.
+# Tries per user and minute, from all addresses: a code has six digits.
 _TRIES: Final = 5
 _TOO_MANY: Final = "Too many tries. Wait a minute."
 
 
 class PasswordStep(LoginView):
-    """Takes the password, and logs nobody in yet."""
+    """Checks the password without logging in."""
 
     authentication_form = PasswordForm
     template_name = "admin/login.html"
@@ -46,7 +46,7 @@ class PasswordStep(LoginView):
 @sensitive_post_parameters("code")
 @never_cache
 def second_factor_page(request: HttpRequest) -> HttpResponse:
-    """Let in who has given the password and shows a second factor."""
+    """Log in a user with a correct password and second factor."""
     user = pending.user_of(request)
     if user is None:
         return HttpResponseRedirect(reverse("admin:login"))
@@ -81,7 +81,7 @@ def _is_shown(request: HttpRequest, user: User) -> bool:
 @sensitive_post_parameters("code", "password")
 @never_cache
 def second_factors_page(request: HttpRequest) -> HttpResponse:
-    """Add and remove one's own, each time with the password: a session may be somebody else's."""
+    """Add and remove own second factors, each time with the password: a session may be stolen."""
     user: Any = request.user
     error = ""
     if request.method == "POST":
@@ -116,7 +116,7 @@ def second_factors_page(request: HttpRequest) -> HttpResponse:
 
 
 def _change(request: HttpRequest, user: User) -> dict[str, str]:
-    """Do what the form says; return what it was for the trail, or nothing."""
+    """Apply the form; return the change for the audit log, empty without a change."""
     given = request.POST
     if "remove" in given:
         for row in second_factor.factors_of(user):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def patterns(site: AdminSite) -> list[URLPattern]:
-    """Return the addresses that the settings want."""
+    """Return the URLs that the settings enable."""
     own = site.admin_view(second_factor_views.second_factors_page)
     found = [
         path("second-factor/", second_factor_views.second_factor_page, name="second_factor"),

@@ -1,4 +1,4 @@
-"""The way to the provider, and the way back."""
+"""Sign-on at the provider: start and callback."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger("infra_service.sign_on")
 
-# Groups are looked at when somebody signs on, so nobody keeps them for longer than a day's work.
+# Groups are read at sign-on, so a session lasts a working day at most.
 _SESSION: Final = dt.timedelta(hours=12)
 _WORDS: Final = {
     "no_group": "None of your groups at the provider has access.",
@@ -46,9 +46,10 @@ _NOT_MAPPED: Final = (
 @never_cache
 @require_GET
 def sign_on(request: HttpRequest) -> HttpResponse:
-    """Send the browser to the provider.
+    """Redirect the browser to the provider.
 
-    By a link and not by a form: the page's policy would stop a form whose answer leads elsewhere.
+    A link, not a form: the page's content security policy blocks a form that redirects to another
+    site.
     """
     if count_login(request):
         return _page(request, 429, "Too many tries from here. Wait a minute.")
@@ -61,7 +62,7 @@ def sign_on(request: HttpRequest) -> HttpResponse:
 @never_cache
 @require_GET
 def sign_on_callback(request: HttpRequest) -> HttpResponse:
-    """Let in who comes back from the provider."""
+    """Log in a user who returns from the provider."""
     try:
         returned = claims_of_return(request)
         user = let_in(request, returned.claims)
@@ -76,13 +77,13 @@ def sign_on_callback(request: HttpRequest) -> HttpResponse:
 
 
 def log_out_at_provider(request: HttpRequest, address: str) -> TemplateResponse:
-    """Send the browser, whose session here has ended, on to the logout of the provider."""
+    """Redirect the browser to the provider's logout after the local logout."""
     context = {**admin.site.each_context(request), "title": "Logged out", "address": address}
     return TemplateResponse(request, "admin/logout_at_provider.html", context)
 
 
 def _own_address(request: HttpRequest, address: str) -> str:
-    """Return the address if it is one of this host, else the overview's."""
+    """Return the URL if it has this host, else the overview's URL."""
     hosts, secure = {request.get_host()}, request.is_secure()
     if url_has_allowed_host_and_scheme(address, hosts, require_https=secure):
         return address
@@ -100,9 +101,9 @@ def _refused(request: HttpRequest, refusal: SignOnRefusedError) -> HttpResponse:
     if refusal.reason in {"no_group", "no_groups_claim"}:
         details |= {"claim": settings.OIDC_GROUPS_CLAIM, "received": refusal.received}
     log.warning("sign_on_refused", reason=refusal.reason, cause=cause, **details)
-    if refusal.reason != "state":  # anybody can come with none
+    if refusal.reason != "state":  # any client can send a request without a state
         logins.record_refusal(request, refusal.reason, refusal.user, **details)
-    # The provider has proved who reads the page: the names are the reader's own.
+    # The provider has proved the reader's identity: the names are the reader's own.
     shown = {
         "explanation": _explanation(refusal),
         "received": refusal.received,
@@ -112,7 +113,7 @@ def _refused(request: HttpRequest, refusal: SignOnRefusedError) -> HttpResponse:
 
 
 def _explanation(refusal: SignOnRefusedError) -> str:
-    """Return the sentences above the names that the ID token has."""
+    """Return the text above the names in the ID token."""
     claim = settings.OIDC_GROUPS_CLAIM
     if refusal.reason == "no_groups_claim":
         return (

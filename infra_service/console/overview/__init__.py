@@ -1,6 +1,6 @@
 """The admin's overview: a bounded number of queries, without scans of large tables.
 
-First what needs attention, then what is going on; each to whom may see the pages that it is about.
+It starts with findings that need attention. A user sees only sections whose pages they may view.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def overview(user: User | AnonymousUser) -> dict[str, Any]:
-    """Return what this person may see of the whole, by section."""
+    """Return the sections of the overview that the user may view."""
     locks = held_locks() if user.has_perm("states.view_state") else None
     clusters = count_clusters() if user.has_perm("workloads.view_cluster") else None
     found = findings(user, locks, clusters)

@@ -30,32 +30,32 @@ if TYPE_CHECKING:
 
     from django.contrib.auth.models import AnonymousUser
 
-#: Of each finding the overview has so many; its list has the others.
+#: Objects that the overview shows for each finding.
 SHOWN: Final = 5
 
 
 class Finding(NamedTuple):
-    """One thing to see to."""
+    """A finding that needs attention."""
 
-    #: Also of the template that shows a row.
+    #: Also the name of the template for a row.
     name: str
     title: str
     sign: str
     number: Number
     rows: Sequence[Any]
-    #: The whole lists: what a link says, and where it leads.
+    #: Label and URL of each full list.
     links: Sequence[tuple[str, str]] = ()
 
     @property
     def template(self) -> str:
-        """The template that shows a row."""
+        """The template for a row."""
         return f"admin/overview/{self.name}.html"
 
 
 def findings(
     user: User | AnonymousUser, locks: HeldLocks | None, clusters: dict[str, Any] | None
 ) -> list[Finding]:
-    """Return what this person may see, also that of which there is nothing."""
+    """Return the findings that the user may view, including those with the number 0."""
     found = []
     if locks is not None:
         found += [_locks(locks, user), _leaked(user), _unindexed()]

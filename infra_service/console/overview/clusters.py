@@ -1,4 +1,4 @@
-"""Clusters: how many are how well, which are silent, and what is in error."""
+"""Clusters by health, without reports, and with workloads in error."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _WORST_FIRST: Final = (
 
 
 def count_clusters() -> dict[str, Any]:
-    """Return how many clusters are how well, and how many workloads are in error, in one query.
+    """Return the number of clusters by health and the number of workloads in error, in one query.
 
-    Each report keeps the counts of its cluster, so that no workload is read.
+    Reports store these counts in the cluster's row, so no workloads are read.
     """
     now = Now()
     in_error = is_in_health(ClusterHealth.ERROR, now)
@@ -47,7 +47,7 @@ def count_clusters() -> dict[str, Any]:
 
 
 def silent_clusters(most: int) -> list[dict[str, Any]]:
-    """Return the clusters that were not heard of for the longest, and why."""
+    """Return the clusters that have not reported for the longest time, with the reason."""
     silent = Cluster.objects.timed().filter(is_silent(Now()))
     longest_first = silent.order_by(Coalesce("last_received_at", "created_at"), "id")
     return [
@@ -63,14 +63,14 @@ def silent_clusters(most: int) -> list[dict[str, Any]]:
 
 
 def _reason(cluster: Cluster, status: CollectionStatus) -> str:
-    """Return why its collector says it cannot report; nothing where it says nothing."""
+    """Return the collector's error reason; empty if it reported no error."""
     if status is not CollectionStatus.FAILING:
         return ""
     return cluster.collection_error_reason.replace("_", " ").lower()
 
 
 def clusters_in_error(most: int) -> list[dict[str, Any]]:
-    """Return the clusters with the most workloads in error, each with the first of those."""
+    """Return the clusters with the most workloads in error, each with its first such workload."""
     clusters = list(
         Cluster.objects.filter(is_in_health(ClusterHealth.ERROR, Now())).order_by(
             "-workloads_error", "name"

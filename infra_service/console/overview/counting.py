@@ -9,14 +9,14 @@ from django.db import connection
 if TYPE_CHECKING:
     from django.db.models import Model, QuerySet
 
-#: Up to here rows are counted, beyond it says "about" and asks PostgreSQL's statistics.
+#: The largest exact count; above it, PostgreSQL's statistics provide an estimate.
 EXACT: Final = 10_000
-#: Of what needs attention so many are counted.
+#: The largest count of objects that need attention.
 MOST: Final = 1_000
 
 
 class Number(NamedTuple):
-    """How many there are, or that there are more than that."""
+    """A count, or a lower bound if ``is_more``."""
 
     value: int
     is_more: bool = False
@@ -26,19 +26,19 @@ class Number(NamedTuple):
 
 
 def up_to(most: int, counted: int) -> Number:
-    """Return the number of what was counted one further than to the bound."""
+    """Return the number for a count that was limited to ``most + 1``."""
     return Number(min(counted, most), counted > most)
 
 
 def number_of(queryset: QuerySet[Any]) -> Number:
-    """Count the rows, no further than to the bound."""
+    """Count the rows up to ``MOST``."""
     return up_to(MOST, queryset.order_by()[: MOST + 1].count())
 
 
 def about_how_many(model: type[Model]) -> tuple[int, bool]:
-    """Return how many rows the table has, and whether that is exact.
+    """Return the number of rows in the table, and whether it is exact.
 
-    Counting a million takes 70 ms, so PostgreSQL is asked what its statistics say.
+    Counting a million rows takes 70 ms, so large tables use PostgreSQL's statistics.
     """
     rows = model._default_manager.order_by()[: EXACT + 1].count()
     if rows <= EXACT or connection.vendor != "postgresql":

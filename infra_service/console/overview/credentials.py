@@ -1,4 +1,4 @@
-"""Keys and tokens that somebody should see to: they end soon, or nobody ever used them."""
+"""Keys and tokens that need attention: expiring soon, or never used."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MODELS: Final = (ApiKey, AccessToken)
 
 
 class Found(NamedTuple):
-    """The first of one model, and how many there are."""
+    """The first rows of a model, and the total."""
 
     model: Any
     rows: Sequence[Any]
@@ -30,7 +30,7 @@ class Found(NamedTuple):
 
 
 def ending_soon(user: User | AnonymousUser, most: int) -> list[Found]:
-    """Return the keys and the issued tokens that end within 30 days, the next to end first."""
+    """Return the keys and issued tokens that expire within 30 days, the earliest first."""
     return [
         Found(model, _shown(ending.order_by("expires_at"))[:most], number_of(ending))
         for model in _visible(user)
@@ -39,10 +39,10 @@ def ending_soon(user: User | AnonymousUser, most: int) -> list[Found]:
 
 
 def never_used(user: User | AnonymousUser, most: int) -> list[Found]:
-    """Return the keys and the issued tokens that nobody has used, the newest first.
+    """Return the unused keys and issued tokens, the newest first.
 
-    No index tells of a use, because it would be written at each; so many rows are looked through
-    as for the list.
+    Use is not indexed, because each use would write to the index. The search is therefore bounded
+    like that of the list.
     """
     found = []
     for model in _visible(user):
@@ -57,7 +57,7 @@ def never_used(user: User | AnonymousUser, most: int) -> list[Found]:
 
 
 def first_of_all(found: Sequence[Found], most: int, moment: str) -> list[dict[str, Any]]:
-    """Return the first of keys and tokens together, in the order of the column ``moment``."""
+    """Return the first keys and tokens together, ordered by the column ``moment``."""
     rows = [
         {
             "credential": row,
@@ -80,6 +80,6 @@ def _ids(queryset: Any, order: Sequence[str], limit: int) -> list[Any]:
 
 
 def _shown(queryset: Any) -> Any:
-    """Return the rows with their owners, and without what a secret could be guessed by."""
+    """Load the rows with their owners, without the columns of secrets."""
     fields = ("name", "created_at", "expires_at", "created_by__username")
     return queryset.select_related("created_by").only(*fields)

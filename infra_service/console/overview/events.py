@@ -1,4 +1,4 @@
-"""The trail's last events with names for ids, and the log-ins that failed."""
+"""The latest audit events with names for ids, and failed logins."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from apikeys.models import User
 
 _LINES: Final = 10
-#: For so long a failed log-in is news.
+#: The period in which failed logins are shown.
 LOGINS_WITHIN: Final = dt.timedelta(days=1)
 
 
 def latest_events(user: User | AnonymousUser) -> list[dict[str, Any]]:
-    """Return the last events, with the names of what they are about where this person sees it."""
+    """Return the latest events, with the names of resources that the user may view."""
     events = list(AuditEvent.objects.order_by("-id")[:_LINES])
     named = describe(events, user)
     nothing = ("", "")
@@ -31,7 +31,7 @@ def latest_events(user: User | AnonymousUser) -> list[dict[str, Any]]:
 
 
 def failed_logins() -> tuple[Number, list[dict[str, Any]]]:
-    """Return how many failed within a day, and who tried from where, the most tries first."""
+    """Return the number of failed logins in a day, and names and addresses with most tries."""
     since = timezone.now() - LOGINS_WITHIN
     failed = AuditEvent.objects.filter(action="user.login_failed", occurred_at__gte=since)
     newest_first = failed.order_by("-occurred_at", "-id")

@@ -1,4 +1,4 @@
-"""States: how many, who holds their locks, and what is pushed."""
+"""States: their number, locks, leaked tokens, indexing and pushes."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
 
 _DAYS: Final = 14
 _DAY: Final = dt.timedelta(days=1)
-#: A state that waits for longer to be indexed has no indexer, or one that does not keep up.
+#: If a state waits longer to be indexed, the indexer is missing or too slow.
 _INDEXED_WITHIN: Final = dt.timedelta(minutes=15)
 
 
 class HeldLocks(NamedTuple):
-    """The locks that are held now: how many, and the states of those that are held for long."""
+    """The number of held locks, and the states with stale locks."""
 
     number: Number
     #: The oldest lock first.
@@ -46,7 +46,7 @@ class HeldLocks(NamedTuple):
 
 
 def held_locks() -> HeldLocks:
-    """Look at the locks, as many as the metrics do; an index has only them."""
+    """Read as many locks as the metrics do, from an index of locked states."""
     locked = State.objects.visible().filter(lock_id__isnull=False).order_by("id")
     found = list(locked.values_list("lock_acquired_at", "pk")[: MAX_LOCKS + 1])
     since = timezone.now() - STALE_AFTER
@@ -55,9 +55,9 @@ def held_locks() -> HeldLocks:
 
 
 def describe_locks(states: Sequence[uuid.UUID], user: User | AnonymousUser) -> list[dict[str, Any]]:
-    """Return of each state who holds its lock, with which token, and whether this one may break it.
+    """Return the holder and the token of each lock, and whether the user may release it.
 
-    The token tells the pipeline; its name is for who may see tokens.
+    The token identifies the pipeline; only users who may view tokens see its name.
     """
     found = State.objects.select_related("component", "environment").in_bulk(states)
     held = ((found[pk], holder_of(found[pk])) for pk in states if pk in found)
@@ -68,9 +68,9 @@ def describe_locks(states: Sequence[uuid.UUID], user: User | AnonymousUser) -> l
 
 
 def leaked_tokens(user: User | AnonymousUser, most: int) -> tuple[Number, Sequence[dict[str, Any]]]:
-    """Return how many keys and tokens that work lie in states, and the newest finds.
+    """Return the number of active keys and tokens found in states, and the newest finds.
 
-    The name of one is for who may see its page.
+    Only users who may view a credential see its name.
     """
     found, is_more = newest_working(MOST)
     number = Number(len(found), is_more=is_more)
@@ -98,9 +98,9 @@ def _named(credential: Any, user: User | AnonymousUser) -> dict[str, str]:
 
 
 def not_indexed(most: int) -> tuple[Number, list[State]]:
-    """Return how many states wait for long to be indexed, or cannot be, and the first of them.
+    """Return the number of states with late or failed indexing, and the first rows.
 
-    One look each at two indexes that have only such states.
+    The query reads two partial indexes of such states.
     """
     since = timezone.now() - _INDEXED_WITHIN
     kinds = (
@@ -119,7 +119,7 @@ def not_indexed(most: int) -> tuple[Number, list[State]]:
 
 
 def state_figures(locks: HeldLocks) -> dict[str, Any]:
-    """Return how many states there are, how many of them are locked, and what was pushed."""
+    """Return the number of states, of locked states and of pushes."""
     count, is_exact = about_how_many(State)
     pushes = pushes_per_day(timezone.now())
     return {
@@ -135,9 +135,9 @@ def state_figures(locks: HeldLocks) -> dict[str, Any]:
 
 
 def pushes_per_day(now: dt.datetime) -> list[tuple[str, int]]:
-    """Return the last days, UTC, with how many versions each brought, counted up to ``EXACT``.
+    """Return the last days (UTC) with the number of new versions, counted up to ``EXACT``.
 
-    A version's id begins with the moment of its push, so a day is a stretch of the primary key.
+    A version's id starts with its time, so a day is a range of the primary key.
     """
     today = now.astimezone(dt.UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     days = [today - ago * _DAY for ago in reversed(range(_DAYS))]

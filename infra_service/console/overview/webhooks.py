@@ -1,4 +1,4 @@
-"""Messages to webhooks that do not arrive."""
+"""Undelivered webhook messages."""
 
 from __future__ import annotations
 
@@ -14,16 +14,15 @@ from infra_service.webhooks.models import LATE_AFTER, Delivery
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-#: A message is tried for three days, so that this has all that were given up in the last four.
+#: Attempts take three days, so this covers all deliveries that failed in the last four days.
 _MADE_WITHIN: Final = dt.timedelta(days=7)
 
 
 def undelivered(most: int) -> tuple[Number, Number, Sequence[Delivery]]:
-    """Return how many wait for long, how many of the last days were given up, and the first.
+    """Return the numbers of late and of recently failed deliveries, and the first of both.
 
-    What was given up with a webhook that is disabled is no fault to see to.
-    Those that wait are looked for among the next ones to be sent, of which there are few while
-    somebody sends; those that were given up among the newest.
+    Failures of disabled webhooks are ignored. Late deliveries are searched among the next
+    deliveries to send, which are few while a worker runs; failed deliveries among the newest.
     """
     now = timezone.now()
     is_late, is_recent = Q(created_at__lt=now - LATE_AFTER), Q(created_at__gt=now - _MADE_WITHIN)

@@ -1,4 +1,4 @@
-"""Tell webhook endpoints what has happened."""
+"""Deliver events to webhook endpoints."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger("infra_service.webhooks")
 
-#: Seconds between a failure and the next try: of the database, or an unexpected one.
+#: Seconds before the next try after a failure of the database or an unexpected error.
 _PAUSE: Final = 10
 
 
 class Command(ServiceCommand):
-    """Deliver the events of the trail to the webhook endpoints that are told of them."""
+    """Deliver audit events to the subscribed webhook endpoints."""
 
     help = (
         "Read the audit trail, and send its events to the webhook endpoints that are to be told of "
@@ -45,8 +45,8 @@ class Command(ServiceCommand):
         """Deliver.
 
         Raises:
-            CommandError: the interval is not positive; or, of a run without ``--watch``, an item
-                failed with an unexpected error.
+            CommandError: the interval is not positive; or, without ``--watch``, an item failed with
+                an unexpected error.
         """
         stop = stop_of(options)
         with stopped_by_signals(stop.set), self.progress("messages") as bar:
@@ -85,5 +85,5 @@ class Command(ServiceCommand):
                 log.exception("item_failed", work="deliver events")
             else:
                 continue
-            connection.close()  # a broken one is not mended
+            connection.close()  # a broken connection does not recover
             stop.wait(_PAUSE)

@@ -1,4 +1,4 @@
-"""Let a role of PostgreSQL do the service's work, and no more."""
+"""Grant a PostgreSQL role the permissions of the running service, and no more."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Command(ServiceCommand):
-    """Grant, as the owner of the tables, and see that the role cannot change the audit trail."""
+    """Grant permissions as the table owner; check that the role cannot change the audit log."""
 
     help = (
         "Give a role of PostgreSQL what the running service needs, to the audit trail only to "
@@ -30,7 +30,7 @@ class Command(ServiceCommand):
         """Grant.
 
         Raises:
-            CommandError: it is not PostgreSQL, or the role is none that can be held to this.
+            CommandError: the database is not PostgreSQL, or the role has too many permissions.
         """
         if connection.vendor != "postgresql":
             raise CommandError("only PostgreSQL has roles")

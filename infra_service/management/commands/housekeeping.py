@@ -1,4 +1,4 @@
-"""Remove what need not be kept."""
+"""Delete data after its retention period."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _HOUR: Final = 60 * 60
 
 
 class Command(ServiceCommand):
-    """Do all parts of housekeeping, or one, once or again and again."""
+    """Run all or selected parts of housekeeping, once or repeatedly."""
 
     help = (
         "Remove versions and states that need not be kept, objects that no version points at, "
@@ -57,7 +57,7 @@ class Command(ServiceCommand):
         """Run.
 
         Raises:
-            CommandError: a part failed, of the last run when there were several.
+            CommandError: a part failed in the last run.
         """
         if options["interval"] < 1 or options["max_seconds"] < 1:
             raise CommandError("--interval and --max-seconds are at least 1")
@@ -71,7 +71,7 @@ class Command(ServiceCommand):
             raise CommandError(f"failed: {', '.join(failed)}")
 
     def _run(self, options: dict[str, Any], stop: threading.Event) -> list[str]:
-        """Do the parts once, and return those that failed."""
+        """Run the parts once; return the failed parts."""
         outcomes = {
             name: run_part(name, most_seconds=options["max_seconds"], stop=stop)
             for name in PARTS
@@ -90,5 +90,5 @@ class Command(ServiceCommand):
                 for name, outcome in outcomes.items()
             ),
         )
-        self.stdout.flush()  # of a watch, somebody reads each outcome
+        self.stdout.flush()  # with --watch, logs should show each outcome at once
         return [name for name, outcome in outcomes.items() if outcome.error]

@@ -1,4 +1,4 @@
-"""Fill the database with believable data."""
+"""Fill the database with demo data."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _OF_STATES: Final = (
 
 
 class Command(ServiceCommand):
-    """See that there are at least so many demo states, clusters and workloads."""
+    """Create missing demo states, clusters and workloads."""
 
     help = (
         "See that there are so many demo states, clusters and workloads. People and pipelines "
@@ -51,8 +51,8 @@ class Command(ServiceCommand):
         """Load the data.
 
         Raises:
-            CommandError: a number is negative, there are workloads and no cluster, or events have
-                left the trail, so that it has no past any more.
+            CommandError: a number is negative, there are workloads without clusters, or audit
+                events have been archived, so that the demo history cannot be complete.
         """
         states, clusters, workloads = (options[n] for n in ("states", "clusters", "workloads"))
         if min(states, clusters, workloads) < 0 or (workloads and not clusters):
@@ -80,7 +80,7 @@ class Command(ServiceCommand):
         )
 
     def _load_states(self, total: int) -> Counter[str]:
-        """Load those with a past, and then the mass."""
+        """Load the states with a history first, then the bulk."""
         created, now = Counter(dict.fromkeys(_OF_STATES, 0)), timezone.now()
         with self.progress("states", lambda: total) as bar:
             if total:

@@ -1,4 +1,4 @@
-"""Make the groups of the admin."""
+"""Create the groups of the admin."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from infra_service.lib.commandline.base import ServiceCommand
 
 
 class Command(ServiceCommand):
-    """Make the groups viewer, operator and administrator what they should be."""
+    """Create the groups viewer, operator and administrator, and set their permissions."""
 
     help = (
         "Make the admin's groups viewer, operator and administrator, or give them back what they "
@@ -21,7 +21,7 @@ class Command(ServiceCommand):
     examples = ("setup_groups", "setup_groups --json")
 
     def handle(self, *_args: Any, **_options: Any) -> None:
-        """Set the groups up.
+        """Set up the groups.
 
         Raises:
             CommandError: the database is not migrated.

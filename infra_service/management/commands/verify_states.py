@@ -67,9 +67,9 @@ class Command(ServiceCommand):
             raise CommandError(f"{len(problems)} values need a key that is not configured")
 
     def _older_values(self, problems: list[dict[str, Any]]) -> dict[str, int]:
-        """Count by kind the values that need an older key, and add those whose key is missing.
+        """Count the values that need an older key by kind, and append those whose key is missing.
 
-        The documents whose key is missing are among the problems already.
+        ``problems`` already contains documents whose key is missing.
         """
         counts = {"documents": sum(1 for _ in key_rotation.older_documents())}
         for kind in key_rotation.KINDS:
