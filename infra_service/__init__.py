@@ -1,3 +1,3 @@
-"""The roof of the service, and its version, which stands here alone."""
+"""The service's root package, with the single definition of its version."""
 
 __version__ = "1.0.0"

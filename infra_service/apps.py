@@ -3,13 +3,13 @@ from django.conf import settings
 
 
 class InfraServiceConfig(AppConfig):
-    """The composition root: plumbing that belongs to no single area."""
+    """The composition root: parts that belong to no single area."""
 
     name = "infra_service"
 
     def ready(self) -> None:
-        """Register the project's system checks and set up our log lines."""
-        # Checks register themselves.
+        """Register the project's system checks and configure logging."""
+        # Checks register themselves on import.
         from infra_service import checks, list_checks, logs  # noqa: F401, PLC0415
         from infra_service.lib.database import checks as database_checks  # noqa: F401, PLC0415
         from infra_service.operations import checks as deployment_checks  # noqa: F401, PLC0415

@@ -12,20 +12,20 @@ from django.urls import URLPattern, URLResolver, get_resolver
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-# The admin has its own log-in; static files are public by nature.
+# The admin has its own login; static files are public.
 _OTHER_DOORS = {"admin"}
 
 
 @register(Tags.admin)
 def admin_is_sound(**given: Any) -> list[CheckMessage]:
-    """Report what Django finds in the admin's pages, which are not loaded for most commands."""
+    """Report errors in the admin's pages, which most commands do not load."""
     admin.autodiscover()
     return [*check_dependencies(**given), *check_admin_app(**given)]
 
 
 @register
 def every_view_declares_its_access(**_kwargs: Any) -> list[CheckMessage]:
-    """Report each API view that is open without saying so."""
+    """Report each API view without declared access."""
     return [
         Error(
             f"{pattern} ({name}) does not declare {missing}.",
@@ -57,7 +57,7 @@ def _undeclared(
 
 
 def _doors(view: Any, actions: dict[str, str] | None) -> list[str]:
-    """Return what a request can reach: a viewset's actions, or a view's methods."""
+    """Return the entry points of a view: a viewset's actions, or a view's methods."""
     if actions:
         return sorted(set(actions.values()))
     names = getattr(view, "http_method_names", ())

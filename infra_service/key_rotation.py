@@ -1,6 +1,6 @@
-"""Stored values that STATE_ENCRYPTION_KEYS protect, their re-encryption, and the keys they need.
+"""Values that STATE_ENCRYPTION_KEYS protect, their re-encryption, and the keys they need.
 
-Documents are re-encrypted by ``states.keeping.reencryption``, which moves them between stores too.
+``states.keeping.reencryption`` re-encrypts documents, because it also moves them between stores.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class OlderValue(NamedTuple):
     """A stored value that needs another key than the first."""
 
     item: str
-    #: The key's name or the beginning of it; empty when it is not recorded.
+    #: The key's name or its beginning; empty when it is not recorded.
     key_name: str
 
     @property
@@ -49,13 +49,13 @@ class Kind(NamedTuple):
 
     name: str
     label: str
-    #: Encrypts with the first key all values that another key encrypts; returns how many.
+    #: Encrypts all values of other keys with the first key; returns their number.
     reencrypt: Callable[[], int]
     older: Callable[[], Iterator[OlderValue]]
 
 
 def older_documents() -> Iterator[OlderValue]:
-    """Yield the documents that another key than the first encrypts."""
+    """Yield the documents that are not encrypted with the first key."""
     for version in in_batches(reencryption.outdated()):
         item = f"state {version.state_id} version {version.number}"
         yield OlderValue(item, version.encryption_key)
@@ -96,7 +96,7 @@ def _older_digests() -> Iterator[OlderValue]:
 def _reencrypt_second_factors() -> int:
     if not apps.is_installed("allauth.mfa"):
         return 0
-    # Of an extra, and so are the models behind it.
+    # Imported here because the models belong to an optional extra.
     from infra_service.sign_on import second_factor  # noqa: PLC0415
 
     return second_factor.reencrypt_secrets()
@@ -111,7 +111,7 @@ def _older_second_factors() -> Iterator[OlderValue]:
         yield OlderValue(f"second factor {row.pk}", second_factor.key_name_of(row))
 
 
-#: All kinds except documents. Digests are last: documents have to be readable for them.
+#: All kinds except documents. Digests come last because they need readable documents.
 KINDS: Final = (
     Kind("webhook_secrets", "webhook secrets", reencrypt_secrets, _older_secrets),
     Kind("idempotent_answers", "idempotent answers", _reencrypt_answers, _older_answers),

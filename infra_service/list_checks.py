@@ -1,4 +1,4 @@
-"""Start-up checks: what a list may be filtered by is in an index, or is said to be searched for."""
+"""Start-up checks: each filterable field of a list is indexed or declared as searched."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 @register
 def every_filter_is_in_an_index(**_kwargs: Any) -> list[CheckMessage]:
-    """Report each filterable field that no index serves and no view names, and the reverse."""
-    # Compiles the grammar, which takes long: most commands do without.
+    """Report each filterable field without an index or declaration, and needless declarations."""
+    # Imported here because compiling the grammar is slow, and most commands do not need it.
     from filterlang.fields import field_set  # noqa: PLC0415
 
     found: list[CheckMessage] = []
@@ -56,7 +56,7 @@ def every_field_set_names_its_model(**_kwargs: Any) -> list[CheckMessage]:
 
 @register
 def every_list_is_in_the_order_of_an_index(**_kwargs: Any) -> list[CheckMessage]:
-    """Report each order of a list that the database would have to sort by."""
+    """Report each list order that the database would have to sort."""
     return [
         Error(
             f"{view.__name__} is in the order of {', '.join(key)}, and no index is.",
@@ -70,7 +70,7 @@ def every_list_is_in_the_order_of_an_index(**_kwargs: Any) -> list[CheckMessage]
 
 
 def _scope_of(view: Any) -> Conditions:
-    """Return what ``get_queryset`` says of each row: that a column has one value, or none."""
+    """Return the conditions of ``get_queryset``: columns with a fixed value, or null."""
     scope = getattr(view, "scoped_by", ())
     kinds = (Kind.EQUAL, Kind.NULL)
     return Conditions(tuple(Comparison(name, kind, None) for name in scope for kind in kinds), 0)
@@ -88,12 +88,12 @@ def lists(patterns: Sequence[Any]) -> Iterator[Any]:
 
 
 def is_served(view: Any, path: str) -> bool:
-    """Whether an index finds rows by this column among those that the view's queryset has."""
+    """Return whether an index finds rows of the view's queryset by this column."""
     name, *rest = path.split("__")
     model, scope = view.queryset.model, getattr(view, "scoped_by", ())
     try:
         field: Any = model._meta.get_field(name)
-    except FieldDoesNotExist:  # it is worked out
+    except FieldDoesNotExist:  # a computed field
         return False
     if hasattr(field, "implied_by") or (rest and not field.is_relation):
         return rest == []

@@ -1,4 +1,4 @@
-"""Log lines on standard error that never hold a token: JSON, or short ones for a terminal."""
+"""Log lines on standard error without tokens: JSON, or short lines for a terminal."""
 
 from __future__ import annotations
 
@@ -16,27 +16,26 @@ if TYPE_CHECKING:
 
     from structlog.typing import EventDict, Processor, WrappedLogger
 
-# Wherever it stands: in JSON an n that was a line end is before it, in an address %5F may be in it.
-# And what HTTP Basic makes of it.
+# Anywhere in a line: after an escaped line end in JSON (\n), with %5F in a URL. Second, HTTP Basic
+# credentials.
 _TOKEN: Final = re.compile("is[kps](?:_|%5[Ff])[0-9A-Za-z]{38}")
 _BASIC: Final = re.compile(r"(basic(?:[ +]|%20|\\t)+)[0-9A-Za-z+/=_%-]{8,}", re.IGNORECASE)
 
 
 def redact(text: str) -> str:
-    """Blank out everything of a token's form, and credentials of HTTP Basic."""
+    """Redact everything that looks like a token, and HTTP Basic credentials."""
     return _BASIC.sub(r"\1[credentials]", _TOKEN.sub("[token]", text))
 
 
 def _dumps(event: EventDict, **_options: Any) -> str:
-    """Write the line, and only then redact it, so that nothing slips past in a nested value."""
+    """Serialize the event first, then redact the text, so that nested values are covered."""
     return redact(msgspec.json.encode(event, enc_hook=str).decode())
 
 
 def _line(_logger: WrappedLogger, _method: str, event: EventDict) -> str:
-    """Write ``12:04:31 POST /api/v1/state/… 200 9 ms operator``, or what else happened.
+    """Write ``12:04:31 POST /api/v1/state/… 200 9 ms operator``, or another event.
 
-    What a client sent can neither move the terminal's cursor nor begin a line: a traceback is
-    indented.
+    Client input cannot move the terminal's cursor or start a line, so tracebacks are indented.
     """
     time, level, name = event.pop("time"), event.pop("level"), event.pop("event")
     trace = event.pop("exception", "")
@@ -55,10 +54,10 @@ def _printable(text: str) -> str:
 
 
 def _is_for_people() -> bool:
-    """Whether lines are short: as ``LOG_FORMAT`` says, or else on a terminal.
+    """Return whether lines are short: as ``LOG_FORMAT`` requests, else on a terminal.
 
     Raises:
-        ImproperlyConfigured: it says something else.
+        ImproperlyConfigured: LOG_FORMAT has another value.
     """
     form = os.environ.get("LOG_FORMAT", "")
     if form not in ("", "json", "text"):
@@ -67,7 +66,7 @@ def _is_for_people() -> bool:
 
 
 def _processors() -> tuple[list[Processor], Processor]:
-    """Return what every event goes through, and what writes it."""
+    """Return the processors of every event, and the processor that writes it."""
     short = _is_for_people()
     shared: list[Processor] = [
         structlog.contextvars.merge_contextvars,
@@ -79,7 +78,7 @@ def _processors() -> tuple[list[Processor], Processor]:
 
 
 def formatter() -> logging.Formatter:
-    """Return the formatter that gives records of the standard library our form."""
+    """Return the formatter for log records of the standard library."""
 
     def add_logger_name(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
         event["logger"] = event["_record"].name
@@ -93,7 +92,7 @@ def formatter() -> logging.Formatter:
 
 
 def configure(level: str) -> None:
-    """Set up structlog for our own events, which go round the standard library for speed."""
+    """Set up structlog for the service's events, which bypass the standard library for speed."""
     shared, write = _processors()
     structlog.configure(
         processors=[*shared, write],

@@ -1,6 +1,6 @@
 """Join workloads with the resources of states that manage them.
 
-The join is made when it is asked for, so that it is right at the moment at which both sides are.
+The join happens at query time, so that it reflects the current states and workloads.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class StatesManage:
-    """Answers by the index of resources."""
+    """Find managing resources in the index of resources."""
 
     def is_managed(self) -> Exists:
         """Return the condition that a resource of any state manages the workload of a query."""
@@ -30,9 +30,9 @@ class StatesManage:
         )
 
     def managed_by(self, workload: Workload, binding: Binding) -> list[ManagedBy]:
-        """Return the resources that manage it, of states inside the binding; one query.
+        """Return the resources that manage the workload, from states inside the binding; one query.
 
-        Those that have its uid are first.
+        Resources with the workload's uid come first.
         """
         rows = (
             ResourceEntry.objects.inside(binding)

@@ -1,4 +1,4 @@
-"""Middleware of every request: request id, one log line, no redirect."""
+"""Middleware of every request: request id, access log, errors in place of redirects."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ log = structlog.get_logger("infra_service.requests")
 _WELL_FORMED_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _ADMIN: Final = "/admin/"
 _PAGE: Final = re.compile(r"/|/api/docs/?")
-# Our own files and nothing else: no inline script, no style, nothing from elsewhere.
+# Only the service's own files: no inline scripts or styles, nothing from other hosts.
 _POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "font-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; "
@@ -42,9 +42,9 @@ _PROBE: Final = re.compile(r"/(healthz|readyz|metrics)/?")
 
 
 class RequestContextMiddleware:
-    """Give the request an id, answer it, and write one access event.
+    """Assign the request an id, process it, and write an access event.
 
-    What is bound to the log's context meanwhile, such as a state's id, is in all later lines.
+    Values bound to the log context meanwhile, such as a state's id, appear in all later lines.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
@@ -58,7 +58,7 @@ class RequestContextMiddleware:
         ids = {"request_id": request_id}
         given = request.headers.get("X-Request-ID", "")
         if _WELL_FORMED_ID.fullmatch(given):
-            # Beside ours: a client may give many requests one id, or another's.
+            # In addition to the service's id: clients can reuse an id.
             request.client_request_id = ids["client_request_id"] = given  # type: ignore[attr-defined]
         settle_client(request.META)
         queries = access.Queries()
@@ -73,16 +73,16 @@ class RequestContextMiddleware:
             if not response.streaming:
                 response.setdefault("Content-Length", str(len(response.content)))
                 if request.method == "HEAD":
-                    response.content = b""  # the headers stay a GET's
+                    response.content = b""  # the headers remain those of GET
             access.record(request, response, time.perf_counter() - started, queries)
         finally:
             structlog.contextvars.clear_contextvars()
         return response
 
     def _refusal(self, request: HttpRequest) -> HttpResponse | None:
-        """Refuse what Django would redirect or answer in HTML, and what is not for this host.
+        """Reject requests for other hosts, and those that Django would redirect or answer in HTML.
 
-        Probes come to an address, not to a name, and without TLS, so they are let in.
+        Probes are exempt, because they use an IP address and plain HTTP.
         """
         if _PROBE.fullmatch(request.path):
             return None
@@ -105,8 +105,8 @@ class RequestContextMiddleware:
 class PagePolicyMiddleware:
     """Protect the service's pages from their contents.
 
-    Browsers run nothing but the service's own files. And characters that reorder the text around
-    them are escapes: a name or a value with one would else read as another (CVE-2021-42574).
+    Browsers run only the service's own files. Characters that reorder text are escaped: a name or a
+    value with such a character would read as another (CVE-2021-42574).
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:

@@ -14,21 +14,21 @@ from infra_service.lib.api.idempotent_requests import IdempotentRequest
 
 __all__ = ["HousekeepingPart", "IdempotentRequest", "Timeline"]
 
-#: A housekeeper that was killed is taken for gone after this.
+#: The lease of a killed process expires after this.
 LEASE: Final = dt.timedelta(minutes=15)
-#: A part that was not done for so long is late: each day it should be. An alert says the same.
+#: A daily part is late after this; the alert uses the same value.
 LATE_AFTER: Final = dt.timedelta(days=2)
 
 
 class HousekeepingPartQuerySet(models.QuerySet["HousekeepingPart"]):
-    """Conditional writes decide who does a part."""
+    """Conditional updates ensure that a single process runs a part."""
 
     def late(self) -> HousekeepingPartQuerySet:
-        """Return those that were not done to their end for too long."""
+        """Return the parts that have not completed for too long."""
         return self.filter(succeeded_at__lt=timezone.now() - LATE_AFTER)
 
     def take(self, name: str) -> uuid.UUID | None:
-        """Take the part for a while, unless somebody has it; return what proves it."""
+        """Acquire the lease of a part; return the holder's id, or None if it is held."""
         self.get_or_create(name=name)
         now, holder = timezone.now(), uuid.uuid4()
         free = Q(leased_until=None) | Q(leased_until__lte=now)
@@ -36,39 +36,39 @@ class HousekeepingPartQuerySet(models.QuerySet["HousekeepingPart"]):
         return holder if taken else None
 
     def held(self, name: str, holder: uuid.UUID) -> HousekeepingPartQuerySet:
-        """Return the part if it is still held by this holder."""
+        """Return the part if this holder has its lease."""
         return self.filter(name=name, holder=holder)
 
     def keep(self, name: str, holder: uuid.UUID, removed: int) -> bool:
-        """Count what was removed, and hold the part for longer; return whether it is held."""
+        """Add the removed rows and extend the lease; return whether it is still held."""
         until = timezone.now() + LEASE
         held = self.held(name, holder)
         return bool(held.update(leased_until=until, removed=F("removed") + removed))
 
     def release(self, name: str, holder: uuid.UUID, seconds: float, *, is_done: bool) -> None:
-        """Let others have the part, and note how it went."""
+        """Release the lease and record the result."""
         done = {"succeeded_at": timezone.now()} if is_done else {}
         held = self.held(name, holder)
         held.update(holder=None, leased_until=None, seconds=seconds, **done)
 
 
 class HousekeepingPart(models.Model):
-    """A part of housekeeping: who does it now, and when it was last done to its end."""
+    """A part of housekeeping: its lease, and the time of its last completion."""
 
     name = models.CharField(max_length=30, primary_key=True)
     holder = models.UUIDField(null=True)
     leased_until = models.DateTimeField(null=True)
-    # At first the moment from which it should have been done.
+    # The time of creation until the part first completes.
     succeeded_at = models.DateTimeField(default=timezone.now)
-    # Of the last run.
+    # The duration of the last run.
     seconds = models.FloatField(default=0)
-    # In all.
+    # The total of all runs.
     removed = models.PositiveBigIntegerField(default=0)
 
     objects = HousekeepingPartQuerySet.as_manager()
 
     class Meta:
-        # Of the admin, where the overview tells of those that are late.
+        # For the admin, whose overview shows late parts.
         default_permissions = ("view",)
 
     def __str__(self) -> str:
@@ -78,10 +78,10 @@ class HousekeepingPart(models.Model):
 class Timeline(models.Model):
     """A timeline of PostgreSQL's log, marked by the first read that a replica could serve.
 
-    Standbys that are promoted separately begin timelines of the same number. The mark differs.
+    Standbys that are promoted separately start timelines of the same number. The mark differs.
     """
 
-    # As in the names of log files: eight hexadecimal digits.
+    # Eight hexadecimal digits, as in the names of WAL files.
     number = models.CharField(max_length=8, primary_key=True)
     mark = models.UUIDField()
 

@@ -1,4 +1,4 @@
-"""``make run``: from nothing to a running service, and again with the data that is there."""
+"""``make run``: set up and start the service, or restart it with the existing data."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="make run", description=__doc__)
     parser.add_argument("--port", default=str(_PORT))
     port = _usable_port(parser.parse_args().port)
-    os.umask(0o077)  # secrets and database are the owner's alone
+    os.umask(0o077)  # secrets and database are for the owner only
     _write_secrets(Path(os.environ.get("VAR_DIR", _ROOT / "var")))
     os.environ["DJANGO_SETTINGS_MODULE"] = "infra_service.settings"
     _prepare_database()
@@ -34,16 +34,16 @@ def main() -> None:
 
 
 def _usable_port(given: str) -> int:
-    """Return the port, if it is one, and no server listens there already.
+    """Return the port if it is valid and free.
 
-    gunicorn would share it (SO_REUSEPORT), and the kernel would give each service some of the
-    connections: a state would be now in the one database and now in the other.
+    gunicorn would share a used port (SO_REUSEPORT), and the kernel would distribute connections
+    between both services: requests for a state would alternate between two databases.
     """
     if not (given.isascii() and given.isdecimal() and 0 < int(given[:6]) < 2**16):
         sys.exit(f"PORT={given} is no port: a number from 1 to 65535, as in PORT=8001 make run")
     port = int(given)
     with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # TIME_WAIT is no listener
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # TIME_WAIT is not a listener
         try:
             probe.bind(("127.0.0.1", port))
         except OSError as error:
@@ -53,7 +53,7 @@ def _usable_port(given: str) -> int:
 
 
 def _write_secrets(var: Path) -> None:
-    """Generate the secrets once, readable by the owner alone; the environment may override them."""
+    """Generate the secrets once, readable only by the owner; the environment overrides them."""
     var.mkdir(parents=True, exist_ok=True)
     path = var / "service.env"
     if path.exists():
@@ -62,7 +62,7 @@ def _write_secrets(var: Path) -> None:
         f"SECRET_KEY={secrets.token_urlsafe(50)}",
         f"STATE_ENCRYPTION_KEYS={base64.b64encode(secrets.token_bytes(32)).decode()}",
     )
-    # Whole or not at all: a half-written key would lock the states up for ever.
+    # Atomic: a half-written key would make states unreadable.
     draft = var / "service.env.new"
     draft.write_text("\n".join(lines) + "\n")
     draft.rename(path)
@@ -79,9 +79,9 @@ def _prepare_database() -> None:
 
 
 def _start_workers(*names: str) -> None:
-    """Start background commands that end with the server, however it ends.
+    """Start background commands that end with the server, even if it is killed.
 
-    They read from a pipe whose other end only the server and its workers have.
+    They read from a pipe that only the server and its workers keep open.
     """
     reading, writing = os.pipe()
     os.set_inheritable(writing, True)  # noqa: FBT003 - its signature
@@ -97,7 +97,7 @@ def _start_workers(*names: str) -> None:
 
 
 def _introduce(port: int) -> None:
-    """Print what a newcomer needs; the password and the token are shown on the first start only."""
+    """Print the first steps; the password and the token are shown on the first start only."""
     from apikeys.models import User  # noqa: PLC0415 - after set-up
     from apikeys.scopes import Scope  # noqa: PLC0415 - after set-up
     from states.addresses import backend_block, path_of  # noqa: PLC0415 - after set-up
@@ -121,7 +121,7 @@ def _introduce(port: int) -> None:
 
 
 def _create_operator() -> dict[str, str]:
-    """Create the user ``operator`` with a token that may do everything, and return both secrets."""
+    """Create the user ``operator`` with a token that has all scopes; return both secrets."""
     from apikeys import actions, actors  # noqa: PLC0415 - after set-up
     from apikeys.models import User  # noqa: PLC0415 - after set-up
     from apikeys.scopes import Scope  # noqa: PLC0415 - after set-up

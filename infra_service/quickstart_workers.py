@@ -1,4 +1,4 @@
-"""Background commands of ``make run``: started with the server, restarted, and ended with it."""
+"""Background commands of ``make run``: restarted when they exit, and stopped with the server."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Final
 from infra_service.lib.commandline.stopping import stop_at_eof
 
 _ROOT: Final = Path(__file__).resolve().parent.parent
-#: Seconds before a command that ended is started again.
+#: Seconds before an exited command is restarted.
 _PAUSE: Final = 2.0
 
 
 def main() -> None:
-    """Run the named commands until standard input ends, a pipe of the server."""
+    """Run the named commands until standard input, a pipe of the server, is closed."""
     ended = threading.Event()
     stop_at_eof(ended)
     workers = [threading.Thread(target=_keep_running, args=(name, ended)) for name in sys.argv[1:]]

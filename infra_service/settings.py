@@ -1,8 +1,8 @@
-"""The composition root: everything that can be set, and every class that is plugged in.
+"""The composition root: all settings, and all classes that are plugged in.
 
 Values come from the environment, from a file named by ``<NAME>_FILE`` (for mounted secrets), or
 from ``var/service.env``, which ``make run`` writes; the environment wins. The reference for
-operators is docs/reference/settings.md, and a test holds it against this file.
+operators is docs/reference/settings.md; a test compares it with this file.
 """
 
 from pathlib import Path
@@ -21,11 +21,11 @@ env = Environment()
 VAR_DIR = Path(env.str("VAR_DIR", default=str(BASE_DIR / "var")))
 environ.Env.read_env(VAR_DIR / "service.env")
 
-# --- Secrets: there is no default, so that nobody runs with a known one ---------------------------
+# --- Secrets: required, so that no installation runs with a known value ---------------------------
 
 SECRET_KEY = env.str("SECRET_KEY")
 SECRET_KEY_FALLBACKS = env.parts("SECRET_KEY_FALLBACKS", default="")
-# 32 random bytes each, base64. The first encrypts, all decrypt.
+# 32 random bytes each, base64. The first key encrypts, all keys decrypt.
 STATE_ENCRYPTION_KEYS = env.parts("STATE_ENCRYPTION_KEYS")
 
 # --- Django ---------------------------------------------------------------------------------------
@@ -42,7 +42,7 @@ USE_TZ = True
 TIME_ZONE = "UTC"
 LANGUAGE_CODE = "en-us"
 FORMAT_MODULE_PATH = ["infra_service.console.formats"]
-# A redirect makes Terraform lose a state while it reports success, so no path is ever completed.
+# A redirect makes Terraform lose a state while it reports success, so no slash is appended.
 APPEND_SLASH = False
 
 INSTALLED_APPS = [
@@ -67,7 +67,7 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "infra_service.middleware.RequestContextMiddleware",
-    # Outside of all that can fail, so that also the page that tells of it has their headers.
+    # Outside of all middleware that can fail, so that error pages have these headers, too.
     "infra_service.middleware.PagePolicyMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "infra_service.lib.api.lengths.BodyLengthMiddleware",
@@ -116,35 +116,35 @@ STORAGES = {
 
 # --- Database -------------------------------------------------------------------------------------
 
-# `check --deploy` refuses a database that is only the default.
+# `check --deploy` rejects the default database.
 DATABASE_IS_CHOSEN = bool(env.str("DATABASE_URL", default=""))
 DATABASES = {"default": env.db_url("DATABASE_URL", default=f"sqlite:///{VAR_DIR / 'db.sqlite3'}")}
 if env.str("DATABASE_REPLICA_URL", default=""):
     DATABASES["replica"] = {**env.db_url("DATABASE_REPLICA_URL"), "TEST": {"MIRROR": "default"}}
-# Seconds that a read waits for the replica to have what the primary had; then the primary is read.
+# Seconds to wait until the replica has caught up; then the primary serves the read.
 DATABASE_REPLICA_MAX_LAG = env.float("DATABASE_REPLICA_MAX_LAG", default=0.1)
 for _name, _database in DATABASES.items():
     if _database["ENGINE"] == "django.db.backends.postgresql":
-        # It owns a connection of the pool only while a statement or a transaction runs.
+        # Uses a connection of the pool only during a statement or a transaction.
         _database["ENGINE"] = "infra_service.lib.database.postgresql"
         _threshold = env.int("DATABASE_PREPARE_THRESHOLD", default=None)
         _database["OPTIONS"] = {
             **with_defaults(_database.get("OPTIONS", {}), is_replica=_name == "replica"),
-            # Opened by each worker after the fork; a request that finds none in time answers 503.
+            # Each worker opens it after the fork; a request without a connection in time gets 503.
             "pool": {
                 "min_size": env.int("DATABASE_POOL_MIN", default=1),
                 "max_size": env.int("DATABASE_POOL_MAX", default=10),
-                # A replica is waited for no longer than it may be behind.
+                # Do not wait for a replica longer than its maximum lag.
                 "timeout": DATABASE_REPLICA_MAX_LAG
                 if _name == "replica"
                 else env.int("DATABASE_POOL_TIMEOUT", default=10),
-                # The pool doubles its pauses, up to this: with its default of five minutes a
-                # service whose database was away stays away as long again. Requests start anew.
+                # The limit of the pool's doubling pauses. The default of 5 minutes would extend an
+                # outage of the database by the same time. Requests restart the attempts.
                 "reconnect_timeout": 3,
             },
-            # Seconds; of requests, and not of commands (infra_service.wsgi). 0 is no limit.
+            # Seconds; for requests, not for commands (infra_service.wsgi). 0 is no limit.
             "request_timeouts": {
-                # The primary serves what the replica has not answered after a second.
+                # After a second without a result from the replica, the primary serves the read.
                 "statement_timeout": 1.0
                 if _name == "replica"
                 else env.float("DATABASE_STATEMENT_TIMEOUT", default=30),
@@ -153,10 +153,10 @@ for _name, _database in DATABASES.items():
                     "DATABASE_IDLE_TRANSACTION_TIMEOUT", default=60
                 ),
             },
-            # Only together do these two spare the server's parser and planner. Prepared from the
-            # third use on: migrations send several commands at once, which cannot be prepared.
+            # Both are needed to spare the server's parser and planner. Statements are prepared from
+            # the third use on: migrations send several commands at once, which cannot be prepared.
             "server_side_binding": True,
-            # Through a pooler none is prepared, unless we are told that it can stand that.
+            # Behind a pooler, nothing is prepared unless the operator enables it.
             "prepare_threshold": 2 if _threshold is None else _threshold,
             "prepares_through_pooler": _threshold is not None,
         }
@@ -168,7 +168,7 @@ for _name, _database in DATABASES.items():
             # Writers queue at BEGIN instead of failing when they upgrade a read lock.
             "transaction_mode": "IMMEDIATE",
             "timeout": 20,
-            # FULL: a push that was acknowledged survives a loss of power.
+            # FULL: an acknowledged push survives a power loss.
             "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; "
             "PRAGMA foreign_keys=ON;",
         }
@@ -185,73 +185,71 @@ REST_FRAMEWORK = {
     "DEFAULT_PARSER_CLASSES": ["infra_service.lib.api.parsers.JsonParser"],
     "DEFAULT_FILTER_BACKENDS": ["filterlang.backend.FilterLanguageBackend"],
     "DEFAULT_PAGINATION_CLASS": "infra_service.lib.api.pagination.KeysetPagination",
-    # No view answers OPTIONS: what there is to say is in the OpenAPI document.
+    # No view handles OPTIONS; the OpenAPI document describes the API.
     "DEFAULT_METADATA_CLASS": None,
     "DEFAULT_SCHEMA_CLASS": "infra_service.openapi.schema.ApiSchema",
     "EXCEPTION_HANDLER": "infra_service.lib.api.errors.exception_handler",
     "UNAUTHENTICATED_USER": None,
     "URL_FORMAT_OVERRIDE": None,
-    # One form everywhere, microseconds always, so that times compare as text.
+    # A fixed format with microseconds, so that times compare as text.
     "DATETIME_FORMAT": "%Y-%m-%dT%H:%M:%S.%fZ",
 }
 
-# What tells the ids of the components, environments and applications that a binding names: keys and
-# tokens know none of them.
+# Resolves the component, environment and application names of a binding, which the apikeys app
+# cannot look up.
 BINDING_NAMES = "states.addresses.find_inside"
 
 
-# Requests a minute, also those that are refused: of one token, of one key with all that was minted
-# from it, of all that one user owns. Failed authentications a minute of one address. 0 is no limit.
+# Requests per minute, including rejected requests: per token, per key with its minted tokens, and
+# per owner with all credentials. Failed authentications per minute and address. 0 is no limit.
 RATE_LIMIT_TOKEN = env.int("RATE_LIMIT_TOKEN", default=60_000)
 RATE_LIMIT_KEY = env.int("RATE_LIMIT_KEY", default=60_000)
 RATE_LIMIT_OWNER = env.int("RATE_LIMIT_OWNER", default=120_000)
 RATE_LIMIT_FAILURES = env.int("RATE_LIMIT_FAILURES", default=600)
-# Tries a minute of one address to log in to the admin; few, because a password can be guessed.
+# Admin login attempts per minute and address; low, because passwords can be guessed.
 RATE_LIMIT_LOGINS = env.int("RATE_LIMIT_LOGINS", default=20)
-# Keys and tokens of people who have not signed on to the admin for so many days are refused; 0:
-# nobody's are.
+# Days after the owner's last sign-on when keys and tokens are rejected; 0 is never.
 OWNER_IDLE_DAYS = env.days("OWNER_IDLE_DAYS", default=0)
-# Networks with private addresses, such as 10.0.0.0/8, in which issuers of pipelines' tokens may be
-# asked for their keys; else only public addresses are.
+# Private networks, such as 10.0.0.0/8, from which issuers' keys may be fetched; otherwise only
+# public addresses are allowed.
 ISSUER_NETWORKS = env.networks("ISSUER_NETWORKS", default="")
-# Networks with private addresses to which webhooks may be sent, and by plain http; else only by
-# https to public ones.
+# Private networks to which webhooks may be sent, also over plain HTTP; otherwise only public
+# addresses over HTTPS are allowed.
 WEBHOOK_NETWORKS = env.networks("WEBHOOK_NETWORKS", default="")
-# A lock that is held for so many minutes is told to webhooks (state.lock_held).
+# Minutes until a held lock causes the webhook event state.lock_held.
 WEBHOOK_LOCK_HELD_MINUTES = env.int("WEBHOOK_LOCK_HELD_MINUTES", default=60)
-# For so many minutes after a change, others in the cluster are gathered into the same message
-# (workload.health_changed).
+# Minutes for which changes in a cluster are collected into a single event workload.health_changed.
 WEBHOOK_HEALTH_CHANGED_MINUTES = env.int("WEBHOOK_HEALTH_CHANGED_MINUTES", default=5)
-# Where they are counted: redis://…, for all worker processes together; else in the memory of each.
+# Where rate limits are counted: redis://… for all worker processes, else the memory of each.
 CACHE_URL = env.str("CACHE_URL", default="")
 
-# The largest state document, in bytes; larger ones are refused before they are read.
+# Bytes of the largest state document; larger documents are rejected before they are read.
 STATE_MAX_BYTES = env.int("STATE_MAX_BYTES", default=64 * 1024 * 1024)
-# What the requests of one worker process hold together, in bytes: documents that arrive, are looked
-# into or are sent. Five times STATE_MAX_BYTES at least, which restoring the largest takes.
+# Bytes of documents that requests of a worker process hold in memory. At least five times
+# STATE_MAX_BYTES, which restoring the largest document needs.
 MEMORY_BUDGET_BYTES = env.int("MEMORY_BUDGET_BYTES", default=512 * 1024 * 1024)
-# How long a deleted state's history is kept.
+# The retention of a deleted state's history.
 STATE_RETENTION_DAYS = env.days("STATE_RETENTION_DAYS", default=90)
-# prune_states keeps this many of the newest versions of a state, and all that are younger than
+# prune_states keeps this many of the newest versions of a state, and all versions younger than
 # this.
 STATE_VERSIONS_KEPT = env.int("STATE_VERSIONS_KEPT", default=100)
 STATE_VERSIONS_DAYS = env.days("STATE_VERSIONS_DAYS", default=30)
-# Access tokens that ended so many days ago are removed by housekeeping.
+# Days after their expiry when housekeeping deletes access tokens.
 ACCESS_TOKENS_KEPT_DAYS = env.days("ACCESS_TOKENS_KEPT_DAYS", default=30)
-# Whether index_states revokes the keys and tokens of this service that lie in a state's document.
+# Whether index_states revokes keys and tokens of this service that it finds in a state.
 REVOKE_TOKENS_IN_STATES = env.bool("REVOKE_TOKENS_IN_STATES", default=False)
-# Where housekeeping archives audit events that are older than this; empty: the trail is left alone.
+# The directory in which housekeeping archives older audit events; empty disables archiving.
 AUDIT_ARCHIVE_DIR = env.str("AUDIT_ARCHIVE_DIR", default="")
 AUDIT_EVENTS_KEPT_DAYS = env.days("AUDIT_EVENTS_KEPT_DAYS", default=400)
-# s3://bucket/prefix?endpoint_url=…&region_name=…: documents go there instead of the database.
+# s3://bucket/prefix?endpoint_url=…&region_name=…: stores documents outside the database.
 STATE_STORAGE_URL = env.str("STATE_STORAGE_URL", default="")
-# False while documents are moved back into the database: new ones stay there already.
+# False while documents are moved back into the database, which then stores new documents.
 STATE_STORAGE_WRITES = env.bool("STATE_STORAGE_WRITES", default=True)
 if STATE_STORAGE_URL:
     STORAGES["states"] = s3_storage(STATE_STORAGE_URL)
-# The largest report of workloads, in bytes, unfolded when it is gzip'd.
+# Bytes of the largest report of workloads, after decompression.
 WORKLOADS_MAX_BYTES = env.int("WORKLOADS_MAX_BYTES", default=32 * 1024 * 1024)
-# Who knows which resources of states manage a workload (workloads/managed.py).
+# Finds the resources of states that manage a workload (workloads/managed.py).
 WORKLOADS_MANAGING = "infra_service.managed_workloads.StatesManage"
 # Bodies of ordinary resources; documents have their own limit and are read by the state backend.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
@@ -259,40 +257,41 @@ FILE_UPLOAD_HANDLERS = ["infra_service.lib.api.uploads.RefusingUploadHandler"]
 
 # --- Transport ------------------------------------------------------------------------------------
 
-# True behind a proxy that ends TLS and that alone can reach this server: it must set these headers.
+# True behind a proxy that terminates TLS, sets these headers, and is the only client of this
+# server.
 BEHIND_TLS_PROXY = env.bool("BEHIND_TLS_PROXY", default=False)
 SECURE_SSL_REDIRECT = env.bool("SECURE_SSL_REDIRECT", default=False)
-# API clients are told instead of redirected (infra_service.middleware).
+# API clients get an error, not a redirect (infra_service.middleware).
 SECURE_REDIRECT_EXEMPT = [r"^(api|v1|healthz|readyz|metrics)(/|$)"]
 if BEHIND_TLS_PROXY:
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
-# The addresses of all proxies on the way: only they are believed, and none of them is the client.
-# Empty: whoever connects is the one proxy.
+# The addresses of all proxies on the way; only their headers are trusted. Empty: the peer of each
+# connection is the proxy.
 TRUSTED_PROXIES = env.networks("TRUSTED_PROXIES", default="")
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT or BEHIND_TLS_PROXY
 SECURE_HSTS_SECONDS = env.int("SECURE_HSTS_SECONDS", default=0)
 SECURE_HSTS_INCLUDE_SUBDOMAINS = env.bool("SECURE_HSTS_INCLUDE_SUBDOMAINS", default=False)
 SECURE_HSTS_PRELOAD = env.bool("SECURE_HSTS_PRELOAD", default=False)
-# Both speak for hosts that are not ours: the operator decides, no check.
+# Both affect hosts outside of this service, so the operator decides.
 SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
 SECURE_CONTENT_TYPE_NOSNIFF = True
 X_FRAME_OPTIONS = "DENY"
 
-# --- Operators sign on ----------------------------------------------------------------------------
+# --- Sign-on of operators -------------------------------------------------------------------------
 
-# The provider of OpenID Connect; empty: none, and nothing of the extra is loaded.
+# The OpenID Connect provider; empty disables it and loads nothing of the extra.
 OIDC_ISSUER = env.str("OIDC_ISSUER", default="")
 OIDC_CLIENT_ID = env.str("OIDC_CLIENT_ID", default="")
 OIDC_CLIENT_SECRET = env.str("OIDC_CLIENT_SECRET", default="")
 # The provider's name on the login page; empty: its host.
 OIDC_NAME = env.str("OIDC_NAME", default="")
-# The claim with somebody's groups at the provider, and which of ours each of them is.
+# The claim with the user's groups at the provider, and the group of this service for each.
 OIDC_GROUPS_CLAIM = env.str("OIDC_GROUPS_CLAIM", default="groups")
 OIDC_GROUP_MAP = env.pairs("OIDC_GROUP_MAP", default="")
-# How people log in to the admin: password, oidc, or both.
+# How users log in to the admin: password, oidc, or both.
 ADMIN_LOGIN = env.str("ADMIN_LOGIN", default=sign_on.PASSWORD)
-# The second factor of passwords, a code or a passkey: off, optional, or required. With a provider
-# people can add one also while it is off.
+# The second factor of passwords, a code or a passkey: off, optional, or required. With a provider,
+# users can also add a second factor while it is off.
 ADMIN_SECOND_FACTOR = env.str("ADMIN_SECOND_FACTOR", default=sign_on.OFF)
 HAS_SECOND_FACTORS = bool(OIDC_ISSUER) or ADMIN_SECOND_FACTOR != sign_on.OFF
 if _sign_on_apps := sign_on.sign_on_apps(
@@ -310,7 +309,7 @@ if _sign_on_apps := sign_on.sign_on_apps(
 
 # --- Metrics --------------------------------------------------------------------------------------
 
-# The addresses that may read /metrics, straight and not through a proxy. Empty is nobody.
+# The addresses that may read /metrics directly, without a proxy; empty is no address.
 METRICS_NETWORKS = env.networks("METRICS_NETWORKS", default="127.0.0.0/8,::1/128")
 # Seconds. Most requests take milliseconds; a push of the largest document takes seconds.
 PROMETHEUS_LATENCY_BUCKETS = (
@@ -328,13 +327,13 @@ LOGGING = {
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["stderr"], "level": LOG_LEVEL},
     "loggers": {
-        # At INFO it tells of each connection that is taken from the pool and returned to it.
+        # At INFO it logs each use of a pooled connection.
         "psycopg.pool": {"level": "WARNING"},
-        # At INFO it tells of where it found credentials and endpoints.
+        # At INFO it logs the sources of credentials and endpoints.
         "botocore": {"level": "WARNING"},
-        # Our own access event says all of it.
+        # The service's access event contains all of it.
         "django.request": {"level": "CRITICAL"},
         "django.security": {"level": "CRITICAL"},
-        "django.security.csrf": {"level": "WARNING"},  # it says why
+        "django.security.csrf": {"level": "WARNING"},  # it logs the reason
     },
 }

@@ -1,4 +1,4 @@
-"""Every path of the service. Each is matched with and without a final slash: nothing redirects."""
+"""The URLs of the service. Each matches with and without a trailing slash, without redirects."""
 
 from django.contrib import admin
 from django.urls import include, path, re_path
@@ -16,7 +16,7 @@ handler500 = "infra_service.lib.api.handlers.server_error"
 admin.autodiscover()
 
 urlpatterns = [
-    # First what is asked for most: they are tried in this order.
+    # Ordered by use: they are tried in this order.
     path("api/v1/", include("states.urls")),
     path("api/v1/", include("workloads.urls")),
     path("api/v1/", include("infra_service.webhooks.urls")),

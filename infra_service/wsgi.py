@@ -11,7 +11,7 @@ from infra_service.lib.database.postgresql.base import DatabaseWrapper  # noqa: 
 from infra_service.lib.server.handler import ServiceHandler  # noqa: E402 - after set-up
 
 application = ServiceHandler()
-limiter()  # with its Redis client, which the first request would wait for
+limiter()  # with its Redis client, so that the first request does not wait for it
 
 # Requests are limited in time, commands are not.
 DatabaseWrapper.serves_requests = True

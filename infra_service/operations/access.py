@@ -1,4 +1,4 @@
-"""One log line and two metrics a request: who asked for what, and what it cost."""
+"""An access event and two metrics per request."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger("infra_service.access")
 
-# The parts of our paths that name something, as the event calls them.
+# The path parameters that appear in the event.
 _IDS: Final[tuple[str, ...]] = ("component_id", "environment_id", "state_id", "cluster_id")
 
 
 class Queries:
     """Counts and times the statements of a request; Django calls it around each of them.
 
-    A statement's time has in it what it waits for, except a connection of the pool and COMMIT.
+    The time includes waits in the database, but neither waits for the connection pool nor COMMIT.
     """
 
     __slots__ = ("count", "seconds")
@@ -49,9 +49,9 @@ class Queries:
 
 
 def record(request: HttpRequest, response: HttpResponse, seconds: float, queries: Queries) -> None:
-    """Write the event of an answered request, and count it.
+    """Write the access event of a request, and count it.
 
-    The event has no query and no header: a query may hold a lock's id, a header a token.
+    The event omits the query and the headers: they can contain a lock id or a token.
     """
     match = request.resolver_match
     view = metrics.NO_VIEW if match is None else match.view_name
@@ -82,7 +82,7 @@ def record(request: HttpRequest, response: HttpResponse, seconds: float, queries
 
 
 def _ids(match: ResolverMatch) -> dict[str, str]:
-    """Return what the path names; the ``id`` of a resource under the resource's name."""
+    """Return the ids in the path; the ``id`` of a resource is named after the resource."""
     ids: dict[str, str] = {name: match.kwargs[name] for name in _IDS if name in match.kwargs}
     if "id" in match.kwargs:
         resource = getattr(getattr(match.func, "cls", None), "resource", "resource")

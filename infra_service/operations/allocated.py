@@ -1,7 +1,7 @@
 """prometheus_client's mapped files, with blocks that are allocated before they are mapped.
 
 prometheus_client creates its files with ``truncate``, which allocates no block. On a full disk a
-write to such a page raises no error, but kills the process with SIGBUS.
+write to such a page kills the process with SIGBUS and raises no error.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ SIZE: Final = 256 * 1024
 #: Seconds between two attempts to allocate a file.
 _RETRY: Final = 10.0
 
-# The ids of processes without a file. The server's processes share this memory, because it is
-# created before they are forked.
+# The ids of processes without a file. The memory is created before the fork, so the server's
+# processes share it.
 _PID: Final = struct.Struct("i")
 _SLOTS: Final = 1024
 _without_file: Final = mmap.mmap(-1, _SLOTS * _PID.size)
@@ -35,10 +35,10 @@ _logged_by = 0
 
 
 class AllocatedDict(MmapedDict):
-    """A file of figures.
+    """A file of metric values.
 
-    While the disk has no room for the file, or for a new figure in it, prometheus_client's own
-    values count in memory. Each is written as soon as there is room.
+    While the disk has no space for the file or a new value, prometheus_client counts in memory.
+    Values are written as soon as there is space.
     """
 
     def __init__(self, filename: str, read_mode: bool = False) -> None:  # noqa: FBT001, FBT002 - its signature
@@ -64,7 +64,7 @@ class AllocatedDict(MmapedDict):
         _found(self._fname)
 
     def _allocate(self) -> bool:
-        """Create the file; return whether the disk has room for it."""
+        """Create the file; return whether the disk has space for it."""
         self._retry_at = time.monotonic() + _RETRY
         try:
             descriptor = os.open(self._fname, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -100,23 +100,23 @@ class AllocatedDict(MmapedDict):
         if capacity > self._capacity:
             try:
                 os.posix_fallocate(self._f.fileno(), 0, capacity)
-            except OSError:  # a request must not fail because of its figure
+            except OSError:  # a metric must not fail a request
                 return False
         return True
 
 
 def install() -> None:
-    """Let every metric of this process be kept in such a file."""
+    """Store the metrics of this process in such files."""
     vars(prometheus_client.values)["MmapedDict"] = AllocatedDict
 
 
 def processes_without_file() -> int:
-    """Return how many processes of the server count in memory, so that no scrape includes them."""
+    """Return the number of server processes that count in memory and are missing from scrapes."""
     return sum(pid != 0 for (pid,) in _PID.iter_unpack(_without_file[:]))
 
 
 def forget(pid: int) -> None:
-    """Remove an exited process from those without a file."""
+    """Remove an exited process from the processes without a file."""
     if _PID.unpack_from(_without_file, _place(pid)) == (pid,):
         _PID.pack_into(_without_file, _place(pid), 0)
 

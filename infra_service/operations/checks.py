@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @register(Tags.security, deploy=True)
 def database_is_chosen(**_kwargs: Any) -> list[CheckMessage]:
-    """Report an embedded database that nobody asked for: ``DATABASE_URL`` may have been lost."""
+    """Report a default SQLite database in production: ``DATABASE_URL`` may have been lost."""
     if settings.DATABASE_IS_CHOSEN:
         return []
     return [
@@ -30,13 +30,13 @@ def database_is_chosen(**_kwargs: Any) -> list[CheckMessage]:
 
 @register(Tags.database)
 def role_may_archive(databases: Sequence[str] | None = None, **_kwargs: Any) -> list[CheckMessage]:
-    """Report an archive directory of a process that cannot remove events from the audit log."""
+    """Report an archive directory in a process without permission to delete audit events."""
     if not settings.AUDIT_ARCHIVE_DIR or "default" not in (databases or ()):
         return []
     try:
         missing = missing_privilege()
     except OperationalError:
-        return []  # whoever needs the database will say so
+        return []  # commands that need the database report it
     if not missing:
         return []
     return [

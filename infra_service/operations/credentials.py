@@ -1,4 +1,4 @@
-"""Keys and tokens that expire soon, for Prometheus: two counts of an index, at each scrape."""
+"""Prometheus metrics of keys and tokens that expire soon: two bounded index counts per scrape."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from apikeys.querysets import SOON
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-#: Rows that are counted at most.
+#: The largest count.
 MOST: Final = 10_000
 
 
 class CredentialCollector(Collector):
-    """How many keys and issued tokens work now and expire within 30 days."""
+    """The number of active keys and issued tokens that expire within 30 days."""
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """Return their numbers, by kind."""
+        """Return the numbers by kind."""
         expiring = GaugeMetricFamily(
             "infra_credentials_expiring",
             f"API keys and issued tokens that work and expire within {SOON.days} days.",

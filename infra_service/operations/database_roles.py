@@ -1,4 +1,4 @@
-"""Privileges of the service's role in PostgreSQL; of the audit log it may only append."""
+"""Privileges of the service's role in PostgreSQL: append-only for the audit log."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _WORK: Final = "SELECT, INSERT, UPDATE, DELETE"
-#: Of these tables the role has less.
+#: Tables with fewer privileges.
 _LESS: Final = {
     AuditEvent._meta.db_table: "SELECT, INSERT",
     AuditArchive._meta.db_table: "SELECT",
@@ -23,17 +23,17 @@ _LESS: Final = {
 
 
 class TooMuchHeldError(Exception):
-    """The role holds more than it can be given, and could change the trail."""
+    """The role has privileges that allow it to change the audit log."""
 
 
 @transaction.atomic
 def grant(role: str) -> None:
-    """Give the role what the service needs, and take what else it has on our tables.
+    """Grant the role the privileges of the service, and revoke all others on the service's tables.
 
     Raises:
-        TooMuchHeldError: it is a superuser, the owner, or another role's member, or anybody may
-            change the trail.
-        DatabaseError: there is no such role, or whoever asks is not the owner.
+        TooMuchHeldError: the role is a superuser, the owner or a member of another role, or PUBLIC
+            may change the audit log.
+        DatabaseError: the role does not exist, or the caller is not the owner.
     """
     with connection.cursor() as cursor:
         for statement in _statements(role):
@@ -59,7 +59,7 @@ def _schema() -> sql.Identifier:
 
 
 def _held_too_much(role: str) -> str:
-    """Return by what the role could change the trail all the same; empty if by nothing."""
+    """Return the reason why the role could still change the audit log; empty without a reason."""
     with connection.cursor() as cursor:
         cursor.execute(
             """

@@ -12,7 +12,7 @@ import environ
 from django.core.exceptions import ImproperlyConfigured
 from environ.fileaware_mapping import FileAwareMapping
 
-# So long ago there is still a year 1.
+# The largest number of days that still yields a valid date.
 _MOST_DAYS: Final = 700_000
 _DAYS: Final = re.compile(r"[0-9]{1,6}", re.ASCII)
 
@@ -20,12 +20,13 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 class MountedSecrets(FileAwareMapping):  # type: ignore[misc,unused-ignore]
-    """``<NAME>_FILE`` before ``<NAME>``. A file's last line end is not a part of the value.
+    """Reads ``<NAME>_FILE`` before ``<NAME>``. A line end at the end of a file is removed.
 
-    Editors and ``openssl rand -base64 32 > file`` write one, and no key could be read with it.
+    Editors and ``openssl rand -base64 32 > file`` write this line end, which would invalidate a
+    key.
 
-    A process that systemd started reads its own copy of the file, if the unit loads one of the same
-    name (``LoadCredential=``): the file itself is readable for root only.
+    Under systemd, a process reads its own copy of the file if the unit loads a credential of the
+    same name (``LoadCredential=``): only root can read the original.
     """
 
     def __getitem__(self, key: str) -> str:
@@ -57,7 +58,7 @@ class Environment(environ.Env):  # type: ignore[misc,unused-ignore]
     ENVIRON = MountedSecrets()
 
     def parts(self, name: str, default: object = environ.Env.NOTSET) -> list[str]:
-        """Return the parts of a comma-separated value, without the white space around them.
+        """Return the parts of a comma-separated value, without surrounding white space.
 
         Raises:
             ImproperlyConfigured: it is not set, and has no default.
@@ -66,11 +67,11 @@ class Environment(environ.Env):  # type: ignore[misc,unused-ignore]
         return [part.strip() for part in value.split(",") if part.strip()]
 
     def db_url(self, name: str, default: object = environ.Env.NOTSET) -> dict[str, Any]:
-        """Return Django's settings of a database, from its URL.
+        """Return Django's database settings for a URL.
 
         Raises:
-            ImproperlyConfigured: the URL is not set and has no default, or is empty, as after a
-                shell has read ``postgres://…?a=b&c=d`` without quotes.
+            ImproperlyConfigured: the URL is not set and has no default, or is empty, for example
+                because a shell has read ``postgres://…?a=b&c=d`` without quotes.
         """
         if not self.str(name, default=default):
             raise ImproperlyConfigured(f"{name} is empty")
@@ -78,10 +79,10 @@ class Environment(environ.Env):  # type: ignore[misc,unused-ignore]
         return found
 
     def days(self, name: str, default: int) -> int:
-        """Return a number of days, with a moment so long ago: else each look for it would fail.
+        """Return a number of days; the limit keeps computed dates valid.
 
         Raises:
-            ImproperlyConfigured: it is no such number.
+            ImproperlyConfigured: it is not a number within the limit.
         """
         value: str = self.str(name, default=str(default)).strip()
         if not _DAYS.fullmatch(value) or int(value) > _MOST_DAYS:
@@ -92,15 +93,15 @@ class Environment(environ.Env):  # type: ignore[misc,unused-ignore]
         """Return the networks, such as ``10.0.0.0/8``, of a comma-separated value.
 
         Raises:
-            ValueError: one of them is none.
+            ValueError: a part is not a network.
         """
         return [ipaddress.ip_network(part) for part in self.parts(name, default)]
 
     def pairs(self, name: str, default: str) -> dict[str, str]:
-        """Return the pairs of a comma-separated value, ``theirs=ours``; theirs may have an ``=``.
+        """Return the pairs of a comma-separated value ``theirs=ours``; theirs may contain ``=``.
 
         Raises:
-            ImproperlyConfigured: a part is no pair, or one comes twice.
+            ImproperlyConfigured: a part is not a pair, or a key is repeated.
         """
         found: dict[str, str] = {}
         for part in self.parts(name, default):

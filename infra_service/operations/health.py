@@ -1,4 +1,4 @@
-"""``/healthz``: the process answers. ``/readyz``: it can work."""
+"""``/healthz``: the process responds. ``/readyz``: it can serve requests."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class MigrationsPending(APIException):
 
 
 class HealthView(APIView):
-    """Whether the process is alive. It asks nothing of the database."""
+    """Liveness of the process, without a database query."""
 
     public = True
     authentication_classes = ()
@@ -51,7 +51,7 @@ class HealthView(APIView):
         examples=[answer_example(_OK)],
     )
     def get(self, _request: Request) -> Response:
-        """Say whether the process is alive; it asks nothing of the database."""
+        """Report whether the process is alive, without a database query."""
         return Response(_OK)
 
 
@@ -67,9 +67,9 @@ class ReadyView(HealthView):
         examples=[answer_example(_READY)],
     )
     def get(self, _request: Request) -> Response:
-        """Say whether this version can serve requests.
+        """Report whether this version can serve requests.
 
-        The database answers and is migrated, and the object store accepts the configuration.
+        The database responds and is migrated, and the object store accepts the configuration.
         """
         with connection_of_its_own() as connection:
             with connection.cursor() as cursor:
@@ -82,7 +82,7 @@ class ReadyView(HealthView):
 
 
 def _is_migrated(connection: BaseDatabaseWrapper) -> bool:
-    """Whether nothing is pending. A yes is remembered, because a database never goes back."""
+    """Return whether no migration is pending; cached when true, as migrations only go forward."""
     global _seen_migrated  # noqa: PLW0603 - one fact of the process
     if not _seen_migrated:
         executor = MigrationExecutor(connection)

@@ -1,8 +1,8 @@
-"""Files in which worker processes keep their counts, so that each can report all.
+"""Files for the metrics of worker processes, so that each worker can report the sum.
 
-prometheus_client gives each process a file for each type of metric, mapped into its memory, in the
-directory ``PROMETHEUS_MULTIPROC_DIR``, if that is set when it is imported; so here it is imported
-late, because gunicorn's settings import this before the server sets it.
+prometheus_client maps a file per process and metric type in ``PROMETHEUS_MULTIPROC_DIR``, if that
+variable is set at import time. This module imports it late, because gunicorn's settings import this
+module before the server sets the variable.
 
 The blocks of each file are allocated before it is mapped (infra_service.operations.allocated).
 """
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 VARIABLE: Final = "PROMETHEUS_MULTIPROC_DIR"
-# No process has this id: what those that are gone had counted.
+# Not a process id: the sums of exited processes.
 _EXITED: Final = 0
-# The types of metric that the service has.
+# The metric types of the service.
 _KINDS: Final = ("counter", "histogram")
 
 
 def create(directory: Path) -> None:
-    """Make the directory, for this user alone, and empty it: each start counts from 0.
+    """Create the directory for this user only and empty it: each start counts from 0.
 
-    All that counts from now on, here and in forks of this process, counts in it.
+    Later metrics of this process and its forks are stored there.
     """
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     for left in directory.glob("*.db"):
@@ -40,10 +40,10 @@ def create(directory: Path) -> None:
 
 
 def merge_exited_worker(pid: int) -> None:
-    """Add the counts of an exited worker to those of all workers that exited before it.
+    """Add the counts of an exited worker to the sums of exited workers.
 
-    Lost counts would let sums fall; and with a file for each process that ever was, each reload
-    would make scrapes slower.
+    Lost counts would make counters decrease. A file per exited process would slow down scrapes with
+    each reload.
     """
     from infra_service.operations.allocated import AllocatedDict, forget  # noqa: PLC0415 - see above
 
@@ -52,7 +52,7 @@ def merge_exited_worker(pid: int) -> None:
     with _locked(fcntl.LOCK_EX):
         for own in directory.glob(f"*_{pid}.db"):
             path = own.with_name(own.name.replace(f"_{pid}.", f"_{_EXITED}."))
-            if not path.exists():  # on a full disk, too
+            if not path.exists():  # also on a full disk
                 own.rename(path)
                 continue
             total = AllocatedDict(str(path))
@@ -63,7 +63,7 @@ def merge_exited_worker(pid: int) -> None:
 
 
 def allocate() -> None:
-    """Create the files of this worker's figures; on a full disk the worker counts in memory."""
+    """Create the files of this worker; on a full disk the worker counts in memory."""
     from infra_service.operations.allocated import AllocatedDict  # noqa: PLC0415 - see above
 
     for kind in _KINDS:
@@ -72,8 +72,8 @@ def allocate() -> None:
 
 @contextlib.contextmanager
 def reading() -> Iterator[None]:
-    """Read the files while none of them is being added to another."""
-    if VARIABLE not in os.environ:  # a process that keeps its counts in its own memory
+    """Lock the files against merges while they are read."""
+    if VARIABLE not in os.environ:  # a process that counts in its own memory
         yield
         return
     with _locked(fcntl.LOCK_SH):

@@ -1,8 +1,8 @@
-"""Figures of requests, and ``/metrics``: what Prometheus reads, for those who may.
+"""Metrics of requests, and ``/metrics`` for Prometheus.
 
-Requests are counted under django-prometheus' names, which dashboards know, but not by its
-middleware, which costs too much (docs/adr/0016-own-request-metrics.md). What each app
-counts is in its own ``metrics.py``.
+Requests are counted under django-prometheus' names, which dashboards use, without its middleware,
+which is too slow (docs/adr/0016-own-request-metrics.md). The metrics of each app are in its
+``metrics.py``.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from prometheus_client import Metric
     from rest_framework.request import Request
 
-#: The view's name of a request that reached none, as django-prometheus says it.
+#: The view name of a request without a view, as in django-prometheus.
 NO_VIEW: Final = "<unnamed view>"
 _METHODS: Final = frozenset(
     ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "LOCK", "UNLOCK")
@@ -45,7 +45,7 @@ _METHODS: Final = frozenset(
 
 
 class RequestMetrics(Metrics):  # type: ignore[misc,unused-ignore]
-    """Two of django-prometheus' metrics, of which the others can be had by adding up."""
+    """Two of django-prometheus' metrics, from which the others can be derived."""
 
     def register(self) -> None:
         self.latency: Histogram = self.register_metric(
@@ -72,7 +72,7 @@ _ERRORS: Final = Counter(
 
 @functools.lru_cache(maxsize=4096)
 def _children(view: str, method: str, status: int) -> tuple[Histogram, Counter]:
-    """Return where such a request counts; looking it up costs as much as counting."""
+    """Return the cached children of the metrics: a lookup costs as much as counting."""
     return (
         _REQUESTS.latency.labels(view, method),
         _REQUESTS.responses.labels(str(status), view, method),
@@ -80,7 +80,7 @@ def _children(view: str, method: str, status: int) -> tuple[Histogram, Counter]:
 
 
 def observe(view: str, method: str, status: int, seconds: float, reason: str | None) -> None:
-    """Count an answered request."""
+    """Count a request."""
     method = method if method in _METHODS else "<invalid method>"
     latency, responses = _children(view, method, status)
     latency.observe(seconds)
@@ -96,10 +96,10 @@ _COLLECTORS: Final[tuple[type[Collector], ...]] = (
 
 
 class DatabaseCollector(Collector):
-    """What is asked of the database at each scrape. Without it, what was counted is still told."""
+    """Metrics that query the database at each scrape; an outage removes only these."""
 
     def collect(self) -> Iterable[Metric]:
-        """Return the figures of the apps, and whether the database answered."""
+        """Return the metrics of the apps, and whether the database responded."""
         found: list[Metric] = []
         try:
             for collector in _COLLECTORS:
@@ -113,10 +113,10 @@ class DatabaseCollector(Collector):
 
 
 class FileCollector(Collector):
-    """Whether all processes of the server are in this scrape."""
+    """The number of processes that are missing from scrapes."""
 
     def collect(self) -> Iterable[Metric]:
-        """Return how many processes count in memory."""
+        """Return the number of processes that count in memory."""
         yield GaugeMetricFamily(
             "infra_metrics_processes_without_file",
             "Server processes that count in memory because VAR_DIR has no room for their files.",
@@ -125,32 +125,32 @@ class FileCollector(Collector):
 
 
 class MetricsView(APIView):
-    """``/metrics``, for the addresses of METRICS_NETWORKS, and never through a proxy."""
+    """``/metrics``, for the addresses in METRICS_NETWORKS, never through a proxy."""
 
     public = True
     authentication_classes = ()
     http_method_names = ["get", "head"]
 
     def perform_content_negotiation(self, request: Request, force: bool = True) -> Any:  # noqa: ARG002, FBT001, FBT002 - DRF's signature
-        """Take any Accept: there is one format, which no renderer of ours writes."""
+        """Accept any media type: there is a single format, without a renderer."""
         return super().perform_content_negotiation(request, force=True)
 
     @extend_schema(exclude=True)
     def get(self, request: Request) -> HttpResponse:
-        """Return the figures of all worker processes, in Prometheus' text format."""
+        """Return the metrics of all worker processes in Prometheus' text format."""
         if not is_allowed(request._request):
             raise PermissionDenied("Metrics are for METRICS_NETWORKS only, and not by a proxy.")
         registry = CollectorRegistry()
         registry.register(DatabaseCollector())
         registry.register(FileCollector())
-        asked = generate_latest(registry)  # before the files are locked: it may take a while
+        asked = generate_latest(registry)  # before the files are locked: queries may be slow
         with metric_files.reading():
             response: HttpResponse = ExportToDjangoView(request._request)
         response.content += asked
         return response
 
 
-# What proxies add. One that adds nothing cannot be told from a client on this machine.
+# Headers that proxies add. A proxy without them looks like a client on this machine.
 _OF_PROXIES: Final = frozenset(
     ("HTTP_FORWARDED", "HTTP_VIA", "HTTP_X_FORWARDED_FOR", "HTTP_X_FORWARDED_HOST",
      "HTTP_X_FORWARDED_PROTO", "HTTP_X_REAL_IP")
@@ -158,10 +158,10 @@ _OF_PROXIES: Final = frozenset(
 
 
 def is_allowed(request: HttpRequest) -> bool:
-    """Whether the request comes straight from an address of METRICS_NETWORKS."""
+    """Return whether the request comes directly from an address in METRICS_NETWORKS."""
     if not _OF_PROXIES.isdisjoint(request.META):
         return False
     address = parse_address(request.META["REMOTE_ADDR"])
-    if address is None:  # a Unix socket: only a proxy comes from there
+    if address is None:  # a Unix socket: only a proxy uses it
         return False
     return any(address in network for network in settings.METRICS_NETWORKS)

@@ -1,4 +1,4 @@
-"""``STATE_STORAGE_URL``: one address for what django-storages takes as a dozen options."""
+"""``STATE_STORAGE_URL``: a URL for a dozen options of django-storages."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _OPTIONS: Final = frozenset({"endpoint_url", "region_name", "addressing_style", 
 def s3_storage(url: str) -> dict[str, Any]:
     """Return the entry of ``STORAGES`` for ``s3://[key:secret@]bucket[/prefix][?option=…]``.
 
-    Without a key in the address, boto3 looks where it always does: the environment, a profile, the
-    machine's role. A store that hangs is given up after seconds, because a client waits.
+    Without a key in the URL, boto3 uses its default sources: the environment, a profile, the
+    machine's role. Timeouts are a few seconds, because a client waits.
 
     Raises:
-        ImproperlyConfigured: the address is not of this form, or the extra is not installed. The
-            message has no part of the address, which may hold a secret.
+        ImproperlyConfigured: the URL is invalid, or the extra is not installed. The message
+            contains no part of the URL, which can contain a secret.
     """
     try:
         from botocore.config import Config  # noqa: PLC0415 - of an extra
@@ -52,7 +52,7 @@ def s3_storage(url: str) -> dict[str, Any]:
             **credentials,
             "bucket_name": parts.hostname,
             "location": parts.path.strip("/"),
-            # Names are never used twice, so nothing need be asked before a write.
+            # Names are never reused, so no lookup is needed before a write.
             "file_overwrite": True,
             "default_acl": None,
             "client_config": Config(
@@ -61,8 +61,8 @@ def s3_storage(url: str) -> dict[str, Any]:
                 connect_timeout=3,
                 read_timeout=int(patience),
                 retries={"mode": "standard", "total_max_attempts": 2},
-                # Stores that only resemble S3 refuse its newer checksums, and documents have
-                # authenticated ones of their own.
+                # Some S3-compatible stores reject the newer checksums, and documents have
+                # authenticated checksums of their own.
                 request_checksum_calculation="when_required",
                 response_checksum_validation="when_required",
             ),

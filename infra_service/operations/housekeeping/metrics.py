@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class HousekeepingCollector(Collector):
-    """Each part's last success, the length of its last run, and what it has removed in all."""
+    """Each part's last success, the duration of its last run, and the total of removed rows."""
 
     def collect(self) -> Iterator[Metric]:
         success = GaugeMetricFamily(

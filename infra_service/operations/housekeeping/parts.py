@@ -1,4 +1,4 @@
-"""The parts: each yields, after each small piece of work, how much it removed."""
+"""The parts of housekeeping: each yields the number of removed rows after each small batch."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from workloads.reporting import image_rows
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-#: As ``sweep_documents`` has it.
+#: The default of ``sweep_documents``.
 _ORPHANS_AFTER: Final = dt.timedelta(hours=24)
 _SESSIONS: Final = 500
 
@@ -37,22 +37,22 @@ def _actor() -> Actor:
 
 
 def _versions() -> Iterator[int]:
-    """``prune_states``: versions, and states that were deleted."""
+    """``prune_states``: old versions and deleted states."""
     for pruned in pruning.prune(actor=_actor()):
         yield pruned.versions + pruned.states
 
 
 def _objects() -> Iterator[int]:
-    """``sweep_documents``, where there is an object store."""
+    """``sweep_documents``, if an object store is configured."""
     if storage.is_configured():
         for name in sweeping.sweep(older_than=_ORPHANS_AFTER, dry_run=False):
             yield 0 if name is None else 1
 
 
 def _tokens() -> Iterator[int]:
-    """Access tokens, and what keeps pipelines from getting two of them for one assertion.
+    """Expired tokens, used assertions of pipelines, and old requests with an Idempotency-Key.
 
-    And where tokens were found that do not work any more, and requests with an Idempotency-Key.
+    Also the finds of tokens in states, once the tokens have expired.
     """
     yield from _all_of(
         remove_ended_tokens(actor=_actor()),
@@ -63,7 +63,7 @@ def _tokens() -> Iterator[int]:
 
 
 def _events() -> Iterator[int]:
-    """``archive_audit_events``, where it is said into which directory."""
+    """``archive_audit_events``, if an archive directory is configured."""
     if settings.AUDIT_ARCHIVE_DIR:
         before = timezone.now() - dt.timedelta(days=settings.AUDIT_EVENTS_KEPT_DAYS)
         directory = Path(settings.AUDIT_ARCHIVE_DIR)
@@ -72,9 +72,9 @@ def _events() -> Iterator[int]:
 
 
 def is_archived_elsewhere() -> bool:
-    """Whether another housekeeping process, as the owner of the tables, archives the events.
+    """Return whether another process, running as the table owner, archives the events.
 
-    Else this process would report each day that the events are archived, when nobody archives them.
+    Without this check, this process would report daily success even if archiving had stopped.
     """
     if settings.AUDIT_ARCHIVE_DIR:
         return False
@@ -90,15 +90,15 @@ def _sessions() -> Iterator[int]:
 
 
 def _history() -> Iterator[int]:
-    """Transitions of workloads, and gaps between reports, that ended too long ago.
+    """Transitions of workloads and gaps between reports after their retention.
 
-    And images of clusters that a release without images has deleted.
+    Also images of clusters that a release without images has deleted.
     """
     yield from _all_of(remove_old_history(timezone.now()), image_rows.remove_left_behind())
 
 
 def _all_of(*works: Iterator[int]) -> Iterator[int]:
-    """Do each work to its end or to its failure, and raise the first failure at the end."""
+    """Run each generator to its end or its failure; raise the first failure at the end."""
     failures: list[Exception] = []
     for work in works:
         try:

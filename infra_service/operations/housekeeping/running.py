@@ -1,4 +1,4 @@
-"""Doing a part: alone, within its time, and with a note of how it went."""
+"""Run a part of housekeeping: exclusively, within a time limit, with a recorded result."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ log = structlog.get_logger("infra_service.housekeeping")
 
 
 class Status(StrEnum):
-    """How a part ended."""
+    """The outcome of a part."""
 
     DONE = "done"
-    # The time was over, or somebody ended the run; the next one goes on.
+    # The time limit or a stop; the next run continues.
     STOPPED = "stopped"
-    # Another process does it.
+    # Another process runs it.
     HELD = "held"
     FAILED = "failed"
 
 
 class Outcome(NamedTuple):
-    """How a part ended, and what it removed."""
+    """The outcome of a part, and its number of removed rows."""
 
     status: Status
     removed: int = 0
@@ -43,10 +43,10 @@ class Outcome(NamedTuple):
 
 
 def run_part(name: str, *, most_seconds: float, stop: threading.Event) -> Outcome:
-    """Do a part until it is done, its time is over or somebody stops it; never raise.
+    """Run a part until it is done, its time is over or it is stopped; never raise.
 
-    A process that is killed holds the part until its lease ends; what it has removed is removed,
-    and the next run removes the rest.
+    If the process is killed, the part stays leased until the lease expires, and the next run
+    continues.
     """
     began, removed = time.monotonic(), 0
     holder = None
@@ -61,7 +61,7 @@ def run_part(name: str, *, most_seconds: float, stop: threading.Event) -> Outcom
         for number in PARTS[name]():
             removed += number
             now = time.monotonic()
-            # What looks at much and removes little is not to write each time.
+            # A part that scans much and removes little writes only once per interval.
             if number or now - noted > _NOTE_SECONDS:
                 noted = now
                 if not HousekeepingPart.objects.keep(name, holder, number):
@@ -77,6 +77,6 @@ def run_part(name: str, *, most_seconds: float, stop: threading.Event) -> Outcom
         seconds = time.monotonic() - began
         log.exception("housekeeping failed", part=name)
         if holder is not None:
-            with contextlib.suppress(DatabaseFailure):  # then the lease ends by itself
+            with contextlib.suppress(DatabaseFailure):  # the lease then expires
                 HousekeepingPart.objects.release(name, holder, seconds, is_done=False)
         return Outcome(Status.FAILED, removed, seconds, f"{type(error).__name__}: {error}")
