@@ -1,10 +1,10 @@
-# The service as a container: non-root, nothing written but /tmp, one process tree.
-# For builds that can be repeated, pin both bases by digest: python:3.11-slim-bookworm@sha256:…
+# The service as a container: non-root, writes only to /tmp, a single process tree.
+# For reproducible builds, pin the base images by digest: python:3.11-slim-bookworm@sha256:…
 FROM python:3.11-slim-bookworm AS build
 WORKDIR /app
-# Filled by the base's pip: one of its own would be in the image, with a setuptools that is out of date.
+# Installed with the base image's pip, which keeps pip and an outdated setuptools out of the image.
 RUN python -m venv --without-pip /venv
-# Extras by name, such as "sso s3": each has a list of packages of its own, which includes requirements.txt.
+# Extras such as "sso s3"; the package list of an extra includes requirements.txt.
 ARG EXTRAS=""
 COPY requirements.txt requirements-kubernetes.txt requirements-s3.txt requirements-sso.txt ./
 RUN for extra in "" $EXTRAS; do pip --python /venv/bin/python install --no-cache-dir --only-binary :all: \
@@ -16,7 +16,7 @@ RUN python -m venv --without-pip /venv
 COPY requirements-agent.txt .
 RUN pip --python /venv/bin/python install --no-cache-dir --only-binary :all: --require-hashes -r requirements-agent.txt
 
-# The agent (docker build --target agent): it reads the cluster that it runs in, and reports it.
+# The agent (docker build --target agent) reports the workloads of its cluster.
 FROM python:3.11-slim-bookworm AS agent
 COPY --from=agent-build /venv /venv
 WORKDIR /app
@@ -25,14 +25,14 @@ COPY infra_service infra_service
 COPY workloads workloads
 RUN /venv/bin/python -m compileall -q . && useradd --uid 10001 --no-create-home --no-log-init --shell /usr/sbin/nologin infra
 USER 10001
-# Pages of lists are given back at once, and one heap is enough: threads mostly wait.
+# Return the memory of large lists at once. A single heap is enough, because threads mostly wait.
 ENV PATH=/venv/bin:$PATH PYTHONUNBUFFERED=1 MALLOC_ARENA_MAX=1 \
     MALLOC_MMAP_THRESHOLD_=131072 MALLOC_TRIM_THRESHOLD_=131072
 STOPSIGNAL SIGTERM
 ENTRYPOINT ["python", "manage.py", "sync_workloads", "--in-cluster", "--watch", "--json"]
 
 FROM python:3.11-slim-bookworm AS service
-# The same path as in the build, so that the environment's scripts work.
+# The same path as in the build, because the environment's scripts contain it.
 COPY --from=build /venv /venv
 WORKDIR /app
 COPY manage.py ./
@@ -44,7 +44,7 @@ COPY filterlang filterlang
 RUN /venv/bin/python -m compileall -q . && useradd --uid 10001 --no-create-home --no-log-init --shell /usr/sbin/nologin infra \
     && install -d -m 700 -o infra -g infra /var/lib/infra-archive
 USER 10001
-# Settings come from the environment, secrets too: none is in the image.
+# Settings and secrets come from the environment; the image contains no secrets.
 ENV PATH=/venv/bin:$PATH PYTHONUNBUFFERED=1 VAR_DIR=/tmp BIND=0.0.0.0:8000
 EXPOSE 8000
 HEALTHCHECK --interval=10s --timeout=3s --start-period=10s CMD ["python", "-c", \

@@ -1,33 +1,33 @@
-# Everything needs only Python 3.11 or newer and make.
+# Requires only make and Python 3.11 or newer.
 PYTHON ?= python3
 PORT ?= 8000
 BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
-# Tests start hundreds of processes, each of which would compile all that it imports.
+# Tests start hundreds of processes, which would otherwise all compile their imports.
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help run check test lint test-sqlite test-postgres coverage bench mutants fuzz chaos upgrade soak live-kubernetes lock openapi clean
 
-help:  ## Show this
+help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
 
-run: .venv/run  ## Start the service on 127.0.0.1, with its data under var/; PORT=8001 for another port than 8000
+run: .venv/run  ## Start the service on 127.0.0.1 with its data in var/; PORT=8001 changes the port from 8000
 	@exec $(BIN)/python -m infra_service.quickstart --port $(PORT)
 
-# The lint runs beside the tests, and says something only where it finds something.
-check: .venv/dev  ## The quick part of the gate, a minute: lint, and the tests that start no process and open no socket
+# Lint runs in parallel; its output is shown only on failure.
+check: .venv/dev  ## Quick gate of a minute: lint, and tests without processes and sockets
 	@log=$$(mktemp); trap 'rm -f "$$log"' EXIT; \
 	$(MAKE) --no-print-directory lint >"$$log" 2>&1 & lint=$$!; \
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal --quick; tests=$$?; \
 	wait $$lint || { cat "$$log"; exit 1; }; \
 	exit $$tests
 
-# Lint and SQLite run side by side, PostgreSQL after them. Each part is shown when it has ended.
-test:  ## The whole gate
+# Lint and SQLite run in parallel, then PostgreSQL. Output appears per part, once it is complete.
+test:  ## Full gate: lint, and the tests on SQLite and PostgreSQL
 	@$(MAKE) --no-print-directory --keep-going -j 2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) lint test-sqlite; first=$$?; \
 	$(MAKE) --no-print-directory test-postgres && exit $$first
 
-lint: .venv/dev  ## Format, lint, types, import contracts, migrations, the OpenAPI document, plain English
+lint: .venv/dev  ## Check format, lint, types, import contracts, migrations, OpenAPI document and prose
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -35,36 +35,36 @@ lint: .venv/dev  ## Format, lint, types, import contracts, migrations, the OpenA
 	$(BIN)/python -m tests.gate
 	$(BIN)/python -m tests.support.prose
 
-test-sqlite: .venv/dev  ## The part on SQLite: each test of the database with its first case
+test-sqlite: .venv/dev  ## Tests on SQLite; each database test with its first case
 	$(BIN)/python -m pytest -n 2 --dist worksteal --part
 
-# There are more processes than cores, because many of these tests wait for servers and clocks.
-test-postgres: .venv/dev  ## The part on a PostgreSQL of its own
+# More processes than cores, because many of these tests wait for servers and clocks.
+test-postgres: .venv/dev  ## Tests on a temporary PostgreSQL server
 	$(BIN)/python -m tests.support.postgres $(BIN)/python -m pytest -n 4 --dist worksteal --part
 
-coverage: .venv/dev  ## Line and branch coverage of the gate's tests on both databases, at least 98 %; before a release
+coverage: .venv/dev  ## Before a release: require 98 % line and branch coverage on both databases
 	$(BIN)/python -m pytest -n 2 --dist worksteal --part --cov --cov-report=
 	$(BIN)/python -m tests.support.postgres $(BIN)/python -m pytest -n 4 --dist worksteal --part --cov --cov-append --cov-report=term --cov-fail-under=98
 
-bench: .venv/bench  ## Measure every target, and write docs/explanation/performance.md
+bench: .venv/bench  ## Measure every performance target and write docs/explanation/performance.md
 	$(BIN)/python -m tools.bench
 
-mutants: .venv/bench  ## Change the rules, one change at a time: some test must fail; ROOM=states/rules is one module
+mutants: .venv/bench  ## Mutation tests of the rules; ROOM=states/rules selects a module
 	$(BIN)/python -m tools.mutants $(ROOM)
 
-fuzz: .venv/dev  ## Thousands of generated requests; every answer must be as docs/reference/openapi.yaml says
+fuzz: .venv/dev  ## Send thousands of generated requests; responses must match docs/reference/openapi.yaml
 	$(BIN)/python -m tools.fuzz $(EXAMPLES) $(SEED)
 
-chaos: .venv/dev  ## What stands around the service fails, with real parts; as root
+chaos: .venv/dev  ## Inject failures of real databases, networks, disks and stores, as root
 	$(BIN)/python -m tools.chaos $(SCENARIOS)
 
-soak: .venv/dev  ## An hour of steady traffic on PostgreSQL, and what grows meanwhile
+soak: .venv/dev  ## An hour of steady traffic on PostgreSQL; checks the growth of memory and storage
 	$(BIN)/python -m tests.support.postgres $(BIN)/python -m tools.soak
 
-upgrade: .venv/dev  ## From the release FROM to this one and back, with traffic, on both databases
+upgrade: .venv/dev  ## Upgrade from the release FROM and roll back under traffic, on both databases
 	$(BIN)/python -m tools.upgrades $(FROM)
 
-live-kubernetes: .venv/dev  ## The collector against a real control plane, before each release; 40 minutes, on Debian
+live-kubernetes: .venv/dev  ## Before a release: test the collector on a real control plane; 40 minutes, Debian
 	$(BIN)/python -m tests.support.postgres $(BIN)/python -m tools.live_kubernetes $(OPTIONS)
 
 lock: .venv/dev  ## Pin the newest allowed versions, with hashes
@@ -79,15 +79,15 @@ lock: .venv/dev  ## Pin the newest allowed versions, with hashes
 openapi: .venv/dev  ## Write docs/reference/openapi.yaml from the views
 	$(BIN)/python -m tests.gate --write-openapi
 
-clean:  ## Remove the environment, never the data under var/
+clean:  ## Remove the virtual environment; keep the data in var/
 	rm -rf .venv
 
-# One marker file for each set of packages, so that a changed lock file installs again.
+# A marker file per set of packages, so that a changed lock file triggers an installation.
 .venv/run: requirements.txt | .venv/bin/python
 	$(BIN)/pip install -q --require-hashes -r requirements.txt
 	@touch $@
 
-# The optional parts that the service runs with: sso, s3, kubernetes.
+# The service's extras: sso, s3, kubernetes.
 .venv/extra-%: requirements-%.txt | .venv/run
 	$(BIN)/pip install -q --require-hashes -r $<
 	@touch $@

@@ -1,12 +1,12 @@
 #!/bin/sh
-# Upgrade an installation with systemd without a gap, as root: to the release that contains this file, or back
-# to the release in the directory that is given. Nothing has changed when a step before the switch fails.
+# Upgrade a systemd installation without downtime, as root: to the release that contains this file, or back to
+# the release in the given directory. A failure before the switch leaves the installation unchanged.
 #
 #     /opt/infra-service-releases/1.1.0/deploy/upgrade.sh [RELEASE]
 set -eu
 export PIP_DISABLE_PIP_VERSION_CHECK=1
 
-installed=/opt/infra-service    # a symbolic link to the release that runs
+installed=/opt/infra-service    # a symbolic link to the running release
 settings=/etc/infra-service.env
 here=$(cd "$(dirname "$0")/.." && pwd -P)
 new=$(cd "${1:-$here}" && pwd -P)
@@ -24,7 +24,7 @@ if [ ! -L "$installed" ]; then
 fi
 old=$(readlink -f "$installed")
 
-# The extras of the old release are those whose packages it contains.
+# Detect the extras of the old release by its installed packages.
 extras=$("$old/.venv/bin/python" - "$new/pyproject.toml" <<'PYTHON'
 import re, sys, tomllib
 from importlib.metadata import distributions
@@ -55,7 +55,7 @@ for file in "$new"/docs/how-to/infra-*.service "$new"/docs/how-to/infra-*.timer 
     fi
 done
 
-# Processes of the old release continue to load its files: they know its directory, and not the link.
+# Processes of the old release continue to load its files, because they use its directory, not the link.
 step "switch $installed to $new, and migrate as the owner"
 switch_to "$new"
 systemctl start infra-migrate || { switch_to "$old"; fail "The migration failed: journalctl -u infra-migrate"; }
@@ -65,7 +65,7 @@ for unit in $(systemctl list-units --plain --no-legend --state=active 'infra-ser
     address=$(sed -n 's/^BIND=//p' "$settings" | tail -n 1)
     address=${address:-127.0.0.1:${port%.service}}
     step "restart $unit"
-    # The migrations are done, and would only prolong the pause.
+    # Do not run the migrations again, which would prolong the restart.
     systemctl restart --job-mode=ignore-requirements "$unit"
     tries=0
     until curl -sf --max-time 5 -o /dev/null "http://$address/readyz"; do
