@@ -1,4 +1,4 @@
-"""Load rows in bulk: COPY on PostgreSQL, large inserts elsewhere. Existing rows stay unchanged."""
+"""Load rows in bulk. Existing rows stay unchanged."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, TypeVar
 
 from django.db import connection, transaction
-from django.db.models import JSONField
+
+from infra_service.lib.database.bulk import Writer
 
 if TYPE_CHECKING:
     import uuid
@@ -44,28 +45,11 @@ def new(
 def insert(*tables: Sequence[Model]) -> None:
     """Insert lists of rows, each of a table, in a transaction."""
     with transaction.atomic():
-        for rows in tables:
-            if rows and connection.vendor == "postgresql":
-                _copy(rows)
-            elif rows:
-                type(rows[0])._default_manager.bulk_create(rows)
-
-
-def _copy(rows: Sequence[Model]) -> None:
-    model = type(rows[0])
-    fields = model._meta.concrete_fields
-    quote = connection.ops.quote_name
-    columns = ", ".join(quote(field.column or "") for field in fields)
-    statement = f"COPY {quote(model._meta.db_table)} ({columns}) FROM STDIN"
-    read = attrgetter(*(field.attname for field in fields))
-    # psycopg converts all other types; a call per field would take most of the time.
-    documents = [(at, f) for at, f in enumerate(fields) if isinstance(f, JSONField)]
-    with connection.cursor() as cursor, cursor.copy(statement) as copy:
-        for row in rows:
-            values = list(read(row))
-            for at, field in documents:
-                values[at] = field.get_db_prep_save(values[at], connection)
-            copy.write_row(values)
+        for rows in filter(None, tables):
+            fields = type(rows[0])._meta.concrete_fields
+            writer = Writer(type(rows[0]), [field.name for field in fields])
+            read = attrgetter(*(field.attname for field in fields))
+            writer.insert(writer.new_row(read(row)) for row in rows)
 
 
 def refresh_statistics(*models: type[Model]) -> None:

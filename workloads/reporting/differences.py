@@ -12,11 +12,11 @@ from django.db.models import TextField
 from django.db.models.functions import Cast
 from uuid_utils.compat import uuid7
 
+from infra_service.lib.database.bulk import NewRow, Writer, batches
 from infra_service.lib.database.keyset import beyond
 from workloads.kubernetes.figures import MEASURED, RESERVED
 from workloads.kubernetes.images import images_of, stored_images
 from workloads.models import Workload
-from workloads.reporting.bulk import NewRow, Writer, batches
 from workloads.reporting.image_rows import ImageChanges
 from workloads.reporting.reports import Place
 from workloads.reporting.transitions import Transitions

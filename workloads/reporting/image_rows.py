@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Final
 from django.db.models import Exists, OuterRef, TextField
 from django.db.models.functions import Cast
 
+from infra_service.lib.database.bulk import NewRow, Writer
 from infra_service.lib.database.keyset import beyond
 from workloads.kubernetes.images import Image, stored_images
 from workloads.models import Cluster, Workload
 from workloads.models.images import IMAGE, ClusterImage, WorkloadImage
-from workloads.reporting.bulk import NewRow, Writer
 from workloads.reporting.reports import Place
 
 if TYPE_CHECKING:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 from django.db.models import OuterRef, Subquery
 from django.utils import timezone
 
+from infra_service.lib.database.bulk import NewRow, Writer, batches
 from workloads.cluster_health import patience, seen_until
 from workloads.history import MOST_TRANSITIONS
 from workloads.models import ReportGap, Transition, Workload
-from workloads.reporting.bulk import NewRow, Writer, batches
 
 if TYPE_CHECKING:
     import datetime as dt
