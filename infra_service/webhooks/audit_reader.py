@@ -49,7 +49,7 @@ _SQLITE: Final = f"""
 def begin() -> None:
     """Start to read the audit log at its present end, unless a position exists."""
     if not TrailPosition.objects.exists():
-        TrailPosition.objects.bulk_create([_now()], ignore_conflicts=True)
+        TrailPosition.objects.bulk_create([_present_end()], ignore_conflicts=True)
 
 
 def locked_position() -> TrailPosition | None:
@@ -59,14 +59,14 @@ def locked_position() -> TrailPosition | None:
         rows = rows.select_for_update(skip_locked=True)
     position = rows.first()
     if position is not None and _is_of_another_cluster(position):
-        position = _now()
+        position = _present_end()
         position.save(force_update=True)
     return position
 
 
 def read(position: TrailPosition) -> list[AuditEvent]:
     """Return the next events and advance the position, without saving it."""
-    events = _behind(position, MOST)
+    events = _unread(position, MOST)
     if events:
         number = getattr(events[-1], "transaction")  # noqa: B009 - a column of the query only
         position.transaction_id = None if number is None else int(number)
@@ -76,7 +76,7 @@ def read(position: TrailPosition) -> list[AuditEvent]:
 
 def has_unread(position: TrailPosition) -> bool:
     """Return whether there are unread events. Call it before locking: SQLite has a single lock."""
-    return bool(_behind(position, 1)) or _is_of_another_cluster(position)
+    return bool(_unread(position, 1)) or _is_of_another_cluster(position)
 
 
 def unread_since() -> dt.datetime | None:
@@ -85,11 +85,11 @@ def unread_since() -> dt.datetime | None:
     None when every event has been read, and before the first read.
     """
     position = TrailPosition.objects.first()
-    events = [] if position is None else _behind(position, 1, _COMMITTED)
+    events = [] if position is None else _unread(position, 1, _COMMITTED)
     return events[0].occurred_at if events else None
 
 
-def _behind(position: TrailPosition, most: int, query: str = _POSTGRESQL) -> list[AuditEvent]:
+def _unread(position: TrailPosition, most: int, query: str = _POSTGRESQL) -> list[AuditEvent]:
     if connection.vendor == "postgresql":
         parameters = [str(position.transaction_id), position.event_id, most]
         return list(AuditEvent.objects.raw(query, parameters))
@@ -97,7 +97,7 @@ def _behind(position: TrailPosition, most: int, query: str = _POSTGRESQL) -> lis
     return list(AuditEvent.objects.raw(_SQLITE, ["" if last is None else last.hex, most]))
 
 
-def _now() -> TrailPosition:
+def _present_end() -> TrailPosition:
     """Return the position at the present end of the audit log."""
     began_at = timezone.now()
     if connection.vendor != "postgresql":

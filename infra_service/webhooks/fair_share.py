@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 THREADS: Final = 48
 #: Messages in flight to receivers whose last attempt failed or was slow.
 _TO_SLOW: Final = 16
-_TO_QUICK: Final = THREADS - _TO_SLOW
+_TO_FAST: Final = THREADS - _TO_SLOW
 #: Messages in flight to a receiver whose last attempt succeeded quickly; 1 to any other.
-_OF_PROVEN: Final = 8
+_PER_FAST_RECEIVER: Final = 8
 #: Seconds after which an attempt counts as slow, even while it runs.
 SLOW_AFTER: Final = 3.0
 
@@ -30,18 +30,18 @@ class FairShare:
     """
 
     def __init__(self) -> None:
-        self._on_the_way: dict[Hashable, tuple[uuid.UUID, float]] = {}
+        self._in_flight: dict[Hashable, tuple[uuid.UUID, float]] = {}
         self._proven: set[uuid.UUID] = set()
         # The end of each slow receiver's pause.
         self._slow: dict[uuid.UUID, float] = {}
 
     def start(self, attempt: Hashable, receiver: uuid.UUID) -> None:
         """Record that an attempt starts."""
-        self._on_the_way[attempt] = receiver, time.monotonic()
+        self._in_flight[attempt] = receiver, time.monotonic()
 
     def finish(self, attempt: Hashable, *, is_success: bool | None) -> None:
         """Record the end of an attempt; ``is_success`` is None when nothing was sent."""
-        receiver, started = self._on_the_way.pop(attempt)
+        receiver, started = self._in_flight.pop(attempt)
         if is_success is None:
             return
         now = time.monotonic()
@@ -62,19 +62,19 @@ class FairShare:
         in flight; they come first, so that long queues do not delay them.
         """
         now = time.monotonic()
-        for receiver, started in self._on_the_way.values():
+        for receiver, started in self._in_flight.values():
             if now - started > SLOW_AFTER and receiver not in self._slow:
                 self._mark_slow(receiver, now)
-        busy = Counter(receiver for receiver, _ in self._on_the_way.values())
+        busy = Counter(receiver for receiver, _ in self._in_flight.values())
         room = {}
         for one in receivers:
             rests = bool(busy) and self._slow.get(one, now) > now
-            most = 1 if is_first or one not in self._proven else _OF_PROVEN
+            most = 1 if is_first or one not in self._proven else _PER_FAST_RECEIVER
             if (one in self._slow) == is_slow and not rests and most > busy[one]:
                 room[one] = most - busy[one]
         of_kind = sum(number for one, number in busy.items() if (one in self._slow) == is_slow)
-        threads = (_TO_SLOW if is_slow else _TO_QUICK) - of_kind
-        return min(threads, THREADS - len(self._on_the_way)), room
+        threads = (_TO_SLOW if is_slow else _TO_FAST) - of_kind
+        return min(threads, THREADS - len(self._in_flight)), room
 
     def forget_others(self, receivers: Collection[uuid.UUID]) -> None:
         """Forget all receivers except these."""

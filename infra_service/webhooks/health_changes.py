@@ -52,9 +52,9 @@ TYPE: Final = "workload.health_changed"
 #: Workloads that a message lists, the worst first; the rest is counted.
 MOST_NAMED: Final = 20
 #: Bytes of the list; a message has less than 20 KB.
-_MOST_BYTES: Final = 16_000
+_MAX_BYTES: Final = 16_000
 #: The most that a position may lag without health changes: each search reads all changes behind it.
-_QUIET: Final = dt.timedelta(hours=1)
+_MAX_IDLE_LAG: Final = dt.timedelta(hours=1)
 
 
 def begin() -> None:
@@ -64,7 +64,7 @@ def begin() -> None:
     """
     if _is_wanted():
         return
-    _put(Cluster.objects.filter(last_received_at__isnull=False).order_by("pk"))
+    _save_positions(Cluster.objects.filter(last_received_at__isnull=False).order_by("pk"))
 
 
 def publish_health_changes() -> int:
@@ -79,12 +79,12 @@ def publish_health_changes() -> int:
     entered, quiet = 0, []
     for cluster in _clusters_behind():
         if cluster.first_change is None:
-            quiet += [cluster] if _seen_until(cluster) - cluster.since > _QUIET else []
+            quiet += [cluster] if _seen_until(cluster) - cluster.since > _MAX_IDLE_LAG else []
         elif _waited(cluster) >= gathered:
             with isolated("publish changes of health", cluster.pk):
-                entered += _move([cluster], [_event_of(cluster)])
+                entered += _advance([cluster], [_event_of(cluster)])
     if quiet:
-        _move(quiet, [])
+        _advance(quiet, [])
     return entered
 
 
@@ -131,7 +131,7 @@ def _changes(cluster_id: Any, since: Any) -> TransitionQuerySet:
 
 
 @retrying
-def _move(clusters: Iterable[Any], events: Sequence[WebhookEvent]) -> int:
+def _advance(clusters: Iterable[Any], events: Sequence[WebhookEvent]) -> int:
     """Advance the positions of clusters and publish the events; return the number of new events.
 
     Skip clusters whose positions another process has advanced since.
@@ -143,11 +143,11 @@ def _move(clusters: Iterable[Any], events: Sequence[WebhookEvent]) -> int:
         still = [one for one in clusters if now_at.get(one.pk) == one.told_until]
         if not still:
             return 0
-        _put(still)
+        _save_positions(still)
         return publish(events)
 
 
-def _put(clusters: Iterable[Cluster]) -> None:
+def _save_positions(clusters: Iterable[Cluster]) -> None:
     """Set the positions of clusters to their last reports."""
     HealthPosition.objects.bulk_create(
         [HealthPosition(cluster=one, told_until=_seen_until(one)) for one in clusters],
@@ -169,14 +169,14 @@ def _event_of(cluster: Any) -> WebhookEvent:
         whole["last"],
         since=written(cluster.first_change),
         workloads_changed=whole["number"],
-        workloads=list(_fitting(_named(changes))),
+        workloads=list(_within_size(_worst_workloads(changes))),
         workload_counts=cluster.workload_counts(),
     )
     event.noticed_at = whole["received_at"]
     return event
 
 
-def _named(changes: TransitionQuerySet) -> Iterator[dict[str, Any]]:
+def _worst_workloads(changes: TransitionQuerySet) -> Iterator[dict[str, Any]]:
     """Yield the changed workloads in the worst health: old and new health, changes, and reason."""
     trouble = [
         When(to_health_status=health.value, then=Value(place))
@@ -212,10 +212,10 @@ def _named(changes: TransitionQuerySet) -> Iterator[dict[str, Any]]:
         }
 
 
-def _fitting(workloads: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+def _within_size(workloads: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     size = 0
     for one in workloads:
         size += len(json.dumps(one))
-        if size > _MOST_BYTES:
+        if size > _MAX_BYTES:
             return
         yield one

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 #: Characters of a text that a user has entered: a message has less than 20 KB.
 _MAX_TEXT: Final = 200
 #: The published fields of a lock: neither its ID nor the token that acquired it.
-_OF_LOCKS: Final = ("who", "operation", "created")
+_LOCK_FIELDS: Final = ("who", "operation", "created")
 
 
 @retrying
@@ -46,7 +46,7 @@ def publish_next() -> int:
         events = audit_reader.read(position)
         if position.event_id != before:
             position.save()
-        publish(_told(events))
+        publish(_to_publish(events))
         return len(events)
 
 
@@ -57,18 +57,18 @@ def publish(events: Sequence[WebhookEvent]) -> int:
     delivery ids follow the order of insertion. Skip known events; log an event that cannot be
     inserted.
     """
-    entered = 0
+    inserted = 0
 
     @transaction.atomic
     def enter(some: Sequence[WebhookEvent]) -> None:
-        nonlocal entered
-        entered += _enter(some)
+        nonlocal inserted
+        inserted += _insert(some)
 
     process_isolated("publish an event", events, enter)
-    return entered
+    return inserted
 
 
-def _enter(events: Sequence[WebhookEvent]) -> int:
+def _insert(events: Sequence[WebhookEvent]) -> int:
     if not events:
         return 0
     endpoints = subscribers(min(event.happened_at for event in events))
@@ -81,7 +81,7 @@ def _enter(events: Sequence[WebhookEvent]) -> int:
     if not found:
         return 0
     WebhookEvent.objects.bulk_create(found.values())
-    passed = _filtered(found, endpoints)
+    passed = _matching(found, endpoints)
     Delivery.objects.bulk_create(
         _delivery(reach, event)
         for event in found.values()
@@ -100,7 +100,7 @@ def _delivery(reach: Reach, event: WebhookEvent) -> Delivery:
     return delivery
 
 
-def _filtered(events: Collection[UUID], endpoints: Iterable[Reach]) -> dict[str, set[UUID]]:
+def _matching(events: Collection[UUID], endpoints: Iterable[Reach]) -> dict[str, set[UUID]]:
     """Return the matching events for each filter text."""
     # Imported here to keep the filter language out of commands that do not use it.
     from filterlang.compiler import compile_filter  # noqa: PLC0415
@@ -116,7 +116,7 @@ def _filtered(events: Collection[UUID], endpoints: Iterable[Reach]) -> dict[str,
     return passed
 
 
-def _told(events: Iterable[AuditEvent]) -> list[WebhookEvent]:
+def _to_publish(events: Iterable[AuditEvent]) -> list[WebhookEvent]:
     """Return the publishable events of these audit events, in the same order."""
     wanted = [event for event in events if event.action in TYPES]
     ids: dict[str, set[str]] = defaultdict(set)
@@ -126,12 +126,12 @@ def _told(events: Iterable[AuditEvent]) -> list[WebhookEvent]:
         str(state.pk): state for state in State.objects.with_names().filter(pk__in=ids["state"])
     }
     keys = {key.pk: key for key in ApiKey.objects.filter(pk__in=ids["api_key"])}
-    told = []
+    found = []
     for event in wanted:
         with isolated("publish an event", event.pk):
             made = _event_of(event, states.get(event.resource_id), keys.get(event.resource_id))
-            told += [] if made is None else [made]
-    return told
+            found += [] if made is None else [made]
+    return found
 
 
 def _event_of(event: AuditEvent, state: State | None, key: ApiKey | None) -> WebhookEvent | None:
@@ -182,15 +182,15 @@ def place_in(event: WebhookEvent, state: State) -> None:
 
 def lock_details(lock: dict[str, Any]) -> dict[str, Any]:
     """Return the published fields of a lock in the audit log."""
-    return {name: cut(lock[name]) for name in _OF_LOCKS if name in lock}
+    return {name: cut(lock[name]) for name in _LOCK_FIELDS if name in lock}
 
 
 def _details(event: AuditEvent) -> dict[str, Any]:
     details = event.details
-    told = {name: details[name] for name in TYPES[event.action].details if name in details}
-    if lock := told.get("lock"):
-        told["lock"] = lock_details(lock)
-    return {name: cut(value) for name, value in told.items()}
+    published = {name: details[name] for name in TYPES[event.action].details if name in details}
+    if lock := published.get("lock"):
+        published["lock"] = lock_details(lock)
+    return {name: cut(value) for name, value in published.items()}
 
 
 def cut(value: Any) -> Any:

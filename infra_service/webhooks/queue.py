@@ -35,13 +35,13 @@ PAUSES: Final = tuple(
     for seconds in (5, 300, 1800, 7200, 18000, 36000, 50400, 72000, 86400)
 )
 #: The upper limit for Retry-After.
-_LONGEST: Final = PAUSES[-1]
+_MAX_RETRY_AFTER: Final = PAUSES[-1]
 _JITTER: Final = 0.1
 #: Longer than any attempt.
 LEASE: Final = dt.timedelta(seconds=60)
 #: Rows read per wanted delivery: all of the first rows may belong to a single endpoint.
-_LOOKED_AT: Final = 8
-_ASK_LATER: Final = frozenset({429, 503})
+_ROWS_PER_DELIVERY: Final = 8
+_RETRY_LATER: Final = frozenset({429, 503})
 _GONE: Final = 410
 
 
@@ -59,8 +59,8 @@ def claim(room: Mapping[uuid.UUID, int], most: int) -> list[Delivery]:
             due = due.select_for_update(skip_locked=True, no_key=True, of=("self",))
         taken: Counter[uuid.UUID] = Counter()
         ids: list[int] = []
-        looked_at: Any = due.order_by("next_attempt_at", "id").values_list("pk", "endpoint_id")
-        for pk, endpoint_id in looked_at[: most * _LOOKED_AT]:
+        candidates: Any = due.order_by("next_attempt_at", "id").values_list("pk", "endpoint_id")
+        for pk, endpoint_id in candidates[: most * _ROWS_PER_DELIVERY]:
             if len(ids) < most and taken[endpoint_id] < room[endpoint_id]:
                 taken[endpoint_id] += 1
                 ids.append(pk)
@@ -104,9 +104,9 @@ def _record(attempts: Sequence[Attempt]) -> None:
             elif answer.is_success:
                 delivered[answer.status].append(delivery)
             else:
-                _note_failure(delivery, answer, now)
+                _record_failure(delivery, answer, now)
         for status, deliveries in delivered.items():
-            _held(*deliveries).update(
+            _claimed(*deliveries).update(
                 status=Delivery.Status.DELIVERED,
                 next_attempt_at=None,
                 attempts=F("attempts") + 1,
@@ -137,12 +137,12 @@ def end_of_ended() -> int:
 
 def _give_up(delivery: Delivery, error: str) -> None:
     """Fail a delivery that was claimed and not sent."""
-    _held(delivery).update(status=Delivery.Status.FAILED, next_attempt_at=None, error=error)
+    _claimed(delivery).update(status=Delivery.Status.FAILED, next_attempt_at=None, error=error)
 
 
-def _note_failure(delivery: Delivery, answer: Answer, now: dt.datetime) -> None:
+def _record_failure(delivery: Delivery, answer: Answer, now: dt.datetime) -> None:
     next_at = _next_attempt(delivery.attempts, answer, now)
-    noted = _held(delivery).update(
+    is_recorded = _claimed(delivery).update(
         status=Delivery.Status.FAILED if next_at is None else Delivery.Status.WAITING,
         next_attempt_at=next_at,
         attempts=F("attempts") + 1,
@@ -150,7 +150,7 @@ def _note_failure(delivery: Delivery, answer: Answer, now: dt.datetime) -> None:
         response_status=answer.status,
         error=(answer.error or f"it answered with the status {answer.status}")[:MAX_ERROR],
     )
-    if noted and answer.status == _GONE:
+    if is_recorded and answer.status == _GONE:
         disable_endpoint(
             endpoint_id=delivery.endpoint_id,
             reason="GONE",
@@ -164,12 +164,12 @@ def _next_attempt(attempts: int, answer: Answer, now: dt.datetime) -> dt.datetim
         return None
     jitter = random.uniform(1 - _JITTER, 1 + _JITTER)  # noqa: S311 - jitter, not a secret
     next_at = now + PAUSES[attempts] * jitter
-    if answer.status in _ASK_LATER and answer.retry_at is not None:
-        next_at = max(next_at, min(answer.retry_at, now + _LONGEST))
+    if answer.status in _RETRY_LATER and answer.retry_at is not None:
+        next_at = max(next_at, min(answer.retry_at, now + _MAX_RETRY_AFTER))
     return next_at
 
 
-def _held(*deliveries: Delivery) -> Any:
+def _claimed(*deliveries: Delivery) -> Any:
     ids, claims = {one.pk for one in deliveries}, {one.claim for one in deliveries}
     # Only waiting deliveries have a time, by a constraint. With a condition on the status,
     # PostgreSQL expects almost no waiting rows and reads all of them instead of these rows by id.

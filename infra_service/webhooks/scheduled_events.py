@@ -42,7 +42,7 @@ EXPIRY_NOTICES: Final = (1, 7, 30)
 LATEST: Final = dt.timedelta(days=14)
 #: Rows per event type and search.
 _MOST: Final = 10_000
-_ENTERED: Final = 500
+_BATCH: Final = 500
 _NAMESPACE: Final = uuid.UUID("3f0c9a4e-6b52-4d0e-9a51-1f6c1a7be0d2")
 
 
@@ -63,8 +63,8 @@ def publish_timed() -> int:
         and any(one.subscribes_to(event) for one in endpoints)
     ]
     entered = 0
-    for start in range(0, len(due), _ENTERED):
-        batch = {event.pk: event for event in due[start : start + _ENTERED]}
+    for start in range(0, len(due), _BATCH):
+        batch = {event.pk: event for event in due[start : start + _BATCH]}
         known = WebhookEvent.objects.filter(pk__in=batch).values_list("pk", flat=True)
         new = [batch[pk] for pk in batch.keys() - set(known)]
         if not new:

@@ -26,7 +26,7 @@ _ESCAPED: Final = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 def slack_message(event: WebhookEvent) -> dict[str, Any]:
     """Return the payload: ``text`` for notifications, and a block for the channel."""
     what = "A test of a webhook" if event.type == TEST else TYPES[event.type].description
-    lines = [f"{name}: {_escaped(value)}" for name, value in _said(event.data)]
+    lines = [f"{name}: {_escaped(value)}" for name, value in _details(event.data)]
     section = {"type": "mrkdwn", "text": "\n".join([f"*{what}*", *lines])}
     return {
         "text": ", ".join([what, *lines[:1]]),
@@ -34,7 +34,7 @@ def slack_message(event: WebhookEvent) -> dict[str, Any]:
     }
 
 
-def _said(data: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+def _details(data: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     """Yield the most important details: place, actor and reason."""
     if "environment_id" in data:
         component = data["component"] or data["component_id"]
@@ -63,11 +63,11 @@ def _change_of(workload: dict[str, Any]) -> str:
     named = workload["name"] is not None
     which = f"{workload['namespace']}/{workload['name']}" if named else workload["id"]
     before = workload["from_health_status"]
-    said = f"{which}, {'was ' + before if before else 'new'}"
+    change = f"{which}, {'was ' + before if before else 'new'}"
     if workload["changes"] > 1:
-        said += f", {workload['changes']:,} changes"
+        change += f", {workload['changes']:,} changes"
     reason = workload["status_reason"]
-    return f"{said}: {reason}" if reason else said
+    return f"{change}: {reason}" if reason else change
 
 
 def _escaped(value: Any) -> str:

@@ -74,7 +74,7 @@ def create_endpoint(
     if health_changes.TYPE in endpoint.event_types:
         health_changes.begin()
     audit.authorize_and_record(
-        actor, "webhook.create", endpoint.pk, **_for_the_trail(_described(endpoint))
+        actor, "webhook.create", endpoint.pk, **_audit_details(_described(endpoint))
     )
     endpoint.save(force_insert=True)
     return endpoint, secrets.shown(secret)
@@ -136,7 +136,7 @@ def _change(endpoint: WebhookEndpoint, changes: Mapping[str, Any], actor: Actor)
     refuse_ended(endpoint)
     if health_changes.TYPE in endpoint.event_types:
         health_changes.begin()
-    audit.authorize_and_record(actor, "webhook.update", endpoint.pk, **_for_the_trail(changed))
+    audit.authorize_and_record(actor, "webhook.update", endpoint.pk, **_audit_details(changed))
     columns = (*_CHANGED, "scopes", "expires_at", "disabled_at", "disabled_reason")
     WebhookEndpoint.objects.filter(pk=endpoint.pk).change(
         updated_at=timezone.now(), **{column: getattr(endpoint, column) for column in columns}
@@ -264,7 +264,7 @@ def _described(endpoint: WebhookEndpoint) -> dict[str, Any]:
     }
 
 
-def _for_the_trail(details: dict[str, Any]) -> dict[str, Any]:
+def _audit_details(details: dict[str, Any]) -> dict[str, Any]:
     """Return the details for the audit log: of a URL, which can contain a secret, the origin."""
     url = details.get("url")
     if url is None:

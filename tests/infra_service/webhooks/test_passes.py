@@ -32,7 +32,7 @@ def test_while_there_is_work_the_trail_is_looked_at_now_and_then(
 ) -> None:
     """Asked whether there is more, read, and asked again: not with each piece that is sent."""
     monkeypatch.setattr(delivering, "_WAIT", 60.0)
-    monkeypatch.setattr(fair_share, "_OF_PROVEN", 1)
+    monkeypatch.setattr(fair_share, "_PER_FAST_RECEIVER", 1)
     hook_of(client, receiver, "cluster.create")
     for number in range(6):
         event(str(number)).save()
@@ -51,7 +51,7 @@ def test_rights_are_looked_at_while_messages_wait(
     """Those that are taken away after the first message keep the others from being sent."""
     assert delivering._FRESH <= 1
     monkeypatch.setattr(delivering, "_FRESH", 0.0)
-    monkeypatch.setattr(fair_share, "_OF_PROVEN", 1)
+    monkeypatch.setattr(fair_share, "_PER_FAST_RECEIVER", 1)
     hook_of(client, receiver, "cluster.create")
     for number in range(4):
         event(str(number)).save()

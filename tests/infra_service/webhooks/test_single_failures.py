@@ -77,7 +77,7 @@ def test_reading_one_event(hook: Any, receiver: Receiver, monkeypatch: pytest.Mo
 def test_entering_one_event(hook: Any, receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
     """The others are entered although it was in one batch with them, in a transaction."""
     three_events()
-    original = publishing._enter
+    original = publishing._insert
 
     def enter(events: Any) -> int:
         entered = original(events)
@@ -85,7 +85,7 @@ def test_entering_one_event(hook: Any, receiver: Receiver, monkeypatch: pytest.M
             raise UnforeseenError
         return entered
 
-    monkeypatch.setattr(publishing, "_enter", enter)
+    monkeypatch.setattr(publishing, "_insert", enter)
     with capture_logs() as logs:
         deliver()
 
@@ -135,8 +135,8 @@ def test_recording_one_attempt(
         answers(500 if is_one else 204)(handler)
 
     receiver.answer = answer
-    wrapped = failing_for(lambda *_: True, queue._note_failure)
-    monkeypatch.setattr(queue, "_note_failure", wrapped)
+    wrapped = failing_for(lambda *_: True, queue._record_failure)
+    monkeypatch.setattr(queue, "_record_failure", wrapped)
     monkeypatch.setattr(delivering, "_GATHER", 0.5)
     with capture_logs() as logs:
         deliver()
