@@ -72,9 +72,12 @@ def _prepare_database() -> None:
     import django  # noqa: PLC0415 - the secrets must exist before the settings are read
 
     django.setup()
-    from django.core.management import call_command  # noqa: PLC0415 - after set-up
+    from django.core.management import CommandError, call_command  # noqa: PLC0415 - after set-up
 
-    call_command("migrate", verbosity=0)
+    try:
+        call_command("migrate", verbosity=0, skip_checks=False)
+    except CommandError as error:  # such as a database that is too old
+        sys.exit(str(error))
     call_command("setup_groups", stdout=io.StringIO())
 
 

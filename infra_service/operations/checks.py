@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Tags, register
-from django.db import OperationalError
+from django.db import OperationalError, connections
+from django.db.migrations.loader import MigrationLoader
 
 from apikeys.archiving import missing_privilege
+from infra_service.operations.squashed_migrations import TOO_OLD, partly_applied
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,5 +47,27 @@ def role_may_archive(databases: Sequence[str] | None = None, **_kwargs: Any) -> 
             hint="Remove AUDIT_ARCHIVE_DIR from the service's settings, and archive as the owner "
             "of the tables: infra-archive.timer, or compose's profile archive.",
             id="infra_service.E008",
+        )
+    ]
+
+
+@register(Tags.database)
+def database_is_recent(
+    databases: Sequence[str] | None = None, **_kwargs: Any
+) -> list[CheckMessage]:
+    """Report a database that only an earlier release can upgrade, before ``migrate`` changes it."""
+    if "default" not in (databases or ()):
+        return []
+    try:
+        apps = partly_applied(MigrationLoader(connections["default"]))
+    except OperationalError:
+        return []  # whoever needs the database will say so
+    if not apps:
+        return []
+    return [
+        Error(
+            TOO_OLD,
+            hint="docs/how-to/upgrade.md describes both steps.",
+            id="infra_service.E009",
         )
     ]

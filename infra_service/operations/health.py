@@ -14,6 +14,7 @@ from infra_service import __version__
 from infra_service.lib.api.openapi_words import Named, answer_example, error_docs, object_of
 from infra_service.lib.database.failures import DatabaseUnavailable
 from infra_service.lib.database.probing import connection_of_its_own
+from infra_service.operations.squashed_migrations import partly_applied
 from states.errors import StorageMisconfigured
 from states.keeping.readiness import is_store_refusing
 
@@ -86,5 +87,8 @@ def _is_migrated(connection: BaseDatabaseWrapper) -> bool:
     global _seen_migrated  # noqa: PLW0603 - one fact of the process
     if not _seen_migrated:
         executor = MigrationExecutor(connection)
-        _seen_migrated = not executor.migration_plan(executor.loader.graph.leaf_nodes())
+        loader = executor.loader
+        _seen_migrated = not (
+            partly_applied(loader) or executor.migration_plan(loader.graph.leaf_nodes())
+        )
     return _seen_migrated

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
 import uuid
 from typing import Any
 
 import pytest
-from django.apps import apps
 
 from apikeys.bindings import Binding
 from states import addresses
-from states.models import Application, Component, Environment, SlugClaim, State
+from states.models import Application, Component, Environment, State
 from tests.conftest import ApiClient, ClientWith, error_reason
 from tests.states.conftest import document
 from tests.states.test_named import ALL, Named
@@ -216,28 +214,3 @@ def test_a_first_push_after_a_rename_registers_nothing(
     answer = Named(client_with(*WRITE), "payments/prod").push(document(2))
     assert answer.status_code == 200
     assert State.objects.count() == Component.objects.count() == Environment.objects.count() == 1
-
-
-def test_an_update_claims_the_slugs_of_all_entries(
-    db: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """More than a batch, and what a stopped run or the release before has left."""
-    migration = importlib.import_module("states.migrations.0029_slug_claims")
-    monkeypatch.setattr(migration, "_BATCH", 2)
-    shop = Application.objects.create(slug="shop")
-    components = [Component.objects.create(slug=f"c{n}", application=shop) for n in range(4)]
-    Component.objects.create()
-    Environment.objects.create(slug="prod")
-    SlugClaim.objects.create(
-        kind="component", parent_id=shop.pk, slug="c1", entry_id=components[0].pk
-    )
-
-    for _ in range(2):
-        migration.forwards(apps, None)
-
-    claims = {c.slug: (c.kind, c.parent_id, c.entry_id) for c in SlugClaim.objects.all()}
-    assert claims == {
-        "shop": ("application", addresses.NO_PARENT, shop.pk),
-        "prod": ("environment", addresses.NO_PARENT, Environment.objects.get().pk),
-        **{c.slug: ("component", shop.pk, c.pk) for c in components},
-    }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import uuid
 from typing import Any
 
@@ -26,7 +25,6 @@ OF_NO_FORM = (
     "", "-a", "a-", "A", "a.b", "a_b", "a/b", "a b", "é", "x" * 64, "٣",
     "01941f29-7c00-7d82-b082-532b629f6fbe", "01941f297c007d82b082532b629f6fbe",
 )  # fmt: skip
-fill = importlib.import_module("states.migrations.0015_slugs_of_names").fill
 
 
 @pytest.fixture
@@ -272,45 +270,6 @@ def test_a_filter_by_a_slug_costs_one_query_more(admin: ApiClient, eight: None) 
 
     by_id = queries(f"field['environment_id'] = '{environment}'")
     assert queries("field['environment'] = 'staging'") == by_id + 1
-
-
-def test_rows_of_before_get_slugs_of_their_names(db: None) -> None:
-    shop = Application.objects.create(name="shop", slug="shop")
-    component_ids = [
-        Component.objects.create(name=name, application=parent).pk
-        for name, parent in (
-            ("network", None), ("network", None), ("Network", shop), ("network", shop), ("", None)
-        )
-    ]  # fmt: skip
-    kept = Component.objects.create(name="network", slug="mine")
-    told: list[str] = []
-
-    for _ in range(2):  # again where it was stopped
-        fill(Component, told.append)
-
-    found = dict(Component.objects.values_list("pk", "slug"))
-    assert [found[pk] for pk in component_ids] == [
-        "network", "network-2", "network", "network-2", None
-    ]  # fmt: skip
-    assert found[kept.pk] == "mine"
-    assert told == []
-
-
-def test_rows_of_before_are_filled_in_batches_and_told(
-    db: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    migration = importlib.import_module("states.migrations.0015_slugs_of_names")
-    monkeypatch.setattr(migration, "_BATCH", 4)
-    monkeypatch.setattr(migration, "_TOLD", 10)
-    Environment.objects.bulk_create(Environment(name="prod") for _ in range(25))
-    told: list[str] = []
-
-    fill(Environment, told.append)
-
-    assert Environment.objects.exclude(slug=None).values("slug").distinct().count() == 25
-    assert [line.split(" environments")[0] for line in told] == [
-        "slugs: 12 of 25", "slugs: 20 of 25", "slugs: 25 of 25"
-    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("claimed", [True, False])

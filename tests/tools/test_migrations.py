@@ -18,9 +18,8 @@ from infra_service.lib.database.under_traffic import (
     RemoveConstraintUnderTraffic,
     RemoveIndexUnderTraffic,
 )
-from tools.upgrades.released import FILE
+from tools.upgrades.released import APPS, FILE
 
-APPS: Final = ("apikeys", "infra_service", "states", "workloads")
 #: Of the last release: the last migration of each app, and the columns that its code knows. Written
 #: by ``python -m tools.upgrades.released``.
 RELEASED: Final = json.loads(FILE.read_text())

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import django
 
-APPS: Final = ("apikeys", "infra_service", "states", "workloads")
+APPS: Final = ("apikeys", "infra_service", "states", "webhooks", "workloads")
 FILE: Final = Path(__file__).with_name("released.json")
 
 

@@ -1,1 +1,0 @@
-"""Former modules of migration operations, which released migrations import."""

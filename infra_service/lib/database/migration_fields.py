@@ -1,0 +1,52 @@
+"""Parts of migrations that several apps share: keys, and text columns compared by bytes.
+
+Applied migrations import this module, so a change here changes what a new database gets.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.db import models
+from uuid_utils.compat import uuid7
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def uuid7_id() -> tuple[str, models.Field[Any, Any]]:
+    """Return the field ``id`` of a model whose primary key is a UUID of version 7."""
+    return "id", models.UUIDField(default=uuid7, editable=False, primary_key=True, serialize=False)
+
+
+def composite_key(*columns: str) -> tuple[str, models.Field[Any, Any]]:
+    """Return the field ``pk`` of a model whose primary key consists of several columns."""
+    return "pk", models.CompositePrimaryKey(
+        *columns, blank=True, editable=False, primary_key=True, serialize=False
+    )
+
+
+def unindexed_key(
+    name: str, to: str, on_delete: Any, **options: Any
+) -> tuple[str, models.Field[Any, Any]]:
+    """Return a foreign key whose column has no index of its own."""
+    return name, models.ForeignKey(to, on_delete, db_index=False, **options)
+
+
+def optional_text(name: str, max_length: int) -> tuple[str, models.Field[Any, Any]]:
+    """Return a text field that is empty unless it is set, also by code that does not know it."""
+    return name, models.CharField(blank=True, db_default="", default="", max_length=max_length)
+
+
+def compare_bytes(schema_editor: Any, table: str, columns: Mapping[str, int]) -> None:
+    """Let PostgreSQL compare text columns by their bytes, as SQLite does.
+
+    An index then also finds prefixes, and the order does not depend on the server's locale or on
+    the version of the system's libraries. ``columns`` has the maximum length of each column.
+    """
+    if schema_editor.connection.vendor == "postgresql":
+        changes = ", ".join(
+            f'ALTER COLUMN "{name}" TYPE varchar({length}) COLLATE "C"'
+            for name, length in columns.items()
+        )
+        schema_editor.execute(f"ALTER TABLE {table} {changes}")
