@@ -14,7 +14,7 @@ from infra_service import __version__
 from infra_service.lib.api.openapi_words import Named, answer_example, error_docs, object_of
 from infra_service.lib.database.failures import DatabaseUnavailable
 from infra_service.lib.database.probing import connection_of_its_own
-from infra_service.operations.squashed_migrations import partly_applied
+from infra_service.operations.squashed_migrations import is_too_old
 from states.errors import StorageMisconfigured
 from states.keeping.readiness import is_store_refusing
 
@@ -89,6 +89,6 @@ def _is_migrated(connection: BaseDatabaseWrapper) -> bool:
         executor = MigrationExecutor(connection)
         loader = executor.loader
         _seen_migrated = not (
-            partly_applied(loader) or executor.migration_plan(loader.graph.leaf_nodes())
+            is_too_old(loader) or executor.migration_plan(loader.graph.leaf_nodes())
         )
     return _seen_migrated

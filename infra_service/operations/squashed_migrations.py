@@ -20,12 +20,11 @@ TOO_OLD: Final = (
 )
 
 
-def partly_applied(loader: MigrationLoader) -> list[str]:
-    """Return the apps whose database has some, but not all, of the squashed migrations."""
-    apps = []
-    for (app, _name), migration in loader.replacements.items():
-        applied = {key in loader.applied_migrations for key in migration.replaces}
-        are_gone = not loader.disk_migrations.keys() & {*migration.replaces}
-        if are_gone and len(applied) > 1:
-            apps.append(app)
-    return sorted(apps)
+def is_too_old(loader: MigrationLoader) -> bool:
+    """Whether the database has some, but not all, of an app's squashed migrations."""
+    return any(
+        len({key in loader.applied_migrations for key in migration.replaces}) > 1
+        for migration in loader.replacements.values()
+        # Django itself continues where the replaced files exist, as in other packages.
+        if not loader.disk_migrations.keys() & {*migration.replaces}
+    )
