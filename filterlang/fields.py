@@ -18,12 +18,12 @@ FieldSet = Mapping[str, "Field"]
 
 
 class Field(NamedTuple):
-    """One declared filter: its type, the ORM path of its column, and the lookup that is ``=``.
+    """A declared filter: its type, the ORM path of its column, and the lookup of ``=``.
 
     ``inverted`` is django-filter's ``exclude`` of a boolean, so that
     ``BooleanFilter(field_name="lock_id", lookup_expr="isnull", exclude=True)`` means "is locked".
-    ``nullable`` fields have no value in some rows. Of an expression that is ``unguarded``, Django
-    does not test for null in a negated condition.
+    ``nullable`` fields may be null. Django omits the null test of an ``unguarded`` expression in a
+    negated condition.
     """
 
     name: str
@@ -88,7 +88,7 @@ def _columns(model: Any, path: str) -> list[Any]:
 
 
 def find(fields: FieldSet, term: Term) -> tuple[Field, str | None]:
-    """Return the field in a term, and the key that follows (None without a key).
+    """Return the field in a term and its key, or None as the key.
 
     Raises ``FilterError`` for an unknown field or an operator that the field does not support.
     """

@@ -54,7 +54,7 @@ class FieldType:
         self.column = column
 
     def key_of(self, text: str) -> str | None:
-        """Return the key in the text after the dot; None without a key."""
+        """Return the key in the text after the dot, if there is a key."""
         return text if self.has_keys else None
 
     def written(self, name: str) -> str:

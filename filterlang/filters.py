@@ -55,7 +55,7 @@ class IdentifierField(NullableField, forms.CharField):
 
 
 class IdentifierFilter(Filter):  # type: ignore[misc]  # django-filter has no types
-    """A column of identifiers, whose index finds whole identifiers only."""
+    """A column of identifiers, indexed for exact matches only."""
 
     field_class = IdentifierField
 

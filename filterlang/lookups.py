@@ -59,7 +59,7 @@ class TextMatches(Lookup):
         return condition, (*params, *pattern)
 
     def as_sqlite(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper) -> SQL:
-        """SQLite: GLOB, whose prefixes an index may serve."""
+        """SQLite: GLOB, which can use an index for prefixes."""
         lhs, params = self.process_lhs(compiler, connection)
         condition, pattern = self.rhs.sqlite(lhs, connection)
         return condition, (*params, *pattern)

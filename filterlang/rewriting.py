@@ -1,4 +1,4 @@
-"""Conditions with their comparisons replaced by others, which mean the same to the database."""
+"""Conditions with their comparisons replaced by equivalent comparisons."""
 
 from collections.abc import Callable
 from typing import Any

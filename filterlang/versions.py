@@ -1,8 +1,8 @@
 """Release versions, and sortable texts in the order of the versions.
 
-The precedence is that of Semantic Versioning 2.0.0: numbers by their value, a pre-release before
-its release, numeric identifiers before others, fewer of them before more; text after ``+`` does not
-count. Omitted numbers are 0.
+The precedence is that of Semantic Versioning 2.0.0: numbers by value, a pre-release before its
+release, numeric before alphanumeric identifiers, fewer identifiers before more. Text after ``+`` is
+ignored. Omitted numbers are 0.
 """
 
 from __future__ import annotations

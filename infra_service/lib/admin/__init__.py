@@ -1,8 +1,8 @@
 """Base classes of all admin pages.
 
-``KeysetAdmin`` lists without counting, ``ReadOnlyAdmin`` changes nothing but by its tools, and
-``object_tool`` makes one of a method: a button on an object's page, which asks before it acts.
-``EditableAdmin`` also adds and changes, by our actions.
+``KeysetAdmin`` lists without counting. ``ReadOnlyAdmin`` changes objects only through its tools.
+``object_tool`` turns a method into a tool: a button on the object's page with a confirmation.
+``EditableAdmin`` also adds and changes objects through the project's actions.
 """
 
 from infra_service.lib.admin.editable import EditableAdmin

@@ -1,7 +1,7 @@
-"""A list that is never counted: a page reads one row more than it shows, and knows its neighbours.
+"""A change list with keyset pagination, without COUNT.
 
-``?after=`` and ``?before=`` name the row beside which the page begins, so page 5,000 of a million
-rows costs what page 1 costs.
+``?after=`` and ``?before=`` hold the position of the page, so page 5,000 of a million rows costs as
+much as page 1. A page reads an extra row to detect the next page.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ CSV: Final = "csv"
 # NUL, and halves of a surrogate pair: no database takes them.
 _NO_TEXT: Final = re.compile("[\0\ud800-\udfff]")
 
-#: Beyond it no column has a number, and SQLite takes none.
+#: The range of integer columns, and of SQLite's integers.
 _NO_NUMBER: Final = 2**63
 
 
 class KeysetChangeList(ChangeList):
-    """The list of an admin that says its ``page_key``."""
+    """The list of an admin that declares a ``page_key``."""
 
     model_admin: Any  # a KeysetAdmin
     next_url: str | None
@@ -56,9 +56,9 @@ class KeysetChangeList(ChangeList):
         return self.get_query_string(remove=[SEARCH_VAR])
 
     def get_queryset(self, request: HttpRequest, *args: Any, **kwargs: Any) -> QuerySet[Any]:
-        """Return the filtered rows; the position is no filter, and no link but ours keeps it.
+        """Return the filtered rows.
 
-        The order is none either, but links keep it.
+        Position and order are not filters. Links keep the order and drop the position.
         """
         for parameters in (self.params, self.filter_params):
             for name in (AFTER, BEFORE, CSV):
@@ -70,12 +70,12 @@ class KeysetChangeList(ChangeList):
         return found
 
     def get_ordering(self, _request: HttpRequest, _queryset: QuerySet[Any]) -> list[Any]:
-        """Return the one order that an index serves."""
+        """Return the page key, which has an index."""
         return list(self.page_key)
 
     @property
     def page_key(self) -> Sequence[str]:
-        """The order that is asked for; that of the admin where it is none of its own."""
+        """The requested order, or the order of the admin if the request has no valid order."""
         asked = self.params.get(ORDER, "")
         key: Sequence[str] | None = self.model_admin.orders.get(asked.removeprefix("-"))
         if key is None:
@@ -83,7 +83,7 @@ class KeysetChangeList(ChangeList):
         return reversed_key(key) if asked.startswith("-") else key
 
     def order_link(self, column: str) -> dict[str, str | None] | None:
-        """Return how the list is sorted by a column, and the link that turns it; None if never."""
+        """Return the sort state of a column and the link to change it, or None if unsortable."""
         if column not in self.model_admin.orders:
             return None
         asked = self.params.get(ORDER, "")
@@ -132,12 +132,12 @@ class KeysetChangeList(ChangeList):
 
     @property
     def segments(self) -> Sequence[Segment]:
-        """The parts of the list, one behind the other."""
+        """The segments of the list, in order."""
         segments: Sequence[Segment] = self.model_admin.segments(self.page_key, self.params)
         return segments
 
     def _page(self, request: HttpRequest) -> tuple[list[Any], Any, Any]:
-        """Return the rows, and the positions before and behind them; None where nothing is."""
+        """Return the rows, and the positions of the previous and next pages or None."""
         name = next((n for n in (BEFORE, AFTER) if n in request.GET), None)
         position = None if name is None else _read_position(request.GET[name])
         try:

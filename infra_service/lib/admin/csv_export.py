@@ -27,7 +27,7 @@ MOST_ROWS: Final = 10_000
 _AT_ONCE: Final = 500
 #: Pages that are read at most, of which some may be short.
 _MOST_PAGES: Final = 40
-#: A moment of a page, of which a file tells the exact one.
+#: A relative time on a page. The CSV has the exact time.
 _MOMENT: Final = re.compile('<time datetime="([^"]*)"[^>]*>[^<]*</time>')
 #: Where a spreadsheet may read a formula: at the start of a field, and behind a character at which
 #: a spreadsheet with other settings begins a cell or a row, with any white space before the sign.

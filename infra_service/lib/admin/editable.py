@@ -1,4 +1,4 @@
-"""Admins that add and change, through our actions: the audit trail tells of it, and only it."""
+"""Admins that add and change objects through actions, which write the audit log."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _left_to_the_trail(*_args: Any) -> None:
 
 
 class EditableAdmin(ReadOnlyAdmin):
-    """Adds and changes objects; an admin says by which actions."""
+    """An admin that adds and changes objects by the actions that a subclass provides."""
 
     log_addition: Any = staticmethod(_left_to_the_trail)
     log_change: Any = staticmethod(_left_to_the_trail)
@@ -42,12 +42,12 @@ class EditableAdmin(ReadOnlyAdmin):
         return admin.ModelAdmin.has_change_permission(self, request, obj)
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        """Return the fields; a new object has none but those that are asked for."""
+        """Return the fields, without read-only fields for a new object."""
         names = super().get_fields(request, obj)
         return names if obj else [name for name in names if name not in self.readonly_fields]
 
     def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
-        """Show or save the form; what an action refuses is told, and nothing is saved."""
+        """Show or save the form. Show the error of a rejected action, and save nothing."""
         try:
             return super().changeform_view(request, *args, **kwargs)
         except APIException as error:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class InputFilter(SimpleListFilter):
-    """A filter by what is typed; a subclass says what that means in ``typed``."""
+    """A filter by typed text. A subclass applies the text in ``typed``."""
 
     is_input: ClassVar[bool] = True
     input_type: ClassVar[str] = "text"
@@ -32,17 +32,17 @@ class InputFilter(SimpleListFilter):
         return True
 
     def suggested(self, request: HttpRequest) -> Sequence[str]:
-        """Return what the input offers to complete."""
+        """Return the suggestions of the input."""
         del request
         return ()
 
     @property
     def text(self) -> str:
-        """What was typed."""
+        """The typed text."""
         return str(self.value() or "").strip()
 
     def queryset(self, request: HttpRequest, queryset: Any) -> Any:
-        """Return the rows that are meant; no database takes a NUL, and nothing has one."""
+        """Return the matching rows. Databases reject a NUL, so text with a NUL matches no row."""
         if not self.text:
             return queryset
         return queryset.none() if "\0" in self.text else self.typed(queryset, self.text, request)
@@ -53,7 +53,7 @@ class InputFilter(SimpleListFilter):
 
 
 class DateFilter(InputFilter):
-    """A filter by a day, UTC; what is no day finds nothing."""
+    """A filter by a UTC day. An invalid day matches no row."""
 
     input_type = "date"
 

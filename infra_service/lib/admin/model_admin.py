@@ -36,7 +36,7 @@ else:
 
 
 class KeysetAdmin(ModelAdmin):
-    """Lists by keyset: no COUNT, no OFFSET, one order that an index serves."""
+    """An admin with keyset pagination: no COUNT, no OFFSET, and an index for each order."""
 
     admin_site: TrailedSite
     #: The order of the list: unique together, all ascending or all descending, served by an index.
@@ -44,7 +44,7 @@ class KeysetAdmin(ModelAdmin):
 
     #: By column: orders that an index serves, each a key as ``page_key``, ascending.
     orders: ClassVar[Mapping[str, Sequence[str]]] = {}
-    #: What to do where the list is empty, and nothing is filtered.
+    #: The advice for an empty list without filters.
     when_empty: ClassVar[str] = ""
     #: Whether the filtered list can be had as CSV.
     has_csv: ClassVar[bool] = False
@@ -75,36 +75,36 @@ class KeysetAdmin(ModelAdmin):
     def get_object(
         self, request: HttpRequest, object_id: str, from_field: str | None = None
     ) -> Any:
-        """Return the row, or None; PostgreSQL takes no NUL, and no id has one."""
+        """Return the row, or None. PostgreSQL rejects a NUL, so an id with a NUL has no row."""
         return None if "\0" in object_id else super().get_object(request, object_id, from_field)
 
     def get_search_results(
         self, _request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
-        """Return the rows that are searched for, none of them twice."""
+        """Return the search results, without duplicates."""
         term = search_term.strip()
         return (self.found(queryset, term) if term else queryset), False
 
     def found(self, queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
-        """Return the rows that have what is searched for; all where nothing can be."""
+        """Return the rows that match the search term. The default returns all rows."""
         del term
         return queryset
 
     def segments(self, key: Sequence[str], params: Mapping[str, str]) -> Sequence[Segment]:
-        """Return the parts of the list in the order of the key; what has no value is last."""
-        del params  # of the address; another list may depend on what is filtered
+        """Return the segments of the list in the order of the key, with null values last."""
+        del params  # query parameters, for lists whose segments depend on their filters
         return with_nulls_last(self.model, key)
 
     def prepare_page(self, request: HttpRequest, rows: Sequence[Any]) -> None:
-        """Look up together what the rows of a page show beside their own columns."""
+        """Look up the related data of a page's rows in bulk."""
 
     def lookup_allowed(self, lookup: str, _value: Any, request: Any = None) -> bool:  # noqa: ARG002 - Django's signature
-        """Take from the address only what our filters read: any column else would answer."""
+        """Accept only the declared filters: other lookups would expose columns."""
         return lookup in {getattr(given, "parameter_name", None) for given in self.list_filter}
 
 
 class ReadOnlyAdmin(KeysetAdmin):
-    """Shows; what may be done is done by ``tools``, through our actions and with an audit event."""
+    """A read-only admin. ``tools`` run actions, which record audit events."""
 
     #: Names of methods that ``object_tool`` decorates.
     tools: ClassVar[Sequence[str]] = ()
@@ -142,16 +142,16 @@ class ReadOnlyAdmin(KeysetAdmin):
         return super().render_change_form(request, context, *args, **kwargs)
 
     def heading(self, obj: Any) -> str:
-        """Return what the page of the object is headed with."""
+        """Return the heading of the object's page."""
         return str(obj)
 
     def history_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> Any:
-        """Go to the audit trail, which tells also what was done elsewhere."""
-        del request, extra_context  # it is for the trail to say who may see it
+        """Redirect to the audit log, which includes changes made outside of the admin."""
+        del request, extra_context  # the audit log checks the permission
         return HttpResponseRedirect(self.admin_site.trail_url(unquote(object_id)))
 
     def tool_view(self, request: HttpRequest, object_id: str, *, name: str) -> HttpResponse:
-        """Ask, then do it, then show the object and what was done."""
+        """Ask for confirmation, run the tool, then show the object with a message."""
         method = getattr(self, name)
         tool: ObjectTool = method.tool
         if not (self.has_view_permission(request) and request.user.has_perm(tool.permission)):
@@ -192,7 +192,7 @@ class ReadOnlyAdmin(KeysetAdmin):
         return HttpResponseRedirect(self._address(obj, "change"))
 
     def tool_preview(self, request: HttpRequest, obj: Any, name: str, form: Any) -> dict[str, Any]:
-        """Return the context of ``preview``, a template that shows what the tool would do."""
+        """Return the context of ``preview``, the template that shows the effect of the tool."""
         del request, obj, name, form
         return {}
 

@@ -1,4 +1,4 @@
-"""Columns that hold a moment, shown as "3 hours ago", with the exact one on hover."""
+"""Columns for timestamps: relative, such as "3 hours ago", with the exact time on hover."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def moment_of(
     column: str, description: str, *, absent: str | None = None
 ) -> Callable[[Any, Any], str]:
-    """Return a display of an admin for the column; ``absent`` is told where it is null."""
+    """Return an admin display of the timestamp column, with ``absent`` in place of null."""
 
     @admin.display(description=description)
     def shown(model_admin: Any, obj: Any) -> str:

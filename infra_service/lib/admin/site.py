@@ -16,28 +16,28 @@ if TYPE_CHECKING:
 
 
 class TrailedSite(AdminSite):
-    """A site with an audit trail, which knows who acts, and what bindings name."""
+    """An admin site with an audit log, the acting user and the names of bound objects."""
 
     def actor(self, request: HttpRequest) -> Any:
-        """Return who acts, for the actions that the pages call."""
+        """Return the actor of the request, as the actions expect it."""
         raise NotImplementedError
 
     def trail_url(self, object_id: str) -> str:
-        """Return the address of what the trail tells of the object."""
+        """Return the URL of the object's audit log."""
         raise NotImplementedError
 
     def resources_of(self, events: Sequence[Any], user: Any) -> Mapping[Any, tuple[str, str]]:
-        """Return name and page of what events are about, by the action's first word and the id."""
+        """Return name and URL of the events' resources, by the action's first word and the id."""
         raise NotImplementedError
 
     def names_of(self, kind: str, ids: Collection[str]) -> Names:
-        """Return the names of what a binding can name: of a kind, and by its id."""
+        """Return the names of a kind of objects that bindings refer to, by id."""
         raise NotImplementedError
 
     def named(self, kind: str, object_id: str, names: Names) -> str:
-        """Return a link to one of them, with its name where there is one."""
+        """Return a link to such an object, labelled with its name if the name is known."""
         raise NotImplementedError
 
     def ids_of(self, kind: str, texts: Sequence[str]) -> tuple[list[str], list[str]]:
-        """Return the ids that names and ids stand for, and what is wrong with the others."""
+        """Return the ids for names or ids, and an error message for each invalid text."""
         raise NotImplementedError

@@ -29,19 +29,19 @@ class ObjectTool:
     permission: str
     question: str
     form: type[forms.Form] = forms.Form
-    #: What stands in the form, whatever the address says.
+    #: Form values that override the query parameters.
     initial: Callable[[Any], dict[str, Any]] = field(default=_nothing)
-    #: What stands in the form unless the address says otherwise.
+    #: Form values that query parameters can override.
     defaults: Callable[[Any], dict[str, Any]] = field(default=_nothing)
     offered: Callable[[Any], bool] = field(default=_always)
     destructive: bool = False
 
 
 def object_tool(**description: Any) -> Callable[[F], F]:
-    """Make a tool of an admin's method, which is named in the admin's ``tools``.
+    """Turn an admin's method into a tool; list its name in the admin's ``tools``.
 
-    The method is called as ``method(obj, actor, **fields)`` with the fields of the tool's form, and
-    returns what to tell the person. An ``APIException`` of the action is told as the form's error.
+    The tool calls ``method(obj, actor, **fields)`` with the fields of its form and shows the
+    returned message. The form shows an ``APIException`` of the action as its error.
     """
 
     def decorate(method: F) -> F:

@@ -14,7 +14,7 @@ _WITH_PORT: Final = re.compile(r"\[([^\]]*)\](?::\d*)?|([^:]*):\d*")
 
 
 def parse_address(text: str) -> Address | None:
-    """Return the address without port and zone, an IPv4-mapped one as IPv4; None if it is none."""
+    """Return the address without port and zone, IPv4-mapped as IPv4; None if it is invalid."""
     text = text.strip()
     if with_port := _WITH_PORT.fullmatch(text):
         text = with_port[1] or with_port[2] or ""
@@ -26,11 +26,11 @@ def parse_address(text: str) -> Address | None:
 
 
 def settle_client(meta: dict[str, Any]) -> None:
-    """Make ``REMOTE_ADDR`` the client's address, which all else reads; empty if there is none.
+    """Set ``REMOTE_ADDR`` to the client's address, or to "" if it is unknown.
 
-    Behind a proxy it is the last entry of X-Forwarded-For that no proxy of ours has as its own
-    address. An entry that is no address ends the search at the hop that wrote it. A peer that is
-    not one of our proxies is the client, and its word on TLS does not count.
+    Behind a proxy, the client is the last entry of X-Forwarded-For that is not a trusted proxy. An
+    invalid entry ends the search at the hop that added it. A peer outside of the trusted proxies is
+    the client itself, and its X-Forwarded-Proto is ignored.
     """
     peer = client = parse_address(meta.get("REMOTE_ADDR", ""))
     if settings.BEHIND_TLS_PROXY:

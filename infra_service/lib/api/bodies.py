@@ -58,9 +58,10 @@ def blocks(request: HttpRequest, limit: int) -> Iterator[bytes]:
     """Yield the body, with a Content-Length or chunked.
 
     Raises:
-        BodyTooLarge: more than ``limit`` bytes; with a Content-Length none of them is read.
-        BodyIncomplete: the client went away, or its chunks are damaged.
-        RequestTimeout: it is slower than the server waits for (``infra_service.lib.server.pace``).
+        BodyTooLarge: more than ``limit`` bytes; a Content-Length is checked before reading.
+        BodyIncomplete: the client disconnected, or its chunks are invalid.
+        RequestTimeout: the client is slower than the minimum pace
+            (``infra_service.lib.server.pace``).
     """
     chunked = "HTTP_TRANSFER_ENCODING" in request.META
     length = None if chunked else int(request.META.get("CONTENT_LENGTH") or 0)

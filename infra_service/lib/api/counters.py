@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-#: Seconds; a count is of one window.
+#: The length of a counting window in seconds.
 WINDOW: Final = 60
 
 
@@ -17,18 +17,18 @@ class Counters(Protocol):
     """Where the counts are."""
 
     def hit(self, names: Sequence[str], window: int) -> list[int]:
-        """Count one more of each in this window, and return how many each has now.
+        """Increment each counter in this window, and return the new counts.
 
         Raises:
-            OSError: they cannot be reached.
+            OSError: the counters are unreachable.
         """
 
 
 class MemoryCounters:
-    """Counts of one worker process, in the current window.
+    """The counters of a worker process, in the current window.
 
-    There is room for so many names. A new one takes the place of the one that was counted longest
-    ago, so a flood of names can only make others count less.
+    The number of names is limited. A new name replaces the least recently counted name, so a flood
+    of names can only lower other counts.
     """
 
     NAMES: Final = 1 << 16
@@ -39,7 +39,7 @@ class MemoryCounters:
         self._counts: OrderedDict[str, int] = OrderedDict()
 
     def hit(self, names: Sequence[str], window: int) -> list[int]:
-        """Count one more of each; a few microseconds for all of them."""
+        """Increment each counter; all of them take a few microseconds."""
         with self._lock:
             if window != self._window:
                 self._window = window

@@ -8,13 +8,13 @@ from typing import Any
 
 
 class _DuplicateError(Exception):
-    """An object has two members of one name."""
+    """A JSON object with a duplicate member name."""
 
 
 def duplicate_member(body: bytes | bytearray) -> str | None:
-    """Return the name of a member that an object of valid JSON has twice; None without one.
+    """Return a duplicate member name of an object in valid JSON, or None.
 
-    Decoders keep the last of them, and a proxy may have checked the first.
+    Decoders keep the last member, while a proxy may have checked the first.
     """
     try:
         # Numbers are not converted: Python refuses long integers.

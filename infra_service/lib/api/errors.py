@@ -1,9 +1,9 @@
-"""The one error form, for every status on every path (AIP-193).
+"""The error format of every status on every path (AIP-193).
 
-Apps raise DRF's ``APIException`` or a subclass. What the form needs beyond the status is read from
-the exception: ``default_code`` (the reason), and where they are set ``rpc_status``, ``metadata``
-(text to text), ``field_violations``, ``top_level`` (fields beside ``error``), ``auth_header`` and
-``advice``, what a client of the API can do about it; the admin shows the error without it.
+Apps raise DRF's ``APIException`` or a subclass. Its optional attributes add to the format:
+``default_code`` (the reason), ``rpc_status``, ``metadata`` (text to text), ``field_violations``,
+``top_level`` (fields beside ``error``), ``auth_header`` and ``advice`` (the remedy for API clients,
+omitted by the admin).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ log = structlog.get_logger("infra_service.errors")
 DOMAIN: Final = "infra-service"
 _TYPE: Final = "type.googleapis.com/google.rpc."
 
-# HTTP status to the name in google.rpc.Code, unless the exception says another.
+# HTTP status to the name in google.rpc.Code, unless the exception has its own.
 _RPC_STATUS: Final = {
     400: "INVALID_ARGUMENT",
     401: "UNAUTHENTICATED",
@@ -58,7 +58,7 @@ _RPC_STATUS: Final = {
     501: "UNIMPLEMENTED",
     503: "UNAVAILABLE",
 }
-# DRF's own codes that say less than ours.
+# Replacements for DRF's less specific codes.
 _REASONS: Final = {
     "PARSE_ERROR": "INVALID_JSON",
     "INVALID": "INVALID_FIELDS",
@@ -66,7 +66,7 @@ _REASONS: Final = {
     "THROTTLED": "RATE_LIMITED",
     "ERROR": "INTERNAL",
 }
-# What to do about DRF's own errors, which have no ``advice``.
+# The remedies for DRF's own errors, which have no ``advice``.
 _ADVICE: Final = {
     exceptions.NotAcceptable: "Answers are JSON: send 'Accept: application/json', or no Accept.",
     exceptions.MethodNotAllowed: "The header Allow names those that are.",
@@ -102,7 +102,7 @@ def error_body(
 
 
 def exception_handler(exc: Exception, context: dict[str, Any]) -> Response | None:
-    """Answer an exception of a view; DRF calls it. None means a 500 by Django's handler."""
+    """Return the response to an exception of a view, for DRF. None lets Django return a 500."""
     error = _as_api_exception(exc)
     if error is None:
         return None
@@ -159,7 +159,7 @@ def _as_api_exception(exc: Exception) -> exceptions.APIException | None:
 
 
 def database_failure(exc: BaseException | None) -> DatabaseFailure | None:
-    """Return what a database's error means to a client, and log it; None if it is none."""
+    """Return and log the client's error for a database exception, or None for other exceptions."""
     failure = failure_of(exc)
     if failure is not None:
         log.warning("database_failure", reason=failure.default_code, exc_info=exc)
@@ -167,7 +167,7 @@ def database_failure(exc: BaseException | None) -> DatabaseFailure | None:
 
 
 def too_large() -> BodyTooLarge:
-    """Return what Django's ``RequestDataTooBig`` means."""
+    """Return the API error for Django's ``RequestDataTooBig``."""
     return BodyTooLarge(settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
 
 
@@ -185,7 +185,7 @@ def _message(error: exceptions.APIException, violations: list[dict[str, str]]) -
 
 
 def _violations(details: Any, field: str) -> list[dict[str, str]]:
-    """Flatten DRF's nested error details into one entry a fault, with a dotted path."""
+    """Flatten DRF's nested error details into an entry per error, with a dotted path."""
     if isinstance(details, dict) and set(details) == {"message", "code"}:
         description, reason = str(details["message"]), str(details["code"]).upper()
         return [{"field": field or "body", "description": description, "reason": reason}]

@@ -1,4 +1,4 @@
-"""Serializer fields that take exactly what the API says, where DRF's would guess or convert."""
+"""Serializer fields that accept exactly the documented types, where DRF would convert or guess."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _LISTED: Final = 10
 
 
 def described(text: str) -> Callable[[type[S]], type[S]]:
-    """Tell users of the API what the objects of a serializer are; the OpenAPI document has it.
+    """Describe the objects of a serializer in the OpenAPI document.
 
-    Commands load serializers too, and not the library that writes the document.
+    The text is stored on the class because commands load serializers without the OpenAPI library.
     """
 
     def describe(serializer: type[S]) -> type[S]:
@@ -81,16 +81,16 @@ class PresentSerializer(serializers.Serializer[Any]):
         super().__init__(*args, source="*", read_only=True, **kwargs)
 
     def get_attribute(self, instance: Any) -> Any:
-        """Return the parent, or tell it to leave this out."""
+        """Return the parent, or omit this field."""
         if fields.get_attribute(instance, [self.present_with]) is None:
             raise fields.SkipField
         return instance
 
 
 class TextField(serializers.CharField):
-    """A string; a number or a boolean is not taken for one."""
+    """A string. Numbers and booleans are rejected."""
 
-    #: What the OpenAPI document says of its form; the space around it does not count.
+    #: The pattern in the OpenAPI document, which ignores surrounding space.
     pattern: ClassVar[str] = r"\S"
 
     def to_internal_value(self, data: Any) -> str:
@@ -100,7 +100,7 @@ class TextField(serializers.CharField):
 
 
 class IdField(serializers.UUIDField):
-    """A UUID as text in its canonical form; a number or a boolean is not taken for one."""
+    """A UUID as text in its canonical form. Numbers and booleans are rejected."""
 
     def to_internal_value(self, data: Any) -> uuid.UUID:
         found = parse_uuid(data) if isinstance(data, str) else None
@@ -115,7 +115,7 @@ def _is_whole(data: Any) -> bool:
 
 
 class FlagField(serializers.BooleanField):
-    """True or false as JSON has them; neither a text nor a number is taken for one."""
+    """A JSON boolean. Strings and numbers are rejected."""
 
     def to_internal_value(self, data: Any) -> bool:
         if not isinstance(data, bool):
@@ -124,7 +124,7 @@ class FlagField(serializers.BooleanField):
 
 
 class WholeField(serializers.IntegerField):
-    """A JSON integer; text is not taken for one."""
+    """A JSON integer. Strings are rejected."""
 
     def to_internal_value(self, data: Any) -> int:
         if not _is_whole(data):
@@ -133,7 +133,7 @@ class WholeField(serializers.IntegerField):
 
 
 class TimestampField(serializers.DateTimeField):
-    """RFC 3339 with an offset; without one, whose time it is would be a guess."""
+    """An RFC 3339 timestamp. The offset is required, because a default would be a guess."""
 
     default_error_messages = {
         "invalid": "Not an RFC 3339 timestamp with an offset, such as '2026-01-31T12:00:00Z'.",
@@ -182,7 +182,7 @@ class SecondsField(serializers.Field[dt.timedelta, Any, str, Any]):
 
 
 class WordField(serializers.ChoiceField):
-    """One of fixed words, exactly; ``code`` is the reason of a refusal, for programs."""
+    """A word of a fixed set. ``code`` is the machine-readable reason of a rejection."""
 
     def __init__(self, choices: Any, *, code: str = "unknown_value", **kwargs: Any) -> None:
         self.code = code
@@ -197,7 +197,7 @@ class WordField(serializers.ChoiceField):
 
 
 class WordsField(serializers.ListField):
-    """A list of some of the ``words``; one that is much longer than these is not looked through."""
+    """A list of some of the ``words``; longer than ten times their number is rejected unread."""
 
     def __init__(self, words: Any, *, code: str, **kwargs: Any) -> None:
         self.most = 10 * len(words)

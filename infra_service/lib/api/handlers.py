@@ -106,7 +106,7 @@ def _is_for_people(request: HttpRequest) -> bool:
 
 
 def _page(request: HttpRequest, status: int, reason: str, title: str, advice: str) -> HttpResponse:
-    """Tell a person, without asking the database who it is."""
+    """Render an error page for people without a database query for the user."""
     request.error_reason = reason  # type: ignore[attr-defined]
     request_id = getattr(request, "request_id", "")
     told = {
@@ -120,7 +120,7 @@ def _page(request: HttpRequest, status: int, reason: str, title: str, advice: st
 
 
 def _unavailable(request: HttpRequest, failure: DatabaseFailure) -> HttpResponse:
-    """Tell a person in the admin, without asking the database who it is, or a program."""
+    """Return a 503 as a page in the admin, without a query for the user, or as JSON."""
     response: HttpResponse
     if _is_for_people(request):
         title, advice = str(failure.detail), "Look at the page again in a moment."

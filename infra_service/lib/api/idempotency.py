@@ -1,7 +1,7 @@
-"""``Idempotency-Key``: a POST that is repeated answers as the first did, and acts once.
+"""``Idempotency-Key``: a repeated POST gets the first response and acts once.
 
-A method of a view is declared ``@idempotent``. Its answer is stored in the transaction of what it
-does, so that a crash loses both or neither. A failure is not stored. The design is in
+Views declare methods ``@idempotent``. The response is stored in the transaction of the change, so a
+crash loses both or neither. Failures are not stored. The design is in
 docs/adr/0067-idempotency-keys.md.
 """
 
@@ -75,7 +75,7 @@ class IdempotentAnswerRemoved(APIException):
     )
 
 
-#: What a method that is idempotent can answer besides its own errors.
+#: The additional errors of an idempotent method.
 ERRORS: Final = (
     IdempotencyKeyInvalid, IdempotencyKeyReused, IdempotencyKeyInUse, IdempotentAnswerRemoved,
 )  # fmt: skip
@@ -119,7 +119,7 @@ def is_idempotent(view: Any) -> bool:
 
 
 def stored_answer(request: Request, digest: bytes) -> Response | None:
-    """Return the answer that is stored for a secret with this digest, or None.
+    """Return the stored response for the caller secret with this digest, or None.
 
     Raises:
         IdempotencyKeyInvalid, IdempotencyKeyReused, IdempotentAnswerRemoved: see there.
@@ -147,11 +147,11 @@ def _asked(request: Request, digest: bytes) -> IdempotentRequest:
 
 
 def _stored_answer(asked: IdempotentRequest) -> Response | None:
-    """Return the answer to the first request with the key, or None where there is none.
+    """Return the response to the first request with the key, or None for a new key.
 
     Raises:
-        IdempotencyKeyReused: that request was another one.
-        IdempotentAnswerRemoved: its answer had a secret and is removed.
+        IdempotencyKeyReused: the first request was different.
+        IdempotentAnswerRemoved: the response contained a secret and was removed.
     """
     first = IdempotentRequest.objects.filter(pk=asked.pk).first()
     if first is None:
@@ -171,12 +171,12 @@ def _stored_answer(asked: IdempotentRequest) -> Response | None:
 
 @retrying
 def _act_and_store(asked: IdempotentRequest, act: Callable[[], Response]) -> Response:
-    """Act, and store the answer, in one transaction.
+    """Run the action and store the response in one transaction.
 
-    The row is inserted first: the same request at the same moment waits for it.
+    The row is inserted first, so a concurrent duplicate waits for it.
 
     Raises:
-        _TakenError: another request has inserted it.
+        _TakenError: a concurrent request has inserted the row.
     """
     with transaction.atomic():
         asked.created_at = timezone.now()

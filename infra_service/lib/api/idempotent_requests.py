@@ -18,25 +18,25 @@ if TYPE_CHECKING:
 ANSWERS_KEPT: Final = dt.timedelta(hours=24)
 #: An answer with a secret is kept for so long.
 SECRETS_KEPT: Final = dt.timedelta(minutes=10)
-#: Rows that one statement removes.
+#: Rows that a statement removes.
 _BATCH: Final = 500
 
 
 class IdempotentRequestQuerySet(models.QuerySet["IdempotentRequest"]):
     def with_answers_of_other_keys(self) -> IdempotentRequestQuerySet:
-        """Return the requests whose answer another key than the first encrypts."""
+        """Return the requests with responses that are not encrypted with the current key."""
         kept = self.filter(answer__isnull=False, answer_until__gt=timezone.now())
         return kept.exclude(encryption_key=encryption.current_key())
 
     def remove_answers(self) -> int:
-        """Remove a batch of answers whose time is over; another removal is never waited for."""
+        """Remove a batch of expired responses; skip rows locked by a concurrent removal."""
         over = self.filter(answer__isnull=False, answer_until__lte=timezone.now())
         with transaction.atomic():
             locked = over.select_for_update(skip_locked=True)[:_BATCH].values_list("pk", flat=True)
             return self.filter(pk__in=list(locked)).update(answer=None)
 
     def remove_old(self) -> Iterator[int]:
-        """Remove answers and requests whose time is over, and yield how many each batch removed."""
+        """Remove expired responses and requests, and yield the size of each batch."""
         while removed := self.remove_answers():
             yield removed
         old = self.filter(created_at__lte=timezone.now() - ANSWERS_KEPT)
@@ -100,7 +100,7 @@ class IdempotentRequest(models.Model):
         return bool(as_seen.update(answer=self.answer, encryption_key=self.encryption_key))
 
     def answer_body(self) -> bytes | None:
-        """Return the answer, or None when its time is over or its key is missing."""
+        """Return the response, or None if it has expired or its key is missing."""
         if self.answer is None or not self._is_kept:
             return None
         try:

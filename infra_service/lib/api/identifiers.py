@@ -16,7 +16,7 @@ _UNIX: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 def milliseconds_of(moment: dt.datetime) -> int:
-    """Return what the first 48 bits of a UUIDv7 (RFC 9562) of that moment are."""
+    """Return the first 48 bits of a UUIDv7 (RFC 9562) of that time."""
     return (moment - _UNIX) // dt.timedelta(milliseconds=1)
 
 

@@ -1,6 +1,7 @@
-"""No body beyond 1 MiB but where a view has a limit of its own, refused before it is read.
+"""A limit of 1 MiB for bodies, checked before the body is read.
 
-Most views never look at a body, and one that nobody reads would still have to be received.
+Views that read large bodies set their own limit. Most views never read a body, which would still
+have to be received.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ if TYPE_CHECKING:
 
 
 class BodyLengthMiddleware:
-    """Refuses what says that it is too long, and what does not say how long it is (chunked).
+    """Reject a body that exceeds the limit or has no length (chunked).
 
-    A view names in ``reads_bodies_of`` the methods whose body it reads itself, within a limit
-    of its own.
+    ``reads_bodies_of`` of a view lists the methods that read their body themselves, within their
+    own limit.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:

@@ -1,7 +1,7 @@
-"""Counting requests: in Redis for all worker processes, or in the memory of each for itself.
+"""Rate limit counters: shared by all workers in Redis, or in the memory of each worker.
 
-A counter counts within one window of a minute. Reading and raising it is one atomic step. When the
-counters cannot be reached, requests go on uncounted, and one log line a few seconds says so.
+Each counter covers a window of a minute and is incremented and read atomically. If the counters are
+unreachable, requests are not counted, and the service logs a warning every few seconds.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _PAUSE: Final = 5
 
 
 class Limit(NamedTuple):
-    """What is counted together, and how many a minute there may be; 0 is no limit."""
+    """A rate limit: requests per minute that share a counter; 0 disables it."""
 
-    kind: str  # whose requests they are: "token", "key", "owner", "address", …
+    kind: str  # "token", "key", "owner", "address", …
     name: str
     most: int
 
@@ -41,7 +41,7 @@ class Exceeded(NamedTuple):
 
 
 class Limiter:
-    """Says who has had enough, and goes on without counting when the counters are away."""
+    """Apply rate limits; allow all requests while the counters are unreachable."""
 
     def __init__(self, counters: Counters) -> None:
         self._counters = counters
@@ -49,7 +49,7 @@ class Limiter:
         self._pausing = threading.Lock()
 
     def hit(self, *limits: Limit) -> Exceeded | None:
-        """Count one more for each; return the first limit that is exceeded, if one is."""
+        """Increment the counter of each limit, and return the first exceeded limit, if any."""
         limits = tuple(limit for limit in limits if limit.most)
         if not limits or time.monotonic() < self._paused_until:
             return None
@@ -59,7 +59,7 @@ class Limiter:
             counts = self._counters.hit([f"{kind}:{name}" for kind, name, _ in limits], window)
         except OSError as error:
             with self._pausing:
-                if time.monotonic() < self._paused_until:  # another thread has said so
+                if time.monotonic() < self._paused_until:  # another thread has logged it
                     return None
                 self._paused_until = time.monotonic() + _PAUSE
             log.warning("rate_limits_unavailable", error=repr(error), uncounted_seconds=_PAUSE)
@@ -74,8 +74,8 @@ _making = threading.Lock()
 
 
 def limiter() -> Limiter:
-    """Return the one limiter of this process."""
-    with _making:  # a cache alone would make one for each thread of the first requests
+    """Return the limiter of this process."""
+    with _making:  # a cache alone could create a limiter for each thread of the first requests
         return _limiter()
 
 

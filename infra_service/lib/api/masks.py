@@ -25,10 +25,10 @@ _HUMP: Final = re.compile(r"(?<=[a-z0-9])([A-Z])")
 def read_mask(
     body: Mapping[str, Any], query: QueryDict, known: Iterable[str]
 ) -> frozenset[str] | None:
-    """Return the paths of the mask in snake case; None when there is none, or an empty one.
+    """Return the paths of the mask in snake case, or None for a missing or empty mask.
 
     Raises:
-        ValidationError: given twice, neither text nor a list of texts, or a path that is unknown.
+        ValidationError: duplicate mask, wrong type, or unknown path.
     """
     given = [body[name] for name in NAMES if name in body]
     given += [text for name in NAMES for text in query.getlist(name)]
@@ -54,11 +54,11 @@ def read_mask(
 def select(
     fields: Mapping[str, Any], mask: frozenset[str] | None, known: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the values that a PATCH sets, for the serializer to judge.
+    """Return the values that a PATCH sets, before validation.
 
-    Without a mask those that are present; ``*`` is all. What the mask names and the body has not
-    is cleared like what is null: to the field's default, where it has one. Fields that are only
-    put out are left alone; unknown ones stay in, so that the serializer refuses them.
+    Without a mask, the PATCH sets the fields that are present; ``*`` selects all fields. A field in
+    the mask that is absent or null in the body is reset to its default, if it has a default.
+    Read-only fields are ignored. Unknown fields are kept, so that the serializer rejects them.
     """
     writable = {name: field for name, field in known.items() if not field.read_only}
     if mask is None:

@@ -1,9 +1,9 @@
-"""A budget of memory: what the requests of a worker process hold at one time is bounded.
+"""A memory budget for the requests of a worker process.
 
-Whoever is about to hold megabytes takes them from the budget first, and is refused when there are
-not so many left: waiting would hold a thread, and threads are what small requests need. What a
-request has taken is given back when its answer has been sent. The first megabyte of each is free,
-so that no small request ever asks.
+A request takes megabytes from the budget before it allocates them, and is rejected if the budget is
+exhausted: waiting would block a thread that small requests need. The budget gets the memory back
+after the response has been sent. The first megabyte of each request is free, so small requests
+never use the budget.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class MemoryInsufficient(APIException):
 
 
 class _Budget:
-    """What the requests of this process hold together."""
+    """The memory that the requests of this process hold together."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -64,7 +64,7 @@ BUDGET: Final = _Budget()
 
 
 class _Room(threading.local):
-    """What the request that this thread answers holds; nothing is counted outside of requests."""
+    """The memory that the request of this thread holds. Outside of requests nothing is counted."""
 
     is_open: bool = False
     held: int = 0
@@ -85,13 +85,13 @@ def take(number: int) -> None:
 
 
 def give_back(number: int) -> None:
-    """Give back what the request has taken and holds no longer."""
+    """Return memory of the request to the budget."""
     if _room.is_open and number > 0:
         _hold(max(0, _room.held - number))
 
 
 def demand(number: int) -> None:
-    """Refuse what would not fit now, and take nothing: a client may announce and never send.
+    """Raise if so many bytes do not fit now, without taking them: a client may never send them.
 
     Raises:
         MemoryUnavailable, MemoryInsufficient: as for ``take``.
@@ -118,9 +118,9 @@ def _hold(number: int) -> None:
 
 
 def shortfall(limit: str, factor: int, *, check_id: str) -> list[CheckMessage]:
-    """Report a budget in which the largest that a setting allows never finds room.
+    """Report a budget that is too small for the largest size that a setting allows.
 
-    ``factor`` is what it takes for each of its bytes.
+    ``factor`` is the memory in bytes that each byte of that size takes.
     """
     needed = factor * getattr(settings, limit)
     if needed <= settings.MEMORY_BUDGET_BYTES:
@@ -136,7 +136,7 @@ def shortfall(limit: str, factor: int, *, check_id: str) -> list[CheckMessage]:
 
 
 class MemoryMiddleware:
-    """Gives back what a request has taken, all but its answer, and that once it has been sent."""
+    """Release the memory of a request, and that of its response once it has been sent."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response

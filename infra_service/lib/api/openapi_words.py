@@ -1,8 +1,7 @@
-"""The words in which the apps describe their endpoints in OpenAPI.
+"""Helpers with which the apps describe their endpoints in OpenAPI.
 
-A view is described by what it declares anyway (scopes, kinds of token, serializers, ``not_found``).
-What cannot be seen from there is said with these: the errors of a method, an example of its request
-and of its answer, and JSON schemas that are to have a name.
+Scopes, kinds of token, serializers and ``not_found`` are read from the view. These helpers add the
+rest: the errors of a method, examples of requests and responses, and named JSON schemas.
 """
 
 from __future__ import annotations
@@ -48,9 +47,9 @@ class Page(Named):
 
 @dataclass(frozen=True, slots=True)
 class DeclaredErrors:
-    """The errors behind one status, and the schema of the fields that stand beside ``error``.
+    """The errors of a status, and the schema of the fields beside ``error``.
 
-    Some answers of that status may have another form ``instead``.
+    ``instead`` is an alternative format for some responses of that status.
     """
 
     errors: tuple[type[APIException], ...]
@@ -83,7 +82,7 @@ def needs(*scopes: str, of: str) -> Any:
     return [{of: list(scopes)}]
 
 
-#: What no cache may keep.
+#: The header of responses that caches must not store.
 NO_STORE: Final = OpenApiParameter(
     "Cache-Control",
     {"type": "string", "const": "no-store"},
@@ -102,9 +101,9 @@ def object_of(**properties: Any) -> dict[str, Any]:
 
 
 def as_component(name: str, schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the schema of a field as a component, beside which the field is described.
+    """Return the schema of a field as a component, next to the description of the field.
 
-    Generators make up names for what has none, and number the parts of its unions.
+    Generators invent names for unnamed schemas and number the parts of their unions.
     """
     return {"allOf": [Named(name, schema)]}
 
@@ -121,16 +120,16 @@ def wrapped(
     partial: bool = False,
     **beside: Any,
 ) -> Any:
-    """Return the description of a resource in its wrapper, and of what stands beside it."""
+    """Return the schema of a resource in its wrapper, with the fields beside it."""
     resource = serializer(partial=partial)
     # Copied, because fields stand in the order in which they were made.
     return inline_serializer(name, {field: resource, **copy.deepcopy(beside)})
 
 
 def update_mask(serializer: type[serializers.Serializer[Any]]) -> tuple[Any, OpenApiParameter]:
-    """Return the mask as a field of the body and as a parameter of the query; one of them is sent.
+    """Return the update mask as a field of the body and as a query parameter; clients send either.
 
-    The paths are the fields that can be changed; ``*`` is all of them.
+    The paths are the writable fields; ``*`` selects all of them.
     """
     paths = [name for name, field in serializer().fields.items() if not field.read_only]
     path = f"({'|'.join(paths)})"
@@ -160,14 +159,14 @@ def resource_schema(
 ) -> Callable[[type], type]:
     """Return the decorator of a viewset that lists, creates, reads and changes a resource.
 
-    ``description`` is the list's. ``sample`` is a resource as it is put out; what is asked is made
-    of its writable fields.
+    ``description`` describes the list. ``sample`` is a resource as it is returned; its writable
+    fields are the example request.
     """
     name = serializer.__name__.removesuffix("Serializer")
     answer = wrapped(f"{name}Answer", resource, serializer)
     mask, mask_parameter = update_mask(serializer)
     fields = serializer().fields
-    # Swagger UI sends it as it is: nothing of somebody's is to be called "production" by that.
+    # Swagger UI can send the example, which must not name a real resource "production".
     harmless = {**sample, **dict.fromkeys(("name", "slug") & sample.keys(), "example")}
     writable = {n: v for n, v in harmless.items() if not fields[n].read_only}
     shown = answer_example({resource: sample})

@@ -1,8 +1,7 @@
-"""``order_by`` of a list: the orders that an index has, each in both directions.
+"""``order_by`` of a list: indexed orders, each in both directions.
 
-A view's ``page_key`` is its order unless another one is asked for; ``other_keys`` are the others.
-Each is called after its first column. What an index does not have cannot be asked for: it would
-have to be sorted, at a million rows for each page.
+The default is the view's ``page_key``. ``other_keys`` are the alternatives, named after their first
+column. Orders without an index are not supported: each page would sort up to a million rows.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
-"""Pages by keyset: never OFFSET, never COUNT, and page 5,000 costs what page 1 costs.
+"""Keyset pagination: no OFFSET, no COUNT, and page 5,000 costs as much as page 1.
 
-A view says ``page_key``, the columns by which its list is ordered, and in ``other_keys`` by which
-else it can be (``infra_service.lib.api.orders``). Together they are unique, an index serves them,
-and they are all ascending or all descending (``("-id",)``). ``resource_plural`` is the list's name
-in the answer; ``list_parameters`` are query parameters that the view itself reads, beside those of
-its filters. How many rows are looked at:
-``infra_service.lib.database.bounded_pages``.
+A view declares ``page_key``, the columns that order its list, and alternative orders in
+``other_keys`` (``infra_service.lib.api.orders``). The columns are unique together, indexed, and all
+ascending or all descending (``("-id",)``). ``resource_plural`` is the name of the list in the
+response. ``list_parameters`` are the query parameters that the view reads itself, in addition to
+its filters. ``infra_service.lib.database.bounded_pages`` limits the rows that are read.
 """
 
 from __future__ import annotations
@@ -66,7 +65,7 @@ class InvalidPageToken(APIException):
 
 @dataclass(frozen=True, slots=True)
 class PageRequest:
-    """The page that a client asks for: at most ``size`` items after ``position``, None at first."""
+    """A requested page: at most ``size`` items after ``position``, or the first page for None."""
 
     size: int
     position: list[Any] | None
@@ -76,9 +75,9 @@ class PageRequest:
     def read(
         cls, request: Request, view: Any, lengths: Collection[int], *others: str
     ) -> PageRequest:
-        """Read the query parameters, beside which there are others.
+        """Read the query parameters, and allow the view's additional parameters.
 
-        A position has one of these numbers of values.
+        ``lengths`` are the valid lengths of a position.
 
         Raises:
             InvalidParameter, InvalidPageToken: see there.
@@ -168,7 +167,7 @@ class KeysetPagination(BasePagination):
 
 
 class SegmentPagination(KeysetPagination):
-    """Pages of a list in the one order of its ``segments``, which all have the ``page_key``."""
+    """Pagination of a list in ``segments`` that share the ``page_key``, in a single order."""
 
     takes_order = False
 
@@ -218,9 +217,9 @@ def _page_size(parameters: QueryDict) -> int:
 
 
 def _scope(path: str, parameters: QueryDict, more: str) -> str:
-    """Return what a token is good for: the list, its parent and its filter, but not the size.
+    """Return the scope of a page token: list, parent and filter, without the page size.
 
-    ``more`` is what the view says of a list that the path and the parameters do not tell.
+    ``more`` is the view's addition, for state outside of the path and the parameters.
     """
     kept = sorted((name, text) for name, text in parameters.items() if name not in (_SIZE, _TOKEN))
     told = [pair for pair in kept if str(pair[1]).strip()]

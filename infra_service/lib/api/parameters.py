@@ -1,4 +1,4 @@
-"""The query parameters that a list takes, and the error of a wrong one."""
+"""The query parameters of a list, and the error for invalid parameters."""
 
 from __future__ import annotations
 

@@ -32,8 +32,8 @@ class JsonParser(BaseParser):
         """Return the decoded body.
 
         Raises:
-            ParseError: what is wrong, and where.
-            RequestDataTooBig: it is over the limit.
+            ParseError: invalid JSON, with the position of the error.
+            RequestDataTooBig: the body exceeds the limit.
         """
         request = (parser_context or {})["request"]
         try:
@@ -44,10 +44,10 @@ class JsonParser(BaseParser):
 
 
 def decoded(body: bytes) -> Any:
-    """Return what is in JSON.
+    """Return the decoded JSON.
 
     Raises:
-        ParseError: what is wrong, and where.
+        ParseError: invalid JSON, with the position of the error.
     """
     try:
         value = msgspec.json.decode(body)

@@ -20,10 +20,10 @@ _PATIENCE: Final = 0.1
 
 
 class RedisCounters:
-    """Counts of all worker processes, on one machine or several.
+    """The counters of all worker processes, on one machine or several.
 
-    Threads of their own talk to Redis. The time-outs of a socket are for each of its calls, of
-    which connecting alone takes several, and looking up a name has none.
+    A thread pool limits the total time. Redis socket timeouts apply to each call, connecting takes
+    several calls, and a DNS lookup has no timeout.
     """
 
     _THREADS: Final = 32
@@ -36,14 +36,14 @@ class RedisCounters:
             socket_timeout=_PATIENCE,
             socket_connect_timeout=_PATIENCE,
             retry=Retry(NoBackoff(), 0),
-            driver_info=None,  # to tell our name would cost each connection two more answers
+            driver_info=None,  # sending a client name would cost two more responses per connection
         )
 
     def hit(self, names: Sequence[str], window: int) -> list[int]:
-        """Count one more of each, in one round trip for all of them.
+        """Increment each counter, in a single round trip.
 
         Raises:
-            OSError: Redis cannot be reached, refuses, or takes too long.
+            OSError: Redis is unreachable, returns an error, or exceeds the timeout.
         """
         counting = self._threads.submit(self._hit, names, window)
         try:

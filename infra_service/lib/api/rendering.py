@@ -1,9 +1,9 @@
-"""JSON out: one renderer for every answer, and lists whose rows PostgreSQL writes itself.
+"""The JSON renderer of every response, and lists of rows that PostgreSQL renders as JSON.
 
-The rows of such a list pass through Python untouched: the database writes each as JSON text, by an
-expression that is derived from the view's serializer (``row_json``), and the page is those texts
-put together. Any list of which none can be derived goes the ordinary way, from instances through
-the serializer; on SQLite the others do too, but from ``values()``. The JSON is the same.
+PostgreSQL writes each row of such a list as JSON text, with an expression derived from the view's
+serializer (``row_json``). Python only joins these texts. Lists without such an expression render
+instances through the serializer, as do all lists on SQLite, there from ``values()`` where possible.
+The JSON is the same.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 
 def _as_text(value: Any) -> str:
-    """Return a sentence that Django translates late as text; nothing else is text by accident.
+    """Return Django's lazily translated text as text, and reject all other types.
 
     Raises:
-        TypeError: no rule says how the value is written.
+        TypeError: the type has no JSON representation.
     """
     if isinstance(value, str | Promise):  # DRF's errors are a kind of text
         return str(value)
@@ -50,12 +50,12 @@ class JsonRenderer(BaseRenderer):
         accepted_media_type: str | None = None,  # noqa: ARG002 - DRF's signature
         renderer_context: Mapping[str, Any] | None = None,  # noqa: ARG002 - DRF's signature
     ) -> bytes:
-        """Return the body; none is empty."""
+        """Return the body, which is empty for None."""
         return b"" if data is None else msgspec.json.encode(data, enc_hook=_as_text)
 
 
 class ListReader:
-    """How the rows of one list are read: as text, as ``values()``, or as instances."""
+    """The reader of a list's rows: as text, as ``values()``, or as instances."""
 
     def __init__(self, view: Any, key: list[str]) -> None:
         self.written = False
@@ -76,9 +76,9 @@ class ListReader:
         return list(queryset.order_by(*order)[:limit])
 
     def _columns(self, parts: Parts, queryset: Any) -> Columns | None:
-        """Return what is selected: the key, and the row as JSON.
+        """Return the selected columns: the key, and the row as JSON.
 
-        It is compiled once where the view's ``queryset`` has all annotations that are shown.
+        They are compiled once if the view's ``queryset`` has all annotations that are shown.
         """
         declared: Any = getattr(self._view, "queryset", None)
         if declared is not None and declared.query.annotations == queryset.query.annotations:

@@ -1,7 +1,6 @@
-"""A row of a list as JSON text, which PostgreSQL writes by an expression derived from a serializer.
+"""A list row as JSON text, written by PostgreSQL with an expression derived from a serializer.
 
-Every field must be one that the table below knows how it is shown, from a column or an annotation
-of a type that goes with it.
+Every field needs an entry in the table below, and a column or annotation of a matching type.
 """
 
 from __future__ import annotations
@@ -23,14 +22,14 @@ if TYPE_CHECKING:
 
 
 class Form(NamedTuple):
-    """How PostgreSQL writes a column of one of these types; ``{0}`` is the column."""
+    """The SQL that renders columns of these types; ``{0}`` is the column."""
 
     columns: tuple[type[models.Field[Any, Any]], ...]
     sql: str
 
 
 _TEXT: Final = Form((models.CharField, models.TextField), "TO_JSON({0}::TEXT)::TEXT")
-#: What a field shows is decided by this method, so a subclass with its own is not known.
+#: Keyed by the method that renders the field, so subclasses with their own method are excluded.
 _FORMS: Final[dict[Any, Form]] = {
     serializers.CharField.to_representation: _TEXT,
     serializers.ChoiceField.to_representation: _TEXT,
@@ -58,7 +57,7 @@ class Source(NamedTuple):
 
 
 class OmittedWhenNull(NamedTuple):
-    """What is left out while a column is null."""
+    """Parts that are omitted while a column is null."""
 
     name: str
     parts: Parts
@@ -70,7 +69,7 @@ class UnknownFieldError(Exception):
 
 @functools.cache
 def derive(serializer: type[BaseSerializer[Any]]) -> Parts | None:
-    """Return the parts of a row's JSON; None when a field is not known here."""
+    """Return the parts of a row's JSON, or None if a field is unsupported."""
     try:
         return ("{", *_members(serializer()), "}")
     except UnknownFieldError:
@@ -118,7 +117,7 @@ def row_json(parts: Parts, query: Any) -> Columns:
 
 
 class _Writer:
-    """Writes the expression, and notes its parameters, and what it joins, on the way."""
+    """Build the expression, and collect its parameters and joins."""
 
     def __init__(self, query: Any) -> None:
         self.params: list[Any] = []
@@ -127,7 +126,7 @@ class _Writer:
         self._compiler = query.get_compiler(connection=connection)
 
     def concat(self, parts: Parts) -> str:
-        """Return one CONCAT; what is not there is written as null."""
+        """Return a CONCAT of the parts, with missing values as null."""
         pieces = [f"'{part}'" if isinstance(part, str) else self._piece(part) for part in parts]
         return f"CONCAT({', '.join(pieces)})"
 

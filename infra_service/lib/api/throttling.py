@@ -30,7 +30,7 @@ _WHAT: Final = {
 
 
 class RateLimited(Throttled):
-    """Too many requests; ``metadata`` says which limit it was."""
+    """Too many requests; ``metadata`` names the exceeded limit."""
 
     def __init__(self, exceeded: Exceeded) -> None:
         kind, _name, most = exceeded.limit
@@ -39,17 +39,17 @@ class RateLimited(Throttled):
 
 
 class WithinLimits(BasePermission):
-    """Counts each request whose token is right, for the token, its key and its owner.
+    """Count each authenticated request for its token, key and owner.
 
-    A permission, and the first, because DRF asks its throttles after the permissions: requests
-    that a later one refuses would be free.
+    This is the first permission, because DRF checks throttles after permissions: requests rejected
+    by a later permission would not be counted.
     """
 
     def has_permission(self, request: Request, _view: APIView) -> bool:
         """Return True within the limits.
 
         Raises:
-            RateLimited: says which limit is exceeded.
+            RateLimited: with the exceeded limit.
         """
         caller: Any = request.auth
         if caller is None:
@@ -60,21 +60,20 @@ class WithinLimits(BasePermission):
 
 
 def count_exchange(trust_policy_id: str, owner_id: uuid.UUID) -> None:
-    """Count a request that has no token yet, and has proved that it may have one.
+    """Count a token exchange, after its proof has been verified and before a token exists.
 
     Raises:
-        RateLimited: says which limit is exceeded.
+        RateLimited: with the exceeded limit.
     """
     _count(*_of_owner(trust_policy_id, owner_id))
 
 
 def count_failure(request: HttpRequest, token_id: str | None = None) -> Exceeded | None:
-    """Count a failed authentication of this address, and of the token if it is a known one.
+    """Count a failed authentication for its address, and for its token if the token is known.
 
-    Only failures are counted and only they are refused: behind one address there may be many, and
-    one of them with an expired token must not shut the others out. Secrets are
-    too long to be guessed. A token that has ended does not count for its key and owner, whom
-    anybody who found that token could stop.
+    Only failures are counted and rejected: many clients may share an address, and an expired token
+    must not block them. Secrets are too long to guess. An expired token does not count for its key
+    and owner, since anyone who found the token could block them.
     """
     limits = [Limit("address", _network(request), settings.RATE_LIMIT_FAILURES)]
     if token_id is not None:
@@ -106,7 +105,7 @@ def _of_token(token_id: str) -> Limit:
 
 
 def _network(request: HttpRequest) -> str:
-    """Return the address, or of IPv6 the /64, all of which one host may have."""
+    """Return the IPv4 address, or the IPv6 /64, which a single host may own."""
     address: str = request.META["REMOTE_ADDR"]  # of the client: addresses.py
     if ":" not in address:
         return address

@@ -1,4 +1,4 @@
-"""No form of this service takes a file, and so none is ever written anywhere."""
+"""Rejection of uploaded files: no form of this service accepts a file."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The base class of every viewset: wrapper, update mask, paths and responses.
 
-A resource is wrapped in its name on the way in and out (``{"api_key": {…}}``); on the way in the
-wrapper may be left out. A view says ``resource``, ``resource_plural`` (the name of its list),
-``page_key`` (the unique columns by which the list is ordered) and ``not_found``.
+A resource is wrapped in its name in requests and responses (``{"api_key": {…}}``); requests may
+omit the wrapper. A view declares ``resource``, ``resource_plural`` (the name of its list),
+``page_key`` (the unique columns that order the list) and ``not_found``.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class ListView(GenericAPIView[M]):
 
 
 class ResourceViewSet(ViewSetMixin, ListView[M]):
-    """A resource's list and its single resources; a view adds what else can be done to it."""
+    """A resource's list and its single resources. Views add further methods."""
 
     http_method_names = ["get", "head", "post", "put", "patch", "delete"]
     resource: ClassVar[str]
@@ -89,7 +89,7 @@ class ResourceViewSet(ViewSetMixin, ListView[M]):
     lookup_value_regex = "[0-9A-Za-z._~-]+"
 
     def retrieve(self, _request: Request, **_path: str) -> Response:
-        """Return one resource."""
+        """Return a resource."""
         return self.answer(self.get_object())
 
     def get_object(self) -> M:
@@ -118,7 +118,7 @@ class ResourceViewSet(ViewSetMixin, ListView[M]):
         return _validated(self.get_serializer(data=fields), path)
 
     def read_changes(self) -> dict[str, Any]:
-        """Return the validated fields that a PATCH changes, by its mask or by what is present."""
+        """Return the validated fields that a PATCH changes, selected by its mask or its body."""
         body = _body(self.request)
         blank: Any = self.get_serializer()
         known = blank.fields
@@ -136,10 +136,10 @@ class ResourceViewSet(ViewSetMixin, ListView[M]):
 
 
 def by_id(queryset: QuerySet[M], text: str) -> M:
-    """Return the row of the id in a path; a UUID has one form, as everywhere.
+    """Return the row with the id of a path. UUIDs must be in canonical form.
 
     Raises:
-        ObjectDoesNotExist: there is none, or the text is no id.
+        ObjectDoesNotExist: no such row, or an invalid id.
     """
     key = parse_uuid(text) if isinstance(queryset.model._meta.pk, UUIDField) else text
     if key is None:

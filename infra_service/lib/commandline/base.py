@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class HelpFormatter(ArgumentDefaultsHelpFormatter, DjangoHelpFormatter):
-    """Shows defaults that tell something, and leaves indented lines as they are."""
+    """Help with useful defaults and unchanged indented lines."""
 
     def _get_help_string(self, action: Action) -> str | None:
         is_telling = action.default and not isinstance(action.default, bool)
@@ -36,7 +36,7 @@ class HelpFormatter(ArgumentDefaultsHelpFormatter, DjangoHelpFormatter):
 
 
 class HelpfulCommand(BaseCommand):
-    """A command whose ``--help`` has examples; Django's own options are the last there."""
+    """A command with examples in its ``--help``, and with Django's own options last."""
 
     #: Command lines without ".venv/bin/python manage.py".
     examples: ClassVar[tuple[str, ...]] = ()
@@ -61,8 +61,8 @@ class ServiceCommand(HelpfulCommand):
     ``self.stderr.write`` is for errors: on a terminal it is red.
     """
 
-    # What operators set. Checks of the code load every view, which takes as long as all else;
-    # check and migrate run them.
+    # Checks of the settings only. Checks of the code load every view, which doubles the start-up
+    # time; check and migrate run them.
     requires_system_checks = ["settings"]
     _as_json = False
     _progress: Progress | None = None
@@ -78,12 +78,12 @@ class ServiceCommand(HelpfulCommand):
         return super().execute(*args, **options)
 
     def report(self, outcome: dict[str, Any], *lines: str) -> None:
-        """Print what came of it: the lines, or with ``--json`` the outcome."""
+        """Print the result: the lines, or the outcome with ``--json``."""
         self._make_room()
         self.stdout.write(json.dumps(outcome) if self._as_json else "\n".join(lines))
 
     def note(self, line: str) -> None:
-        """Write a line to standard error that tells of no error."""
+        """Write a line to standard error that is not an error."""
         self._make_room()
         self.stderr.write(line, style_func=str)
 
@@ -96,12 +96,12 @@ class ServiceCommand(HelpfulCommand):
     def progress(
         self, unit: str, total: Callable[[], int | None] = lambda: None
     ) -> Iterator[Progress]:
-        """Count what the block does, with a bar if it is run from a terminal without ``--json``.
+        """Count the progress of the block, with a bar on a terminal without ``--json``.
 
-        ``total`` is called for a bar only: it may count rows.
+        ``total`` may count rows, so it is called for a bar only.
 
         Raises:
-            KeyboardInterrupt: somebody stopped the block; it says after how much.
+            KeyboardInterrupt: the block was interrupted; the message has the progress.
         """
         is_shown = self.stderr.isatty() and not self._as_json
         self._progress = Progress(unit, *((total(), self.stderr) if is_shown else (None, None)))

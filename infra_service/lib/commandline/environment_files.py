@@ -32,16 +32,16 @@ _QUOTED: Final = re.compile(r"""'([^']*)'|"((?:\\[\s\S]|[^\\"])*)\"""")
 
 
 class EnvironmentFileError(Exception):
-    """A file cannot be read, or is no environment file; the message says where."""
+    """An environment file that is unreadable or invalid; the message has the position."""
 
 
 def load_named(arguments: list[str]) -> list[str]:
-    """Set the variables of each ``--env-file FILE`` before the command, and return the others.
+    """Set the variables of each ``--env-file FILE``, and return the remaining arguments.
 
-    A later file wins over an earlier one, and the environment wins over all files.
+    Later files override earlier files, and the environment overrides all files.
 
     Raises:
-        EnvironmentFileError: a file is not named, cannot be read, or has a line that sets nothing.
+        EnvironmentFileError: a missing file name, an unreadable file, or an invalid line.
     """
     program, *rest = arguments
     values: dict[str, str] = {}
@@ -90,7 +90,7 @@ def _unquote(text: str) -> str:
 
 
 def _unescape(text: str) -> str:
-    """Remove the white space at the end, and the backslashes, with the line end behind one."""
+    """Remove trailing white space, backslashes, and escaped line ends."""
     parts = re.findall(r"\\[\s\S]|[^\\]", text)
     while parts and parts[-1] in " \t":
         parts.pop()

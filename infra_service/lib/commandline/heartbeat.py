@@ -34,13 +34,13 @@ def add_heartbeat_option(parser: ArgumentParser) -> None:
 
 
 class Heartbeat:
-    """The file of one process. It is renewed once each of the process's loops has made a turn.
+    """The heartbeat file of a process, renewed once each of its loops has completed a turn.
 
-    systemd is notified as well, where the unit asks for it (``WatchdogSec``).
+    It also notifies systemd if the unit sets ``WatchdogSec``.
     """
 
     def __init__(self, file: str | None, loops: Iterable[str] = ("",)) -> None:
-        """Write the file for the first time; None is no file.
+        """Write the file for the first time. Without ``file``, only systemd is notified.
 
         Raises:
             CommandError: the file cannot be written.

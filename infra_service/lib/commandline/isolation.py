@@ -51,9 +51,9 @@ def isolated(work: str, item: object = "") -> Iterator[None]:
 
 
 def process_isolated(work: str, items: Sequence[T], action: Callable[[Sequence[T]], None]) -> None:
-    """Process all items at once, or one by one where that fails, each ``isolated``.
+    """Process all items at once; if that fails, process each separately, ``isolated``.
 
-    ``action`` has to undo what it did before an exception.
+    ``action`` must undo its changes before it raises.
     """
     try:
         action(items)

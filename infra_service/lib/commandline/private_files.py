@@ -89,7 +89,7 @@ class PrivateDirectory:
         return cls(os.open(path, _DIRECTORY | os.O_NOFOLLOW), path)._closed_to_others()
 
     def folder(self, name: str) -> Self:
-        """Open a directory in this one, in the same way.
+        """Open or create a directory in this directory, with the same checks.
 
         Raises:
             NotOursError, OSError: see ``made``.
@@ -113,10 +113,10 @@ class PrivateDirectory:
         return set(os.listdir(self._descriptor))  # noqa: PTH208 - pathlib has no descriptors
 
     def create(self, name: str) -> BinaryIO:
-        """Open a new file for writing, in the place of what has its name.
+        """Create a file for writing, replacing a file of the same name.
 
         Raises:
-            OSError: it cannot be created.
+            OSError: the file cannot be created.
         """
         with contextlib.suppress(FileNotFoundError):
             os.unlink(name, dir_fd=self._descriptor)
@@ -124,10 +124,10 @@ class PrivateDirectory:
         return os.fdopen(descriptor, "wb")
 
     def rename(self, old: str, new: str) -> None:
-        """Give a file its final name, in the place of what has it, on the disk too.
+        """Rename a file, replacing a file of the new name, and sync the directory to disk.
 
         Raises:
-            OSError: it cannot be renamed.
+            OSError: the file cannot be renamed.
         """
         os.rename(old, new, src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
         os.fsync(self._descriptor)

@@ -16,7 +16,7 @@ _SECONDS: Final = 0.1
 
 
 class Progress:
-    """A count of what is done; with a terminal it is a bar there."""
+    """A progress counter, shown as a bar on a terminal."""
 
     def __init__(self, unit: str, total: int | None, terminal: OutputWrapper | None) -> None:
         self._unit, self._total, self._done = unit, total, 0
@@ -30,7 +30,7 @@ class Progress:
         """Count so many more."""
         self._done += count
         if self._total is not None:
-            # Others may add rows meanwhile.
+            # Concurrent processes may add rows.
             self._total = max(self._total, self._done)
         self.show(self._unit, self._done, self._total)
 

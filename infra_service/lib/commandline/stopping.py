@@ -1,4 +1,4 @@
-"""Commands that go on until somebody stops them."""
+"""Commands that run until they are stopped."""
 
 from __future__ import annotations
 

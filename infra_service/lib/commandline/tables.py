@@ -17,7 +17,7 @@ def lines(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[st
 
 
 def name(text: str) -> str:
-    """Return a name on one line, without characters that control a terminal."""
+    """Return a name on a single line, without terminal control characters."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def add_watch_options(parser: ArgumentParser, looked_for: str) -> None:
-    """Add ``--watch``, how often it looks, and what else ends it."""
+    """Add ``--watch``, its interval, its stop conditions and the heartbeat."""
     parser.add_argument("--watch", action="store_true", help="go on until SIGTERM")
     parser.add_argument(
         "--interval", type=float, default=1.0, metavar="S",
@@ -32,10 +32,10 @@ def add_watch_options(parser: ArgumentParser, looked_for: str) -> None:
 
 
 def stop_of(options: Mapping[str, Any]) -> threading.Event:
-    """Return the event that ends the work, which standard input sets where it is to.
+    """Return the event that stops the command, also set by the end of standard input if requested.
 
     Raises:
-        CommandError: the interval is none, or the heartbeat's file cannot be written.
+        CommandError: an invalid interval, or an unwritable heartbeat file.
     """
     if options["interval"] <= 0:
         raise CommandError("--interval is more than 0 seconds")

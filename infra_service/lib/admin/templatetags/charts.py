@@ -17,7 +17,7 @@ HEIGHT: Final = 60
 _GAP: Final = 2
 _WHOLE: Final = 20
 _SHOWN: Final = 12
-# What is not nothing is seen.
+# The least height of a value above 0, so that its bar stays visible.
 _LEAST: Final = 2
 _THICK: Final = 12
 _SHARE: Final = (
@@ -39,7 +39,7 @@ def thousands(value: float) -> str:
 
 @register.simple_tag
 def identifier(value: object) -> str:
-    """Write an identifier's end, where identifiers of one time differ; the whole as its title."""
+    """Show the distinguishing end of an identifier, with the whole identifier as title."""
     text = str(value)
     shown = text if len(text) <= _WHOLE else f"…{text[-_SHOWN:]}"
     return format_html('<span class="identifier" title="{}">{}</span>', text, shown)
@@ -92,10 +92,10 @@ def shares(
     total: float | None = None,
     unit: str = "",
 ) -> str:
-    """Draw one bar of ``(name, label, value)`` parts, each of the class ``share-<name>``.
+    """Draw a bar of ``(name, label, value)`` parts, each with the class ``share-<name>``.
 
-    Names with a colour: ok, warning, error, lost, idle, used, beyond. Beside a ``total`` greater
-    than the parts' sum the rest stays empty. No template: a list has hundreds of them.
+    Names with a colour: ok, warning, error, lost, idle, used, beyond. The bar is filled up to the
+    sum of the parts if ``total`` is greater. A template would be slow: a list has hundreds of bars.
     """
     whole = max(sum(value for *_, value in parts), total or 0) or 1
     bars, told, x = [], [], 0.0

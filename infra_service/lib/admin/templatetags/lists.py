@@ -1,4 +1,4 @@
-"""Lists: cells that say which column they are of, and links that change the order."""
+"""Lists: table cells labelled with their column, and links that change the order."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 register = template.Library()
 
-# What Django shows where there is nothing: a card leaves it out.
+# Django's display of an empty value, which a card omits.
 _ABSENT: Final = re.compile(r">(?:–|&ndash;)</t[dh]>$")  # noqa: RUF001 - a dash
 _CELL: Final = re.compile(r"<(td|th)\b")
 
@@ -33,6 +33,6 @@ def labelled(cells: Iterable[str], headers: list[dict[str, Any]]) -> Iterator[Sa
 
 @register.filter
 def with_orders(headers: list[dict[str, Any]], cl: Any) -> Iterator[dict[str, Any]]:
-    """Yield the headers of a ``KeysetChangeList``; ``order`` tells how an index sorts by them."""
+    """Yield the headers of a ``KeysetChangeList``, with ``order`` for sortable columns."""
     for name, header in zip(cl.list_display, headers, strict=True):
         yield {**header, "order": cl.order_link(str(name))}

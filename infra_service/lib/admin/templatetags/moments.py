@@ -1,4 +1,4 @@
-"""Moments as people tell them, "3 hours ago", with the exact one on hover and for programs."""
+"""Relative timestamps, such as "3 hours ago", with the exact time on hover and for programs."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from django.utils.safestring import mark_safe
 register = template.Library()
 
 _BREAK: Final = mark_safe("<wbr>")
-# After what separates the parts of an address, and between the words of CrashLoopBackOff.
+# After separators in addresses, and between the words of names such as CrashLoopBackOff.
 _PLACES: Final = re.compile(r"(?<=[/.:=_\]])(?=\w)|(?<=[a-z])(?=[A-Z])")
 
 
