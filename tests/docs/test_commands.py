@@ -64,7 +64,7 @@ def test_commands(place: Path, installation: LiveServer, store_url: str) -> None
             "2027-01-01T00:00:00Z": "2999-01-01T00:00:00Z",
             # seed_demo, which comes later, refuses where there is an archive.
             "2026-01-01": "2020-01-01",
-            "--states 100000 --clusters 20 --workloads 100000": "--states 9 --workloads 2",
+            "--clusters 20 --workloads 10000": "--states 9 --workloads 2",
             ".venv/bin/python manage.py": command,
         }
         walk = Walk(place, environment, words, by_hand, any_figures=True)

@@ -11,7 +11,6 @@ from django.urls import resolve
 from rest_framework.viewsets import GenericViewSet
 
 from filterlang.fields import field_set
-from infra_service.demo.states import load_states
 from infra_service.demo.workloads import load_clusters, load_workloads
 from states.api.serializers import (
     ComponentSerializer,
@@ -20,6 +19,7 @@ from states.api.serializers import (
     StateSerializer,
 )
 from tests.conftest import ClientWith
+from tools.bench.bulk_states import load_states
 from workloads.api.serializers import (
     ClusterSerializer,
     ContainerSerializer,

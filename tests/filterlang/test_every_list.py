@@ -23,13 +23,14 @@ from apikeys.actors import Actor
 from apikeys.models import AccessToken, ApiKey, AuditEvent, Issuer, TrustPolicy, User
 from apikeys.scopes import Scope
 from filterlang.grammar import MAX_LENGTH
-from infra_service.demo import histories, loading
+from infra_service.demo import loading
 from infra_service.webhooks.models import Delivery, WebhookEndpoint
 from states.models import Application, Component, Environment, State
 from tests.conftest import ApiClient, ClientWith
 from tests.docs.test_openapi import OPERATIONS
 from tests.filterlang.random_filters import FilterField, Reader, Row, random_filter
 from tests.states.indexed import index
+from tools.bench.bulk_states import load_states
 from workloads.managed import managing
 from workloads.models import Cluster, Workload, WorkloadImage
 
@@ -74,8 +75,8 @@ def clients(
 ) -> Clients:
     """Clients that see demo rows in every list, with nulls and extreme values."""
     monkeypatch.setattr(loading, "_STATISTICS", "ANALYZE (SKIP_LOCKED)")
-    monkeypatch.setattr(histories, "MOST", 8)
-    call_command("seed_demo", states=16, clusters=3, workloads=60, verbosity=0)
+    call_command("seed_demo", states=8, clusters=3, workloads=60, verbosity=0)
+    load_states(16, lambda _done: None, first=8)
     index()
     ApiKey.objects.update(created_by=operator)
     AccessToken.objects.update(created_by=operator)

@@ -19,12 +19,12 @@ from apikeys.scopes import Scope
 from apikeys.tokens import TokenKind
 from infra_service.console.overview import counting, credentials, events, states
 from infra_service.console.overview.attention import Finding
-from infra_service.demo.states import load_states
 from infra_service.demo.workloads import load_clusters, load_workloads
 from infra_service.models import HousekeepingPart
 from states.lockinfo import LockInfo
 from states.models import State, StateVersion
 from tests.support.people import person, text_of
+from tools.bench.bulk_states import load_states
 from workloads.models import Cluster, Workload
 
 ACTOR = Actor(name="test")

@@ -15,8 +15,7 @@ from django.db.models import Count, F, Model
 from django.utils import timezone
 
 from apikeys.models import AccessToken, ApiKey, AuditArchive, AuditEvent, TrustPolicy, User
-from infra_service.demo import histories, loading
-from infra_service.demo.states import load_states
+from infra_service.demo import loading
 from infra_service.webhooks.models import Delivery
 from states.lock_holders import STALE_AFTER
 from states.lockinfo import LockInfo
@@ -33,6 +32,7 @@ from states.resources.indexing import index_due
 from states.targets import StateTarget
 from tests.conftest import ClientWith
 from tests.support.terminal import Terminal
+from tools.bench.bulk_states import load_states
 from workloads.availability import availability, known_spans
 from workloads.cluster_health import ClusterHealth, cluster_health
 from workloads.models import Cluster, ReportGap, Transition, Workload
@@ -46,11 +46,6 @@ DAY = dt.timedelta(days=1)
 def in_a_transaction(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """VACUUM runs in none, so the tests, which do, only see which tables it is asked for."""
     monkeypatch.setattr(loading, "_STATISTICS", "ANALYZE (SKIP_LOCKED)")
-
-
-@pytest.fixture
-def few_with_a_past(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(histories, "MOST", 3)
 
 
 def seed(**options: Any) -> dict[str, Any]:
@@ -69,16 +64,16 @@ def counts() -> dict[type[Model], int]:
     return {model: model._default_manager.count() for model in models}
 
 
-def test_so_many_of_each(few_with_a_past: None) -> None:
-    told = seed(states=250, clusters=3, workloads=70)
+def test_so_many_of_each() -> None:
+    told = seed(states=10, clusters=3, workloads=70)
 
     assert told == {
         "applications": Application.objects.count(),
-        "components": 63,
+        "components": 3,
         "environments": 8,
-        "states": 250,
+        "states": 10,
         "versions": StateVersion.objects.count(),
-        "locks": 0,
+        "locks": 2,
         "users": 4,
         "access_tokens": 5,
         "api_keys": 4,
@@ -89,31 +84,31 @@ def test_so_many_of_each(few_with_a_past: None) -> None:
         "workloads": 70,
         "reported_clusters": 3,
     }
-    assert State.objects.count() == 250
-    assert StateVersion.objects.count() > 250
-    assert Component.objects.count() == 63
+    assert State.objects.count() == 10
+    assert StateVersion.objects.count() > 10
+    assert Component.objects.count() == 3
     assert set(Cluster.objects.annotate(n=Count("workload")).values_list("n", flat=True)) == {
         23, 24,
     }  # fmt: skip
 
 
-def test_again_adds_what_is_missing(monkeypatch: pytest.MonkeyPatch, few_with_a_past: None) -> None:
+def test_again_adds_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loading, "BATCH", 7)
-    seed(states=20, clusters=1, workloads=10)
+    seed(states=6, clusters=1, workloads=10)
     State.objects.filter(serial=1).update(serial=2)
     before = counts()
 
-    again = seed(states=20, clusters=1, workloads=10)
+    again = seed(states=6, clusters=1, workloads=10)
 
     assert again.pop("reported_clusters") == 1
     assert set(again.values()) == {0}
     assert counts() == before
-    added = seed(states=50, clusters=2, workloads=25)
-    assert (added["states"], added["clusters"], added["workloads"]) == (30, 1, 15)
-    assert (State.objects.count(), Workload.objects.count()) == (50, 25)
+    added = seed(states=9, clusters=2, workloads=25)
+    assert (added["states"], added["clusters"], added["workloads"]) == (3, 1, 15)
+    assert (State.objects.count(), Workload.objects.count()) == (9, 25)
 
 
-def test_it_says_that_all_is_there(few_with_a_past: None) -> None:
+def test_it_says_that_all_is_there() -> None:
     seed(states=1, clusters=0, workloads=0)
     out = io.StringIO()
     call_command("seed_demo", states=1, clusters=0, workloads=0, stdout=out)
@@ -342,6 +337,11 @@ def test_the_clusters_count_their_workloads() -> None:
 def test_what_is_refused(options: dict[str, int]) -> None:
     with pytest.raises(CommandError, match="not negative"):
         call_command("seed_demo", **options)
+
+
+def test_more_states_than_have_a_history_are_refused() -> None:
+    with pytest.raises(CommandError, match="at most 120"):
+        call_command("seed_demo", states=121)
 
 
 def test_progress_on_a_terminal(each_count_is_drawn: None) -> None:

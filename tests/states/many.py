@@ -6,9 +6,9 @@ from uuid import UUID
 
 from django.utils import timezone
 
-from infra_service.demo.states import load_states
 from states.models import Application, Component, State, StateVersion
 from tests.support.multiplied import another, multiply, renumbered
+from tools.bench.bulk_states import load_states
 
 STATES = 20_000
 _FEW = 2_000

@@ -11,7 +11,6 @@ import pytest
 from django.db import connection
 
 from apikeys.bindings import Binding
-from infra_service.demo.states import load_states
 from states.models import CountTotal, State, StateCount
 from states.models.resource_counts import Amount, Counted, Kind
 from states.targets import StateTarget
@@ -21,6 +20,7 @@ from tests.states.indexed import index
 from tests.states.samples import ENCRYPTED, instance, resource, state
 from tests.states.test_list_resources import bindings, matrix
 from tests.support.plans import analyze, plans_of
+from tools.bench.bulk_states import load_states
 
 PROVIDERS, TYPES = "/api/v1/providers", "/api/v1/resource-types"
 VERSIONS = "/api/v1/terraform-versions"

@@ -11,7 +11,6 @@ import pytest
 from django.db import connection
 
 from apikeys.bindings import Binding
-from infra_service.demo.states import load_states
 from states.models import Application, Component, Environment, State, StateDependency
 from states.resources.indexing import begin_anew
 from tests.conftest import ApiClient, ClientWith, error_reason
@@ -21,6 +20,7 @@ from tests.states.samples import AFTER, instance, path, resource, state
 from tests.states.test_list_resources import bindings, matrix
 from tests.support.people import person
 from tests.support.plans import analyze, plans_of
+from tools.bench.bulk_states import load_states
 
 BUILTIN = 'provider["terraform.io/builtin/terraform"]'
 SECRET = "correct-horse-battery"

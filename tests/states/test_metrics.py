@@ -9,7 +9,6 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from infra_service.demo.states import load_states
 from states import metrics
 from states.metrics import LockCollector
 from states.models import State
@@ -17,6 +16,7 @@ from tests.states.conftest import Backend, document
 from tests.support import figures
 from tests.support.figures import Since
 from tests.support.plans import analyze, plans_of
+from tools.bench.bulk_states import load_states
 
 PUSHES = "infra_state_pushes_total"
 ERRORS = "infra_errors_total"

@@ -10,7 +10,6 @@ from django.db import connection
 from django.utils import timezone
 
 from apikeys.bindings import Binding
-from infra_service.demo.states import load_states
 from states import index_lag
 from states.metrics import IndexCollector
 from states.models import OUTDATED, State
@@ -22,6 +21,7 @@ from tests.states.samples import ENCRYPTED
 from tests.states.test_list_resources import bindings, matrix
 from tests.support import figures
 from tests.support.plans import analyze, plans_of
+from tools.bench.bulk_states import load_states
 
 PATH = "/api/v1/resource-index"
 UP_TO_DATE = {

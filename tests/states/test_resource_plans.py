@@ -11,7 +11,6 @@ import pytest
 from django.db import connection
 
 from apikeys.bindings import Binding
-from infra_service.demo.states import load_states
 from infra_service.lib.database.bounded_pages.reading import MOST_ROWS
 from states.models import (
     OUTDATED,
@@ -25,6 +24,7 @@ from states.models import (
 from states.resources.digests import digest
 from tests.conftest import ApiClient, ClientWith
 from tests.support.plans import plans_of, rows_of_a_module
+from tools.bench.bulk_states import load_states
 
 pytestmark = [
     pytest.mark.skipif(connection.vendor != "postgresql", reason="about PostgreSQL's planner"),

@@ -125,7 +125,7 @@ def pgbench_rate(url: str, each: list[list[str]]) -> float:
 def main() -> None:
     with prepared() as (server, token):
         url = server.environment["DATABASE_URL"]
-        server.manage("seed_demo", "--states", "200", "--clusters", "1", "--workloads", "1")
+        server.manage("seed_demo", "--states", "120", "--clusters", "1", "--workloads", "1")
         server.wsgi = "tools.bench.bare"
         with started(server, url) as port:
             clients = [Client(port, token, OURS, 10_000) for _ in range(CLIENTS)]

@@ -16,6 +16,7 @@ import os
 import socket
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -150,11 +151,12 @@ def bench(url: str, rows: int) -> None:
 
 
 def fill(url: str, states: int, clusters: int = 0, workloads: int = 0) -> None:
-    """Migrate and seed."""
-    counts = {"--states": states, "--clusters": clusters, "--workloads": workloads}
-    options = [text for option, count in counts.items() for text in (option, str(count))]
+    """Migrate and seed: a demo, and further states in bulk."""
+    options = ("--clusters", str(clusters), "--workloads", str(workloads), "--json")
     with serving(DATABASE_URL=url) as server:
-        print("seeded:", server.manage("seed_demo", *options, "--json"))
+        print("seeded:", server.manage("seed_demo", *options))
+        bulk = [sys.executable, "-m", "tools.bench.bulk_states", str(states)]
+        subprocess.run(bulk, env=server.environment, check=True)
 
 
 def main() -> None:

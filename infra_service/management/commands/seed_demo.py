@@ -14,7 +14,6 @@ from infra_service.demo import histories
 from infra_service.demo.integrations import load_trust, load_webhooks
 from infra_service.demo.loading import refresh_statistics
 from infra_service.demo.people import load_people
-from infra_service.demo.states import load_states
 from infra_service.demo.workloads import load_clusters, load_workloads, report_clusters
 from infra_service.lib.commandline.base import ServiceCommand
 from states.models import Application, Component, Environment, State, StateVersion
@@ -33,16 +32,19 @@ class Command(ServiceCommand):
     """Create missing demo states, clusters and workloads."""
 
     help = (
-        "See that there are so many demo states, clusters and workloads. People and pipelines "
-        f"have worked with the first {histories.MOST} states for weeks: there are versions, "
-        "locks, keys, and the trail of it all. Run again it adds what is missing, never changes "
-        "what is there, and lets the demo clusters be heard of again."
+        "Create demo states, clusters and workloads up to the given numbers. People and pipelines "
+        "have worked with the states for weeks, so there are versions, locks, keys, and their "
+        "audit log. A repeated run adds the missing ones, changes nothing else, and lets the demo "
+        "clusters report again."
     )
-    examples = ("seed_demo", "seed_demo --states 100000 --clusters 50 --workloads 100000 --json")
+    examples = ("seed_demo", "seed_demo --clusters 20 --workloads 10000 --json")
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
-            "--states", type=int, default=histories.MOST, help="four to a component"
+            "--states",
+            type=int,
+            default=histories.MOST,
+            help=f"four to a component, at most {histories.MOST}",
         )
         parser.add_argument("--clusters", type=int, default=4, help="workloads need one")
         parser.add_argument("--workloads", type=int, default=1000, help="spread over the clusters")
@@ -51,12 +53,14 @@ class Command(ServiceCommand):
         """Load the data.
 
         Raises:
-            CommandError: a number is negative, there are workloads without clusters, or audit
-                events have been archived, so that the demo history cannot be complete.
+            CommandError: a number is negative or too large, there are workloads without clusters,
+                or audit events have been archived, so that the demo history would be incomplete.
         """
         states, clusters, workloads = (options[n] for n in ("states", "clusters", "workloads"))
         if min(states, clusters, workloads) < 0 or (workloads and not clusters):
             raise CommandError("the numbers are not negative, and workloads need a cluster")
+        if states > histories.MOST:
+            raise CommandError(f"--states is at most {histories.MOST}, because each has a history")
         if states and AuditArchive.objects.exists():
             raise CommandError(
                 "events have left the trail for an archive, and demo states would add to what it "
@@ -80,14 +84,13 @@ class Command(ServiceCommand):
         )
 
     def _load_states(self, total: int) -> Counter[str]:
-        """Load the states with a history first, then the bulk."""
+        """Load the states with their people, pipelines and receivers."""
         created, now = Counter(dict.fromkeys(_OF_STATES, 0)), timezone.now()
         with self.progress("states", lambda: total) as bar:
             if total:
                 writers, made = load_people(now)
                 created.update(made)
                 created.update(histories.load_histories(total, writers, now, bar.reach))
-                created.update(load_states(total, bar.reach, first=histories.MOST))
                 created.update(load_trust())
                 created.update(load_webhooks())
         return created

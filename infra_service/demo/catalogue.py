@@ -1,27 +1,20 @@
-"""Applications, components, environments, and a state in each environment of a component.
+"""The catalogue of the demo: applications, components, environments, and the place of each state.
 
-They are loaded as rows, in any number. ``histories`` creates the states with a history.
+``histories`` creates the states.
 """
 
 from __future__ import annotations
 
-import datetime as dt
 import functools
-import hashlib
-import uuid
-from collections import Counter
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+import uuid  # noqa: TC003 - in a NamedTuple
+from typing import Any, Final, NamedTuple
 
-from infra_service.demo.loading import batches, insert, new
+from infra_service.demo.loading import new
 from infra_service.demo.seeded_random import BEGINNING, Chance
 from infra_service.demo.stacks import PARTS
-from states.document import sealing
-from states.models import Application, Component, Environment, State, StateVersion
+from states.models import Application, Component, Environment
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-_APPLICATION, _COMPONENT, _ENVIRONMENT, _STATE = range(4)
+_APPLICATION, _COMPONENT, _ENVIRONMENT = range(3)
 
 #: Environments, with weights per thousand states.
 ENVIRONMENTS: Final = {
@@ -39,21 +32,12 @@ _SLUGS: Final = "demo-"
 _READS: Final = {
     "database": ("network",), "cluster": ("network",), "cache": ("network",), "cdn": ("dns",),
 }  # fmt: skip
-_LOCKED: Final = 0.002
-_PACE: Final = dt.timedelta(seconds=10)
-_DOCUMENT: Final = (
-    '{{"version": 4, "terraform_version": "1.11.4", "serial": {serial}, "lineage": "{lineage}", '
-    '"outputs": {{}}, "resources": [{resources}]}}'
-)
-_RESOURCE: Final = (
-    '{{"mode": "managed", "type": "aws_route53_record", "name": "{part}_{number}", '
-    '"instances": []}}'
-)
 
 
 class Place(NamedTuple):
     """The place of a demo state."""
 
+    application_id: uuid.UUID
     component_id: uuid.UUID
     environment_id: uuid.UUID
     part: str
@@ -65,6 +49,7 @@ def place_of(number: int) -> Place:
     component, turn = divmod(number, STATES_OF_A_COMPONENT)
     environment = _environments_of(component)[turn]
     return Place(
+        _application_id(_application_of(component)),
         _component_id(component),
         _environment_id(environment),
         PARTS[component % len(PARTS)],
@@ -82,23 +67,6 @@ def places_read(number: int) -> list[Place]:
         for turn in range(STATES_OF_A_COMPONENT)
     )
     return [one for one in beside if one.environment_id == place.environment_id]
-
-
-def load_states(total: int, progress: Callable[[int], None], *, first: int = 0) -> Counter[str]:
-    """Create missing demo states from ``first`` to ``total``, each with a single version.
-
-    Return the number of new rows per kind.
-    """
-    created: Counter[str] = Counter()
-    for numbers in batches(total, first):
-        pushed = new(State, numbers, _state_id, _state)
-        rows = missing_catalogue(numbers)
-        rows["states"] = [state for state, _ in pushed]
-        rows["versions"] = [version for _, version in pushed]
-        insert(*rows.values())
-        created.update({name: len(made) for name, made in rows.items()})
-        progress(numbers.stop)
-    return created
 
 
 def missing_catalogue(numbers: range) -> dict[str, list[Any]]:
@@ -178,62 +146,3 @@ def _environment(number: int) -> Environment:
 @functools.cache
 def _environment_id(number: int) -> uuid.UUID:
     return Chance(_ENVIRONMENT, number).row_id()
-
-
-def _state_id(number: int) -> uuid.UUID:
-    return Chance(_STATE, number).row_id(BEGINNING + number * _PACE)
-
-
-def _state(number: int) -> tuple[State, StateVersion]:
-    chance, created_at = Chance(_STATE, number), BEGINNING + number * _PACE
-    # Draw the id first, as _state_id does.
-    state_id = chance.row_id(created_at)
-    component, turn = divmod(number, STATES_OF_A_COMPONENT)
-    serial = 1 + int(chance.expovariate(1 / 12))
-    state = State(
-        id=state_id,
-        component_id=_component_id(component),
-        environment_id=_environment_id(_environments_of(component)[turn]),
-        application_id=_application_id(_application_of(component)),
-        version_number=1,
-        serial=serial,
-        lineage=str(uuid.UUID(int=chance.getrandbits(128), version=4)),
-        created_at=created_at,
-        updated_at=created_at + dt.timedelta(minutes=chance.expovariate(1 / 40_000)),
-    )
-    document = _document(state, resources=int(chance.expovariate(1 / 6)))
-    version = StateVersion(
-        id=chance.row_id(created_at),
-        state_id=state.pk,
-        number=1,
-        serial=serial,
-        lineage=state.lineage,
-        md5=hashlib.md5(document, usedforsecurity=False).hexdigest(),
-        size_bytes=len(document),
-        created_at=state.updated_at,
-        created_by="seed_demo",
-    )
-    place = sealing.Place(state.pk, version.pk, version.number)
-    sealed = sealing.seal(sealing.compress(document), place)
-    version.document, version.encryption_key = sealed.payload, sealed.key_name
-    state.current_version_id = version.pk
-    state.md5, state.size_bytes = version.md5, version.size_bytes
-    if chance.random() < _LOCKED:
-        _lock(state, chance)
-    return state, version
-
-
-def _document(state: State, *, resources: int) -> bytes:
-    parts = (_RESOURCE.format(part=PARTS[n % len(PARTS)], number=n) for n in range(resources))
-    text = _DOCUMENT.format(serial=state.serial, lineage=state.lineage, resources=", ".join(parts))
-    return text.encode()
-
-
-def _lock(state: State, chance: Chance) -> None:
-    lock_id = uuid.UUID(int=chance.getrandbits(128), version=4)
-    state.lock_id, state.lock_acquired_at = lock_id, state.updated_at
-    state.lock_info = {
-        "ID": str(lock_id), "Operation": "OperationTypeApply", "Info": "",
-        "Who": f"{chance.choice(('ada', 'grace', 'linus', 'ci'))}@runner-{chance.randrange(40)}",
-        "Version": "1.11.4", "Created": f"{state.updated_at:%Y-%m-%dT%H:%M:%S.%fZ}", "Path": "",
-    }  # fmt: skip
