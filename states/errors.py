@@ -6,7 +6,7 @@ the reason too.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from rest_framework.exceptions import APIException, NotFound
 
@@ -42,6 +42,14 @@ class EnvironmentNotFound(NotFound):
     advice = "GET /api/v1/environments lists those that your token reaches, with their ids."
 
 
+#: The error for a missing entry of each kind.
+ENTRY_NOT_FOUND: Final = {
+    "application": ApplicationNotFound,
+    "component": ComponentNotFound,
+    "environment": EnvironmentNotFound,
+}
+
+
 class EntryExists(APIException):
     meaning = "Another entry of the same parent has this name, or has or had the slug made from it."
     status_code = 409
@@ -62,6 +70,17 @@ class SlugTaken(EntryExists):
     default_code = "SLUG_TAKEN"
     default_detail = "Another entry has this slug, or had it."
     advice = "Send another slug."
+
+
+class EntryInUse(APIException):
+    meaning = "The entry has states or components, or deleted states within their retention."
+    status_code = 409
+    rpc_status = "FAILED_PRECONDITION"
+    default_code = "ENTRY_IN_USE"
+    advice = "Delete its states first; housekeeping removes deleted states after their retention."
+
+    def __init__(self, kind: str, name: str) -> None:
+        super().__init__(f'The {kind} "{name}" still has states or components.')
 
 
 class InvalidDocument(APIException):

@@ -30,7 +30,7 @@ ADMINISTRATOR: Final = (
     *(
         f"states.{verb}_{name}"
         for name in ("application", "component", "environment")
-        for verb in ("add", "change")
+        for verb in ("add", "change", "delete")
     ),
     *(f"workloads.{verb}_cluster" for verb in ("add", "change", "delete")),
     "apikeys.add_apikey",

@@ -12,11 +12,12 @@ from apikeys import audit
 from infra_service.lib.database.constraints import breaks
 from infra_service.lib.database.retries import retrying
 from states.actions import claims
-from states.errors import SlugTaken
+from states.errors import ENTRY_NOT_FOUND, SlugTaken
 from states.models import Application, Component, Environment, State
 from states.models.catalogue_entry import NO_PARENT, CatalogueEntry
 
 if TYPE_CHECKING:
+    import datetime as dt
     import uuid
     from collections.abc import Iterator, Mapping
 
@@ -57,9 +58,11 @@ def create(
     Without a slug it gets the one made from its name; with ``slug_suffix``, a free one.
 
     Raises:
+        ApplicationNotFound: the application of a component is deleted.
         EntryExists: another entry of the same parent has the name, or owns the slug made from it.
         SlugTaken: the slug belongs to another entry of the same parent.
     """
+    lock_entry(Application, fields.get("application_id"))
     entry = model(**fields)
     if entry.slug is not None:
         claims.claim(entry, actor, takes_over=True)
@@ -79,15 +82,16 @@ def _insert(entry: CatalogueEntry) -> None:
 
 
 def register(
-    names: Names, component_id: uuid.UUID, environment_id: uuid.UUID
+    names: Names, component_id: uuid.UUID, environment_id: uuid.UUID, moment: dt.datetime
 ) -> tuple[uuid.UUID, uuid.UUID]:
-    """Return the ids of named entries; register missing entries with the given ids.
+    """Return the ids of named entries; register missing entries with these ids and this time.
 
     Simultaneous calls register an entry once. Call this in the transaction that uses the ids.
     """
     parent_id = NO_PARENT
     if names.application is not None:
-        parent_id = _registered(Application(name=names.application, slug=names.application))
+        application = Application(name=names.application, slug=names.application)
+        parent_id = _registered(application, moment)
     component = Component(
         pk=component_id,
         name=names.component,
@@ -95,17 +99,30 @@ def register(
         application_id=None if parent_id == NO_PARENT else parent_id,
     )
     environment = Environment(pk=environment_id, name=names.environment, slug=names.environment)
-    return _registered(component), _registered(environment)
+    return _registered(component, moment), _registered(environment, moment)
 
 
-def _registered(entry: CatalogueEntry) -> uuid.UUID:
+def _registered(entry: CatalogueEntry, moment: dt.datetime) -> uuid.UUID:
     owner_id = claims.claim_if_free(entry)
     if owner_id is not None:
         return owner_id
     # Two imports of the same export register the same ids at the same moment.
     if not type(entry)._default_manager.filter(pk=entry.pk).exists():
+        entry.created_at = moment
         _insert(entry)
     return entry.pk
+
+
+def lock_entry(model: type[CatalogueEntry], entry_id: uuid.UUID | None) -> None:
+    """Prevent the deletion of an entry, if there is one, until the transaction ends.
+
+    Raises:
+        NotFound: of the kind; the entry is deleted.
+    """
+    if entry_id is not None:
+        locked = model._default_manager.select_for_update(no_key=True).filter(pk=entry_id)
+        if not locked.values_list("pk").first():
+            raise ENTRY_NOT_FOUND[str(model._meta.model_name)]
 
 
 @retrying
@@ -121,10 +138,14 @@ def change(
     a slug take over the former slug of another entry.
 
     Raises:
+        NotFound: of the kind; the entry, or the application of a component, is deleted.
         SlugTaken: the slug belongs to another entry of the same parent.
     """
     # 1. Block registrations and other changes until the transaction ends.
-    entry = model._default_manager.select_for_update().get(pk=entry_id)
+    entry = model._default_manager.select_for_update().filter(pk=entry_id).first()
+    if entry is None:
+        raise ENTRY_NOT_FOUND[str(model._meta.model_name)]
+    lock_entry(Application, changes.get("application_id"))
     changed = _changed(entry, changes)
     if not changed:
         return

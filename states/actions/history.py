@@ -11,6 +11,7 @@ from apikeys.races import RaceLostError, compare_and_swap
 from infra_service.lib.api import memory
 from states.actions import rules
 from states.actions.push import append_version, next_serial
+from states.actions.removal import remove_empty
 from states.actions.replacement import check_replacement
 from states.document import format4, restamp, sealing
 from states.document.uploads import Upload
@@ -91,17 +92,21 @@ def _append(
 def delete(*, target: StateTarget, actor: Actor, **details: Any) -> None:
     """Hide the state; its history is kept for STATE_RETENTION_DAYS, and a push revives it.
 
-    ``details`` go to the audit log.
+    A state without versions is removed. ``details`` go to the audit log.
 
     Raises:
-        StateNotFound: nothing is stored.
+        StateNotFound: the state does not exist, or is deleted already.
         StateLocked: a lock holds the state.
     """
     state = target.find()
-    if state is None or state.current_version_id is None or state.deleted_at is not None:
+    if state is None or state.deleted_at is not None:
         raise StateNotFound
     rules.check_lock(state, None)
     with transaction.atomic():
+        if state.current_version_id is None:
+            if not remove_empty(state, actor, **details):
+                raise RaceLostError
+            return
         if not State.objects.as_seen(state).change(deleted_at=actor.now(), indexed_number=0):
             raise RaceLostError
         ResourceEntry.objects.forget(state.pk)

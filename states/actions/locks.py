@@ -13,6 +13,7 @@ from apikeys import audit
 from apikeys.races import RaceLostError, compare_and_swap
 from infra_service.lib.database.compiled import Parameter
 from states.actions.registration import find_or_register
+from states.actions.removal import unregister
 from states.errors import LockNotHeld, StateLocked, WriteConflict
 from states.lockinfo import LockInfo
 from states.models import State
@@ -81,6 +82,8 @@ def lock(*, target: StateTarget, info: LockInfo, actor: Actor) -> LockInfo:
 def unlock(*, target: StateTarget, lock_id: uuid.UUID, actor: Actor) -> None:
     """Release this lock; do nothing if the state is not locked.
 
+    A state that was never pushed disappears, with the entries that its LOCK registered.
+
     Raises:
         LockNotHeld: another lock holds the state.
         WriteConflict: lost the race too often.
@@ -91,6 +94,7 @@ def unlock(*, target: StateTarget, lock_id: uuid.UUID, actor: Actor) -> None:
     if state.lock_id != lock_id:
         raise LockNotHeld
     _release(state, LockInfo(**state.lock_info), actor, "state.unlock")
+    unregister(state, actor)
 
 
 def _release(state: State, held: LockInfo, actor: Actor, action: str, **details: Any) -> None:

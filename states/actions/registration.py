@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from django.db import transaction
+from rest_framework.exceptions import NotFound
 from structlog.contextvars import bind_contextvars
 
 from apikeys import audit
+from apikeys.races import RaceLostError
 from states.actions import catalogue
 from states.errors import StateNotFound
-from states.models import Component, Environment, State
+from states.models import Application, Component, Environment, State
 
 if TYPE_CHECKING:
     from apikeys.actors import Actor
@@ -22,33 +24,44 @@ def find_or_register(*, target: StateTarget, actor: Actor) -> State:
 
     Raises:
         StateNotFound: the target is outside of the actor's binding.
+        RaceLostError: an entry was deleted meanwhile.
     """
     state = target.find()
     if state is not None:
         return state
     component_id, environment_id = target.component_id, target.environment_id
+    new = State(**actor.dated("created_at"), environment_id=environment_id)
     with transaction.atomic():
         if target.names is not None:
             component_id, environment_id = catalogue.register(
-                target.names, component_id, environment_id
+                target.names, component_id, environment_id, new.created_at
             )
         else:
-            Component.objects.bulk_create([Component(pk=component_id)], ignore_conflicts=True)
-            Environment.objects.bulk_create([Environment(pk=environment_id)], ignore_conflicts=True)
+            # The common moment marks what ``removal.unregister`` may remove.
+            made = {"created_at": new.created_at}
+            Component.objects.bulk_create(
+                [Component(pk=component_id, **made)], ignore_conflicts=True
+            )
+            Environment.objects.bulk_create(
+                [Environment(pk=environment_id, **made)], ignore_conflicts=True
+            )
         # The lock makes a concurrent move of the component include this state.
-        component = Component.objects.select_for_update().get(pk=component_id)
+        component = Component.objects.select_for_update().filter(pk=component_id).first()
+        if component is None:
+            raise RaceLostError  # deleted meanwhile, for it had no state
+        try:
+            catalogue.lock_entry(Application, component.application_id)
+            catalogue.lock_entry(Environment, environment_id)
+        except NotFound as error:
+            raise RaceLostError from error
         binding = actor.grant.binding
         if not binding.allows_state(component_id, environment_id, component.application_id):
             raise StateNotFound  # it has moved, or a name leads elsewhere
-        state = State(
-            **actor.dated("created_at"),
-            component=component,
-            environment_id=environment_id,
-            application_id=component.application_id,
-        )
-        State.objects.bulk_create([state], ignore_conflicts=True)
+        new.component, new.environment_id = component, environment_id
+        new.application_id = component.application_id
+        State.objects.bulk_create([new], ignore_conflicts=True)
         registered: State = State.objects.of(component_id, environment_id).with_demand().get()
-        if registered.pk == state.pk:
-            audit.authorize_and_record(actor, "state.create", state.pk)
+        if registered.pk == new.pk:
+            audit.authorize_and_record(actor, "state.create", new.pk)
     bind_contextvars(state_id=str(registered.pk))
     return registered

@@ -12,14 +12,15 @@ from django.utils.html import format_html
 from infra_service.lib.admin import EditableAdmin
 from infra_service.lib.admin.names import names_of
 from infra_service.lib.api.identifiers import parse_uuid
-from states.actions import catalogue
+from states.actions import catalogue, removal
 from states.admin.filters import ApplicationFilter
 from states.models import Application, Component, Environment
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from django.db.models import QuerySet
+    from django.http import HttpRequest
 
     from apikeys.actors import Actor
     from infra_service.lib.admin.site import TrailedSite
@@ -96,6 +97,21 @@ class CatalogueAdmin(EditableAdmin):
         if entry_id is not None:
             return queryset.filter(pk=entry_id)
         return queryset.filter(name__icontains=term)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return admin.ModelAdmin.has_delete_permission(self, request, obj)
+
+    def get_deleted_objects(
+        self, objs: Iterable[CatalogueEntry], _request: HttpRequest
+    ) -> tuple[list[Any], dict[Any, int], set[str], list[str]]:
+        """Return the entries alone: an entry with states or components cannot be deleted."""
+        entries = [str(entry) for entry in objs]
+        return entries, {self.opts.verbose_name_plural: len(entries)}, set(), []
+
+    def delete_model(self, request: HttpRequest, obj: CatalogueEntry) -> None:
+        removal.delete_entry(
+            model=self.model, entry_id=obj.pk, actor=self.admin_site.actor(request)
+        )
 
     def create(self, fields: Mapping[str, Any], actor: Actor) -> CatalogueEntry:
         created: CatalogueEntry = catalogue.create(model=self.model, fields=fields, actor=actor)

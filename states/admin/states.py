@@ -166,16 +166,18 @@ class StateAdmin(VersionPages, ReadOnlyAdmin):
     @object_tool(
         label="Delete",
         permission="states.delete_state",
-        question="The state is hidden, and Terraform finds none here. It can be brought back until "
-        "its retention ends.",
+        question="Terraform no longer finds the state. You can undelete it until its retention "
+        "ends. A state without versions is removed at once.",
         form=DeleteForm,
-        offered=lambda state: state.deleted_at is None and state.version_number > 0,
+        offered=lambda state: state.deleted_at is None,
         destructive=True,
     )
     def delete_state(self, state: State, actor: Actor, *, reason: str) -> str:
         """Hide the state."""
         history.delete(target=StateTarget.of(state), actor=actor, reason=reason)
-        return "The state is deleted; it can be brought back until its retention ends."
+        if state.current_version_id is None:
+            return "The empty state is removed."
+        return "The state is deleted. You can undelete it until its retention ends."
 
     @object_tool(
         label="Undelete",

@@ -21,7 +21,7 @@ from infra_service.lib.api.identifiers import parse_uuid
 from infra_service.lib.api.parameters import InvalidParameter
 from infra_service.lib.database.compiled import Prefetch
 from states import addresses, lockinfo
-from states.actions import history, locks
+from states.actions import history, locks, removal
 from states.actions.push import push
 from states.addresses import FORMS, Place
 from states.api.backend_openapi import (
@@ -125,6 +125,8 @@ class BackendView(SendsDocuments):
             demand_scope(request, Scope.STATE_ADMIN)
             reason = "terraform force-unlock"
             locks.force_unlock(target=target, reason=reason, actor=actor)
+            if (state := target.find()) is not None:
+                removal.unregister(state, actor)
         return HttpResponse()
 
 

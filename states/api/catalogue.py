@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from rest_framework.response import Response
+
 from apikeys.actors import Actor
 from apikeys.authentication import caller_of
 from apikeys.errors import BindingInsufficient
@@ -11,7 +13,7 @@ from apikeys.permissions import ACCESS_TOKENS
 from apikeys.scopes import Scope
 from infra_service.lib.api.idempotency import idempotent
 from infra_service.lib.api.viewsets import ResourceViewSet
-from states.actions import catalogue
+from states.actions import catalogue, removal
 from states.api.catalogue_openapi import (
     applications_schema,
     components_schema,
@@ -34,7 +36,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rest_framework.request import Request
-    from rest_framework.response import Response
 
     from states.models.catalogue_entry import CatalogueEntry, CatalogueQuerySet
 
@@ -55,6 +56,7 @@ class CatalogueViewSet(ResourceViewSet[Any]):
         "retrieve": Scope.STATE_READ,
         "create": Scope.STATE_WRITE,
         "partial_update": Scope.STATE_ADMIN,
+        "destroy": Scope.STATE_ADMIN,
     }
 
     def get_queryset(self) -> CatalogueQuerySet:
@@ -85,6 +87,14 @@ class CatalogueViewSet(ResourceViewSet[Any]):
             model=self.model, entry_id=entry.pk, changes=changes, actor=Actor.of(request)
         )
         return self.answer(self.get_object())
+
+    def destroy(self, request: Request, **_path: str) -> Response:
+        """Delete an unused entry."""
+        entry = self.get_object()
+        if not self.model.is_changed_by(caller_of(request).binding):
+            raise BindingInsufficient
+        removal.delete_entry(model=self.model, entry_id=entry.pk, actor=Actor.of(request))
+        return Response(status=204)
 
     def _demand_inside(self, fields: Mapping[str, Any]) -> None:
         """Refuse fields that lead outside of the caller's binding.

@@ -8,10 +8,14 @@ from apikeys.errors import BindingInsufficient
 from infra_service.lib.api.openapi_words import resource_schema
 from states.api import samples
 from states.api.serializers import ApplicationSerializer, ComponentSerializer, EnvironmentSerializer
-from states.errors import EntryExists, SlugTaken
+from states.errors import EntryExists, EntryInUse, SlugTaken
 
 _CHANGED: Final = (BindingInsufficient, SlugTaken)
-_REACH: Final = {"create": (*_CHANGED, EntryExists), "change": _CHANGED}
+_REACH: Final = {
+    "create": (*_CHANGED, EntryExists),
+    "change": _CHANGED,
+    "delete": (BindingInsufficient, EntryInUse),
+}
 
 applications_schema = resource_schema(
     "application",

@@ -179,7 +179,9 @@ def test_who_may(anonymous: Client, client_with: ClientWith, kind: str) -> None:
         (reader, "POST", path(kind), 403),
         (reader, "PATCH", path(kind, entry), 403),
         (client_with("state:admin"), "PATCH", path(kind, entry), 200),
-        (client_with("state:admin"), "DELETE", path(kind, entry), 405),
+        (writer, "DELETE", path(kind, entry), 403),
+        (reader, "DELETE", path(kind, entry), 403),
+        (client_with("state:admin"), "DELETE", path(kind, entry), 204),
     ]:
         assert client.send(method, where, body).status_code == status, (method, where)
 

@@ -60,9 +60,9 @@ def test_a_lock_is_of_one_state(backend: Backend, lock_id: uuid.UUID) -> None:
     assert other.record.lock_id is None
     other.lock(lock_id)
 
-    backend.unlock(lock_id)
+    other.unlock(lock_id)
 
-    assert (backend.record.lock_id, other.record.lock_id) == (None, lock_id)
+    assert (backend.record.lock_id, other.record.lock_id) == (lock_id, None)
 
 
 def test_the_trail_tells_whose_lock_it_is(backend: Backend, lock_id: uuid.UUID) -> None:
@@ -85,6 +85,7 @@ def test_a_lock_survives_a_push(backend: Backend, lock_id: uuid.UUID) -> None:
 
 
 def test_unlock(backend: Backend, lock_id: uuid.UUID) -> None:
+    backend.push(document())
     backend.lock(lock_id)
 
     response = backend.unlock(lock_id)
@@ -118,6 +119,7 @@ def test_unlock_needs_the_id_alone(backend: Backend, lock_id: uuid.UUID) -> None
 
 
 def test_force_unlock(admin: Backend, lock_id: uuid.UUID) -> None:
+    admin.push(document())
     admin.lock(lock_id)
 
     response = admin.unlock(None)
@@ -165,6 +167,7 @@ def test_force_unlock_needs_its_scope(backend: Backend, lock_id: uuid.UUID) -> N
 
 @pytest.mark.parametrize("suffix", ["/lock", "/lock/"])
 def test_with_the_usual_methods(backend: Backend, lock_id: uuid.UUID, suffix: str) -> None:
+    backend.push(document())
     body = json.dumps(lock_info(lock_id))
 
     response = backend.send("POST", body, suffix)
@@ -180,6 +183,7 @@ def test_with_the_usual_methods(backend: Backend, lock_id: uuid.UUID, suffix: st
 def test_force_unlock_with_the_usual_method(
     backend: Backend, admin: Backend, lock_id: uuid.UUID
 ) -> None:
+    backend.push(document())
     backend.lock(lock_id)
 
     assert backend.send("DELETE", "", "/lock").status_code == 403

@@ -122,6 +122,7 @@ def test_a_forced_unlock_under_contention(
     backend: Backend, admin: Backend, lock_id: uuid.UUID, after_the_first_look: Interrupt
 ) -> None:
     """The holder releases its lock first, as at the end of each of many short runs."""
+    backend.push(document())
     backend.lock(lock_id)
     after_the_first_look(lambda: backend.unlock(lock_id))
 

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Final
 
-from django.contrib import admin, messages
+from django.contrib import admin
 from django.db.models.functions import Now
-from django.http import HttpResponseRedirect
-from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.timesince import timesince
-from rest_framework.exceptions import APIException
 
 from apikeys.actors import Actor
 from infra_service.lib.admin import EditableAdmin
@@ -106,14 +103,6 @@ class ClusterAdmin(EditableAdmin):
         workloads = sum(cluster.workload_counts()["total"] for cluster in clusters)
         told: list[Any] = [str(cluster) for cluster in clusters]
         return told, {"clusters": len(clusters), "workloads": workloads}, set(), []
-
-    def delete_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
-        """Ask, then delete; what the action refuses is told."""
-        try:
-            return super().delete_view(request, *args, **kwargs)
-        except APIException as error:
-            messages.error(request, str(error.detail))
-            return HttpResponseRedirect(reverse("admin:workloads_cluster_changelist"))
 
     def delete_model(self, request: HttpRequest, obj: Cluster) -> None:
         actions.delete_cluster(cluster_id=obj.pk, actor=Actor.of_person(request))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin, messages
 from django.http import HttpResponseRedirect
+from django.urls import reverse
 from rest_framework.exceptions import APIException
 
 from infra_service.lib.admin.model_admin import ReadOnlyAdmin
@@ -53,6 +54,15 @@ class EditableAdmin(ReadOnlyAdmin):
         except APIException as error:
             messages.error(request, str(error.detail))
             return HttpResponseRedirect(request.get_full_path())
+
+    def delete_view(self, request: HttpRequest, object_id: str, *args: Any, **kwargs: Any) -> Any:
+        """Confirm and delete; show the error of an action on the object's page."""
+        try:
+            return super().delete_view(request, object_id, *args, **kwargs)
+        except APIException as error:
+            messages.error(request, str(error.detail))
+            page = f"{self.admin_site.name}:{self.opts.app_label}_{self.opts.model_name}_change"
+            return HttpResponseRedirect(reverse(page, args=(object_id,)))
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: Any) -> None:
         names = form.changed_data if change else form.cleaned_data

@@ -156,8 +156,11 @@ def resource_schema(
     *,
     create: Errors = (),
     change: Errors = (),
+    delete: Errors | None = None,
 ) -> Callable[[type], type]:
-    """Return the decorator of a viewset that lists, creates, reads and changes a resource.
+    """Return the decorator of a viewset that lists, creates, reads, changes a resource.
+
+    With ``delete``, also deletes it.
 
     ``description`` describes the list. ``sample`` is a resource as it is returned; its writable
     fields are the example request.
@@ -170,7 +173,13 @@ def resource_schema(
     harmless = {**sample, **dict.fromkeys(("name", "slug") & sample.keys(), "example")}
     writable = {n: v for n, v in harmless.items() if not fields[n].read_only}
     shown = answer_example({resource: sample})
+    destroy = {}
+    if delete is not None:
+        destroy["destroy"] = extend_schema(
+            operation_id=f"delete_{resource}", responses={204: None, **error_docs(*delete)}
+        )
     return extend_schema_view(
+        **destroy,
         list=list_schema(resource, description, sample),
         retrieve=extend_schema(operation_id=f"get_{resource}", responses=answer, examples=[shown]),
         create=extend_schema(

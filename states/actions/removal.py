@@ -1,0 +1,100 @@
+"""Remove empty records: states without versions, and catalogue entries without states.
+
+A typing error in an address registers a component, an environment and a state. The UNLOCK of a
+state that was never pushed removes them again; ``delete_entry`` removes what was left.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING, Any, Final
+
+from django.db import transaction
+from django.db.models import PROTECT, Q
+
+from apikeys import audit
+from infra_service.lib.database.retries import retrying
+from states.errors import EntryInUse
+from states.models import Application, Component, CountTotal, Environment, SlugClaim, State
+
+if TYPE_CHECKING:
+    import uuid
+
+    from apikeys.actors import Actor
+    from states.models.catalogue_entry import CatalogueEntry
+
+#: A registration takes less time. An entry that was changed later has a name from a person.
+_REGISTRATION: Final = dt.timedelta(seconds=1)
+
+
+def remove_empty(state: State, actor: Actor, **details: Any) -> bool:
+    """Remove a state if it has no version and no lock; call this in a transaction.
+
+    The lock of the component comes first, as in ``find_or_register``. A writer that read the state
+    before finds no row to change, and registers it again.
+    """
+    list(Component.objects.select_for_update().filter(pk=state.component_id))
+    empty = State.objects.filter(pk=state.pk, version_number=0, lock_id=None)
+    if not empty.delete()[0]:
+        return False
+    audit.authorize_and_record(actor, "state.delete", state.pk, version=0, **details)
+    return True
+
+
+def unregister(state: State, actor: Actor) -> None:
+    """Remove a state without versions, and the unused entries that its registration made.
+
+    An entry that existed before, or that was changed since, stays.
+    """
+    if state.version_number == 0:
+        _unregister(state, actor)
+
+
+@retrying
+@transaction.atomic
+def _unregister(state: State, actor: Actor) -> None:
+    if not remove_empty(state, actor):
+        return
+    made = Q(created_at=state.created_at, updated_at__lt=state.created_at + _REGISTRATION)
+    for model, entry_id in (
+        (Component, state.component_id),
+        (Application, state.application_id),
+        (Environment, state.environment_id),
+    ):
+        entry = model._default_manager.select_for_update().filter(made, pk=entry_id).first()
+        if entry is not None and not _is_used(entry):
+            _delete(entry)
+
+
+@retrying
+@transaction.atomic
+def delete_entry(*, model: type[CatalogueEntry], entry_id: uuid.UUID, actor: Actor) -> None:
+    """Delete an unused entry with its current and former slugs; a missing entry stays missing.
+
+    Raises:
+        EntryInUse: the entry has states, also deleted ones within their retention, or components.
+    """
+    entry = model._default_manager.select_for_update().filter(pk=entry_id).first()
+    if entry is None:
+        return
+    if _is_used(entry):
+        raise EntryInUse(str(model._meta.verbose_name), str(entry))
+    _delete(entry)
+    audit.authorize_and_record(
+        actor, f"{model._meta.model_name}.delete", entry_id, name=entry.name, slug=entry.slug
+    )
+
+
+def _is_used(entry: CatalogueEntry) -> bool:
+    users: Any = [use for use in entry._meta.related_objects if use.on_delete is PROTECT]
+    return any(
+        use.related_model._default_manager.filter(**{use.field.name: entry.pk}).exists()
+        for use in users
+    )
+
+
+def _delete(entry: CatalogueEntry) -> None:
+    SlugClaim.objects.filter(kind=str(entry._meta.model_name), entry_id=entry.pk).delete()
+    if isinstance(entry, Environment):
+        CountTotal.objects.filter(environment_id=entry.pk).delete()  # only counts of 0 are left
+    entry.delete()
