@@ -25,7 +25,7 @@ def test_actions() -> None:
     resources = "api_key|access_token|assertion|issuer|trust_policy|state|cluster|webhook|audit"
     recorded = set(re.findall(rf'"((?:{resources})\.[a-z_]+)"', code()))
     for entry in CatalogueEntry.__subclasses__():
-        recorded |= {f"{entry._meta.model_name}.{verb}" for verb in ("create", "update")}
+        recorded |= {f"{entry._meta.model_name}.{verb}" for verb in ("create", "update", "delete")}
     # Of the admin: tests/apikeys/admin/test_people.py.
     recorded |= {f"{who}.{verb}" for who in ("user", "group") for verb in ("create", "change")}
     recorded |= {"group.delete", *re.findall(r'"(user\.[a-z_]+)"', code())} - {"user.pk"}

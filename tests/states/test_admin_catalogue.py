@@ -33,7 +33,38 @@ def test_who_may_open_what(db: None, kind: str, group: str, statuses: list[int])
     assert [client.get(path).status_code for path in pages] == statuses
     if group != "administrator":
         assert [client.post(path, {"name": "two"}).status_code for path in pages[1:]] == [403, 403]
-    assert client.get(f"{root(kind)}{entry.pk}/delete/").status_code == 403
+    delete = client.get(f"{root(kind)}{entry.pk}/delete/").status_code
+    assert delete == (200 if group == "administrator" else 403)
+
+
+@every_kind
+def test_delete_an_unused_entry(db: None, kind: str) -> None:
+    entry = KINDS[kind].objects.create(name="old", slug="old")
+    delete = f"{root(kind)}{entry.pk}/delete/"
+    client = person("administrator")
+    assert "old" in text_of(client.get(delete))
+
+    answer = client.post(delete, {"post": "yes"}, follow=True)
+
+    assert answer.redirect_chain[-1][0] == root(kind)
+    assert not KINDS[kind].objects.exists()
+    event = AuditEvent.objects.get(action=f"{kind}.delete")
+    assert (event.actor_name, event.details) == (
+        "administrator-person", {"name": "old", "slug": "old"}
+    )  # fmt: skip
+
+
+def test_a_used_entry_cannot_be_deleted(db: None) -> None:
+    component = Component.objects.create(name="network", slug="network")
+    environment = Environment.objects.create(name="prod", slug="prod")
+    State.objects.create(component=component, environment=environment)
+
+    answer = person("administrator").post(
+        f"{root('component')}{component.pk}/delete/", {"post": "yes"}, follow=True
+    )
+
+    assert 'The component "network" still has states or components.' in text_of(answer)
+    assert Component.objects.exists()
 
 
 @every_kind

@@ -16,7 +16,7 @@ from tests.conftest import ApiClient
 from tests.docs.walk import ROOT
 from tests.infra_service.webhooks.conftest import PATH, deliver, hook_of
 from tests.infra_service.webhooks.receiver import Receiver
-from tests.states.conftest import Backend
+from tests.states.conftest import Backend, document
 
 TEXTS = st.text(max_size=200)
 
@@ -35,6 +35,7 @@ def section(told: dict[str, Any]) -> str:
 
 def test_a_broken_lock(client: ApiClient, backend: Backend, receiver: Receiver) -> None:
     hook_of(client, receiver, "state.force_unlock", format="slack")
+    backend.push(document())
     backend.lock(uuid.uuid4(), Who="ada <ada@laptop>", Operation="OperationTypeApply")
     Component.objects.update(slug="network")
     Environment.objects.update(slug="production")
