@@ -51,7 +51,6 @@ def find_or_register(*, target: StateTarget, actor: Actor) -> State:
             raise RaceLostError  # deleted meanwhile, for it had no state
         try:
             catalogue.lock_entry(Application, component.application_id)
-            catalogue.lock_entry(Environment, environment_id)
         except NotFound as error:
             raise RaceLostError from error
         binding = actor.grant.binding
@@ -60,7 +59,14 @@ def find_or_register(*, target: StateTarget, actor: Actor) -> State:
         new.component, new.environment_id = component, environment_id
         new.application_id = component.application_id
         State.objects.bulk_create([new], ignore_conflicts=True)
-        registered: State = State.objects.of(component_id, environment_id).with_demand().get()
+        # The environment is locked too, so that it cannot be deleted before the commit.
+        found = State.objects.of(component_id, environment_id).with_demand()
+        locked = found.select_related("environment").select_for_update(
+            of=("environment",), no_key=True
+        )
+        registered: State | None = locked.first()
+        if registered is None:
+            raise RaceLostError
         if registered.pk == new.pk:
             audit.authorize_and_record(actor, "state.create", new.pk)
     bind_contextvars(state_id=str(registered.pk))
