@@ -1,8 +1,8 @@
-"""For how much of a time a workload was healthy, of that in which somebody looked.
+"""The share of time in which a workload was healthy, relative to the observed time.
 
-What is known of a workload is known at reports, and between two that are not too far apart. It is
-not known before its history begins, in gaps between reports, after the last report, and when the
-workload was not there: none of that counts as health, nor as its opposite.
+The health of a workload is known at reports, and between two reports that are close enough. It is
+unknown before its history begins, in gaps between reports, after the last report, and while the
+workload did not exist. Unknown time counts neither as healthy nor as unhealthy.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
     from workloads.models import Cluster
 
-#: Gaps that are looked at, the newest ones; what was before them counts as unknown.
+#: The newest gaps that are evaluated; earlier time counts as unknown.
 MOST_GAPS: Final = 1000
 
 
 class Span(NamedTuple):
-    """A health, from a moment until another."""
+    """A health during a period."""
 
     status: str
     start: dt.datetime
@@ -38,7 +38,7 @@ class Span(NamedTuple):
 
 
 class Gap(NamedTuple):
-    """A time in which nobody looked."""
+    """A period without reports."""
 
     start: dt.datetime
     end: dt.datetime
@@ -46,7 +46,7 @@ class Gap(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Availability:
-    """How long a workload was in which health, between two moments."""
+    """The durations of each health of a workload, between two times."""
 
     since: dt.datetime
     until: dt.datetime
@@ -57,19 +57,19 @@ class Availability:
 
     @property
     def unobserved(self) -> dt.timedelta:
-        """The time of which nothing is known."""
+        """Return the duration without an observation."""
         known = self.healthy + self.degraded + self.error + self.unspecified
         return self.until - self.since - known
 
     @property
     def healthy_ratio(self) -> float | None:
-        """The share of healthy time, 0 to 1, of that of which a health was told; None if none."""
+        """Return the share of healthy time in the time with a known health, 0 to 1, or None."""
         judged = self.healthy + self.degraded + self.error
         return self.healthy / judged if judged else None
 
 
 def availability(spans: Iterable[Span], since: dt.datetime, until: dt.datetime) -> Availability:
-    """Add up what ``known_spans`` gave for this time."""
+    """Add up the spans of ``known_spans`` for the same period."""
     durations = dict.fromkeys(HealthStatus, dt.timedelta())
     for status, start, end in spans:
         durations[HealthStatus(status)] += end - start
@@ -86,18 +86,17 @@ def availability(spans: Iterable[Span], since: dt.datetime, until: dt.datetime) 
 def known_spans(
     cluster: Cluster, workload_id: uuid.UUID, since: dt.datetime, until: dt.datetime
 ) -> list[Span]:
-    """Return what is known of a workload between two moments, also of one that is gone.
+    """Return the known spans of a workload between two times, even of a deleted workload.
 
-    ``cluster`` is as it was read before by ``timed()``, up to whose last report all is known that
-    is told.
+    ``cluster`` was read by ``timed()`` beforehand; the spans end at its last report.
 
     Raises:
-        WorkloadNotFound: the cluster has none, and no history of one.
+        WorkloadNotFound: the cluster has no such workload, and no history of it.
     """
     before = Transition.objects.filter(workload_id=workload_id, cluster_id=cluster.pk)
     still = Value(None, DateTimeField())
     now = Workload.objects.filter(pk=workload_id, cluster=cluster)
-    # One statement, so that no report comes in between.
+    # A single statement, so that no report is applied in between.
     found: list[Any] = list(
         before.values_list("from_health_status", "since", "at").union(
             now.values_list("health_status", "health_since", still), all=True
@@ -106,14 +105,14 @@ def known_spans(
     if not found:
         raise WorkloadNotFound
     seen = seen_until(cluster) or since
-    # Gaps of longer ago are gone, and what was in them would count as known.
+    # Older gaps are deleted; without this bound, their time would count as known.
     since = max(since, cluster.read_at - KEPT)
     spans = [Span(status, start, end or seen) for status, start, end in found if start is not None]
     return list(cut(spans, _gaps(cluster, since, until), since, min(until, seen)))
 
 
 def _gaps(cluster: Cluster, since: dt.datetime, until: dt.datetime) -> list[Gap]:
-    """Return the gaps of a time, in their order."""
+    """Return the gaps of a period, in order of time."""
     gaps = ReportGap.objects.filter(cluster_id=cluster.pk, ended_at__gt=since, began_at__lt=until)
     rows = gaps.order_by("-ended_at").values_list("began_at", "ended_at")[: MOST_GAPS + 1]
     newest = [Gap(*row) for row in rows]
@@ -125,10 +124,10 @@ def _gaps(cluster: Cluster, since: dt.datetime, until: dt.datetime) -> list[Gap]
 def cut(
     spans: Iterable[Span], gaps: Sequence[Gap], since: dt.datetime, until: dt.datetime
 ) -> Iterator[Span]:
-    """Yield the spans between two moments in their order, without the gaps, which are in theirs."""
+    """Yield the spans between two times in order, without the gaps, which are ordered too."""
     reached, number = since, 0
     for status, begin, finish in sorted(spans, key=lambda span: span.start):
-        # Where the database's clock was set back, spans overlap; no moment counts twice.
+        # Spans overlap if the database's clock was set back; no moment counts twice.
         start, end = max(begin, reached), min(finish, until)
         reached = max(reached, end)
         while start < end:

@@ -1,4 +1,4 @@
-"""System checks of the settings of reports."""
+"""System checks of the settings for reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judging a cluster: its health, from its workloads; and whether its reports come."""
+"""The health of a cluster, from its workloads, and the status of its collection."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class ClusterHealth(StrEnum):
-    """The wire values; the first that applies is shown."""
+    """The values on the wire; the first that applies is shown."""
 
     PENDING = "PENDING"
     UNREACHABLE = "UNREACHABLE"
@@ -31,9 +31,9 @@ HEALTH_STATUSES = [(status.value, status.value) for status in ClusterHealth]
 
 
 def cluster_health(cluster: Cluster, now: dt.datetime) -> ClusterHealth:
-    """Judge a cluster, which is as well as its worst workload, at `now` of the database's clock.
+    """Return the health of a cluster, that of its worst workload, at the database's time `now`.
 
-    The workloads of one that is unreachable keep their last status.
+    Workloads of an unreachable cluster keep their last status.
     """
     if cluster.last_received_at is None:
         return ClusterHealth.PENDING
@@ -45,12 +45,12 @@ def cluster_health(cluster: Cluster, now: dt.datetime) -> ClusterHealth:
 
 
 def patience(cluster: Cluster) -> dt.timedelta:
-    """Return how far apart two reports may be."""
+    """Return the maximum time between two reports."""
     return dt.timedelta(seconds=MISSED_REPORTS * cluster.report_interval_seconds)
 
 
 def is_in_health(health: ClusterHealth, now: Expression) -> Q:
-    """Return the condition for the clusters that ``cluster_health`` judges so."""
+    """Return the condition for clusters with this ``cluster_health``."""
     heard = heard_within_patience("last_received_at", now)
     return {
         ClusterHealth.PENDING: Q(last_received_at=None),
@@ -62,7 +62,7 @@ def is_in_health(health: ClusterHealth, now: Expression) -> Q:
 
 
 def collection_status(cluster: Cluster, now: dt.datetime) -> CollectionStatus:
-    """Judge the collection of a cluster at `now`, by the database's clock."""
+    """Return the collection status of a cluster at the database's time `now`."""
     heard = heard_at(cluster)
     if heard is None:
         return CollectionStatus.PENDING
@@ -72,13 +72,13 @@ def collection_status(cluster: Cluster, now: dt.datetime) -> CollectionStatus:
 
 
 def heard_at(cluster: Cluster) -> dt.datetime | None:
-    """Return when its collector was last heard of, with a report or with a failure."""
+    """Return the time of the collector's last report or failure."""
     heard = (cluster.last_received_at, cluster.collection_error_at)
     return max((moment for moment in heard if moment is not None), default=None)
 
 
 def failing_since(cluster: Cluster) -> dt.datetime | None:
-    """Return since when only failures were heard, None if the last that was heard is none."""
+    """Return the start of the current series of failures; None after a report."""
     failed, received = cluster.collection_error_at, cluster.last_received_at
     if failed is None or (received is not None and received >= failed):
         return None
@@ -86,30 +86,31 @@ def failing_since(cluster: Cluster) -> dt.datetime | None:
 
 
 def lag(cluster: Cluster, now: dt.datetime) -> dt.timedelta | None:
-    """Return how long ago the reporter looked at what is shown; None before the first report."""
+    """Return the age of the figures; None before the first report."""
     seen = seen_until(cluster)
     return None if seen is None else now - seen
 
 
 def seen_until(cluster: Cluster) -> dt.datetime | None:
-    """Return when the reporter looked at what is shown; None before the first report."""
+    """Return the time of the reporter's last observation; None before the first report."""
     if cluster.last_report_at is None or cluster.last_received_at is None:
         return None
-    # The reporter's clock may be ahead, and what it saw is not newer than its arrival.
+    # The reporter's clock may be ahead, but an observation precedes its arrival.
     return min(cluster.last_report_at, cluster.last_received_at)
 
 
 def heard_within_patience(moment: str, now: Expression) -> Q:
-    """Return the condition that the column `moment` is no longer ago than three intervals."""
+    """Return the condition that the column `moment` is within the last three intervals."""
     patience = F("report_interval_seconds") * Value(dt.timedelta(seconds=MISSED_REPORTS))
     since = now - ExpressionWrapper(patience, DurationField())
     return Q(**{f"{moment}__gte": ExpressionWrapper(since, DateTimeField())})
 
 
 def is_silent(now: Expression) -> Q:
-    """Return the condition for the clusters that send no reports, whatever the reason.
+    """Return the condition for silent clusters, whatever the reason.
 
-    Three in a row did not come, not even a first one; or its collector cannot read it.
+    Three consecutive reports are missing, even the first ones, or the collector cannot read the
+    cluster.
     """
     heard = heard_within_patience("last_received_at", now)
     is_new = Q(last_received_at=None) & heard_within_patience("created_at", now)

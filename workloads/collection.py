@@ -16,7 +16,7 @@ MAX_MESSAGE: Final = 500
 MAX_RESOURCE: Final = 100
 MAX_COLLECTOR_VERSION: Final = 64
 
-# A message may quote the request: one of our tokens, a JSON web token, credentials in a URL.
+# A message may quote the request: a token of this service, a JSON web token, credentials in a URL.
 _SECRET: Final = re.compile(
     r"\bis[kps]_[0-9A-Za-z]+"
     r"|\beyJ[\w-]+(\.[\w-]*)*"
@@ -63,6 +63,6 @@ class CollectionFailure:
 
 
 def safe_text(text: str, limit: int) -> str:
-    """Return one line of text without credentials and NUL."""
+    """Return a line of text without credentials and NUL."""
     plain = " ".join(_SECRET.sub("[secret]", text).replace("\0", "").split())
     return plain if len(plain) <= limit else f"{plain[: limit - 1]}…"

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 #: The retention in days, and the maximum number of transitions per workload.
 KEPT: Final = dt.timedelta(days=90)
 MOST_TRANSITIONS: Final = 1000
-#: Rows per transaction of housekeeping; more only if one report wrote them.
+#: Rows per transaction of housekeeping; more only if a single report wrote them.
 BATCH: Final = 1000
 
 

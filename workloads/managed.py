@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from apikeys.bindings import Binding
     from workloads.models import Workload
 
-#: The maximum number of resources returned for one workload.
+#: The maximum number of resources returned for a workload.
 MOST_MANAGING: Final = 100
 #: Labels by which charts name their release: https://helm.sh/docs/chart_best_practices/labels/
 _RELEASE: Final = "app.kubernetes.io/instance"
@@ -75,7 +75,7 @@ def objects_of(workload: Workload) -> list[str]:
 
 
 def objects_of_outer() -> list[Any]:
-    """Return the same keys of the workload of the outer query; null where it has none.
+    """Return the same keys of the workload of the outer query; null where it is missing.
 
     An empty uid matches no state.
     """
@@ -91,6 +91,6 @@ class _InBytes(Func):
     output_field = CharField()
 
     def as_postgresql(self, compiler: Any, connection: Any, **context: Any) -> Any:
-        """Add the collation, because the columns of workloads have either one."""
+        """Add the collation, because the columns of workloads have either collation."""
         template = '((%(expressions)s) COLLATE "C")'
         return self.as_sql(compiler, connection, template=template, **context)

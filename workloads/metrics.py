@@ -1,4 +1,4 @@
-"""Reports, and how old the last one of each cluster is, for Prometheus."""
+"""Prometheus metrics: reports, and the age of each cluster's last report."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ _REPORTS: Final = Counter("infra_workload_reports", "Reports that were applied."
 SNAPSHOTS: Final = _REPORTS.labels("snapshot")
 DELTAS: Final = _REPORTS.labels("delta")
 
-#: So many clusters have series of their own, by name: a scrape must end.
+#: The maximum number of clusters with series of their own, so that a scrape ends.
 MAX_CLUSTERS: Final = 1000
 
 
 class ClusterCollector(Collector):
-    """What clusters are like now, in one query. Their names, which are unique, are the labels."""
+    """The current state of clusters, in one query; their unique names are the labels."""
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """Return clusters by health and by collection; by cluster what is known of each."""
+        """Return clusters by health and by collection status, and the series per cluster."""
         health = Tally(dict.fromkeys(ClusterHealth, 0))
         collection = Tally(dict.fromkeys(CollectionStatus, 0))
         of_clusters = _OfClusters()
@@ -52,7 +52,7 @@ class ClusterCollector(Collector):
 
 
 class _OfClusters:
-    """The series of single clusters."""
+    """The series per cluster."""
 
     def __init__(self) -> None:
         self.age = GaugeMetricFamily(

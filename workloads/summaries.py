@@ -44,7 +44,7 @@ class _WideSum(Sum):
 def summarize(workloads: QuerySet[Workload, Any], *, by: str) -> dict[str, Any]:
     """Return the groups, in the order of their names, and their total.
 
-    ``by`` is the first column of a group: ``namespace`` or ``cluster_id``. By namespace, of one
+    ``by`` is the first column of a group: ``namespace`` or ``cluster_id``. By namespace, of a
     cluster, ``MANAGED`` workloads are counted too. For all clusters they are counted up to
     ``MOST_JOINED`` workloads, and null beyond.
     """

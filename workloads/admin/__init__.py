@@ -1,3 +1,3 @@
-"""Clusters and what runs in them, in the admin."""
+"""Admin pages of clusters and workloads."""
 
 from workloads.admin import clusters, workloads  # noqa: F401 - they register their admins

@@ -1,4 +1,4 @@
-"""Clusters: their health at a glance, what they run, their name and report interval."""
+"""Admin pages of clusters: health, workloads, name and report interval."""
 
 from __future__ import annotations
 
@@ -44,16 +44,16 @@ if TYPE_CHECKING:
 
     from workloads.models import ClusterQuerySet
 
-#: Clusters that are shown at once, sorted by their trouble.
+#: Clusters on one page, in order of health.
 MOST_AT_ONCE: Final = 150
-#: Namespaces on the page of a cluster: those with the most trouble.
+#: Namespaces on the page of a cluster, the least healthy first.
 NAMESPACES: Final = 20
 _COUNTS: Final = ("healthy", "degraded", "error", "unspecified")
 
 
 @admin.register(Cluster)
 class ClusterAdmin(EditableAdmin):
-    """Clusters: all at once, the most trouble first; very many by pages, the worst health first."""
+    """Clusters, the least healthy first; long lists are paginated."""
 
     when_empty = "Add one, then install its agent or run manage.py sync_workloads."
     change_form_template = "admin/workloads/cluster/change_form.html"
@@ -77,18 +77,18 @@ class ClusterAdmin(EditableAdmin):
         return clusters.timed()
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:  # noqa: ARG002 - Django's signature
-        """Return the list that begins with trouble."""
+        """Return the list ordered by health."""
         return ClustersByTrouble
 
     def found(self, queryset: QuerySet[Cluster], term: str) -> QuerySet[Cluster]:
-        """Return the clusters that have this in their name; there are not many to look through."""
+        """Return the clusters with the text in their names; clusters are few, so a scan is fast."""
         cluster_id = cluster_id_of(term)
         if cluster_id is not None:
             return queryset.filter(pk=cluster_id)
         return queryset.filter(name__icontains=term)
 
     def segments(self, key: Sequence[str], params: Mapping[str, str]) -> Sequence[Segment]:
-        """Return one part for each health, the worst first, each in the order of names."""
+        """Return one segment per health, the worst first, each ordered by name."""
         del params
         return [Segment(is_in_health(health, Now()), key) for health in WORST_FIRST]
 
@@ -98,7 +98,7 @@ class ClusterAdmin(EditableAdmin):
     def get_deleted_objects(
         self, objs: Iterable[Cluster], _request: HttpRequest
     ) -> tuple[list[Any], dict[Any, int], set[str], list[str]]:
-        """Return what goes with the cluster, counted and not listed."""
+        """Return the related objects that are deleted, as counts instead of a list."""
         clusters = list(objs)
         workloads = sum(cluster.workload_counts()["total"] for cluster in clusters)
         told: list[Any] = [str(cluster) for cluster in clusters]
@@ -115,18 +115,18 @@ class ClusterAdmin(EditableAdmin):
 
     @admin.display(description="health")
     def health(self, cluster: Cluster) -> str:
-        """Judge the cluster as it was when the row was read."""
+        """Return the cluster's health at the time when the row was read."""
         return mark(cluster_health(cluster, cluster.read_at))
 
     @admin.display(description="workloads")
     def workloads(self, cluster: Cluster) -> str:
-        """Show the counts that every report keeps, and how old they are where it is silent."""
+        """Show the workload counts, and their age if the cluster is silent."""
         bar = counts_bar(f"health-{cluster.pk}", cluster.workload_counts())
         return format_html("{}{}", bar, as_of(cluster))
 
     @admin.display(description="collection")
     def collection(self, cluster: Cluster) -> str:
-        """Tell whether reports come, else why not and since when."""
+        """Show the collection status, with the reason and start of a failure."""
         status = collection_status(cluster, cluster.read_at)
         since = failing_since(cluster)
         if status is not CollectionStatus.FAILING or since is None:
@@ -138,7 +138,7 @@ class ClusterAdmin(EditableAdmin):
 
     @admin.display(description="last failure")
     def last_failure(self, cluster: Cluster) -> str:
-        """Show what the collector told when it last failed, also when it works again."""
+        """Show the collector's last failure, even after it recovered."""
         if cluster.collection_error_at is None:
             return "none"
         return format_html(
@@ -152,7 +152,7 @@ class ClusterAdmin(EditableAdmin):
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> HttpResponse:
-        """Show the cluster with what it runs."""
+        """Render the cluster with its workloads."""
         cluster: Cluster | None = context.get("original")
         if cluster is not None:
             context |= {
@@ -167,17 +167,17 @@ class ClusterAdmin(EditableAdmin):
 
 
 def as_of(cluster: Cluster) -> str:
-    """Tell since when the figures of a silent cluster are not true any more; else nothing."""
+    """Return the time of a silent cluster's last figures; empty if it is not silent."""
     if cluster_health(cluster, cluster.read_at) is not ClusterHealth.UNREACHABLE:
         return ""
     return format_html('<span class="quiet">as of {}</span>', relative(cluster.last_received_at))  # type: ignore[arg-type]  # it was heard of
 
 
 class ClustersByTrouble(KeysetChangeList):
-    """The list of clusters: on one page, sorted by their trouble, unless there are very many."""
+    """The list of clusters: a single page ordered by health, unless there are too many."""
 
     def get_results(self, request: HttpRequest) -> None:
-        """Read all of them where they fit on a page."""
+        """Load all clusters if they fit on a page."""
         clusters: list[Any] = []
         if not {AFTER, BEFORE, ORDER} & set(request.GET):
             clusters = list(self.queryset.order_by("name")[: MOST_AT_ONCE + 1])
@@ -195,7 +195,7 @@ def _cluster_trouble(cluster: Any) -> tuple[int, int, int, str]:
 
 
 def _overview(cluster: Cluster) -> dict[str, Any]:
-    """Return what the cluster runs by kind, and by namespace those with the most trouble."""
+    """Return the cluster's workloads by kind, and its least healthy namespaces."""
     summary = summarize(Workload.objects.filter(cluster=cluster), by="namespace")
     by: dict[str, dict[str, dict[str, int]]] = {"kind": {}, "namespace": {}}
     for group in summary["groups"]:

@@ -1,4 +1,4 @@
-"""Health and figures as pages show them: a word with a mark, a bar with its numbers."""
+"""HTML of health and figures: a word with a sign, a bar with its numbers."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _MIB: Final = 1024 * 1024
 
 
 def mark(status: str) -> str:
-    """Return a health as a word with a mark; what is not told has the mark of nothing."""
+    """Return a health as a word with its sign; an unspecified health has the neutral sign."""
     return badge(sign(status), word(status))
 
 
 def counts_bar(chart_id: str, counts: Mapping[str, int]) -> str:
-    """Return a bar of the workloads by health, and the same in words."""
+    """Return a bar of the workloads by health, with the counts as text."""
     parts = [
         (name, label, counts[label])
         for name, label in (
@@ -34,31 +34,31 @@ def counts_bar(chart_id: str, counts: Mapping[str, int]) -> str:
 
 
 def cpu_bar(chart_id: str, requested: int, used: int | None) -> str:
-    """Return a bar of the use within the requests, in millicores."""
+    """Return a bar of usage against requests, in millicores."""
     return _use_bar(chart_id, "CPU", requested, used, "m")
 
 
 def memory_bar(chart_id: str, requested: int, used: int | None) -> str:
-    """Return a bar of the use within the requests, given in bytes, in MiB rounded up."""
+    """Return a bar of usage against requests, from bytes, in MiB rounded up."""
     return _use_bar(
         chart_id, "Memory", _mebibytes(requested), None if used is None else _mebibytes(used), "MiB"
     )
 
 
 def cpu_text(millicores: int) -> str:
-    """Return processor time in the unit that people read it in."""
+    """Return processor time in cores or millicores."""
     figure, _, unit = _scaled(millicores, None, "m")
     return _with_unit(figure, unit)
 
 
 def memory_text(count: int) -> str:
-    """Return bytes as the bars do, in MiB rounded up or in GiB."""
+    """Return bytes in GiB or in MiB rounded up."""
     figure, _, unit = _scaled(_mebibytes(count), None, "MiB")
     return _with_unit(figure, unit)
 
 
 def _with_unit(figure: float, unit: str) -> str:
-    """Return both, between which a narrow column does not break."""
+    """Return number and unit with a non-breaking space, for narrow columns."""
     return f"{figure:,}\N{NO-BREAK SPACE}{unit}"
 
 
@@ -80,13 +80,13 @@ def _use_bar(chart_id: str, what: str, requested: float, used: float | None, uni
     )
 
 
-#: From so many of the small unit on the large one is told.
+#: The number of small units from which the large unit is used.
 _MANY: Final = 10_000
 _LARGE: Final = {"m": ("cores", 1000), "MiB": ("GiB", 1024)}
 
 
 def _scaled(requested: float, used: float | None, unit: str) -> tuple[float, float | None, str]:
-    """Return the figures in the unit that people read them in."""
+    """Return the figures in a readable unit."""
     if max(requested, used or 0) < _MANY:
         return requested, used, unit
     large, factor = _LARGE[unit]

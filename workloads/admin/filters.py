@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from django.http import HttpRequest
 
-#: Clusters, and namespaces of one, that are offered while somebody types.
+#: The number of clusters, or of namespaces of a cluster, suggested during typing.
 MOST_CLUSTERS: Final = 100
 MOST_NAMESPACES: Final = 100
 WORST_FIRST: Final = (
@@ -27,7 +27,7 @@ WORST_FIRST: Final = (
 
 
 class ClusterHealthFilter(SimpleListFilter):
-    """The health that clusters are judged to have now."""
+    """Filter by the current health of clusters."""
 
     title = "health"
     parameter_name = "health"
@@ -43,7 +43,7 @@ class ClusterHealthFilter(SimpleListFilter):
 
 
 class ReportsFilter(SimpleListFilter):
-    """Whether reports come."""
+    """Filter clusters without current reports."""
 
     title = "reports"
     parameter_name = "reports"
@@ -52,12 +52,12 @@ class ReportsFilter(SimpleListFilter):
         return [("missing", "None come")]
 
     def queryset(self, _request: Any, queryset: Any) -> Any:
-        """Return the clusters that are silent, or cannot be read."""
+        """Return the clusters that are silent or cannot be read."""
         return queryset.filter(is_silent(Now())) if self.value() == "missing" else queryset
 
 
 class ClusterFilter(InputFilter):
-    """One cluster, by its name or its id."""
+    """Filter by a cluster's name or id."""
 
     title = "cluster"
     parameter_name = "cluster"
@@ -74,12 +74,12 @@ class ClusterFilter(InputFilter):
 
     @property
     def typed_text(self) -> str:
-        """The name or the id that was given."""
+        """Return the given name or id."""
         return str(self.value() or "").strip()
 
     @property
     def text(self) -> str:
-        """The name, also where the id was given."""
+        """Return the cluster's name, even if an id was given."""
         return self.cluster.name if self.cluster else self.typed_text
 
     def queryset(self, _request: Any, queryset: Any) -> Any:
@@ -89,7 +89,7 @@ class ClusterFilter(InputFilter):
 
 
 class HealthFilter(SimpleListFilter):
-    """The health of workloads, which leads an index."""
+    """Filter workloads by health, the first column of an index."""
 
     title = "health"
     parameter_name = "health"
@@ -113,7 +113,7 @@ class KindFilter(SimpleListFilter):
 
 
 def _of(queryset: Any, chosen: SimpleListFilter, column: str) -> Any:
-    """Return the rows with the value that was chosen; none with one that is not offered."""
+    """Return the rows with the chosen value; no rows for an invalid choice."""
     value = chosen.value()
     if value is None:
         return queryset
@@ -139,7 +139,7 @@ class NamespaceFilter(InputFilter):
 
 
 def chosen_cluster(text: str) -> Cluster | None:
-    """Return the cluster of this name or id."""
+    """Return the cluster with this name or id."""
     if not text or "\0" in text:
         return None
     cluster_id = cluster_id_of(text)

@@ -1,4 +1,4 @@
-"""The history of a workload as its page shows it: a strip of the last days, and what happened."""
+"""The history of a workload on its page: a strip of the last days, and transitions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _DAYS: Final = 7
 _CELL: Final = dt.timedelta(hours=2)
 _CELLS: Final = 12 * _DAYS
 _UNOBSERVED: Final = ""
-# Of several in one cell the last of these is shown: trouble, however short, is seen.
+# If several fall into one cell, the last of these wins: even short trouble stays visible.
 _RISING: Final = (
     _UNOBSERVED, HealthStatus.HEALTHY, HealthStatus.UNSPECIFIED, HealthStatus.DEGRADED,
     HealthStatus.ERROR,
@@ -34,7 +34,7 @@ _RISING: Final = (
 
 
 def history_of(workload: Workload, cluster: Cluster) -> dict[str, Any]:
-    """Return what the page shows; ``cluster`` is read by ``timed()``."""
+    """Return the history section of the page; ``cluster`` comes from ``timed()``."""
     until = cluster.read_at
     since = until - _CELLS * _CELL
     spans = known_spans(cluster, workload.pk, since, until)
@@ -57,7 +57,7 @@ def history_of(workload: Workload, cluster: Cluster) -> dict[str, Any]:
 
 
 def _strip(spans: Iterable[Span], since: dt.datetime) -> str:
-    """Return a bar of the time, in pieces of which each is as bad as the worst moment in it."""
+    """Return a bar of the period; each piece shows the worst health within it."""
     parts, start = [], since
     for status, cells in itertools.groupby(_cells(spans, since)):
         length = sum(1 for _ in cells) * _CELL
@@ -78,7 +78,7 @@ def _cells(spans: Iterable[Span], since: dt.datetime) -> Iterator[str]:
 
 
 def _share(found: Availability) -> str:
-    """Return the share of healthy time as text; 100 % only where it is exactly that."""
+    """Return the share of healthy time as text; only an exact share shows 100 %."""
     if found.healthy_ratio is None:
         return f"Nobody told its health in the last {_DAYS} days."
     told = f"Healthy for {math.floor(found.healthy_ratio * 10_000) / 100:g} %"

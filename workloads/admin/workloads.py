@@ -1,4 +1,4 @@
-"""Workloads of all clusters or of one: their health, their figures, requests against use."""
+"""Admin pages of workloads: health, figures, usage against requests."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 @admin.register(Workload)
 class WorkloadAdmin(ReadOnlyAdmin):
-    """Workloads, the most trouble first; then by cluster, namespace, name and kind."""
+    """Workloads, the least healthy first; then by cluster, namespace, name and kind."""
 
     when_empty = "They come with the reports of clusters."
     change_form_template = "admin/workloads/workload/change_form.html"
@@ -61,7 +61,7 @@ class WorkloadAdmin(ReadOnlyAdmin):
     )  # fmt: skip
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
-        """Say of a silent cluster how old its figures are."""
+        """Show the age of the figures if the cluster is silent."""
         cluster = chosen_cluster(request.GET.get(ClusterFilter.parameter_name, "").strip())
         told = {"chosen_cluster": cluster, "as_of": as_of(cluster) if cluster else ""}
         return super().changelist_view(request, {**told, **(extra_context or {})})
@@ -69,7 +69,7 @@ class WorkloadAdmin(ReadOnlyAdmin):
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> HttpResponse:
-        """Show also its history, its images, and to who may see it which resources manage it."""
+        """Add the history, the images and, with permission, the managing resources."""
         workload: Workload = context["original"]
         context |= history_of(workload, Cluster.objects.timed().get(pk=workload.cluster_id))
         containers = msgspec.convert(workload.containers, list[ContainerImages])
@@ -82,7 +82,7 @@ class WorkloadAdmin(ReadOnlyAdmin):
         return super().render_change_form(request, context, *args, **kwargs)
 
     def _managed_by(self, workload: Workload) -> list[dict[str, Any]]:
-        """Return the resources that manage it, with the names of what their states belong to."""
+        """Return the managing resources, with the names of the owners of their states."""
         rows = [one._asdict() for one in managing().managed_by(workload, EVERYWHERE)]
         for kind in ("component", "environment"):
             names = self.admin_site.names_of(kind, {str(row[f"{kind}_id"]) for row in rows})
@@ -91,27 +91,27 @@ class WorkloadAdmin(ReadOnlyAdmin):
         return rows
 
     def segments(self, key: Sequence[str], params: Mapping[str, str]) -> Sequence[Segment]:
-        """Return one part for each health, in each of which an index has the order."""
+        """Return one segment per health, each in the order of an index."""
         if HealthFilter.parameter_name in params:
             return super().segments(key, params)
         return by_health(key)
 
     def prepare_page(self, request: HttpRequest, rows: Sequence[Workload]) -> None:
-        """Look up the clusters of a page together, with the time at which they are judged."""
+        """Load the clusters of a page in one query, with the time for their judgement."""
         del request
         clusters = Cluster.objects.timed().in_bulk({row.cluster_id for row in rows})
         for row in rows:
             row.cluster = clusters[row.cluster_id]
 
     def found(self, queryset: QuerySet[Workload], term: str) -> QuerySet[Workload]:
-        """Return what has each word in its name or its namespace."""
+        """Return the workloads with each word in the name or the namespace."""
         for word in term.split():
             queryset = queryset.filter(Q(name__icontains=word) | Q(namespace__icontains=word))
         return queryset
 
     @admin.display(description="cluster")
     def cluster_name(self, workload: Workload) -> str:
-        """Return the cluster with its page, and how old the figures of a silent one are."""
+        """Return the cluster as a link, with the age of the figures if it is silent."""
         url = reverse("admin:workloads_cluster_change", args=(workload.cluster_id,))
         return format_html(
             '<a href="{}">{}</a> {}', url, workload.cluster.name, as_of(workload.cluster)
@@ -119,29 +119,29 @@ class WorkloadAdmin(ReadOnlyAdmin):
 
     @admin.display(description="health")
     def health(self, workload: Workload) -> str:
-        """Show the health that was reported or derived."""
+        """Show the reported or derived health."""
         return mark(workload.health_status)
 
     @admin.display(description="reason")
     def reason(self, workload: Workload) -> str:
-        """Tell why it is not healthy."""
+        """Show the reason of the health."""
         return breakable(workload.status_reason) or str(self.get_empty_value_display())
 
     @admin.display(description="ready")
     def replicas(self, workload: Workload) -> str:
-        """Tell how many are ready of those that are wanted."""
+        """Show ready against desired replicas."""
         return f"{workload.replicas_ready} of {workload.replicas_desired}"
 
     @admin.display(description="CPU used")
     def cpu(self, workload: Workload) -> str:
-        """Show the use within the requests."""
+        """Show usage against requests."""
         return cpu_bar(
             f"cpu-{workload.pk}", workload.cpu_requests_millicores, workload.cpu_used_millicores
         )
 
     @admin.display(description="memory used")
     def memory(self, workload: Workload) -> str:
-        """Show the use within the requests."""
+        """Show usage against requests."""
         return memory_bar(
             f"memory-{workload.pk}", workload.memory_requests_bytes, workload.memory_used_bytes
         )

@@ -37,7 +37,7 @@ _EARLIEST: Final = dt.datetime.min.replace(tzinfo=dt.UTC)
 
 @transitions_schema
 class HistoryViewSet(ResourceViewSet[Transition]):
-    """The history of one workload, which may be deleted; newest transitions first."""
+    """The history of a workload, which may be deleted; newest transitions first."""
 
     queryset = Transition.objects.all()
     serializer_class = TransitionSerializer
@@ -55,7 +55,7 @@ class HistoryViewSet(ResourceViewSet[Transition]):
             ClusterNotFound, WorkloadNotFound: missing, or outside of the token's binding.
         """
         cluster, workload_id = self._cluster(), self._workload_id()
-        # A workload id belongs to one cluster.
+        # A workload id belongs to a single cluster.
         found = Transition.objects.filter(workload_id=workload_id)
         is_there = Workload.objects.filter(pk=workload_id, cluster=cluster).exists()
         if not is_there and not found.filter(cluster_id=cluster.pk).exists():

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from workloads.models.images import ClusterImageQuerySet
 
-#: Rows read for one page: an image has one row per cluster.
+#: Rows read for a page: an image has a row per cluster.
 MOST_ROWS: Final = 20_000
 _ORDER: Final = (*IMAGE, "cluster_id")
 #: The columns of a covering index, so that the table is not read.

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 @workloads_schema
 class WorkloadViewSet(ResourceViewSet[Workload]):
-    """The workloads of one cluster, in the order of namespace, name and kind."""
+    """The workloads of a cluster, in the order of namespace, name and kind."""
 
     queryset = Workload.objects.all()
     serializer_class = WorkloadSerializer
@@ -102,7 +102,7 @@ class WorkloadViewSet(ResourceViewSet[Workload]):
         return with_images(with_join(condition), own)
 
     def retrieve(self, _request: Request, **_path: str) -> Response:
-        """Return one workload, and the resources of states that manage it."""
+        """Return a workload, and the resources of states that manage it."""
         workload: Any = self.get_object()
         caller = caller_of(self.request)
         may_read_states = Scope.STATE_READ in caller.scopes

@@ -1,6 +1,6 @@
-"""Reading a real cluster: a thin producer of reports.
+"""Collect workloads from a Kubernetes cluster and report them.
 
-`client` speaks HTTP with the API server, `listing` makes one pass over a cluster, `mirror` and
-`reflectors` follow its changes, `sync` turns both into reports. Nothing of a `spec` but counts,
-amounts, names and images is kept, and none of it is logged.
+`client` sends HTTP requests to the API server, `listing` reads a cluster once, `mirror` and
+`reflectors` follow its changes, `sync` turns both into reports. Of a `spec`, only counts, amounts,
+names and images are kept, and nothing of it is logged.
 """

@@ -1,7 +1,7 @@
-"""The API server as the account of a pod asks it: what Kubernetes puts into each pod, and no more.
+"""A client of the API server with the service account of a pod.
 
-The `kubernetes` package, which reads kubeconfigs, would double the memory of an agent that needs
-none.
+The `kubernetes` package reads kubeconfigs, but would double the memory of an agent that needs no
+kubeconfig.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from typing import Any, Final
 
 import urllib3
 
-#: Where Kubernetes puts them; the kubelet replaces the token long before it ends.
+#: The mount paths of Kubernetes; the kubelet replaces the token long before it expires.
 TOKEN_FILE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
 CA_FILE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/ca.crt")
-# As many as there are threads that ask.
+# The number of threads that send requests.
 _CONNECTIONS: Final = 8
 
 
 class AccountError(Exception):
-    """The process is in no pod, or the pod has no token; the message says which."""
+    """The process runs in no pod, or the pod has no token; the message gives the reason."""
 
 
 class AccountApi:
-    """Has of the package's ``ApiClient`` what a ``Connection`` asks for."""
+    """The subset of the package's ``ApiClient`` that a ``Connection`` uses."""
 
     def __init__(self) -> None:
         host, port = (os.environ.get(f"KUBERNETES_SERVICE_{name}") for name in ("HOST", "PORT"))
@@ -41,13 +41,13 @@ class AccountApi:
         _token()
 
     def update_params_for_auth(self, headers: dict[str, str], *_: Any) -> None:
-        """Add the token of now."""
+        """Add the current token."""
         headers["authorization"] = f"Bearer {_token()}"
 
     def call_api(
         self, method: str, url: str, headers: dict[str, str], *, _request_timeout: Any
     ) -> Any:
-        """Return an answer as soon as it begins. A redirect would carry the token elsewhere."""
+        """Return a response as soon as it begins; a redirect would leak the token."""
         connect, read = _request_timeout
         response = self._pool.request(
             method,

@@ -3,22 +3,22 @@ from __future__ import annotations
 import random
 from typing import Final
 
-#: Seconds of the longest pause.
+#: The maximum pause, in seconds.
 LONGEST: Final = 30.0
 _MOST_DOUBLINGS: Final = 16
-# A server that wishes for more is asked again all the same.
+# The maximum accepted Retry-After, in seconds.
 _LONGEST_WISH: Final = 300
 
 
 def wished_pause(retry_after: str) -> float:
-    """Return for how many seconds a server asks to be left alone, within reason."""
+    """Return the seconds of a Retry-After header, with an upper limit."""
     return float(min(int(retry_after[:9]), _LONGEST_WISH)) if retry_after.isdecimal() else 0.0
 
 
 class Backoff:
-    """Pauses in seconds that double from 1 to `most`, each cut at random to a half at most.
+    """Pauses in seconds that double from 1 to `most`, with a random jitter of up to a half.
 
-    Many collectors that lost the same server do not come back to it all at once.
+    The jitter prevents many collectors from reconnecting to a recovered server at once.
     """
 
     def __init__(self, most: float = LONGEST) -> None:
@@ -26,11 +26,11 @@ class Backoff:
         self._failures = 0
 
     def reset(self) -> None:
-        """Begin again with the shortest pause."""
+        """Restart with the shortest pause."""
         self._failures = 0
 
     def next_pause(self, at_least: float = 0.0) -> float:
-        """Return the next pause, and no less than the server asked for."""
+        """Return the next pause, at least the server's Retry-After."""
         pause = min(self._most, 2.0**self._failures)
         self._failures = min(self._failures + 1, _MOST_DOUBLINGS)
         return max(pause * random.uniform(0.5, 1.0), at_least)  # noqa: S311 - jitter, not a secret

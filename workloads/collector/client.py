@@ -1,6 +1,6 @@
 """Lists and watches of an API server, as raw JSON.
 
-The `kubernetes` package's typed objects would cost four times as much as raw JSON, its informers
+The `kubernetes` package's typed objects would take four times the memory of raw JSON, its informers
 have neither pages nor pauses, and its watch fails on a 410 without decoding.
 """
 
@@ -30,21 +30,21 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger("workloads.collector")
 
-# Of pods that is a megabyte, and as much again while a page is unpacked.
+# A page of pods has a megabyte, and twice that while it is decoded.
 PAGE_SIZE: Final = 100
 _READ_TIMEOUT: Final = 60.0
-# Below a minute, after which proxies cut connections that are quiet. A quiet resource has no
-# bookmarks on older servers, so that only the end of a watch tells it from a dead connection.
+# Less than a minute, because proxies cut quiet connections after a minute. Older servers send no
+# bookmarks for a quiet resource, so only the end of a watch reveals a dead connection.
 _WATCH_SECONDS: Final = (45, 55)
 _WATCH_OVERTIME: Final = 10.0
 _BLOCK: Final = 64 * 1024
-# Bytes of a page or an object, and of an event. Kubernetes stores objects of up to 1.5 MiB in a
-# binary form, and a page has a hundred.
+# The maximum bytes of a page or an object, and of an event. Kubernetes stores objects of up to 1.5
+# MiB in a binary form, and a page has a hundred.
 _LARGEST: Final = 512 * 1024 * 1024
 _LONGEST_LINE: Final = 16 * 1024 * 1024
 _WHOLE: Final = "application/json"
-# Only the metadata. Servers answer 406 to the form of one object for a list; to the form of a
-# list for a watch they answer 200, and then hang up without a byte.
+# Only the metadata. Servers answer 406 to a list with the form of a single object; to a watch with
+# the form of a list they answer 200 and close the connection without a byte.
 _LIST_METADATA: Final = f"application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,{_WHOLE}"
 _WATCH_METADATA: Final = f"application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,{_WHOLE}"
 
@@ -56,15 +56,15 @@ class _ListMeta(msgspec.Struct, rename="camel"):
 
 
 class Page(msgspec.Struct):
-    """A page of a list. Items are raw, so that only one is ever decoded at a time."""
+    """A page of a list. Items are raw, so that only a single item is decoded at a time."""
 
     metadata: _ListMeta = msgspec.field(default_factory=_ListMeta)
     items: list[msgspec.Raw] | None = None
 
     def objects(self) -> Iterator[JsonObject]:
-        """Decode the items, one after the other, and let go of each: no two pages are held.
+        """Decode the items in turn and drop each: no two pages are held.
 
-        An item that is no JSON object, or has a number that none can hold, is left out and logged.
+        An item that is not a JSON object, or has a number out of range, is logged and skipped.
         """
         items = self.items or []
         items.reverse()
@@ -81,9 +81,9 @@ class _Event(msgspec.Struct):
 
 
 class Resource(msgspec.Struct, frozen=True):
-    """A list's path; `metadata_only` when nothing else of its objects is needed.
+    """The path of a list; `metadata_only` if only its objects' metadata is needed.
 
-    `aggregated`: it is served by another server behind the API server.
+    `aggregated`: another server behind the API server answers.
     """
 
     path: str
@@ -92,11 +92,11 @@ class Resource(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """The last part of the path, for people."""
+        """Return the last segment of the path, for messages."""
         return self.path.rpartition("/")[2]
 
     def scoped(self, namespaces: Sequence[str]) -> list[Resource]:
-        """Return the same of each of these namespaces; of the whole cluster when there are none."""
+        """Return the resource per namespace; without namespaces, the cluster-wide resource."""
         group, _, name = self.path.rpartition("/")
         return [
             msgspec.structs.replace(
@@ -107,7 +107,7 @@ class Resource(msgspec.Struct, frozen=True):
 
 
 class ClusterClient:
-    """Lists and watches of one cluster. Threads may share it; `close` ends what they wait for.
+    """A thread-safe client for lists and watches of a cluster; `close` aborts open requests.
 
     The arguments are those of ``Connection``.
     """
@@ -118,20 +118,20 @@ class ClusterClient:
         self._connection = Connection(load, failures)
 
     def get(self, path: str) -> Any:
-        """Return one object.
+        """Return an object.
 
         Raises:
-            RefusedError, UnreachableError: there was another answer, or none.
+            RefusedError, UnreachableError: the answer is not 200, or missing.
         """
         with self._connection.answer(Request(path, {}, _WHOLE, _READ_TIMEOUT)) as response:
             return _decode(_read(response), dict[str, Any])
 
     def pages(self, resource: Resource) -> Iterator[Page]:
-        """Yield a list's pages, which are all of one resourceVersion.
+        """Yield a list's pages, which all have the same resourceVersion.
 
         Raises:
-            ExpiredError: it took too long, and must be begun again.
-            RefusedError, UnreachableError: there was another answer, or none.
+            ExpiredError: it took too long, and must restart.
+            RefusedError, UnreachableError: the answer is not 200, or missing.
         """
         parameters = {"limit": str(PAGE_SIZE)}
         while True:
@@ -144,9 +144,10 @@ class ClusterClient:
             parameters = {**parameters, "continue": page.metadata.continue_}
 
     def unpaged(self, resource: Resource, *, within: float) -> Iterator[JsonObject]:
-        """Yield the objects of a list that has no pages, each as it comes, within so many seconds.
+        """Yield the objects of a list without pages as they arrive, within a time limit in seconds.
 
-        What was yielded before an error is a part of the list. The errors are those of `pages`.
+        Objects that were yielded before an error are an incomplete list. The errors are those of
+        `pages`.
         """
         request = Request(
             resource.path, {}, _WHOLE, _READ_TIMEOUT, within, aggregated=resource.aggregated
@@ -159,12 +160,12 @@ class ClusterClient:
 
     @contextlib.contextmanager
     def watch(self, resource: Resource, version: str) -> Iterator[Iterator[tuple[str, JsonObject]]]:
-        """Follow the changes after a resourceVersion: give (type, object) until the server ends it.
+        """Watch changes after a resourceVersion; yield (type, object) until the watch ends.
 
         Raises:
             ExpiredError: the version is too old; list again.
-            EndedEarlyError: it ended long before its time without an event.
-            RefusedError, UnreachableError: there was another answer, or it broke off.
+            EndedEarlyError: the watch ended long before its time, without an event.
+            RefusedError, UnreachableError: the answer is not 200, or broke off.
         """
         seconds = random.randint(*_WATCH_SECONDS)  # noqa: S311 - no secret
         request = Request(
@@ -183,11 +184,11 @@ class ClusterClient:
             yield self._events(response, resource, seconds)
 
     def server_time(self, moment: dt.datetime) -> dt.datetime:
-        """Return what the API server's clock shows at a moment of ours, as its answers tell."""
+        """Convert a local time to the API server's clock, as estimated from its answers."""
         return self._connection.clock.at(moment)
 
     def close(self) -> None:
-        """End all that is under way, in whatever thread, and refuse more."""
+        """Abort all open requests in any thread, and refuse new requests."""
         self._connection.close()
 
     def _page(self, resource: Resource, parameters: dict[str, str]) -> Page:

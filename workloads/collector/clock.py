@@ -1,6 +1,7 @@
-"""The API server's clock, known from its answers.
+"""The API server's clock, estimated from its answers.
 
-Ages of a cluster's objects are reckoned by it, since it stamped them. It may differ from ours.
+The API server stamps the objects of a cluster, so their ages follow its clock, which may differ
+from the local clock.
 """
 
 from __future__ import annotations
@@ -14,21 +15,21 @@ from django.utils.http import parse_http_date_safe
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# A proxy may hand on a date that it has kept, or made up.
+# A proxy may send a cached or an invented date.
 _MOST: Final = 24 * 3600.0
 
 
 class ServerClock:
-    """How far the API server's clock is ahead of ours; not at all until an answer says so."""
+    """The lead of the API server's clock over the local clock; 0 before the first answer."""
 
     def __init__(self) -> None:
         self._lead = 0.0
 
     def learn(self, headers: Mapping[str, str], took: float) -> None:
-        """Take the `Date` of an answer that has just come, and took so many seconds.
+        """Evaluate the `Date` of an answer that has just arrived after `took` seconds.
 
-        It was written somewhere within them, and is cut to a whole second. While what is known
-        agrees with that it stays as it is, so that a slow answer does not change it.
+        The server wrote it within that time, truncated to a whole second. The estimate changes only
+        if it contradicts the answer, so that a slow answer does not distort it.
         """
         date = parse_http_date_safe(headers.get("Date", ""))
         if date is None:
@@ -39,5 +40,5 @@ class ServerClock:
             self._lead = lead
 
     def at(self, moment: dt.datetime) -> dt.datetime:
-        """Return what it shows when ours shows `moment`."""
+        """Return the server's time at a local time."""
         return moment + dt.timedelta(seconds=self._lead)

@@ -1,6 +1,6 @@
 """Credentials of a cluster: from the operator's kubeconfig, or from the pod.
 
-A kubeconfig can name programs to be run (`exec`), so that one never comes from a request.
+A kubeconfig can name programs to run (`exec`), so a request can never supply a kubeconfig.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 
 class ConnectionSetupError(Exception):
-    """There is no usable kubeconfig or account; the message says why."""
+    """There is no usable kubeconfig or account; the message gives the reason."""
 
 
 def from_options(options: Mapping[str, Any], name: str) -> ClusterClient:
-    """Connect as the options of a command say; without a context, as the one of this name if any.
+    """Connect with the options of a command; the default context is that of this name, if any.
 
     Raises:
         ConnectionSetupError: there is no kubeconfig, or no account.
@@ -34,14 +34,14 @@ def from_options(options: Mapping[str, Any], name: str) -> ClusterClient:
 
 
 def contexts(kubeconfig: str | None) -> tuple[Collection[str], str]:
-    """Return the names of a kubeconfig's contexts, and of the current one."""
+    """Return the names of a kubeconfig's contexts, and the current context."""
     with _readable(kubeconfig):
         listed, current = _package().config.list_kube_config_contexts(kubeconfig)
     return [context["name"] for context in listed], current["name"]
 
 
 def from_kubeconfig(kubeconfig: str | None, context: str) -> ClusterClient:
-    """Connect as a context of a kubeconfig; None is $KUBECONFIG, or else ~/.kube/config."""
+    """Connect with a context of a kubeconfig; None means $KUBECONFIG, or else ~/.kube/config."""
 
     def load(configuration: Any) -> None:
         with _readable(kubeconfig):
@@ -53,7 +53,7 @@ def from_kubeconfig(kubeconfig: str | None, context: str) -> ClusterClient:
 
 
 def in_cluster() -> ClusterClient:
-    """Connect as the service account of the pod that this runs in."""
+    """Connect with the service account of the current pod."""
     with _installed():
         import urllib3  # noqa: PLC0415 - comes with the kubernetes package
 
@@ -68,7 +68,7 @@ def in_cluster() -> ClusterClient:
 
 @contextlib.contextmanager
 def _readable(kubeconfig: str | None) -> Iterator[None]:
-    """Say in one form what is wrong with a kubeconfig; the package trips over an odd one."""
+    """Turn every error of a kubeconfig into a ``ConnectionSetupError``."""
     config = _package().config
     import yaml  # noqa: PLC0415 - comes with the package
 
@@ -90,7 +90,7 @@ def _package() -> Any:
 
 @contextlib.contextmanager
 def _installed() -> Iterator[None]:
-    """Say how to get the extra when the block does not find it."""
+    """Name the missing extra if an import in the block fails."""
     try:
         yield
     except ImportError as error:
@@ -101,14 +101,14 @@ def _installed() -> Iterator[None]:
 
 
 def _client(load: Callable[[Any], None]) -> ClusterClient:
-    """Connect with the credentials that `load` sets, now and whenever they are refused."""
+    """Connect with the credentials that `load` sets, initially and after each 401."""
     import urllib3  # noqa: PLC0415 - comes with the package
 
     package = _package()
 
     def connected() -> Any:
         configuration = package.client.Configuration()
-        # Pauses between attempts are ours; a redirect would carry the token elsewhere.
+        # The collector chooses pauses between attempts; a redirect would leak the token.
         configuration.retries = False
         load(configuration)
         return package.client.ApiClient(configuration)
@@ -117,6 +117,6 @@ def _client(load: Callable[[Any], None]) -> ClusterClient:
         urllib3.exceptions.HTTPError,
         package.client.exceptions.OpenApiException,  # TLS
         package.config.ConfigException,  # a token that cannot be renewed
-        ConnectionSetupError,  # credentials that cannot be read again
+        ConnectionSetupError,  # credentials that cannot be reloaded
     )
     return ClusterClient(connected, failures)

@@ -1,7 +1,7 @@
-"""Requests to an API server, over what the `kubernetes` package, or `account`, sets up.
+"""Requests to an API server, with the client of the `kubernetes` package or of `account`.
 
-The package does configuration, authentication, exec plugins and TLS. Credentials that end (a token
-file, a token in a kubeconfig, a client certificate) are read again after a 401.
+The package handles configuration, authentication, exec plugins and TLS. Credentials that expire (a
+token file, a token in a kubeconfig, a client certificate) are reloaded after a 401.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ if TYPE_CHECKING:
     from workloads.collector.account import AccountApi
 
 _CONNECT_TIMEOUT: Final = 10.0
-# What is read of an answer that is only an error's.
+# The maximum bytes read of an error's body.
 _ERROR_BYTES: Final = 64 * 1024
 _AUTHORIZATION: Final = "authorization"
 
 
 class Request(msgspec.Struct, frozen=True):
-    """One GET. `silence` is how many seconds may pass without a byte, `within` how many in all.
+    """A GET. `silence` is the maximum of seconds without a byte, `within` the maximum in total.
 
-    `aggregated`: the API server hands it on to another, whose clock is its own.
+    `aggregated`: the API server forwards it to another server, which has its own clock.
     """
 
     path: str
@@ -55,10 +55,10 @@ class Request(msgspec.Struct, frozen=True):
 
 
 class Connection:
-    """Answers of one API server. Threads may share it; `close` ends what they wait for.
+    """A thread-safe connection to an API server; `close` aborts open requests.
 
-    `load` reads the credentials, anew each time. `failures` are the errors of the package and of
-    what it stands on, which is an extra and not imported here.
+    `load` loads the credentials anew each time. `failures` are the exceptions of the package and
+    its dependencies, an extra that is not imported here.
     """
 
     def __init__(
@@ -76,10 +76,10 @@ class Connection:
 
     @contextlib.contextmanager
     def answer(self, request: Request) -> Iterator[Any]:
-        """Give the answer when it is 200.
+        """Yield the response if its status is 200.
 
         Raises:
-            RefusedError, UnreachableError: there was another answer, or none, or it broke off.
+            RefusedError, UnreachableError: the answer is not 200, missing, or broke off.
         """
         response = timer = None
         cut = threading.Event()
@@ -96,8 +96,8 @@ class Connection:
                 self.clock.learn(response.headers, time.monotonic() - started)
             yield response
         except self._failures as error:
-            # Python goes on to read from a connection that was shut down, and without TLS: what
-            # comes then is no answer, and whatever fails with it was ended by us.
+            # Python continues to read from a connection that was shut down, even without TLS. Such
+            # bytes are no answer, and each resulting error is a consequence of the shutdown.
             if self._closed:
                 raise ClosedError(f"{request.path}: stopped before it was read") from error
             if cut.is_set():
@@ -114,7 +114,7 @@ class Connection:
                 self._forget(response)
 
     def close(self) -> None:
-        """End all that is under way, in whatever thread, and refuse more."""
+        """Abort all open requests in any thread, and refuse new requests."""
         with self._lock:
             self._closed = True
             for response in self._open:
@@ -128,17 +128,17 @@ class Connection:
         _shut_down(response)
 
     def _ask(self, request: Request) -> Any:
-        """Return the answer as soon as it begins, or fail as soon as the connection is closed.
+        """Return the response as soon as it begins; fail as soon as the connection is closed.
 
-        A thread of its own waits for it, since nothing else ends a plugin that is run for a token,
-        the look-up of a name, or a connection that is being made.
+        A separate thread waits for it, because nothing can interrupt a token plugin, a name look-up
+        or a connection attempt.
         """
         answers: SimpleQueue[Any] = SimpleQueue()
 
         def ask() -> None:
             try:
                 response = self._authenticated(request)
-            except ValueError:  # whose text would show the token
+            except ValueError:  # the exception's text would contain the token
                 answers.put(OSError("the address or the credentials are not of a form to be sent"))
             except BaseException as error:  # noqa: BLE001 - it is raised where it is waited for
                 answers.put(error)
@@ -161,7 +161,7 @@ class Connection:
         return found
 
     def _authenticated(self, request: Request) -> Any:
-        """Ask, and after a 401 once more with the credentials as they are now."""
+        """Send a request; after a 401, repeat it with the current credentials."""
         api = self._api
         response, used = self._send(api, request)
         if response.status != HTTPStatus.UNAUTHORIZED:
@@ -180,7 +180,7 @@ class Connection:
         return self._send(api, request)[0]
 
     def _send(self, api: ApiClient | AccountApi, request: Request) -> tuple[Any, str | None]:
-        """Return the answer, and the credentials that it was asked with."""
+        """Return the response, and the credentials of the request."""
         headers = self._headers(api, request)
         query = f"?{urlencode(request.parameters)}" if request.parameters else ""
         url = f"{api.configuration.host.rstrip('/')}{request.path}{query}"
@@ -192,8 +192,8 @@ class Connection:
         try:
             response = call()
         except self._failures as error:
-            # The server may close a kept connection at the moment when the next request is sent
-            # on it. RFC 9112, 9.3.1: repeat a safe request, on a new connection, once.
+            # The server may close a kept connection just as the next request is sent. RFC 9112,
+            # 9.3.1: repeat a safe request once, on a new connection.
             if not any(isinstance(cause, ConnectionError) for cause in error.args):
                 raise
             response = call()
@@ -206,9 +206,9 @@ class Connection:
             "Accept-Encoding": request.encoding,
             "User-Agent": "infra-service",
         }
-        # Renews tokens whose end the package knows, of a service account or of an exec plugin.
+        # Renews tokens with a known expiry, of a service account or of an exec plugin.
         api.update_params_for_auth(headers, [], ["BearerToken"], request.path, "GET", None)
-        # A token file may end with a line end, which no header may.
+        # A token file may end with a line break, which a header cannot contain.
         return {name: value.strip() for name, value in headers.items()}
 
     def _give(self, answers: SimpleQueue[Any], response: Any) -> None:
@@ -216,13 +216,13 @@ class Connection:
             if answers in self._waiting and not self._closed:
                 self._open.add(response)
                 answers.put(response)
-            else:  # whoever waited was told otherwise
+            else:  # the waiting thread has timed out
                 response.close()
 
     def _forget(self, response: Any) -> None:
         with self._lock:
             self._open.discard(response)
-        # One that was read to its end has given its connection back; any other's is unusable.
+        # A fully read response has returned its connection; otherwise the connection is unusable.
         response.close()
 
     @staticmethod
@@ -245,7 +245,7 @@ def _shut_down(response: Any) -> None:
 
 
 def refusal(status: Mapping[str, Any], retry_after: float = 0.0) -> RefusedError:
-    """Return the error of a Status object, which is cut to what a log line can hold."""
+    """Return the error of a Status object, truncated for a log line."""
     code, message = status.get("code"), str(status.get("message", ""))[:500]
     code = code if isinstance(code, int) else 0
     kind = ExpiredError if code == HTTPStatus.GONE else RefusedError

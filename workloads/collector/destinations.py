@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 
 class NotReportedError(Exception):
-    """A report was not applied, as far as is known; a newer one may be.
+    """A report was not applied, as far as is known; a newer report may succeed.
 
-    ``retry_after`` is the wish of who refused it, in seconds.
+    ``retry_after`` is the server's wish, in seconds.
     """
 
     def __init__(
@@ -29,30 +29,30 @@ class NotReportedError(Exception):
 
 
 class ReportingEndedError(Exception):
-    """No report will ever be applied: the cluster is not registered, or is another one."""
+    """No report can succeed any more: the cluster is not registered, or is another cluster."""
 
     reason = FailureReason.REPORT_REFUSED
 
 
 class Destination(Protocol):
-    """Takes the reports of one cluster, from one thread at a time."""
+    """Receives the reports of a cluster, from one thread at a time."""
 
     def apply(self, report: Report) -> Applied:
-        """Bring a report.
+        """Deliver a report.
 
         Raises:
             NotReportedError, ReportingEndedError: it was not applied.
         """
 
     def tell(self, failure: CollectionFailure) -> None:
-        """Say why the cluster cannot be collected; the next report that is applied ends that.
+        """Record why the cluster cannot be collected, until the next report is applied.
 
         Raises:
-            NotReportedError, ReportingEndedError: nobody has heard it.
+            NotReportedError, ReportingEndedError: the failure was not recorded.
         """
 
     def stop(self) -> None:
-        """End what would be waited for, in whatever thread."""
+        """Abort waiting, in any thread."""
 
     def close(self) -> None:
-        """Give back what the thread holds that brings the reports."""
+        """Release the resources of the reporting thread."""

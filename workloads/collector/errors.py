@@ -4,29 +4,29 @@ from http import HTTPStatus
 
 
 class KubernetesError(Exception):
-    """The API server did not give what was asked; `retry_after` is its wish, in seconds."""
+    """The API server did not deliver the object; `retry_after` is its wish, in seconds."""
 
     retry_after: float = 0.0
 
 
 class UnreachableError(KubernetesError):
-    """No answer, or one that broke off."""
+    """The answer is missing, or broke off."""
 
 
 class InvalidAnswerError(UnreachableError):
-    """An answer that is not the JSON of an API server."""
+    """The answer is not the JSON of an API server."""
 
 
 class EndedEarlyError(UnreachableError):
-    """A watch ended long before its time, and had brought nothing: it may never have begun."""
+    """A watch ended long before its time without an event: it may never have started."""
 
 
 class ClosedError(UnreachableError):
-    """The client was closed meanwhile: whoever asked is to end, too."""
+    """The client was closed meanwhile: its threads should end, too."""
 
 
 class RefusedError(KubernetesError):
-    """An answer other than 200, or an error within a watch."""
+    """The answer is not 200, or a watch contains an error."""
 
     def __init__(self, status: int, message: str, retry_after: float = 0.0) -> None:
         super().__init__(f"{status}: {message}")
@@ -35,15 +35,15 @@ class RefusedError(KubernetesError):
 
     @property
     def is_final(self) -> bool:
-        """Whether asking again would give the same."""
+        """Return whether a repetition would have the same result."""
         expected = {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS}
         return self.status < HTTPStatus.INTERNAL_SERVER_ERROR and self.status not in expected
 
 
 class ExpiredError(RefusedError):
-    """410: what was asked to be continued is too old; it must be listed again from the start."""
+    """410: the version to continue from is too old; list again from the start."""
 
     @property
     def is_final(self) -> bool:
-        """Tell that a new list helps."""
+        """Return False: a new list helps."""
         return False

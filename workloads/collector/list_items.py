@@ -1,7 +1,7 @@
-"""The items of a list that comes in one answer, each decoded as soon as its bytes are there.
+"""Decode the items of a list in a single response, each as soon as it has arrived.
 
-msgspec decodes faster, but only what it has as a whole. The standard library's decoder says where a
-value ends.
+msgspec decodes faster, but only complete documents. The standard library's decoder returns the end
+of a value.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ if TYPE_CHECKING:
 
     from workloads.kubernetes.raw import JsonObject
 
-# Characters of an item, or of what else a list has. A pod's metrics have some hundred.
+# The maximum characters of an item, or of another member. A pod's metrics have some hundred.
 _LONGEST: Final = 2**20
 _SPACES: Final = re.compile(r"[ \t\n\r]*")
 _decode: Final = json.JSONDecoder().raw_decode
 
 
 def list_items(blocks: Iterable[bytes]) -> Iterator[JsonObject]:
-    """Yield the `items` of the JSON object that these blocks are.
+    """Yield the `items` of a JSON object in blocks.
 
     Raises:
-        ValueError, RecursionError: they are none, or not to its end.
+        ValueError, RecursionError: the blocks are not a complete JSON object.
     """
     text = _Text(blocks)
     for _ in text.entries("{", "}"):
         name = text.value()
         text.take(":")
-        if name != "items" or text.next() == "n":  # null: there are none
+        if name != "items" or text.next() == "n":  # null: no items
             text.value()
             continue
         for _ in text.entries("[", "]"):
@@ -44,14 +44,14 @@ def list_items(blocks: Iterable[bytes]) -> Iterator[JsonObject]:
 
 
 class _Text:
-    """JSON that comes in pieces. Of what was taken nothing is held but the piece it came in."""
+    """JSON that arrives in pieces. Only the current piece is held."""
 
     def __init__(self, blocks: Iterable[bytes]) -> None:
         self._pieces = codecs.iterdecode(blocks, "utf-8")
         self._held, self._at = "", 0
 
     def entries(self, opening: str, closing: str) -> Iterator[None]:
-        """Stop before each entry of an object or an array; whoever asked takes it."""
+        """Yield before each entry of an object or an array; the caller consumes the entry."""
         self.take(opening)
         if self.next() == closing:
             self.take(closing)
@@ -62,7 +62,7 @@ class _Text:
                 return
 
     def take(self, expected: str) -> str:
-        """Take the next character, which is one of these."""
+        """Consume the next character, which must be one of the expected."""
         found = self.next()
         if not found or found not in expected:
             raise ValueError(f"{found!r} is none of {expected!r}")
@@ -70,7 +70,7 @@ class _Text:
         return found
 
     def next(self) -> str:
-        """Return the next character that is no space, without taking it; "" at the end."""
+        """Return the next character after white space without consuming it; "" at the end."""
         while True:
             spaces = _SPACES.match(self._held, self._at)
             self._at = spaces.end() if spaces else self._at
@@ -78,7 +78,7 @@ class _Text:
                 return self._held[self._at : self._at + 1]
 
     def value(self) -> Any:
-        """Take the next value. One that ends where its piece does may go on in the next."""
+        """Consume the next value. A value at the end of a piece may continue in the next piece."""
         self.next()
         while True:
             try:
@@ -92,7 +92,7 @@ class _Text:
                     return value
 
     def _hold_more(self) -> bool:
-        """Hold one more piece; return whether there was one."""
+        """Append a piece; return whether there was any."""
         rest = self._held[self._at :]
         if len(rest) > _LONGEST:
             raise ValueError(f"an entry has more than {_LONGEST} characters")

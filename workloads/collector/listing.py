@@ -1,4 +1,4 @@
-"""One pass over a cluster: every page is reduced as it comes, and dropped."""
+"""One pass over a cluster: every page is reduced as it arrives, and dropped."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from workloads.kubernetes.raw import JsonObject
     from workloads.kubernetes.records import WorkloadRecord
 
-    #: Called with a resource's name, how many of it were read, and how many are left if known.
+    #: Called with a resource's name, the number of objects read, and the number left if known.
     Progress: TypeAlias = Callable[[str, int, int | None], None]
 
 log = structlog.get_logger("workloads.collector")
@@ -36,7 +36,7 @@ WORKLOADS: Final = {
 }
 REPLICASETS: Final = Resource("/apis/apps/v1/replicasets", metadata_only=True)
 PODS: Final = Resource("/api/v1/pods")
-# In a part of a version.
+# The digits at the start of a version's part.
 _MOST_DIGITS: Final = 9
 
 
@@ -46,12 +46,12 @@ def read_cluster(
     progress: Progress,
     namespaces: Sequence[str] = (),
 ) -> Sequence[WorkloadRecord]:
-    """Return every workload as it was at `as_of` (aware), when the lists began, by our clock.
+    """Return every workload at `as_of` (aware), the local time when the lists began.
 
-    Usage is read beside the lists; only pods, the last of them, wait for it.
+    Usage is read in parallel; only pods, the last list, wait for it.
 
     Raises:
-        KubernetesError: a list failed or broke off; what was read of it is worth nothing.
+        KubernetesError: a list failed or broke off; a partial list is useless.
     """
     reader = UsageReader(client, namespaces, None, threading.Event())
     reader.start()
@@ -81,9 +81,9 @@ def objects(
 
 
 def cluster_uid(client: ClusterClient) -> str:
-    """Return the uid of the namespace kube-system, which no two clusters share.
+    """Return the uid of the namespace kube-system, which is unique per cluster.
 
-    It is "" when the collector may not read it; then nothing guards against the wrong cluster.
+    It is "" if the collector may not read it; then a wrong cluster goes unnoticed.
 
     Raises:
         KubernetesError: the API server refuses for another reason, or does not answer.
@@ -99,10 +99,10 @@ def cluster_uid(client: ClusterClient) -> str:
 
 
 def server_version(client: ClusterClient) -> ServerVersion:
-    """Return the version of the API server; unknown if the server does not give it.
+    """Return the version of the API server; unknown if the server does not return it.
 
-    A failure is not raised: it would keep a cluster from being collected, and only decides how the
-    figures of a pod are added up while the pod is resized.
+    A failure is not raised: it would prevent the collection of a cluster, and the version only
+    selects the formula for the figures of pods that are being resized.
     """
     try:
         version: JsonObject = client.get("/version")

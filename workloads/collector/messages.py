@@ -1,4 +1,4 @@
-"""Output of ``sync_workloads``: sentences for people, or a line of JSON each."""
+"""Output of ``sync_workloads``: sentences for people, or JSON lines."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def report_line(cluster: str, synced: Synced, *, as_json: bool) -> str:
-    """Say what a report has changed."""
+    """Describe the changes of a report."""
     counts = dataclasses.asdict(synced.applied)
     if as_json:
         kind = "snapshot" if synced.complete else "delta"
@@ -25,7 +25,7 @@ def report_line(cluster: str, synced: Synced, *, as_json: bool) -> str:
 
 
 def trouble_lines(cluster: str, troubles: Sequence[Trouble], *, as_json: bool) -> list[str]:
-    """Say why a cluster is not reported; without a trouble, that it is followed again."""
+    """Describe why a cluster is not reported; without trouble, that it is followed again."""
     if as_json:
         said = [
             {**dataclasses.asdict(trouble), "since": trouble.since.isoformat(timespec="seconds")}

@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 
 
 class _WorkloadTable:
-    """The facts of one kind of workload by uid."""
+    """The facts of a kind of workload by uid."""
 
     def __init__(self, kind: WorkloadKind) -> None:
         self._kind = kind
         self._facts: dict[str, WorkloadFacts] = {}
 
     def put(self, raw: JsonObject) -> set[str]:
-        """Take an object that is new or changed; return the uids that this is news of."""
+        """Store a new or changed object; return the affected uids."""
         touched = self.remove(raw)
         facts = reduce_workload(raw, self._kind)
         if facts is not None:
@@ -45,12 +45,12 @@ class _WorkloadTable:
         return touched
 
     def remove(self, raw: JsonObject) -> set[str]:
-        """Drop an object; return the uids that this is news of."""
+        """Remove an object; return the affected uids."""
         uid = _uid(raw)
         return set() if self._facts.pop(uid, None) is None else {uid}
 
     def of(self, uid: str) -> Iterator[WorkloadFacts]:
-        """Yield the workload of this uid, if it is one of the kind."""
+        """Yield the workload with this uid, if it is of this kind."""
         if (facts := self._facts.get(uid)) is not None:
             yield facts
 
@@ -59,15 +59,15 @@ class _WorkloadTable:
 
 
 class _ReplicaSetTable:
-    """The Deployment of each ReplicaSet, and the ReplicaSets of each Deployment, by their uids."""
+    """The Deployment of each ReplicaSet and the ReplicaSets of each Deployment, by uid."""
 
     def __init__(self) -> None:
         self.deployment_of: dict[str, str] = {}
-        # A list of one takes half of a dictionary of one; there are rarely more than ten.
+        # A short list takes half of the memory of a dictionary; there are rarely more than ten.
         self._replicasets: dict[str, list[str]] = {}
 
     def put(self, raw: JsonObject) -> set[str]:
-        """Take an object that is new or changed; return the Deployments that this is news of."""
+        """Store a new or changed object; return the affected Deployments."""
         touched = self.remove(raw)
         link = reduce_replicaset(raw)
         if link is not None:
@@ -78,7 +78,7 @@ class _ReplicaSetTable:
         return touched
 
     def remove(self, raw: JsonObject) -> set[str]:
-        """Drop an object; return the Deployments that this is news of."""
+        """Remove an object; return the affected Deployments."""
         uid = _uid(raw)
         deployment = self.deployment_of.pop(uid, None)
         if deployment is None:
@@ -94,20 +94,21 @@ class _ReplicaSetTable:
 
 
 class Mirror:
-    """Filled by lists, kept by watches of several threads, and read by the one that reports."""
+    """The state of a cluster: filled by lists, updated by watches, read for reports."""
 
     def __init__(self) -> None:
-        # By resource, each of which is of the whole cluster or of one namespace.
+        # By resource: cluster-wide, or of a namespace.
         self._workloads: dict[Resource, _WorkloadTable] = {}
         self._replicasets: dict[Resource, _ReplicaSetTable] = {}
         self._pods: dict[Resource, PodTable] = {}
         self._lock = threading.Lock()
-        # The uids of workloads, and of owners of pods, whose facts are newer than the last report.
+        # The uids of workloads, and of owners of pods, that have changed since the last report.
         self._touched: set[str] = set()
-        # Each workload by uid as it was last reported, which says where it was.
+        # Each workload by uid as last reported, with its place.
         self._reported: dict[str, WorkloadFacts] = {}
         self._outages = Outages()
-        # Whether a list came after the last snapshot: what it changed, no delta tells.
+        # Whether a list replaced a table after the last snapshot: deltas do not contain its
+        # changes.
         self.is_refilled = False
 
     def fill(
@@ -116,10 +117,10 @@ class Mirror:
         objects: Iterable[JsonObject],
         server: ServerVersion = UNKNOWN_VERSION,
     ) -> None:
-        """Put a whole list in the place of what was known; a list that breaks off changes nothing.
+        """Replace a table with a complete list; a list that breaks off changes nothing.
 
-        The watch before it may have missed changes, which only the next snapshot finds. `server` is
-        the version of the API server.
+        The preceding watch may have missed changes, which only the next snapshot contains. `server`
+        is the version of the API server.
         """
         tables, new = self._role(resource, server)
         table = new()
@@ -130,7 +131,7 @@ class Mirror:
             tables[resource] = table
 
     def change(self, resource: Resource, event: str, raw: JsonObject) -> None:
-        """Take one event of a watch; a bookmark changes nothing."""
+        """Apply an event of a watch; a bookmark changes nothing."""
         with self._lock:
             tables, new = self._role(resource)
             table = tables.setdefault(resource, new())
@@ -140,9 +141,9 @@ class Mirror:
                 self._touched |= table.put(raw)
 
     def snapshot(self, as_of: dt.datetime, usage: MeasuredPods | None) -> Sequence[WorkloadRecord]:
-        """Judge every workload, each when it is looked at; some rules change with time alone.
+        """Judge every workload on iteration; some rules depend on the time alone.
 
-        What comes meanwhile may be in it, and is in the next delta in any case.
+        Changes that arrive meanwhile may be included, and are in the next delta in any case.
         """
         with self._lock:
             self.is_refilled = False
@@ -155,14 +156,14 @@ class Mirror:
     def delta(
         self, as_of: dt.datetime, usage: MeasuredPods | None
     ) -> tuple[list[WorkloadRecord], frozenset[Place]]:
-        """Judge the workloads that have changed since the last report, and name those that went."""
+        """Judge the workloads that changed since the last report, and list the deleted ones."""
         with self._lock:
             uids = {self._workload_of(uid) for uid in self._touched}
             self._touched.clear()
             there = [f for uid in uids for table in self._workloads.values() for f in table.of(uid)]
             gone = {_place(self._reported.pop(uid)) for uid in uids if uid in self._reported}
             self._reported.update((facts.uid, facts) for facts in there)
-            if gone:  # one that was deleted and created again has two uids and one place
+            if gone:  # a recreated workload has two uids and the same place
                 gone.difference_update(map(_place, self._reported.values()))
             records = [self._record(facts, as_of, usage) for facts in there]
         return records, frozenset(gone)
@@ -170,14 +171,14 @@ class Mirror:
     def _judge(
         self, as_of: dt.datetime, usage: MeasuredPods | None, facts: WorkloadFacts
     ) -> WorkloadRecord:
-        """Judge one workload by its pods of now."""
+        """Judge a workload by its current pods."""
         with self._lock:
             return self._record(facts, as_of, usage)
 
     def _role(
         self, resource: Resource, server: ServerVersion = UNKNOWN_VERSION
     ) -> tuple[dict[Resource, Any], Callable[[], Any]]:
-        """Return the tables that a resource's is among, and what makes a new one."""
+        """Return the tables of a resource, and the constructor of a new table."""
         if resource.name == PODS.name:
             return self._pods, partial(PodTable, server)
         if resource.name == REPLICASETS.name:
@@ -185,7 +186,7 @@ class Mirror:
         return self._workloads, partial(_WorkloadTable, _KINDS[resource.name])
 
     def _workload_of(self, uid: str) -> str:
-        """Return the uid of a ReplicaSet's Deployment; of anything else its own."""
+        """Return the uid of a ReplicaSet's Deployment; for other owners the uid itself."""
         owners = (table.deployment_of.get(uid) for table in self._replicasets.values())
         return next(filter(None, owners), uid)
 

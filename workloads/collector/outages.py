@@ -1,7 +1,7 @@
-"""Since when workloads are unavailable, as far as one collector has seen.
+"""The start of outages, as observed by a collector.
 
-A StatefulSet or DaemonSet whose pods are replaced again and again shows no more than the age of its
-youngest pods. Without a memory it would begin a new grace with each of them.
+A StatefulSet or DaemonSet whose pods are replaced repeatedly only reveals the age of its youngest
+pods. Without a memory, each replacement would start a new grace period.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Outages:
-    """The beginning of each outage by the uid of its workload, while it lasts."""
+    """The start of each current outage by the uid of its workload."""
 
     def __init__(self) -> None:
         self._since: dict[str, dt.datetime] = {}
@@ -28,9 +28,9 @@ class Outages:
     def remember(
         self, workload: WorkloadFacts, pods: PodTally, as_of: dt.datetime
     ) -> WorkloadFacts:
-        """Return the facts with the beginning of the outage that was seen earlier, if there was.
+        """Return the facts with the start of the outage that was observed earlier, if any.
 
-        A Deployment keeps the moment itself, in its condition Available.
+        A Deployment records the time itself, in its condition Available.
         """
         case = Case(workload, pods, as_of)
         since = case.unavailable_since() if case.down() else None

@@ -1,4 +1,4 @@
-"""The pods of a watched cluster: 150,000 of them, so nothing of a pod is kept that others say."""
+"""The pods of a watched cluster: up to 150,000, so only indispensable facts are kept."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _NOBODY: Final = PodKey("", "")
 
 
 class PodTable:
-    """Facts by namespace and name, under which there is one pod at a time, and by owner.
+    """Facts of pods by namespace and name, which are unique at a time, and by owner.
 
-    A pod takes its name and two entries of dictionaries, some 150 bytes; the facts are shared with
-    every pod that is in the same state, and say neither key nor owner.
+    A pod takes its name and two dictionary entries, some 150 bytes. Pods in the same state share
+    their facts, which contain neither key nor owner.
     """
 
     def __init__(self, server: ServerVersion = UNKNOWN_VERSION) -> None:
@@ -33,7 +33,7 @@ class PodTable:
         self._namespaces: dict[str, _Namespace] = {}
 
     def put(self, raw: JsonObject) -> set[str]:
-        """Take a pod that is new or changed; return the owners that this is news of."""
+        """Store a new or changed pod; return the affected owners."""
         touched = self.remove(raw)
         pod = reduce_pod(raw, self._server)
         if pod is not None:
@@ -46,7 +46,7 @@ class PodTable:
         return touched
 
     def remove(self, raw: JsonObject) -> set[str]:
-        """Drop a pod; return the owner that this is news of."""
+        """Remove a pod; return the affected owner."""
         metadata = child(raw, "metadata")
         name = text(metadata, "name")
         namespace = self._namespaces.get(text(metadata, "namespace"))
@@ -62,7 +62,7 @@ class PodTable:
         return {owner}
 
     def of(self, namespace: str, owner: str) -> Iterator[tuple[PodKey, PodFacts]]:
-        """Yield the pods of an owner, which are of its namespace, whatever others may claim."""
+        """Yield the pods of an owner in its namespace, whatever pods of other namespaces claim."""
         found = self._namespaces.get(namespace)
         if found is not None:
             for name, facts in found.groups.get(owner, {}).items():

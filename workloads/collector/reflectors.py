@@ -1,4 +1,4 @@
-"""Threads that keep a mirror of a cluster: each lists one resource, then watches it."""
+"""Threads that keep a mirror current: each lists a resource, then watches it."""
 
 from __future__ import annotations
 
@@ -27,17 +27,16 @@ if TYPE_CHECKING:
 log = structlog.get_logger("workloads.collector")
 
 
-# How long a watch must hold, after others that brought nothing, until the mirror is believed again.
+# The seconds that a watch must last after a failure before the mirror counts as current.
 _PROOF_SECONDS: Final = 5.0
 
 
 class Reflector(threading.Thread):
-    """Lists a resource into the mirror, watches it, and lists again when a watch is too old.
+    """Lists a resource into the mirror, watches it, and lists again when the watch has expired.
 
-    `is_current` while the mirror can be believed: from the opening of a watch until an error. A
-    watch that follows a failure must first bring an event, or hold for a while, because some
-    servers answer 200 to a watch and hang up. From then on the failure is over, also in a cluster
-    where nothing happens.
+    `is_current` from the opening of a watch until an error. A watch that follows a failure must
+    first receive an event or last for a while, because some servers answer 200 to a watch and close
+    the connection. Then the failure is over, even in a cluster without events.
     """
 
     def __init__(
@@ -53,21 +52,21 @@ class Reflector(threading.Thread):
         self._stop_asked, self._progress = stop, progress
         self._backoff = Backoff()
         self._version = ""
-        # The moment (monotonic) from which the mirror is believed, None when it is stale.
+        # The time (monotonic) from which the mirror counts as current; None when it is stale.
         self._believed_from: float | None = None
         self._failures = FailuresInARow(resource.name)
-        # Whether it was too old, and nothing has gone well since.
+        # Whether the version had expired, without a success since.
         self._expired = False
 
     @property
     def is_current(self) -> bool:
-        """Whether the mirror has all that the API server has told of this resource."""
+        """Return whether the mirror has every received change of this resource."""
         believed_from = self._believed_from
         return believed_from is not None and time.monotonic() >= believed_from
 
     @property
     def trouble(self) -> Trouble | None:
-        """What keeps the resource from being followed, after a few failures in a row."""
+        """Return the trouble of the resource, after a few failures in a row."""
         return None if self.is_current else self._failures.trouble
 
     def run(self) -> None:
@@ -78,7 +77,7 @@ class Reflector(threading.Thread):
                     self._list()
                 self._watch()
             except ExpiredError as error:
-                # What happened meanwhile is unknown: the mirror is stale until the list is done.
+                # Changes were missed: the mirror is stale until the list is complete.
                 self._version = ""
                 self._fail(error)
                 if not self._expired:
@@ -86,12 +85,12 @@ class Reflector(threading.Thread):
                 self._expired = True
             except KubernetesError as error:
                 if isinstance(error, InvalidAnswerError):
-                    # The same event would come again; a list leaves out what it cannot read.
+                    # The same event would arrive again; a list skips unreadable objects.
                     self._version = ""
                 self._fail(error)
                 pause = error.retry_after
             except Exception as error:
-                # A thread that ended would leave its part of the mirror as it is, and believed.
+                # If the thread ended, its part of the mirror would go stale unnoticed.
                 log.exception("watch_failed", resource=self._resource.name)
                 self._version = ""
                 self._fail(error)
@@ -105,7 +104,7 @@ class Reflector(threading.Thread):
             self._failures.add("watch_lost", error)
 
     def _succeed(self) -> None:
-        """Believe the mirror; a server that answers is no reason to wait."""
+        """Mark the mirror as current, and reset the pauses."""
         self._believed_from = time.monotonic()
         self._failures.clear()
         self._expired = False
@@ -115,10 +114,10 @@ class Reflector(threading.Thread):
         versions: list[str] = []
         server = UNKNOWN_VERSION
         if self._resource.name == PODS.name:
-            # Each time: the API server may have been upgraded while the watch was lost.
+            # Read each time: the API server may have been upgraded during the outage.
             server = server_version(self._client)
         self._mirror.fill(self._resource, self._listed(versions), server)
-        # All pages have the first one's, from which the watch goes on.
+        # All pages have the version of the first page; the watch continues from it.
         self._version = versions[0]
 
     def _listed(self, versions: list[str]) -> Iterator[JsonObject]:
@@ -147,7 +146,7 @@ def reflect(
     progress: Progress,
     namespaces: Sequence[str] = (),
 ) -> list[Reflector]:
-    """Start a reflector for each resource, of each of the namespaces when some are given."""
+    """Start a reflector for each resource, per namespace if namespaces are given."""
     reflectors = [
         Reflector(client, scoped, mirror, stop, progress)
         for resource in (*WORKLOADS.values(), REPLICASETS, PODS)

@@ -1,4 +1,4 @@
-"""Reports that are brought to the service's API, by a process that has nothing of its database."""
+"""A destination that sends reports to the service's API, without its database."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from workloads.collector.service_credentials import Credentials
     from workloads.reporting.reports import Report
 
-#: Of the service, and of no proxy before it: these tell that no report will be taken.
+#: Reasons of the service itself, not of a proxy: no report can succeed any more.
 _FINAL: Final = {"CLUSTER_NOT_FOUND", "CLUSTER_UID_MISMATCH"}
 _JSON: Final = {"Content-Type": "application/json"}
 
@@ -31,7 +31,7 @@ class _Told(msgspec.Struct):
 
 
 class ServiceDestination:
-    """Brings the reports of one cluster. What is refused, or lost, is followed by a snapshot."""
+    """Sends the reports of a cluster. After a refused or lost report, a snapshot follows."""
 
     def __init__(
         self,
@@ -67,11 +67,11 @@ class ServiceDestination:
         self._send("POST", f"{self._path}:report-failure", msgspec.json.encode(said), _JSON)
 
     def stop(self) -> None:
-        """Cut a report off: the service applies it as a whole, or not at all."""
+        """Abort a report in progress: the service applies it as a whole, or not at all."""
         self._connection.stop()
 
     def close(self) -> None:
-        """Do nothing: each request has a connection of its own."""
+        """Do nothing: each request has its own connection."""
 
     def _send(self, method: str, path: str, body: bytes, headers: dict[str, str]) -> Answer:
         token = self._credentials.token()

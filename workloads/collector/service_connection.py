@@ -1,4 +1,4 @@
-"""Requests to the service, over HTTPS: what an agent sends, and what it is answered."""
+"""Requests of an agent to the service, over HTTPS."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from workloads.collector.destinations import NotReportedError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-#: Seconds without a byte, and in all: a service applies a report of the largest cluster in two.
+#: Seconds without a byte, and in total: the service applies the largest report in two seconds.
 _SILENCE: Final = 30.0
 _WITHIN: Final = 120.0
-# Of an answer, which has some hundred bytes.
+# The maximum bytes of an answer; the service sends some hundred.
 _MOST_BYTES: Final = 64 * 1024
 _MOST_TEXT: Final = 300
 _FORM: Final = "the service's address is not of the form https://host"
 
 
 class AddressError(Exception):
-    """An address, or a file of authorities, that cannot be used; the message says which."""
+    """An unusable address or CA file; the message gives the reason."""
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What the service answered. ``reason`` is that of its one form of errors, or of OAuth's."""
+    """The service's answer. ``reason`` is the code of its error format, or of OAuth's."""
 
     status: int
     body: bytes
@@ -48,11 +48,10 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 class ServiceConnection:
-    """Sends one request at a time, each over a connection of its own; never through a proxy.
+    """Sends requests in sequence, each over a new connection; never through a proxy.
 
-    No redirect is followed, which would carry a token elsewhere. `ca_file` names the authorities
-    that may vouch for the service, in the place of the system's; it is read again after a
-    certificate was refused.
+    Redirects are refused, because they would leak a token. `ca_file` contains the trusted
+    certificate authorities instead of the system's; it is reloaded after a certificate was refused.
     """
 
     def __init__(self, url: str, ca_file: str | None = None) -> None:
@@ -67,7 +66,7 @@ class ServiceConnection:
         """Send a request and return its answer, whatever its status.
 
         Raises:
-            NotReportedError: no answer came, in time or at all.
+            NotReportedError: the answer did not arrive, or not in time.
         """
         connection = self._connection()
         timer = threading.Timer(_WITHIN, _shut_down, [connection])
@@ -77,7 +76,7 @@ class ServiceConnection:
             connection.connect()
             if self._stopped:
                 raise NotReportedError("stopped before it was sent")
-            # An early refusal, of a body that is too large, is answered before all of it is sent.
+            # The service refuses a body that is too large before it has received all of it.
             with contextlib.suppress(BrokenPipeError, ConnectionResetError):
                 connection.request(
                     method, self._prefix + path, body, {"User-Agent": "infra-service", **headers}
@@ -86,7 +85,7 @@ class ServiceConnection:
             return _answer(response, response.read(_MOST_BYTES))
         except (OSError, http.client.HTTPException) as error:
             self._mend(error)
-            # No text of an exchange: the error is of the connection.
+            # Without the text of the exchange: the error concerns the connection.
             said = f"{type(error).__name__}: {error}"[:_MOST_TEXT]
             raise NotReportedError(f"the service does not answer ({said})") from error
         except ValueError as error:  # its text may quote the token
@@ -100,7 +99,7 @@ class ServiceConnection:
             connection.close()
 
     def stop(self) -> None:
-        """End the request that is under way, and send no more."""
+        """Abort the current request, and refuse new requests."""
         with self._lock:
             self._stopped = True
             if self._open is not None:
@@ -120,9 +119,9 @@ class ServiceConnection:
             return connection
 
     def _mend(self, error: Exception) -> None:
-        """Read the authorities anew when a certificate is refused: they are replaced now and then.
+        """Reload the certificate authorities after a refused certificate: they are rotated.
 
-        A file that cannot be read just now leaves those that are known.
+        If the file cannot be read, the previous authorities stay.
         """
         if self._ca_file and isinstance(error, ssl.SSLError):
             with contextlib.suppress(AddressError):
@@ -130,11 +129,11 @@ class ServiceConnection:
 
 
 def _parts(url: str) -> tuple[str, int | None, str, bool]:
-    """Return host, port, what goes before each path, and whether it is HTTPS.
+    """Return host, port, path prefix, and whether it is HTTPS.
 
     Raises:
-        AddressError: a token would go there in the clear, or it is no address. It is not quoted:
-            it may hold a password.
+        AddressError: the address is invalid, or would send a token in plain text. The message does
+            not quote it, because it may contain a password.
     """
     if not (is_protected(url) and url.isascii() and url.isprintable() and " " not in url):
         raise AddressError(_FORM)
@@ -152,7 +151,7 @@ def _context(ca_file: str | None) -> ssl.SSLContext:
 
 
 def _shut_down(connection: http.client.HTTPConnection) -> None:
-    """Wake up whoever waits for the connection; closing alone would not."""
+    """Wake up the thread that waits for the connection; closing alone would not."""
     sock = connection.sock
     if sock is not None:
         with contextlib.suppress(OSError):
@@ -166,7 +165,7 @@ def _answer(response: http.client.HTTPResponse, body: bytes) -> Answer:
 
 
 def _refusal(body: bytes) -> tuple[str, str]:
-    """Return the reason and the sentence of a refusal; empty for what a proxy says."""
+    """Return reason and message of a refusal; empty for an answer of a proxy."""
     try:
         said: Any = msgspec.json.decode(body)
         error = said["error"]

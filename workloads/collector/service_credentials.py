@@ -1,4 +1,4 @@
-"""As whom an agent reports: by a token that lies in a file, or as the account of its pod."""
+"""Credentials of an agent: a token from a file, or exchanged for the pod's own token."""
 
 from __future__ import annotations
 
@@ -23,30 +23,30 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger("workloads.collector")
 
-# A token is replaced when so much of its life has passed, and asked for again this often (s) while
-# there is another that works.
+# A token is replaced after this share of its lifetime; while it is valid, failed exchanges are
+# repeated at this interval (s).
 _RENEWED_AFTER: Final = 2 / 3
 _ASKED_AGAIN: Final = 30.0
-# Of a file with a token.
+# The maximum bytes of a token file.
 _MOST_BYTES: Final = 16 * 1024
 
 
 class Credentials(Protocol):
-    """Has the token that reports are brought with."""
+    """Provides the token for reports."""
 
     def token(self) -> str:
-        """Return the token of now.
+        """Return the current token.
 
         Raises:
-            NotReportedError: there is none, now.
+            NotReportedError: there is currently no token.
         """
 
     def refused(self, token: str) -> None:
-        """Take notice that the service does not know a token any more."""
+        """React to a token that the service refused."""
 
 
 class TokenFile:
-    """A token that somebody keeps in a file; it is read for each request, so a new one counts."""
+    """A token in a file that the operator rotates; it is read for each request."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -55,16 +55,16 @@ class TokenFile:
         return _read(self._path)
 
     def refused(self, _token: str) -> None:
-        """Do nothing: the file is read again for the next request."""
+        """Do nothing: the next request reads the file again."""
 
 
 class _Kept(msgspec.Struct):
-    """An exchanged token. Times are of the wall clock, which a restarted process shares."""
+    """An exchanged token. Times are of the wall clock, which survives a restart of the process."""
 
     access_token: str
     renewed_at: float
     ends_at: float
-    #: Of the assertion that it was given for: one is taken only once.
+    #: The digest of the exchanged assertion: the service accepts each only once.
     assertion: str
 
 
@@ -74,11 +74,10 @@ class _Exchanged(msgspec.Struct):
 
 
 class ExchangedToken:
-    """The token that the service gives for the pod's own, which Kubernetes renews in its file.
+    """The token that the service issues for the pod's own, which Kubernetes rotates in its file.
 
-    The service takes each of those once. So that a container that is started again has not to wait
-    for the next one, what was given may be kept in a file, which should be of a volume in memory
-    and of the pod alone.
+    The service accepts each of those once. A restarted container would have to wait for the next,
+    so the issued token may be kept in a file, on an in-memory volume of this pod alone.
     """
 
     def __init__(
@@ -102,7 +101,7 @@ class ExchangedToken:
             return kept.access_token
 
     def refused(self, token: str) -> None:
-        """Ask for another one at the next request; the policy may have been disabled meanwhile."""
+        """Exchange a new token at the next request; the policy may have been disabled meanwhile."""
         if self._kept is not None and self._kept.access_token == token:
             self._kept.ends_at = 0.0
 
@@ -143,7 +142,7 @@ class ExchangedToken:
         return self._kept
 
     def _load(self) -> _Kept | None:
-        """Return what the process before has kept; a damaged file, or none, is no token."""
+        """Return the token of the previous process; None if the file is damaged or missing."""
         if self._file is None:
             return None
         try:
@@ -152,7 +151,7 @@ class ExchangedToken:
             return None
 
     def _save(self, kept: _Kept) -> None:
-        """Keep the token for the next process, whole or not at all, readable to this user alone."""
+        """Save the token for the next process, atomically, readable only by this user."""
         if self._file is None:
             return
         try:
@@ -170,7 +169,7 @@ class ExchangedToken:
 
 
 def _read(path: Path) -> str:
-    """Return the token in a file, of a form that a header can hold; it is never quoted."""
+    """Return the token in a file, in a form valid for a header; errors never quote it."""
     try:
         with path.open("rb") as file:
             found = file.read(_MOST_BYTES).strip()

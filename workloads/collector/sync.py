@@ -1,4 +1,4 @@
-"""Bringing the reports of one cluster: once, or for as long as it is asked."""
+"""Report a cluster: once, or continuously."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 log = structlog.get_logger("workloads.collector")
 
 _ATTEMPTS: Final = 4
-# How long changes are gathered before they are reported.
+# Seconds in which changes are collected before they are reported.
 _GATHER_SECONDS: Final = 1.0
 _FIRST_USAGE_SECONDS: Final = 5.0
 _JOIN_SECONDS: Final = 5.0
@@ -44,7 +44,7 @@ _JOIN_SECONDS: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Synced:
-    """One applied report: a snapshot (`complete`) or a delta, and how long it took in all."""
+    """An applied report: a snapshot (`complete`) or a delta, and its duration in total."""
 
     complete: bool
     workloads: int
@@ -53,9 +53,9 @@ class Synced:
 
 
 class Collector:
-    """Reads one cluster, or some of its namespaces, and reports it.
+    """Reads a cluster, or some of its namespaces, and reports it.
 
-    `interval` is how many seconds lie between two snapshots, None when only one is meant.
+    `interval` is the number of seconds between two snapshots, None for a single snapshot.
     """
 
     def __init__(
@@ -76,22 +76,22 @@ class Collector:
 
     @property
     def troubles(self) -> list[Trouble]:
-        """What keeps the cluster from being followed or reported, after a few failures in a row."""
+        """The troubles that prevent a report, after a few failures in a row."""
         found = [reflector.trouble for reflector in self._reflectors]
         return list(filter(None, [*found, self._failures.trouble]))
 
     def once(self, stop: threading.Event) -> Synced:
-        """List the cluster and apply one snapshot; a list that fails is tried again, a few times.
+        """List the cluster and apply a snapshot; repeat a failed list a few times.
 
         Raises:
             KubernetesError: the cluster could not be read; nothing was changed.
-            NotReportedError, ReportingEndedError: it could be read, and was not reported.
+            NotReportedError, ReportingEndedError: the cluster was read, but not reported.
         """
         started = time.monotonic()
         backoff = Backoff()
         attempt = 1
         while True:
-            # Before the lists, so that of two collectors the one with the newer lists wins.
+            # Taken before the lists, so that of two collectors the newer lists win.
             as_of = timezone.now()
             try:
                 self._uid = cluster_uid(self._client)
@@ -104,7 +104,7 @@ class Collector:
                     raise
                 log.warning("list_failed", attempt=attempt, error=str(error))
                 attempt += 1
-                # Pages that took too long are read again at once, from the first.
+                # Expired pages are read again at once, from the first.
                 if not isinstance(error, ExpiredError):
                     stop.wait(backoff.next_pause(error.retry_after))
             except Exception as error:
@@ -120,11 +120,11 @@ class Collector:
         troubled: Callable[[list[Trouble]], None] = lambda _: None,
         beat: Callable[[], None] = lambda: None,
     ) -> None:
-        """Watch the cluster until the stop event: deltas as it changes, a snapshot an interval.
+        """Watch the cluster until the stop event; report deltas, and a snapshot per interval.
 
-        While the mirror is not current nothing is reported, so that the cluster shows as
-        unreachable after a while; `troubled` is told when what is in trouble has changed. `beat` is
-        called at each turn. The stop event is this collector's own: it is set in the end.
+        While the mirror is stale nothing is reported, so that the cluster shows as unreachable
+        after a while. `troubled` is called when the troubles change, `beat` at each turn. The stop
+        event belongs to this collector: it is set in the end.
 
         Raises:
             ReportingEndedError: waiting would not help.
@@ -134,7 +134,7 @@ class Collector:
         self._reflectors = reflect(self._client, mirror, stop, self._progress, self._namespaces)
         usage.start()
         try:
-            # So that a collector that starts again does not first say that usage is unknown.
+            # Otherwise the first report after a restart would contain unknown usage.
             usage.latest(wait=_FIRST_USAGE_SECONDS)
             telling = Telling(self._destination, self._interval or 0, troubled)
 
@@ -158,7 +158,7 @@ class Collector:
         reported: Callable[[Synced], None],
         end_turn: Callable[[], None],
     ) -> None:
-        # Of half an interval at most, so that a service that is back is told within one.
+        # Half an interval at most, so that a recovered service gets a report within an interval.
         backoff = Backoff(most=min(LONGEST, (self._interval or 2 * LONGEST) / 2))
         next_snapshot = 0.0
         while not stop.is_set():
@@ -178,7 +178,8 @@ class Collector:
             except ReportingEndedError:
                 raise
             except Exception as error:
-                # What the report held is no longer marked as changed: only a snapshot has it all.
+                # The changes of the lost report are no longer marked: only a snapshot contains
+                # them.
                 next_snapshot = 0.0
                 pause = backoff.next_pause(getattr(error, "retry_after", 0.0))
                 if not isinstance(error, NotReportedError | KubernetesError):
@@ -193,9 +194,9 @@ class Collector:
 
     def _snapshot(self, mirror: Mirror, usage: UsageReader) -> Synced | None:
         started = time.monotonic()
-        # Each time: an address or a kubeconfig may lead to another cluster one day.
+        # Checked each time: an address or a kubeconfig may lead to another cluster later.
         self._uid = cluster_uid(self._client)
-        # Asking took its time, too.
+        # The check took time, too.
         if not self._is_current():
             return None
         as_of = timezone.now()

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Target:
-    """A cluster to collect; each has an end of its own. `name` is what messages call it.
+    """A cluster to collect, which ends independently. `name` is its name in messages.
 
-    `interval` is how many seconds lie between two snapshots when it is followed.
+    `interval` is the number of seconds between two snapshots when it is followed.
     """
 
     name: str
@@ -25,7 +25,7 @@ class Target:
     stopped: threading.Event = dataclasses.field(default_factory=threading.Event)
 
     def stop(self) -> None:
-        """Wait for nothing any more; a report is applied as a whole, or not at all."""
+        """Abort waiting; a report is applied as a whole, or not at all."""
         self.stopped.set()
         self.client.close()
         self.destination.stop()

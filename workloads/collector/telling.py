@@ -1,4 +1,4 @@
-"""Telling the service why a cluster is not reported, so that its silence can be understood."""
+"""Notify the service why a cluster is not reported, so that its silence is explained."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ log = structlog.get_logger("workloads.collector")
 
 
 class Telling:
-    """Tells of troubles when they change, and the service once for each interval that they last."""
+    """Publishes changed troubles, and notifies the service once per interval while they last."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class Telling:
         self._due = 0.0
 
     def tell(self, troubles: list[Trouble]) -> None:
-        """Tell what has to be told now; the next report that is applied ends it for the service."""
+        """Publish the current troubles if due; the next applied report clears them."""
         now = {(trouble.resource, trouble.reason.value) for trouble in troubles}
         if now != self._told:
             self._told, self._due = now, 0.0
@@ -46,17 +46,17 @@ class Telling:
 
 
 def tell_failure(destination: Destination, error: Exception) -> None:
-    """Tell the service why the collection has ended."""
+    """Notify the service why the collection has ended."""
     message = str(error) or type(error).__name__
     record(destination, CollectionFailure(reason=failure_reason(error), message=message))
 
 
 def record(destination: Destination, failure: CollectionFailure) -> None:
-    """Keep a failure with the cluster; when nobody hears it, the log has to do."""
+    """Record a failure with the cluster; log it if that fails."""
     try:
         destination.tell(failure)
     except (NotReportedError, ReportingEndedError) as error:
         log.warning("failure_not_recorded", error=str(error))
     except Exception:
-        # To tell of one failure must not become another.
+        # A failed notification must not end the collector.
         log.exception("failure_not_recorded")

@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger("workloads.collector")
 
-#: So many failures in a row are no hiccup.
+#: The number of consecutive failures from which trouble is reported.
 TROUBLE: Final = 3
 
 
-# The first that an error is of.
+# The first matching class applies.
 _REASONS: Final[tuple[tuple[type[Exception], FailureReason], ...]] = (
     (EndedEarlyError, FailureReason.WATCH_LOST),
     (ExpiredError, FailureReason.WATCH_LOST),
@@ -44,7 +44,7 @@ _STATUSES: Final[dict[int, FailureReason]] = {
 
 
 def failure_reason(error: Exception) -> FailureReason:
-    """Return what a failure is called in the API."""
+    """Return the API's reason of a failure."""
     if isinstance(error, NotReportedError | ReportingEndedError):
         return error.reason
     for kind, reason in _REASONS:
@@ -58,7 +58,7 @@ def failure_reason(error: Exception) -> FailureReason:
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """What fails, why, since when (aware), and how often in a row."""
+    """A failure: resource, error, start (aware), and the number in a row."""
 
     resource: str
     reason: FailureReason
@@ -67,12 +67,12 @@ class Trouble:
     failures: int
 
     def as_failure(self) -> CollectionFailure:
-        """Return it as the cluster's collection shows it."""
+        """Return the failure in the form of the cluster's collection status."""
         return CollectionFailure(reason=self.reason, message=self.error, resource=self.resource)
 
 
 class FailuresInARow:
-    """The failures of one resource since it last went well."""
+    """The consecutive failures of a resource since its last success."""
 
     def __init__(self, resource: str) -> None:
         self._resource = resource
@@ -80,7 +80,7 @@ class FailuresInARow:
 
     @property
     def trouble(self) -> Trouble | None:
-        """The last failure, when it was not among the first few."""
+        """Return the last failure, unless it is among the first few."""
         return self.last if self.last is not None and self.last.failures >= TROUBLE else None
 
     def add(self, event: str, error: Exception) -> None:
@@ -98,5 +98,5 @@ class FailuresInARow:
         )
 
     def clear(self) -> None:
-        """Begin again: it went well."""
+        """Reset the count after a success."""
         self.last = None

@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 log = structlog.get_logger("workloads.collector")
 
 METRICS: Final = Resource("/apis/metrics.k8s.io/v1beta1/pods", aggregated=True)
-#: Seconds in which the metrics API must have answered; it has no pages.
+#: The timeout of the metrics API in seconds; it has no pages.
 WITHIN: Final = 30.0
-# There is no metrics API, or no right to read it: what was measured before says nothing any more.
+# The metrics API is missing or forbidden: earlier measurements are void.
 _NONE: Final = {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND}
 
 
 class UsageReader(threading.Thread):
-    """Reads the usage of all pods each `interval` seconds, or once; nothing waits for it.
+    """Reads the usage of all pods each `interval` seconds, or once, in the background.
 
-    A reading that fails, or a part of which does, is none: a part would be a wrong sum. The last
-    one is good for as many intervals as a cluster may be silent.
+    A failed or partial reading is discarded, because its sums would be wrong. The last reading is
+    valid for as many intervals as a cluster may be silent.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class UsageReader(threading.Thread):
             self._answered.set()
             if self._interval is None:
                 return
-            # A clock's tick at least, however long the reading took.
+            # A minimum of a clock tick, however long the reading took.
             if self._stop_asked.wait(max(started + self._interval - time.monotonic(), 1.0)):
                 return
 
@@ -91,7 +91,7 @@ class UsageReader(threading.Thread):
                 self._measured = None
             log.warning("metrics_unavailable", status=status, error=str(error))
         except Exception:
-            # A thread that ended would leave usage as it is for as long as health is reported.
+            # If the thread ended, the usage would go stale unnoticed while health is reported.
             log.exception("metrics_unreadable")
         else:
             self._measured = started, usage

@@ -12,40 +12,40 @@ from workloads.kubernetes.quantities import NANOS
 if TYPE_CHECKING:
     from workloads.kubernetes.facts import PodKey, Usage
 
-# The nanos in what amounts are kept in: nanocores and bytes, in which the metrics API measures.
+# The nanos per stored unit: nanocores and bytes, the units of the metrics API.
 _NANOS: Final = {"cpu": 1, "memory": NANOS}
 _UNITS: Final = tuple(_NANOS[figure.resource] for figure in MEASURED)
 _MOST: Final = 2**64 - 1
-# Each is short, so that a number put into the middle of it moves little.
+# Each array is short, so that an insertion in the middle moves few elements.
 _PARTS: Final = 256
 
 
 class UsageTable:
-    """The usage of pods, found by the 64 bits that Python makes of a pod's key.
+    """The usage of pods by the 64-bit hash of a pod's key.
 
-    A dictionary would take 300 bytes of each of 150,000 pods, and there are two while one reading
-    follows another. Two pods of the same 64 bits would be taken for one: among so many that is one
-    process of a thousand million, and nobody can bring it about, since each process makes others.
+    A dictionary would take 300 bytes for each of 150,000 pods, and two exist while a reading
+    replaces another. Pods with equal hashes would be confused: the probability is 1 in 10⁹ per
+    process, and an attacker cannot provoke it, because each process has another hash seed.
     """
 
     def __init__(self) -> None:
-        # The keys' numbers in their order, and beside them a column for each figure.
+        # The sorted hashes, and a parallel column for each figure.
         self._parts = [
             (array("q"), tuple(array("Q") for _ in MEASURED)) for _ in range(_PARTS)
         ]  # fmt: skip
 
     def put(self, key: PodKey, usage: Usage) -> None:
-        """Keep what a pod uses; what is finer than the unit of a column is rounded up."""
+        """Store the usage of a pod, rounded up to the unit of a column."""
         number = hash(key)
         numbers, columns = self._parts[number % _PARTS]
         at = bisect_left(numbers, number)
-        place = slice(at, at + numbers[at : at + 1].count(number))  # empty when it is new
+        place = slice(at, at + numbers[at : at + 1].count(number))  # empty for a new table
         numbers[place] = array("q", [number])
         for column, nanos, unit in zip(columns, usage, _UNITS, strict=True):
             column[place] = array("Q", [min(-(-nanos // unit), _MOST)])
 
     def get(self, key: PodKey, /) -> Usage | None:
-        """Return what a pod uses, in nanos; None when it was not measured."""
+        """Return the usage of a pod in nanos; None if it was not measured."""
         number = hash(key)
         numbers, columns = self._parts[number % _PARTS]
         at = bisect_left(numbers, number)

@@ -1,4 +1,4 @@
-"""The input of the health rules: one workload at the moment of a report."""
+"""The input of the health rules: a workload at the moment of a report."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta

@@ -68,7 +68,7 @@ NO_RESOURCES: Final[PodResources] = (0,) * len(RESERVED)
 
 
 class Condition(NamedTuple):
-    """One entry of `status.conditions`, without its type."""
+    """An entry of `status.conditions`, without its type."""
 
     status: str
     reason: str
@@ -83,12 +83,12 @@ class TemplateContainer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ContainerFacts:
-    """One container of one pod.
+    """A container of a pod.
 
     `failing` is the reason why it counts as failing, or empty. `restarted_at` is the end of its
     last run if it restarted since, with any exit code: a container that terminates gracefully after
-    a failed liveness probe exits with 0. `out_of_memory` tells whether that run ran out of memory.
-    `running` is the image reference with digest, or empty while it is unknown.
+    a failed liveness probe exits with 0. `out_of_memory` records whether that run ran out of
+    memory. `running` is the image reference with digest, or empty while it is unknown.
     """
 
     name: str
@@ -103,7 +103,7 @@ class ContainerFacts:
 
 @dataclass(frozen=True, slots=True)
 class PodFacts:
-    """One pod, under the uid of the object that controls it.
+    """A pod, under the uid of the object that controls it.
 
     `active` means neither Succeeded nor Failed; `live` means active and not being deleted. `held`
     is the reason why it is not ready, or will not stay ready, although no container fails.
@@ -133,17 +133,17 @@ class PodFacts:
 
 @dataclass(frozen=True, slots=True)
 class WorkloadFacts:
-    """One Deployment, StatefulSet or DaemonSet.
+    """A Deployment, StatefulSet or DaemonSet.
 
     `observed_generation` is None if its controller has never written a status. A reporter without
     generations leaves both at 0. `created_at` None counts as long ago. `changed_at` is the last
     write to the object other than a controller's status update. `unavailable_since` is the
     transition of the condition Available to False. `progress_deadline` is in seconds, None without
     a deadline. `surplus` counts the replicas of a Deployment that are not updated.
-    `revision_pending` tells whether a StatefulSet's current revision differs from its update
-    revision, None if unknown. `replacements_wait` is true while fewer pods exist than desired
-    because others are terminating. `is_readable` is false if the object could not be reduced: only
-    its identity is known then.
+    `revision_pending` is whether a StatefulSet's current revision differs from its update revision,
+    None if unknown. `replacements_wait` is true while fewer pods exist than desired because further
+    pods are terminating. `is_readable` is false if the object could not be reduced: only its
+    identity is known then.
     """
 
     kind: WorkloadKind

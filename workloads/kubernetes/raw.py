@@ -35,7 +35,7 @@ def text(parent: JsonObject, key: str) -> str:
     """Read a string; "" if it is missing.
 
     Kubernetes accepts NUL in an image's name, and PostgreSQL rejects it: without the replacement,
-    one such pod would prevent the report of the cluster.
+    a single such pod would prevent the report of the cluster.
     """
     value = parent.get(key)
     return without_nul(value) if isinstance(value, str) else ""

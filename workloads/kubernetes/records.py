@@ -16,15 +16,15 @@ log = structlog.get_logger("workloads.kubernetes")
 
 #: The reason of a workload whose object or pods could not be evaluated.
 UNREADABLE: Final = "Unreadable"
-#: Images per container; the pods of a workload run one, or two during a rollout.
+#: Images per container; the pods of a workload run a single image, or two during a rollout.
 MAX_RUNNING: Final = 20
 
 
 # Not tracked by the garbage collector, because no instance can be part of a cycle.
 class ContainerRecord(Struct, frozen=True, gc=False, omit_defaults=True):
-    """One container of a workload's template, over all its live pods.
+    """A container of a workload's template, over all its live pods.
 
-    `state` is the worst of running, waiting and terminated, and "" while no pod reports one.
+    `state` is the worst of running, waiting and terminated, and "" while no pod reports a state.
     `running` are the references with digests of the images that its pods run, sorted: more than a
     single one during a rollout, or if a tag has moved. Its JSON omits `running` if the reporter
     does not send it.
@@ -102,7 +102,7 @@ def _joined(
 ) -> WorkloadRecord:
     """Join a workload with its pods.
 
-    `usage_known` tells whether metrics exist. Without them, or if no pod is measured, the usage is
+    `usage_known` is true if metrics exist. Without them, or if no pod is measured, the usage is
     unknown, not zero. A workload without pods uses nothing.
     """
     usage_known = usage_known and (pods.measured > 0 or pods.live + pods.terminating == 0)

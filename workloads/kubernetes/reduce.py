@@ -1,7 +1,7 @@
 """Reduce raw Kubernetes objects, from lists and watches, to facts.
 
 An object without uid, name or a known owner reduces to None. An object that raises an exception
-only affects itself: its name is logged, and others are reduced.
+only affects itself: its name is logged, and the rest is reduced.
 """
 
 import sys
@@ -211,8 +211,8 @@ def _workload_facts(
     )
 
 
-# Pods of one workload are mostly equal. A collector that keeps facts to follow a watch stores one
-# copy of equal facts, in half the memory.
+# Pods of a workload are mostly equal. A collector that keeps facts to follow a watch stores a
+# single copy of equal facts, in half the memory.
 @lru_cache(maxsize=8192)
 def _shared_containers(containers: tuple[ContainerFacts, ...]) -> tuple[ContainerFacts, ...]:
     return containers

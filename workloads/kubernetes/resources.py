@@ -1,4 +1,4 @@
-"""The resources that one pod reserves on a node, as the scheduler computes them.
+"""The resources that a pod reserves on a node, as the scheduler computes them.
 
 Sources: `PodRequests` and `PodLimits` of k8s.io/component-helpers/resource, as the scheduler calls
 them, of 0.36 and, for Kubernetes 1.37 on, after kubernetes#140047; KEPs 753 (sidecar containers),
@@ -25,13 +25,13 @@ class ServerVersion(NamedTuple):
     minor: int = 0
 
 
-#: The version of a server that reports none.
+#: The version of a server that reports no version.
 UNKNOWN_VERSION: Final = ServerVersion()
 # From this version on, the scheduler takes the largest of a resized pod's sums; before, the sum of
 # the largest amount of each container.
 _LARGEST_SUM: Final = ServerVersion(1, 37)
 
-#: Returns the amounts of one container, by resource.
+#: Returns the amounts of a container, by resource.
 _Amounts: TypeAlias = Callable[[JsonObject], JsonObject]
 
 

@@ -1,4 +1,4 @@
-"""The sums over the pods of one workload.
+"""The sums over the pods of a workload.
 
 A cluster's pods are read once and never held together: each is added to the tally of the object
 that controls it and dropped. Memory grows with the number of workloads, not of pods. For each
@@ -29,7 +29,7 @@ _RANK: Final = {state: rank for rank, state in enumerate(_STATES)}
 
 @dataclass(slots=True)
 class ContainerTally:
-    """The containers of one name, over a workload's live pods."""
+    """The containers of a name, over a workload's live pods."""
 
     restarts: int = 0
     ready: int = 0
@@ -49,7 +49,7 @@ class ContainerTally:
 
 @dataclass(slots=True)
 class PodTally:
-    """The sums that health and figures need of all pods of one workload.
+    """The sums that health and figures need of all pods of a workload.
 
     Counts: `pods` is all of them and `measured` those with metrics. `reserved` and `used` are nanos
     in the order of the figures, of pods that are neither Succeeded nor Failed. All below `live` is
@@ -150,7 +150,7 @@ def most_frequent(reasons: Counter[str]) -> str:
 
 
 def tally_pods(pods: Iterable[PodFacts], usage: MeasuredPods | None = None) -> PodTally:
-    """Sum the pods of one workload."""
+    """Sum the pods of a workload."""
     tally = PodTally()
     for pod in pods:
         tally.add(pod, usage.get(pod.key) if usage is not None else None)

@@ -24,11 +24,11 @@ log = structlog.get_logger("workloads.collector")
 
 
 def registered_cluster(options: dict[str, Any]) -> Target:
-    """Return the one that ``--cluster`` names.
+    """Return the cluster of ``--cluster``.
 
     Raises:
         CommandError: it is not registered.
-        ConnectionSetupError: nothing says how it is read.
+        ConnectionSetupError: no credentials of the cluster are configured.
     """
     cluster = Cluster.objects.filter(name=options["cluster"]).first()
     if cluster is None:
@@ -41,7 +41,7 @@ def registered_clusters(
     skipped: Callable[[str], None],
     failed: Callable[[str, Exception], None],
 ) -> list[Target]:
-    """Return those that a context of the kubeconfig is named after, with which it is read.
+    """Return the registered clusters whose names match contexts of the kubeconfig.
 
     Raises:
         ConnectionSetupError: there is no kubeconfig.

@@ -1,4 +1,4 @@
-"""``sync_workloads --report-to``: an agent, which has a token and no database."""
+"""``sync_workloads --report-to``: an agent with a token and without a database."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def reporting_target(options: dict[str, Any], version: str) -> Target:
     """Return the cluster that an agent reports.
 
     Raises:
-        CommandError: the options do not go together.
-        ConnectionSetupError: nothing says how the cluster is read.
+        CommandError: the options contradict each other.
+        ConnectionSetupError: no credentials of the cluster are configured.
     """
     try:
         cluster_id = uuid.UUID(options["cluster"])
@@ -68,10 +68,10 @@ def reporting_target(options: dict[str, Any], version: str) -> Target:
 
 
 def refuse_options_of_agents(options: dict[str, Any]) -> None:
-    """Refuse options that say nothing without ``--report-to``.
+    """Refuse options that require ``--report-to``.
 
     Raises:
-        CommandError: there is one.
+        CommandError: such an option is set.
     """
     for name in _ONLY_HERE:
         if options[name] is not None:

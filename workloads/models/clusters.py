@@ -66,7 +66,7 @@ class Cluster(models.Model):
     # The newest report that is being applied, if an older report was applied meanwhile.
     announced_report_at = models.DateTimeField(null=True)
     # The last report that the rows of images follow. If it differs from the last report, a release
-    # without images applied that one, and the rows are built again.
+    # without images applied the last report, and the rows are built again.
     images_report_at = models.DateTimeField(null=True)
     # The last time at which the usage of very many workloads was written.
     usage_stored_at = models.DateTimeField(null=True)

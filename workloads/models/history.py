@@ -57,14 +57,14 @@ class Transition(models.Model):
     """A change of a workload's health, or of its reason, at ``at``.
 
     A row also covers the time before it: from ``since`` until ``at`` the workload had
-    ``from_health_status``. The remaining rows therefore stay complete when others are removed.
+    ``from_health_status``. The remaining rows therefore stay complete when older rows are removed.
     ``status_reason`` belongs to ``to_health_status``.
     """
 
     pk = models.CompositePrimaryKey("workload_id", "number")
     workload_id = models.UUIDField()
-    # The number of the transition of this workload; a report causes at most one. It starts again
-    # after all were removed.
+    # The number of the transition of this workload; a report causes at most a single transition. It
+    # starts again after all were removed.
     number = models.IntegerField()
     cluster_id = models.UUIDField()
     since = models.DateTimeField(null=True)

@@ -32,7 +32,7 @@ class WorkloadImage(models.Model):
     byte_ordered = frozenset({"repository", "digest", "namespace", "name", "kind"})
     #: Copies of the workload's columns.
     copied = frozenset({"cluster_id", "health_status", "namespace", "name", "kind"})
-    #: A column with few values. A list in another order is merged from one part per value, instead
+    #: A column with few values. A list in another order is merged from a part per value, instead
     #: of a further index that each report would have to update.
     merged: ClassVar = {"health_status": tuple(health.value for health in HealthStatus)}
 

@@ -1,9 +1,9 @@
 """Apply a report of a cluster's workloads.
 
 A snapshot contains every workload; absent ones are deleted. A delta contains the changed ones. The
-report is compared with the rows before anything is locked. One short transaction then swaps the
+report is compared with the rows before anything is locked. A short transaction then swaps the
 time of the cluster's last report, which fails if another report was applied meanwhile, and writes
-the differences. Two reports therefore never mix, and readers never see half of one.
+the differences. Two reports therefore never mix, and readers never see half of a report.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
     from apikeys.actors import Actor
     from workloads.reporting.reports import Report
 
-#: How far ahead of the database's a reporter's clock may be. A report from further ahead would shut
-#: out every one that comes after it until that moment has come.
+#: The maximum lead of a reporter's clock. A report from the far future would block every later
+#: report until that time.
 MAX_CLOCK_LEAD: Final = dt.timedelta(minutes=5)
-# The first comparison is wasted when another report is applied meanwhile, or the caller changed.
-# The second is announced, so that only newer reports can come in between, and then the third finds
-# this one to be late.
+# The first comparison is void if another report was applied meanwhile or the caller changed. The
+# second is announced, so that only newer reports can intervene, and the third then finds the report
+# stale.
 _ATTEMPTS: Final = 3
 _COUNTERS: Final = {
     HealthStatus.UNSPECIFIED: "workloads_unspecified",
@@ -49,15 +49,16 @@ _COUNTERS: Final = {
 
 @retrying
 def apply_report(*, cluster_id: uuid.UUID, report: Report, actor: Actor) -> Applied:
-    """Make the cluster's workloads what the report says; rows that stay the same are not written.
+    """Replace the cluster's workloads with the report; unchanged rows are not written.
 
     Raises:
         Cluster.DoesNotExist: there is no such cluster.
         ClusterUidMismatch: the report is of another cluster.
         ClockAhead: it is from the future.
-        StaleReport: a report of the same moment, or a later one, is already applied.
+        StaleReport: a report of the same or a later time is already applied.
         ClusterBusy: other reports of the cluster are being applied; nothing was stored.
-        CredentialsInvalid, TokenExpired, CallerChanged: the caller has ended, or lost rights.
+        CredentialsInvalid, TokenExpired, CallerChanged: the caller was revoked, or lost
+            permissions.
     """
     for attempt in range(_ATTEMPTS):
         if attempt:
@@ -82,7 +83,7 @@ def apply_report(*, cluster_id: uuid.UUID, report: Report, actor: Actor) -> Appl
 
 
 def _judge(cluster_id: uuid.UUID, report: Report) -> Cluster:
-    """Return the cluster as it is before the report, or refuse the report."""
+    """Return the cluster before the report, or refuse the report."""
     cluster = Cluster.objects.timed().get(pk=cluster_id)
     if report.cluster_uid and cluster.uid not in (None, report.cluster_uid):
         raise ClusterUidMismatch(report.cluster_uid, cluster.uid)
@@ -97,15 +98,15 @@ def _judge(cluster_id: uuid.UUID, report: Report) -> Cluster:
 
 
 def _observed_at(cluster: Cluster, report: Report) -> dt.datetime:
-    """Return when the reporter looked; its clock may be ahead of the database's."""
+    """Return the time of the observation; the reporter's clock may be ahead of the database's."""
     return min(report.reported_at, cluster.read_at)
 
 
 def _is_from_future(cluster: Cluster, reported_at: dt.datetime | None) -> bool:
-    """Whether the last report is of a moment that has not come yet.
+    """Return whether the last report is from the future.
 
-    Early releases accepted such reports, and a database's clock may be set back. Reports of now
-    must not be refused as older than that one.
+    Early releases accepted such reports, and a database's clock may be set back. Current reports
+    must not be refused as older than that report.
     """
     return reported_at is not None and reported_at > cluster.read_at + MAX_CLOCK_LEAD
 
@@ -116,10 +117,10 @@ def _is_usage_due(cluster: Cluster) -> bool:
 
 
 def _announce(cluster_id: uuid.UUID, report: Report) -> None:
-    """Let reports that are older than this one be refused from now on, while it is compared.
+    """Announce the report, so that older reports are refused while it is compared.
 
-    Otherwise small reports would make a large one start over and over again. When this process
-    dies, the next report is newer than what was announced.
+    Otherwise small reports would make a large report restart repeatedly. If this process dies, the
+    next report is newer than the announced report.
     """
     older = Q(announced_report_at=None) | Q(announced_report_at__lt=report.reported_at)
     with short_wait(ClusterBusy):
@@ -128,12 +129,12 @@ def _announce(cluster_id: uuid.UUID, report: Report) -> None:
 
 
 def _store(cluster: Cluster, report: Report, changes: Differences, actor: Actor) -> bool:
-    """Write the report; return False when another one was applied, or the caller has changed."""
+    """Write the report; return False if another was applied meanwhile, or the caller changed."""
     gap = gap_before(cluster, _observed_at(cluster, report))
     writes = not changes.is_empty() or gap is not None or _lags_in_images(cluster)
     if not writes and not _is_new(cluster, report) and not _looks_ahead(cluster):
         with short_wait(ClusterBusy):
-            return _claim(cluster, report, changes, actor)  # one statement needs no transaction
+            return _claim(cluster, report, changes, actor)  # atomic without a transaction
     with short_transaction(ClusterBusy):
         if not _claim(cluster, report, changes, actor):
             return False
@@ -157,17 +158,17 @@ def _store(cluster: Cluster, report: Report, changes: Differences, actor: Actor)
 
 
 def _is_new(cluster: Cluster, report: Report) -> bool:
-    """Whether the report is the first one that tells which cluster it is."""
+    """Return whether the report is the first that identifies the cluster."""
     return bool(report.cluster_uid) and cluster.uid is None
 
 
 def _looks_ahead(cluster: Cluster) -> bool:
-    """Whether what is shown of its workloads may be from the future."""
+    """Return whether the cluster's workloads may have an observation time in the future."""
     return _is_from_future(cluster, cluster.last_report_at)
 
 
 def _lags_in_images(cluster: Cluster) -> bool:
-    """Whether a release that knows no images has applied a report, or there were none before."""
+    """Return whether image rows are missing or older than the last report."""
     return cluster.images_report_at != cluster.last_report_at
 
 
@@ -203,7 +204,7 @@ def _claim(cluster: Cluster, report: Report, changes: Differences, actor: Actor)
 
 
 def _count(cluster_id: uuid.UUID) -> None:
-    """Keep the counts that the cluster's health follows from; an index has them."""
+    """Update the counts by health, which an index covers."""
     rows = Workload.objects.filter(cluster=cluster_id).values_list("health_status")
     counted = Counter(dict(rows.annotate(Count("id")).order_by()))
     Cluster.objects.filter(pk=cluster_id).update(

@@ -1,4 +1,4 @@
-"""Reading a report's body, plain or gzip'd, within one limit for what travels and what unfolds."""
+"""Read a report's body, plain or gzip'd, with the same limit for sent and decompressed bytes."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
 
 _GZIP: Final = 31  # zlib's window bits for "gzip, and nothing else"
 _STEP: Final = 1024 * 1024
-#: Bytes that a report holds for each of its own, once it is decoded.
+#: Bytes of memory that a decoded report takes per byte of its body.
 FACTOR: Final = 8
-#: Each takes memory and time of its own, however empty it is. bgzip makes one for each 64 KiB.
+#: Each member takes memory and time, even if empty. bgzip writes a member per 64 KiB.
 _MOST_MEMBERS: Final = 1000
 
 
 def read_body(request: HttpRequest, limit: int) -> bytearray:
-    """Return the body, unfolded.
+    """Return the decompressed body.
 
     Raises:
-        BodyTooLarge, BodyIncomplete: as of ``infra_service.lib.api.bodies.blocks``; the limit is of
-            the unfolded bytes.
-        ContentEncodingUnsupported, InvalidGzip: it is compressed otherwise, or damaged.
+        BodyTooLarge, BodyIncomplete: as of ``infra_service.lib.api.bodies.blocks``; the limit
+            applies to the decompressed bytes.
+        ContentEncodingUnsupported, InvalidGzip: the encoding is unknown, or the data damaged.
     """
     encoding = request.headers.get("Content-Encoding", "").strip().lower()
     if encoding not in {"", "identity", "gzip", "x-gzip"}:
@@ -45,13 +45,13 @@ def read_body(request: HttpRequest, limit: int) -> bytearray:
 
 
 def _unfolded(sent: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield what gzip'd blocks hold, a step at a time: a few bytes may stand for gigabytes."""
+    """Decompress blocks step by step, because a few bytes may decompress to gigabytes."""
     member = isal_zlib.decompressobj(wbits=_GZIP)
     members = 1
     for block in sent:
         rest = block
         while rest:
-            if member.eof:  # gzip'd files may be strung together (RFC 1952 §2.2)
+            if member.eof:  # gzip'd files may be concatenated (RFC 1952 §2.2)
                 members += 1
                 if members > _MOST_MEMBERS:
                     raise InvalidGzip

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from workloads.kubernetes.records import WorkloadRecord
     from workloads.reporting.reports import Report
 
-# What a report says of a workload and what is compared; `observed_at` is only written along.
+# The reported and compared columns of a workload; `observed_at` is written, but not compared.
 _OWN: Final = (
     "health_status", "status_reason", "replicas_desired", "replicas_ready", "replicas_available",
 )  # fmt: skip
@@ -40,14 +40,14 @@ _own: Final[Callable[[WorkloadRecord], tuple[Any, ...]]] = attrgetter(*_OWN[1:])
 _figures: Final[Callable[[Mapping[str, int | None]], tuple[int | None, ...]]] = itemgetter(
     *_FIGURES
 )
-_HEALTH: Final = slice(2, 4)  # of what is compared: the status and its reason
+_HEALTH: Final = slice(2, 4)  # in the compared columns: the status and its reason
 _MEASURED: Final = _COMPARED.index(_USAGE[0])
 _STATUS: Final = _COMPARED.index("health_status")
-# Nearly every workload uses another amount each minute, and to write all of 15,000 rows takes
-# 20 MB of PostgreSQL's log. So few rows are written at once, and many at this pace.
+# The usage of nearly every workload changes each minute, and an update of all 15,000 rows takes 20
+# MB of PostgreSQL's WAL. So a few rows are written at once, and many at this pace.
 FEW_MEASURED: Final = 1000
 USAGE_PACE: Final = dt.timedelta(minutes=5)
-# Rows that are read, or deleted, by one statement.
+# Rows read or deleted per statement.
 _PAGE: Final = 2000
 _DELETED: Final = 1000
 
@@ -56,16 +56,16 @@ _INSERTS: Final = Writer(
 )
 _CHANGES: Final = Writer(Workload, ("id", *_COMPARED, "observed_at"))
 _TURNS: Final = Writer(Workload, ("id", *_COMPARED, "observed_at", "health_since"))
-# No index has these columns: PostgreSQL updates such rows in their place (HOT).
+# No index has these columns: PostgreSQL updates such rows in place (HOT).
 _MEASUREMENTS: Final = Writer(Workload, ("id", *_USAGE, "observed_at"))
 
 
 @dataclass(slots=True)
 class Differences:
-    """What is to be written; of the `measured` only the usage is another one.
+    """The rows to write; in `measured` only the usage differs.
 
-    `turned` have another health, or another reason of it. `replaced` of `new` stand in the place
-    of one that is `gone`.
+    `turned` have a new health or reason. `replaced` counts the `new` that take the place of a
+    deleted workload in `gone`.
     """
 
     transitions: Transitions
@@ -80,29 +80,29 @@ class Differences:
 
     @property
     def updated(self) -> int:
-        """How many rows are changed."""
+        """Return the number of changed rows."""
         return len(self.changed) + len(self.turned) + len(self.measured)
 
     @property
     def measures_many(self) -> bool:
-        """Whether so many rows have only another usage that they are written at a slower pace."""
+        """Return whether too many rows differ only in usage to be written at once."""
         return len(self.measured) > FEW_MEASURED
 
     def leave_usage(self) -> None:
-        """Leave the rows that have only another usage as they are, until a later report."""
+        """Postpone changes of usage alone to a later report."""
         self.unchanged += len(self.measured)
         self.measured.clear()
 
     def any(self) -> bool:
-        """Whether anything is to be written that the counts by health may follow."""
+        """Return whether a change may affect the counts by health."""
         return bool(self.gone or self.new or self.changed or self.turned)
 
     def is_empty(self) -> bool:
-        """Whether nothing is to be written at all."""
+        """Return whether there is nothing to write."""
         return not self.any() and not self.measured
 
     def write(self) -> None:
-        """Write them; call it in a transaction that holds the cluster's row."""
+        """Write the differences; the caller's transaction has locked the cluster's row."""
         for keys in batches(self.gone, _DELETED):
             Workload.objects.filter(pk__in=keys).delete()
         _INSERTS.insert(self.new)
@@ -113,7 +113,7 @@ class Differences:
 
 
 def compare(cluster_id: uuid.UUID, report: Report, observed_at: dt.datetime) -> Differences:
-    """Return what the report changes, of which all is shown as observed at `observed_at`."""
+    """Return the differences of a report; changed rows are observed at `observed_at`."""
     found = Differences(transitions := Transitions(cluster_id, observed_at))
     pending = {Place(r.namespace, r.name, r.kind.value): r for r in report.records}
 
@@ -130,7 +130,7 @@ def compare(cluster_id: uuid.UUID, report: Report, observed_at: dt.datetime) -> 
             transitions.disappear(key, _health(stored))
             found.images.leave(key, stored_images(stored[-1]))
         elif record.uid and stored[0] and record.uid != stored[0]:
-            # Deleted and created again under the same name: another object, with another id.
+            # Deleted and created again with the same name: another object, with another id.
             found.gone.append(key)
             transitions.disappear(key, _health(stored))
             found.images.leave(key, stored_images(stored[-1]))
@@ -149,8 +149,8 @@ def compare(cluster_id: uuid.UUID, report: Report, observed_at: dt.datetime) -> 
                 transitions.change(key, _health(known), *said[_HEALTH])
             else:
                 found.changed.append(_CHANGES.prepare((key, *said, observed_at)))
-    # In the order of an index, which is then filled from its beginning to its end, as are those of
-    # ids and images.
+    # Sorted, so that an index is filled from its beginning to its end, like those of ids and
+    # images.
     found.new += [new(place, pending[place]) for place in sorted(pending)]
     transitions.prepare()
     return found
@@ -159,11 +159,11 @@ def compare(cluster_id: uuid.UUID, report: Report, observed_at: dt.datetime) -> 
 def _stored(
     cluster_id: uuid.UUID, report: Report, reported: Iterable[Place]
 ) -> Iterator[Sequence[Any]]:
-    """Yield the rows that the report may change: id, place and what was said of each.
+    """Yield the rows that the report may change: id, place and the compared columns.
 
-    A page at a time, so that no connection is held while they are compared.
+    They are read in pages, so that no connection is held during the comparison.
     """
-    # As text, for msgspec decodes it in a fifth of the time that the ORM's fields take.
+    # As text, because msgspec decodes it in a fifth of the time of the ORM's fields.
     texts = (Cast(name, TextField()) for name in ("labels", "containers"))
     said: list[Any] = ["uid", next(texts), *_PLAIN, next(texts)]
     rows = Workload.objects.filter(cluster=cluster_id).values_list("id", *Place._fields, *said)
@@ -178,7 +178,7 @@ def _stored(
         return
     wanted = {*reported, *report.deleted}
     for places in batches(sorted(wanted), _PAGE):
-        # By namespaces and names, which an index serves; that finds a few too many.
+        # By namespaces and names, which an index covers; this finds a few rows too many.
         namespaces, names = {p.namespace for p in places}, {p.name for p in places}
         for row in rows.filter(namespace__in=namespaces, name__in=names):
             if Place(*row[1:4]) in wanted:
@@ -192,10 +192,10 @@ def _health(said: Sequence[Any]) -> str:
 
 
 def _known(stored: list[Any], said: list[Any]) -> list[Any]:
-    """Return what a row says in the form of what the report ``said``.
+    """Return a row's values in the form of the report's.
 
-    The containers are nearly always the same text. Where they are not, another program may have
-    written the same otherwise.
+    The text of the containers is nearly always equal. If not, another release may have encoded the
+    same value differently.
     """
     uid, labels, *plain, text = stored
     containers = msgspec.Raw(text)
@@ -205,7 +205,7 @@ def _known(stored: list[Any], said: list[Any]) -> list[Any]:
 
 
 def _said(record: WorkloadRecord, stored_uid: str) -> list[Any]:
-    """Return what the report says, in the order and the form in which the rows hold it."""
+    """Return the reported values, in the order and form of the columns."""
     return [
         record.uid or stored_uid,
         record.labels,

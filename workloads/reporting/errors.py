@@ -1,4 +1,4 @@
-"""The ways in which a report is refused, by name. Nothing of a refused report is stored."""
+"""Errors that refuse a report. Nothing of a refused report is stored."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class InvalidReport(APIException):
     default_code = "INVALID_FIELDS"
 
     def __init__(self, violations: list[dict[str, str]], *, more: bool = False) -> None:
-        """Take the faults found; ``more`` when there were others beyond the limit."""
+        """Store the faults; ``more`` if further faults exceed the limit."""
         first = f"{violations[0]['field']}: {violations[0]['description']}"
         count = f"{'more than ' if more else ''}{len(violations)}"
         super().__init__(
@@ -119,5 +119,5 @@ class ContentEncodingUnsupported(APIException):
 
 
 def shown(moment: dt.datetime) -> str:
-    """Return a moment (aware) as the API shows it."""
+    """Return a time (aware) in the format of the API."""
     return f"{moment.astimezone(dt.UTC):%Y-%m-%dT%H:%M:%S.%fZ}"

@@ -1,6 +1,6 @@
-"""The rows that say which images run where, kept beside the workloads.
+"""Image rows, derived from workloads and updated with them.
 
-The caller has the cluster's row locked, so that what is read here is not changed meanwhile.
+The caller has locked the cluster's row, so that these rows do not change meanwhile.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ _COUNTS: Final = Writer(ClusterImage, ("cluster_id", *IMAGE, "workloads"))
 
 @dataclass(slots=True)
 class ImageChanges:
-    """What is to be written of a cluster's images when its workloads are."""
+    """The changes of a cluster's images, written together with its workloads."""
 
-    #: Workloads whose rows go, though some come anew.
+    #: Workloads whose rows are deleted, even if new rows follow.
     left: list[Sequence[Any]] = field(default_factory=list)
     links: list[NewRow] = field(default_factory=list)
-    #: Workloads of which only the health is another one, and that.
+    #: Workloads of which only the health changed, with the new health.
     turned: list[Sequence[Any]] = field(default_factory=list)
-    #: How many workloads more, or fewer, run an image.
+    #: The change of the number of workloads per image.
     counts: Counter[Image] = field(default_factory=Counter)
 
     def add(self, key: uuid.UUID, copied: Sequence[Any], images: Sequence[Image]) -> None:
-        """Take a workload that is new; ``copied`` is its cluster, health and place."""
+        """Add a new workload; ``copied`` is its cluster, health and place."""
         self._run_by(1, images)
         pairs = {(image.repository, image.digest): None for image in images}
         self.links += [
@@ -57,7 +57,7 @@ class ImageChanges:
         ]
 
     def leave(self, key: uuid.UUID, images: Sequence[Image]) -> None:
-        """Take a workload that is gone."""
+        """Remove a deleted workload."""
         self.left.append(_LEFT.prepare((key,)))
         self._run_by(-1, images)
 
@@ -68,7 +68,7 @@ class ImageChanges:
         before: tuple[str, Containers],
         containers: Containers,
     ) -> None:
-        """Take a workload that is another one than ``before``, its health and containers."""
+        """Update a workload; ``before`` is its stored health and containers."""
         health, known = before
         old: list[Image] = []
         new = old
@@ -81,12 +81,13 @@ class ImageChanges:
             self.turned.append(_HEALTH.prepare((key, copied[1])))
 
     def write(self, cluster_id: uuid.UUID, *, anew: bool) -> None:
-        """Write the changes, without reading what is there; ``anew``: nothing is."""
+        """Write the changes without reading existing rows; ``anew``: no rows exist."""
         _LEFT.delete(self.left)
         _LINKS.insert(self.links)
         _HEALTH.update(self.turned)
-        # In the order of the key, whose index a first snapshot fills from its beginning to its end.
-        # Each row when it is written: the garbage collector would walk through all of them.
+        # Sorted by the key, so that a first snapshot fills the index from its beginning to its end.
+        # Rows are created during the write, because the garbage collector would scan a list of
+        # them.
         images = sorted(self.counts)
         more = ((cluster_id, *i, n) for i in images if (n := self.counts[i]) > 0)
         if anew:
@@ -103,9 +104,9 @@ class ImageChanges:
 
 
 def remove(cluster_id: uuid.UUID) -> int:
-    """Remove all that is said of a cluster's images, and return how many rows that was.
+    """Delete the image rows of a cluster, and return their number.
 
-    The counts go last, by which ``remove_left_behind`` finds what is left.
+    The counts are deleted last, because ``remove_left_behind`` finds remains by them.
     """
     links, _ = WorkloadImage.objects.filter(cluster_id=cluster_id).delete()
     counts, _ = ClusterImage.objects.filter(cluster_id=cluster_id).delete()
@@ -113,10 +114,10 @@ def remove(cluster_id: uuid.UUID) -> int:
 
 
 def remove_left_behind() -> Iterator[int]:
-    """Remove the images of clusters that are gone, and yield how many rows each cluster had.
+    """Delete the images of deleted clusters; yield the number of rows per cluster.
 
-    A release that knows no images leaves them when it deletes a cluster during an upgrade. It can
-    be stopped at any moment and run again.
+    A release without images leaves them when it deletes a cluster during an upgrade. It may stop at
+    any time and run again.
     """
     there = Exists(Cluster.objects.filter(pk=OuterRef("cluster_id")))
     left = ClusterImage.objects.filter(~there).values_list("cluster_id", flat=True).distinct()
@@ -125,7 +126,7 @@ def remove_left_behind() -> Iterator[int]:
 
 
 def rebuild(cluster_id: uuid.UUID) -> None:
-    """Make the rows of a cluster's images anew, from its workloads as they are stored."""
+    """Rebuild the image rows of a cluster from its stored workloads."""
     remove(cluster_id)
     changes = ImageChanges()
     for key, health, *rest, containers in _stored(cluster_id):

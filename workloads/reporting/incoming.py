@@ -1,4 +1,4 @@
-"""From the body of an agent's report to a ``Report``, or to all that is wrong with it."""
+"""Parse an agent's report to a ``Report``, or list all its faults."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
     from msgspec import Raw
 
-#: A clock that shows less was never set. Kubernetes was first released in 2014.
+#: An earlier time means a clock that was never set: Kubernetes was first released in 2014.
 _EARLIEST: Final = dt.datetime(2014, 1, 1, tzinfo=dt.UTC)
-#: Neither was one that shows more. How far it may be ahead is asked of the database's clock.
+#: A later time is impossible. The lead of a clock is checked against the database's clock.
 _LATEST: Final = dt.datetime(2200, 1, 1, tzinfo=dt.UTC)
-#: Faults that one answer names.
+#: The maximum number of faults in an error response.
 MAX_FAULTS: Final = 100
 
 T = TypeVar("T", bound=PlaceForm)
@@ -32,7 +32,7 @@ _DELTA: Final = msgspec.json.Decoder(Delta)
 _ITEM: Final = msgspec.json.Decoder(Item)
 _PLACE: Final = msgspec.json.Decoder(PlaceForm)
 
-# What msgspec says: a sentence, and after it the way to the value.
+# The form of msgspec's messages: a sentence, then the path of the value.
 _WHERE: Final = re.compile(r" - at (?:`key` in )?`\$([^`]*)`$")
 _NAMED: Final = re.compile(r"(?:required|unknown) field `([^`]*)`")
 _REASONS: Final = (
@@ -53,7 +53,7 @@ _WORDS: Final = 300
 
 
 class _TooManyFaultsError(Exception):
-    """There is no place for further faults in the answer."""
+    """The limit of faults is reached."""
 
 
 class _Faults:
@@ -68,7 +68,7 @@ class _Faults:
         self.found.append({"field": field, "description": description, "reason": reason})
 
     def add_error(self, prefix: str, error: Exception) -> None:
-        """Add what msgspec has found, under the path of the item."""
+        """Add an error of msgspec, with the path of the item."""
         sentence = str(error)
         where = _WHERE.search(sentence)
         path = re.sub(r"\[(\d+)\]", r".\1", where[1]).replace("[...]", "") if where else ""
@@ -84,7 +84,7 @@ class _Faults:
 
 
 def read_report(body: bytes | bytearray, *, complete: bool) -> Report:
-    """Read a snapshot (`complete`) or a delta.
+    """Parse a snapshot (`complete`) or a delta.
 
     Raises:
         InvalidJson: the body is not JSON.

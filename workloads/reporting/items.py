@@ -1,4 +1,4 @@
-"""From one item of a report to the record that is stored: its health as stated, or derived."""
+"""Turn an item of a report into a record, with its stated or derived health."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from workloads.reporting.wire import Item, Pod, PodContainer
 
 _FIGURES: Final = tuple(figure.name for figure in FIGURES)
-# All at once: an item has seven, and a report may have 100,000 items.
+# A single call per item: an item has seven figures, and a report may have 100,000 items.
 _figures: Final[Callable[[Item], tuple[int | None, ...]]] = attrgetter(*_FIGURES)
 _ENDED: Final = {"Succeeded", "Failed"}
 
 
 def record_of(item: Item, as_of: dt.datetime) -> WorkloadRecord:
-    """Return the record of an item that was seen at `as_of` (aware)."""
+    """Return the record of an item that was observed at `as_of` (aware)."""
     if item.health_status is not None or item.replicas_desired is None:
         return WorkloadRecord(
             **_as_told(item),
@@ -49,13 +49,13 @@ def record_of(item: Item, as_of: dt.datetime) -> WorkloadRecord:
         )
     pods = tally_pods(map(_pod, item.pods or ()))
     derived = workload_record(_facts(item), pods, as_of=as_of, usage_known=False)
-    # What the containers do is the sum over the pods, or what the item says without them.
+    # The containers are the sum over the pods or, without pods, the item's own.
     containers = _containers(item) if item.pods is None else derived.containers
     return msgspec.structs.replace(derived, **_as_told(item), containers=containers)
 
 
 def _as_told(item: Item) -> dict[str, Any]:
-    """Return what is taken as it is."""
+    """Return the fields that are stored unchanged."""
     return {
         "kind": item.kind,
         "namespace": item.namespace,
@@ -67,7 +67,7 @@ def _as_told(item: Item) -> dict[str, Any]:
 
 
 def _available(item: Item) -> int:
-    """StatefulSets have told what is available only since Kubernetes 1.22."""
+    """Return the available replicas; StatefulSets report them from Kubernetes 1.22 on."""
     if item.replicas_available is not None:
         return item.replicas_available
     return item.replicas_ready if item.kind is WorkloadKind.STATEFUL_SET else 0
@@ -127,13 +127,13 @@ def _pod(pod: Pod) -> PodFacts:
         unschedulable=pod.unschedulable,
         failed=pod.reason if pod.phase == "Failed" else "",
         since=_since(pod, active=active, live=live) if not ready else None,
-        # A step that has ended well plays no more part.
+        # An init container that succeeded has no further effect.
         containers=(*containers, *(s for s in steps if s.state != TERMINATED or s.failing)),
     )
 
 
 def _since(pod: Pod, *, active: bool, live: bool) -> dt.datetime | None:
-    """Return the moment that ``PodFacts.since`` means, as far as the report has it."""
+    """Return the time for ``PodFacts.since``, as far as the report contains it."""
     return pod.created_at if live or not active else pod.deleted_at
 
 

@@ -1,4 +1,4 @@
-"""From a ``Report`` to the gzip'd body of a request: what ``incoming`` reads on the other side."""
+"""Encode a ``Report`` as the gzip'd body of a request, which ``incoming`` parses."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ITEM_FIELDS: Final = tuple(n for n in WorkloadRecord.__struct_fields__ if n != 
 
 
 def gzipped_body(report: Report) -> bytes:
-    """Return the body; of its JSON, some megabytes, only an item is held at a time."""
+    """Return the body; only a single item of its JSON, of some megabytes, is held at a time."""
     packer = zlib.compressobj(_LEVEL, wbits=_GZIP)
     packed = [packer.compress(piece) for piece in _pieces(report)]
     packed.append(packer.flush())
@@ -58,10 +58,10 @@ def _list(name: str, entries: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _items(records: Iterable[WorkloadRecord]) -> Iterator[bytes]:
-    """Yield each item in a form that the service accepts: it refuses a report as a whole.
+    """Yield each item in a form that the service accepts: a single fault refuses the whole report.
 
-    An API server that lets through what Kubernetes does not costs a workload its labels and its
-    containers, or its place in the report if that is odd, too, or taken by another workload.
+    If an API server accepts more than Kubernetes does, a workload loses its labels and containers.
+    It is left out if its place is also invalid, or taken by another workload.
     """
     encode = msgspec.json.Encoder().encode
     places = set()
@@ -82,7 +82,7 @@ def _items(records: Iterable[WorkloadRecord]) -> Iterator[bytes]:
 
 
 def _fault(item: bytes) -> str | None:
-    """Return why the service would refuse an item; None if it accepts it."""
+    """Return the reason why the service would refuse an item; None if it accepts the item."""
     try:
         _ITEM.decode(item)
     except ValueError as error:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Place(NamedTuple):
-    """What tells a workload from the others of its cluster."""
+    """The key that identifies a workload within its cluster."""
 
     namespace: str
     name: str
@@ -22,11 +22,11 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What a reporter saw at `reported_at` (aware), each workload at most once.
+    """The workloads that a reporter observed at `reported_at` (aware), each at most once.
 
-    With `complete` it is all that there was. `cluster_uid` is the uid of the cluster's kube-system
-    namespace, or empty when the reporter does not know it. `interval_seconds` is how long it
-    will be until the next report, None when nothing is said.
+    With `complete` there are no other workloads. `cluster_uid` is the uid of the cluster's
+    kube-system namespace, or empty if the reporter does not know it. `interval_seconds` is the time
+    until the next report, None if it is not stated.
     """
 
     reported_at: dt.datetime
@@ -40,7 +40,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """How many workloads a report created, changed, deleted and left as they were."""
+    """The numbers of workloads that a report created, changed, deleted and left unchanged."""
 
     created: int
     updated: int

@@ -1,4 +1,4 @@
-"""Waiting for locks no longer than a second."""
+"""Lock waits of a second at most."""
 
 from __future__ import annotations
 
@@ -21,26 +21,27 @@ _LOCK_NOT_AVAILABLE: Final = "55P03"
 
 
 class WaitsShortly(Func):
-    """A condition that holds, and lets its statement and its transaction wait for a second only.
+    """A condition that is always true, and limits lock waits of its transaction to a second.
 
-    PostgreSQL looks at the conditions of an UPDATE before it waits for the row. A statement that
-    sets the limit would be a round trip more, and would need a transaction around the two.
+    PostgreSQL evaluates the conditions of an UPDATE before it waits for the row. A separate
+    statement that sets the limit would be a further round trip, and would need a transaction around
+    both.
     """
 
     output_field = BooleanField()
     template = f"set_config('lock_timeout', '{LOCK_WAIT_MS}', true) IS NOT NULL"
 
     def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> Any:
-        """Return a condition that does nothing: the whole database is waited for, in the block."""
+        """Return TRUE: on SQLite, ``short_wait`` limits the wait for the database."""
         return self.as_sql(compiler, connection, template="TRUE", **context)
 
 
 @contextlib.contextmanager
 def short_wait(busy: type[APIException]) -> Iterator[None]:
-    """Raise `busy` when a lock cannot be had in a second.
+    """Raise `busy` if a lock is not available within a second.
 
-    On PostgreSQL that is the lock of a row, for which ``WaitsShortly`` waits, on SQLite that of the
-    whole database.
+    On PostgreSQL that is the lock of a row, with ``WaitsShortly``; on SQLite that of the whole
+    database.
     """
     try:
         with busy_timeout(LOCK_WAIT_MS):
@@ -57,6 +58,6 @@ def short_wait(busy: type[APIException]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def short_transaction(busy: type[APIException]) -> Iterator[None]:
-    """Do the same with a transaction around the block, which begins with such an UPDATE."""
+    """Run the block, which begins with a ``WaitsShortly`` UPDATE, in a transaction."""
     with short_wait(busy), transaction.atomic():
         yield

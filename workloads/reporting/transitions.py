@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from workloads.models import Cluster
 
-# Workloads whose last transitions are looked up by one statement.
+# Workloads whose last transitions are read per statement.
 _PAGE: Final = 2000
 _KEY: Final = ("workload_id", "number")
 _INSERTS: Final = Writer(
@@ -33,31 +33,33 @@ _KEYS: Final = Writer(Transition, _KEY)
 
 
 class Transitions:
-    """The transitions of a cluster's workloads by one report, at the moment it was made."""
+    """The transitions of a cluster's workloads in a report, at the time of the report."""
 
     def __init__(self, cluster_id: uuid.UUID, at: dt.datetime) -> None:
         self._cluster_id, self._at, self._received_at = cluster_id, at, timezone.now()
-        # Of workloads that were there: from which health to which, None when it is gone, and why.
+        # Of existing workloads: the previous health, the new health (None if deleted), and the
+        # reason.
         self._left: dict[uuid.UUID, tuple[str, str | None, str]] = {}
         self._rows: list[NewRow] = []
         self._superseded: list[Sequence[Any]] = []
 
     def appear(self, workload_id: uuid.UUID, health: str, reason: str) -> None:
-        """Note a workload that was not there before."""
+        """Record a new workload."""
         self._add(workload_id, 1, None, (None, health, reason))
 
     def change(self, workload_id: uuid.UUID, before: str, health: str, reason: str) -> None:
-        """Note another health, or another reason of the same."""
+        """Record a new health, or a new reason of the same health."""
         self._left[workload_id] = (before, health, reason)
 
     def disappear(self, workload_id: uuid.UUID, before: str) -> None:
-        """Note a workload that is not there any more."""
+        """Record a deleted workload."""
         self._left[workload_id] = (before, None, "")
 
     def prepare(self) -> None:
-        """Look up since when workloads were as they were, before any transaction.
+        """Load the start of the previous healths, before the transaction.
 
-        It stays true until the report is written, since no other report is written meanwhile.
+        The result stays valid until the report is written, because no other report is written
+        meanwhile.
         """
         newest = Transition.objects.filter(workload_id=OuterRef("pk")).order_by("-number")
         numbers = Subquery(newest.values("number")[:1])
@@ -67,7 +69,7 @@ class Transitions:
                 self._add(key, (number or 0) + 1, since, self._left.pop(key))
 
     def write(self) -> None:
-        """Write them, and remove of each workload what is one too many."""
+        """Write the transitions, and delete the oldest of each workload beyond the limit."""
         _INSERTS.insert(self._rows)
         _KEYS.delete(self._superseded)
 
@@ -86,7 +88,7 @@ class Transitions:
 
 
 def gap_before(cluster: Cluster, observed_at: dt.datetime) -> ReportGap | None:
-    """Return the time in which nobody looked, if the cluster's last report is too long ago."""
+    """Return the period without reports, if the cluster's last report is too old."""
     last = seen_until(cluster)
     if last is None or observed_at - last <= patience(cluster):
         return None

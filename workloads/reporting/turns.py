@@ -1,4 +1,4 @@
-"""The number of simultaneous reports per process, so that other requests find room."""
+"""The number of simultaneous reports per process, limited in favour of other requests."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ if TYPE_CHECKING:
     import uuid
     from collections.abc import Iterator
 
-#: One of each cluster, since they would wait for each other, and so many in all.
+#: A single report per cluster, because they would wait for each other, and this many in total.
 AT_WORK: Final = 4
-#: So many requests wait for a turn, each up to this many seconds; others are told at once.
+#: The number of waiting requests, each for up to this many seconds; others are refused at once.
 WAITING: Final = 8
 PATIENCE: Final = 1.0
 
 
 class Turns:
-    """Hands out turns. A body is read before, and everything else is done within one."""
+    """Limits simultaneous reports. The body is read before a turn; the rest happens within it."""
 
     def __init__(self, at_work: int = AT_WORK, waiting: int = WAITING) -> None:
         self._at_work, self._most_waiting = at_work, waiting
@@ -30,11 +30,11 @@ class Turns:
 
     @contextlib.contextmanager
     def take(self, cluster_id: uuid.UUID) -> Iterator[None]:
-        """Do the block in a turn.
+        """Run the block within a turn.
 
         Raises:
-            ClusterBusy: another report of the cluster is at work.
-            TooManyReports: reports of other clusters are.
+            ClusterBusy: another report of the cluster is being applied.
+            TooManyReports: too many reports of other clusters are being applied.
         """
         with self._changed:
             if not self._is_free(cluster_id) and not self._wait(cluster_id):
@@ -60,5 +60,5 @@ class Turns:
             self._waiting -= 1
 
 
-#: Those of this process.
+#: The turns of this process.
 turns: Final = Turns()

@@ -1,7 +1,7 @@
-"""The form of a report on the wire: docs/reference/workload-reports.md.
+"""The format of a report on the wire: docs/reference/workload-reports.md.
 
-Names, labels and numbers are held to Kubernetes' own limits, so that a report that no cluster could
-send gets an error of this form, and not one of a database column.
+Names, labels and numbers have Kubernetes' own limits, so that an impossible report gets an error of
+this format instead of an error of a database column.
 """
 
 import datetime as dt
@@ -21,26 +21,26 @@ from workloads.kubernetes.facts import (
 from workloads.kubernetes.health import HealthStatus
 from workloads.kubernetes.records import MAX_RUNNING
 
-# A cluster is tested to 150,000 pods, so to a tenth of that in workloads; this bounds memory.
+# Clusters are tested with up to 150,000 pods and a tenth of that in workloads; this bounds memory.
 MAX_WORKLOADS: Final = 100_000
-# No object of Kubernetes has more: one is 1.5 MiB at most.
+# No Kubernetes object has more entries: its size is at most 1.5 MiB.
 _MAX_ENTRIES: Final = 1000
 _MAX_PODS: Final = 20_000
 
 _LABEL: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN: Final = rf"{_LABEL}(\.{_LABEL})*"
 _QUALIFIED: Final = "[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
-# A prefix of 253 characters and a name of 63.
+# A prefix of 253 characters, a slash and a name of 63.
 _LABEL_KEY: Final = 317
 
-# PostgreSQL has no place for NUL.
+# PostgreSQL cannot store NUL.
 _NO_NUL: Final = r"^[^\x00]*\Z"
 _UID: Final = r"^[-0-9A-Za-z]+\Z"
 _DNS_LABEL: Final = rf"^{_LABEL}\Z"
 _DNS_SUBDOMAIN: Final = rf"^{_SUBDOMAIN}\Z"
 _KEY: Final = rf"^(?=(.{{1,253}}/)?[^/]+\Z)({_SUBDOMAIN}/)?{_QUALIFIED}\Z"
 _VALUE: Final = rf"^({_QUALIFIED})?\Z"
-#: What a text is not that does not match, for people.
+#: Messages for texts that do not match.
 PATTERNS: Final = {
     _NO_NUL: "has a NUL character",
     _UID: "is no uid: letters, digits and '-'",
@@ -51,9 +51,9 @@ PATTERNS: Final = {
 }
 
 Image: TypeAlias = Annotated[str, Meta(max_length=MAX_IMAGE, pattern=_NO_NUL)]
-# A code, and perhaps a detail after it.
+# A code, and optionally a detail.
 Reason: TypeAlias = Annotated[str, Meta(max_length=MAX_STATUS_REASON, pattern=_NO_NUL)]
-# What is handed on from Kubernetes.
+# Codes passed through from Kubernetes.
 Code: TypeAlias = Annotated[str, Meta(max_length=128, pattern=_NO_NUL)]
 Uid: TypeAlias = Annotated[str, Meta(max_length=MAX_UID, pattern=_UID)]
 Version: TypeAlias = Annotated[str, Meta(max_length=MAX_COLLECTOR_VERSION, pattern=_NO_NUL)]
@@ -72,26 +72,26 @@ Interval: TypeAlias = Annotated[int, Meta(ge=1, le=MAX_REPORT_INTERVAL)]
 
 
 class _Form(Struct, forbid_unknown_fields=True, gc=False):
-    """Refuses fields that it does not know: a misspelt one would be taken for absent.
+    """Refuses unknown fields: a misspelt field would be taken for absent.
 
-    None can be part of a cycle, so the garbage collector need not walk through them.
+    Instances cannot be part of a cycle, so the garbage collector need not track them.
     """
 
 
 class Container(_Form):
-    """One container of a workload, over all its pods."""
+    """A container of a workload, over all its pods."""
 
     name: ContainerName
     image: Image
     restart_count: Count = 0
     state: Literal["", "running", "waiting", "terminated"] = ""
     ready: bool = False
-    # References with digests, sorted: what its pods run.
+    # References with digests, sorted: the images that its pods run.
     running: Annotated[list[Image], Meta(max_length=MAX_RUNNING)] = []
 
 
 class Termination(_Form, kw_only=True):
-    """How the last run of a container ended."""
+    """The end of a container's last run."""
 
     exit_code: Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
     reason: Code = ""
@@ -99,7 +99,7 @@ class Termination(_Form, kw_only=True):
 
 
 class PodContainer(_Form):
-    """One container of one pod, as its status says."""
+    """A container of a pod, from its status."""
 
     name: ContainerName
     state: Literal["running", "waiting", "terminated"]
@@ -109,30 +109,30 @@ class PodContainer(_Form):
     ready: bool = False
     restart_count: Count = 0
     last_termination: Termination | None = None
-    # As the pod's spec names it, and the `imageID` of its status.
+    # The name in the pod's spec, and the `imageID` of its status.
     image: Image = ""
     image_id: Image = ""
 
 
 class Pod(_Form):
-    """One pod of a workload."""
+    """A pod of a workload."""
 
     name: Name
     phase: Literal["Pending", "Running", "Succeeded", "Failed", "Unknown"]
     created_at: Moment | None = None
-    # Of a Failed pod, such as Evicted.
+    # The reason of a Failed pod, such as Evicted.
     reason: Code = ""
     deleting: bool = False
-    # Its deletion timestamp, by which it should have terminated.
+    # The deletion timestamp, at which it should have terminated.
     deleted_at: Moment | None = None
     unschedulable: bool = False
     containers: Annotated[list[PodContainer], Meta(max_length=_MAX_ENTRIES)] = []
-    # Steps before the containers, without sidecars, which are among the containers.
+    # Init containers without sidecars; sidecars are among the containers.
     init_containers: Annotated[list[PodContainer], Meta(max_length=_MAX_ENTRIES)] = []
 
 
 class Condition(_Form):
-    """One of the workload's conditions."""
+    """A condition of the workload."""
 
     type: Code
     status: Literal["True", "False", "Unknown"]
@@ -141,7 +141,7 @@ class Condition(_Form):
 
 
 class PlaceForm(_Form):
-    """What is deleted."""
+    """The place of a deleted workload."""
 
     namespace: Namespace
     name: Name
@@ -149,7 +149,7 @@ class PlaceForm(_Form):
 
 
 class Item(PlaceForm, kw_only=True):
-    """One workload: with its health, or with what that follows from."""
+    """A workload, with its health or the facts from which it is derived."""
 
     uid: Uid | None = None
     labels: Annotated[dict[LabelKey, LabelValue], Meta(max_length=_MAX_ENTRIES)] = {}
@@ -166,9 +166,9 @@ class Item(PlaceForm, kw_only=True):
     memory_used_bytes: Amount | None = None
     ephemeral_storage_requests_bytes: Amount = 0
     containers: Annotated[list[Container], Meta(max_length=_MAX_ENTRIES)] = []
-    # What health follows from, beside the replicas.
+    # The facts for the health, besides the replicas.
     replicas_updated: Count | None = None
-    # All that a Deployment has, also those of an older revision.
+    # All replicas of a Deployment, including those of an older revision.
     replicas_total: Count | None = None
     created_at: Moment | None = None
     deleting: bool = False
@@ -189,7 +189,7 @@ class _Head(_Form):
     collector_version: Version = ""
 
 
-# Items are cut out first and read one by one, so that each faulty one can be named.
+# Items stay raw and are decoded in turn, so that the error names each faulty item.
 _Items: TypeAlias = Annotated[list[Raw], Meta(max_length=MAX_WORKLOADS)]
 
 
@@ -200,7 +200,7 @@ class Snapshot(_Head, kw_only=True):
 
 
 class Delta(_Head, kw_only=True):
-    """What has changed."""
+    """The changes since the last report."""
 
     upserts: _Items = []
     deletes: _Items = []

@@ -78,10 +78,10 @@ class Command(ServiceCommand):
         reporting.add_arguments(parser)
 
     def handle(self, *_args: Any, **options: Any) -> None:
-        """Collect until it is done, or until SIGTERM or SIGINT.
+        """Collect until finished, or until SIGTERM or SIGINT.
 
         Raises:
-            CommandError: a cluster is not registered, not reachable or not the same any more.
+            CommandError: a cluster is not registered, not reachable or no longer the same.
         """
         self._namespaces: list[str] = list(dict.fromkeys(options["namespace"]))
         self._failures: list[str] = []
@@ -108,7 +108,7 @@ class Command(ServiceCommand):
             else:
                 for target in targets:
                     self._collect(target, interval)
-        # Of those that were followed, some went on until they were told to end.
+        # A signal is the regular end of following, even if single clusters failed earlier.
         if options["watch"] and stopped.is_set():
             return
         if self._failures:
@@ -124,7 +124,7 @@ class Command(ServiceCommand):
                 raise CommandError("an agent reports one cluster: --report-to needs --cluster")
             return [reporting.reporting_target(options, self.get_version())]
         reporting.refuse_options_of_agents(options)
-        # An agent has no database, and loads nothing that needs one.
+        # An agent has no database, and imports nothing that needs a database.
         from workloads.management import registered  # noqa: PLC0415
 
         if options["all"]:
@@ -132,7 +132,7 @@ class Command(ServiceCommand):
         return [registered.registered_cluster(options)]
 
     def _watch(self, targets: list[Target], interval: int | None, heartbeat: Heartbeat) -> None:
-        """Follow each cluster until its own end, which ends no other cluster's."""
+        """Follow all clusters; the end of a cluster does not affect other clusters."""
         threads = [
             threading.Thread(
                 target=self._collect,
@@ -143,14 +143,14 @@ class Command(ServiceCommand):
         for thread in threads:
             thread.start()
         for thread in threads:
-            # A join without a limit would keep signals from being handled.
+            # A join without a limit would block signals.
             while thread.is_alive():
                 thread.join(0.2)
 
     def _collect(
         self, target: Target, interval: int | None, heartbeat: Heartbeat | None = None
     ) -> None:
-        """Collect a cluster once, or with a heartbeat until its end."""
+        """Collect a cluster once, or follow it with a heartbeat."""
 
         def progress(resource: str, done: int, left: int | None) -> None:
             total = None if left is None else done + left
@@ -179,17 +179,17 @@ class Command(ServiceCommand):
         except _FAILURES as error:
             self._fail(target.name, error)
         except Exception as error:
-            # In a thread nobody else would notice; the others go on.
+            # An exception in a thread would go unnoticed; the other clusters continue.
             log.exception("collection_failed", cluster=target.name)
             self._fail(target.name, error)
         finally:
             target.client.close()
             if heartbeat is not None:
                 heartbeat.end(target.name)
-                target.destination.close()  # a thread has a connection of its own
+                target.destination.close()  # each thread has its own connection
 
     def _fail(self, name: str, error: Exception) -> None:
-        """Keep why the collection of a cluster has ended, and say it now: others may go on."""
+        """Record and print the reason why the collection of a cluster ended."""
         said = f"{name}: {str(error) or type(error).__name__}"
         self._failures.append(said)
         log.error("collection_ended", cluster=name, error=str(error))
