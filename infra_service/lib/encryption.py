@@ -65,7 +65,7 @@ def current_key() -> str:
 def encrypt(context: bytes, plaintext: bytes | bytearray) -> Encrypted:
     """Encrypt a value with the first key."""
     name, cipher = next(iter(keyring().items()))
-    # One buffer, filled in place: a document may have tens of megabytes.
+    # Encrypted in place in a single buffer, as a document may have tens of megabytes.
     payload = bytearray(_NONCE_BYTES + len(plaintext) + _TAG_BYTES)
     payload[:_NONCE_BYTES] = nonce = secrets.token_bytes(_NONCE_BYTES)
     cipher.encrypt_into(nonce, plaintext, context, memoryview(payload)[_NONCE_BYTES:])

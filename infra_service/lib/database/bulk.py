@@ -35,10 +35,10 @@ if TYPE_CHECKING:
 NewRow: TypeAlias = str | Sequence[Any]
 
 _PLAIN: Final = (CharField, IntegerField)
-# What COPY takes for the end of a value or of a row, and for a value that is unknown.
+# The characters that end a value or a row of COPY, and its null.
 _ESCAPES: Final = str.maketrans({"\\": r"\\", "\t": r"\t", "\n": r"\n", "\r": r"\r"})
 _NULL: Final = r"\N"
-# Rows of one statement on PostgreSQL, so that none takes long.
+# Rows of a statement on PostgreSQL, to limit its duration.
 _BATCH: Final = 5000
 
 
@@ -58,11 +58,11 @@ class Writer:
 
     @cached_property
     def _is_postgresql(self) -> bool:
-        # Asked for each row, Django's connection takes as long to tell as all else together.
+        # Cached, because Django's connection takes as long to answer as the rest of a row.
         return connection.vendor == "postgresql"
 
     def prepare(self, values: Sequence[Any]) -> Sequence[Any]:
-        """Return the values of one row as this kind of database takes them."""
+        """Return the values of a row as this database accepts them."""
         if self._is_postgresql:
             return values
         row = list(values)
@@ -75,9 +75,9 @@ class Writer:
         return row
 
     def new_row(self, values: Sequence[Any]) -> NewRow:
-        """Return one row to insert: for PostgreSQL a line of COPY's text, else its values.
+        """Return a row to insert: for PostgreSQL a line of COPY's text, else its values.
 
-        A report may have 100,000, and the garbage collector walks through values, not through text.
+        A report may have 100,000 rows, and the garbage collector traverses values but not text.
         """
         if not self._is_postgresql:
             return self.prepare(values)
@@ -103,7 +103,7 @@ class Writer:
         return line
 
     def insert(self, rows: Iterable[NewRow]) -> None:
-        """Insert what ``new_row`` returned, none of which is there."""
+        """Insert the results of ``new_row``, whose keys must be new."""
         if self._is_postgresql:
             self._copy(cast("Iterable[str]", rows))
         else:
@@ -144,7 +144,7 @@ class Writer:
         self._insert(rows, f" ON CONFLICT ({', '.join(key)}) DO UPDATE SET {sums}")
 
     def subtract(self, rows: Sequence[Sequence[Any]]) -> None:
-        """Subtract the last column, and delete what has nothing left."""
+        """Subtract the last column, and delete rows that reach zero."""
         *key, number = map(_quoted, self._columns)
         table = _quoted(self._table)
         if self._is_postgresql:
@@ -169,7 +169,7 @@ class Writer:
             )
 
     def _insert(self, rows: Iterable[Sequence[Any]], or_else: str = "") -> None:
-        """Insert rows; ``or_else`` is SQL of what is done where one is there."""
+        """Insert rows; ``or_else`` is the SQL for conflicts."""
         into = f"INSERT INTO {self._into()}"
         if self._is_postgresql:
             self._execute(f"{into} SELECT * FROM {self._given()}{or_else}", rows)  # noqa: S608 - columns' names
@@ -220,7 +220,7 @@ def _json(value: Any) -> str | None:
     return None if value is None else msgspec.json.encode(value).decode()
 
 
-# A report has one moment, or two, in all its rows.
+# All rows of a report share a timestamp or two.
 @lru_cache(maxsize=8)
 def _written(moment: dt.datetime | None) -> str | None:
     return None if moment is None else str(moment)
@@ -234,7 +234,7 @@ def _escaped(value: Any) -> Any:
 
 
 def _is_uuid(field: Field[Any, Any]) -> bool:
-    """Whether the column, or what it refers to, is a UUID."""
+    """Whether the column, or the column that it refers to, is a UUID."""
     return isinstance(getattr(field, "target_field", field), UUIDField)
 
 
@@ -243,5 +243,5 @@ def _quoted(name: str) -> str:
 
 
 def _type(field: Field[Any, Any]) -> str | None:
-    # As varchar(n) what is too long would be cut, where the column refuses it.
+    # varchar(n) would truncate long values, which the column must reject.
     return "text" if isinstance(field, CharField) else field.db_type(connection)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def statements_may_be_prepared(
     databases: Sequence[str] | None = None, **_kwargs: Any
 ) -> list[CheckMessage]:
-    """Report a pooler that mixes up the statements that we were told to prepare."""
+    """Report a pooler that breaks the configured prepared statements."""
     wrappers = [connections[alias] for alias in databases or ()]
     return [
         Error(
@@ -59,4 +59,4 @@ def _mixes_up(wrapper: Any) -> bool:
     try:
         return pooler.breaks_prepared_statements(parameters)
     except psycopg.OperationalError:
-        return False  # whoever needs the database will say so
+        return False  # commands that need the database report it

@@ -1,8 +1,9 @@
-"""Statements that are compiled once, for the paths where compiling would cost the most.
+"""Statements that are compiled once, for the most frequent queries.
 
-Turning a queryset into SQL costs several times what PostgreSQL spends on running a look-up by a
-unique index, and the text is the same on each request. What varies stands in the queryset as a
-``Parameter``. Models, fields and conversions stay the ORM's; nothing here is written in SQL.
+Compiling a queryset takes several times as long as PostgreSQL needs for a look-up by a unique
+index, and the SQL is the same on each request. A ``Parameter`` in the queryset stands for a value
+that varies. Models, fields and conversions are the ORM's; this module contains no handwritten
+queries.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class Parameter(Expression):
 
 
 class _Statement(Generic[M]):
-    """A queryset's text for one kind of database, and how to fill it."""
+    """A queryset's SQL for a database vendor, with its parameters."""
 
     def __init__(self, compiler: SQLCompiler) -> None:
         self.compiler = compiler
@@ -79,7 +80,7 @@ class CompiledQuery(Generic[M]):
         return _converted(row, statement, converters)
 
     def row_with(self, prefetch: Prefetch[Any], **given: Any) -> Sequence[Any] | None:
-        """Do the same, and store the row of a prefetch if this query finds one."""
+        """Run the query, and store the row of a prefetch if the query finds a row."""
         database = connections[DEFAULT_DB_ALIAS]
         own, converters = self._statement(database.vendor)
         other, other_converters = prefetch.query._statement(database.vendor)
@@ -143,12 +144,12 @@ class Prefetch(Generic[M]):
 
 
 class CompiledChange(Generic[M]):
-    """An UPDATE, and rows that are inserted if it changes one: all of it or nothing.
+    """An UPDATE with rows that are inserted if it changes a row, atomically.
 
-    It updates a queryset with parameters; each of ``columns`` is set to its namesake, and ``fixed``
-    are values, or expressions, that are the same each time. On PostgreSQL it is one statement, and
-    so a transaction of its own: one round trip. It never waits for a client, and who lost a race
-    has written nothing.
+    It updates a queryset with parameters. Each of ``columns`` is set to the argument of its name,
+    and ``fixed`` are constant values or expressions. On PostgreSQL it is a single statement and
+    round trip with its own transaction, which never waits for a client. The loser of a race writes
+    nothing.
     """
 
     def __init__(self, build: Callable[[], QuerySet[M]], *columns: str, **fixed: Any) -> None:
@@ -199,7 +200,7 @@ def _as_one(
 
 
 class CompiledInsert(Generic[M]):
-    """An INSERT of rows, all or none, where a queryset with parameters finds something."""
+    """An atomic INSERT of rows, if a queryset with parameters finds a row."""
 
     def __init__(self, condition: Callable[[], QuerySet[M, Any]]) -> None:
         self._condition = condition

@@ -12,9 +12,9 @@ from typing import Any, Final
 _DEFAULTS: Final[dict[str, str | int]] = {
     # For each host of several; a host that is cut off costs as much at each new connection.
     "connect_timeout": 3,
-    # A peer that does not acknowledge what was sent is gone after 6 s.
+    # A peer that does not acknowledge data is disconnected after 6 s,
     "tcp_user_timeout": 6000,
-    # And so is one that is silent while an answer is awaited, or in the pool.
+    # and so is a silent peer while a response is awaited, or in the pool.
     "keepalives": 1,
     "keepalives_idle": 3,
     "keepalives_interval": 1,

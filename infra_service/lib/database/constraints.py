@@ -13,9 +13,10 @@ if TYPE_CHECKING:
 
 
 def breaks(error: IntegrityError, model: type[Model], name: str) -> bool:
-    """Whether it was this constraint of the model.
+    """Whether the error is a violation of this constraint of the model.
 
-    PostgreSQL tells its name; SQLite tells it of a check, and of a unique one the columns.
+    PostgreSQL reports the constraint's name. SQLite reports the name of a check, and the columns of
+    a unique constraint.
     """
     cause = error.__cause__
     if not isinstance(cause, sqlite3.IntegrityError):

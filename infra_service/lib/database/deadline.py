@@ -25,5 +25,5 @@ def within(seconds: float) -> Iterator[None]:
 
 
 def remaining() -> float:
-    """Return the seconds until the deadline of the present block; infinite outside of one."""
+    """Return the seconds until the deadline of the current block; infinite without a deadline."""
     return _moment.get() - time.monotonic()

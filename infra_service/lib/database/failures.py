@@ -1,8 +1,8 @@
 """Database exceptions: retry now, retry later with a reason, or a programming error.
 
-This is the one place that decides. PostgreSQL says it by SQLSTATE, SQLite by its result code. What
-is not named here is a mistake of ours, and a 500. ``wait`` is when a client may send the same
-request again; without one repeating cannot help, until an operator has done something.
+This module alone decides, by PostgreSQL's SQLSTATE and SQLite's result code. Codes that are missing
+here are programming errors, and a 500. ``wait`` is the time in seconds until a client may repeat
+the request. Without it a retry cannot succeed until an operator has acted.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rest_framework.exceptions import APIException
 
 
 class DatabaseFailure(APIException):
-    """The database could not do what was asked, for no fault of the request."""
+    """A failure of the database that the request did not cause."""
 
     status_code = HTTPStatus.SERVICE_UNAVAILABLE
     wait: int | None = None
@@ -92,7 +92,7 @@ class DatabaseDiskError(DatabaseFailure):
     default_detail = "The database cannot use its disk. Repeating does not help; tell an operator."
 
 
-#: Each failure, for those who describe what can happen.
+#: All failures, for descriptions of the API.
 FAILURES: Final[tuple[type[DatabaseFailure], ...]] = (
     DatabaseUnavailable, DatabaseBusy, DatabaseConflict, DatabaseLockTimeout,
     DatabaseStatementTimeout, DatabaseTransactionTimeout, DatabaseReadOnly, DatabaseOutOfMemory,
@@ -115,10 +115,10 @@ _BY_SQLSTATE: Final[dict[str, type[DatabaseFailure]]] = {
     "57": DatabaseUnavailable,  # admin_shutdown, crash_shutdown, cannot_connect_now, …
     "58": DatabaseDiskError,  # system errors: io_error
     "72": DatabaseConflict,  # snapshot_too_old, which PostgreSQL had until 16
-    "XX001": DatabaseDiskError,  # data_corrupted: a page is not what was written
+    "XX001": DatabaseDiskError,  # data_corrupted: a damaged page
     "XX002": DatabaseDiskError,  # index_corrupted
 }
-# The primary result code is the last byte of an extended one.
+# The primary result code is the last byte of an extended code.
 _BY_SQLITE: Final[dict[int, type[DatabaseFailure]]] = {
     sqlite3.SQLITE_BUSY: DatabaseBusy,
     sqlite3.SQLITE_LOCKED: DatabaseBusy,
@@ -134,13 +134,13 @@ _BY_SQLITE: Final[dict[int, type[DatabaseFailure]]] = {
 
 
 def failure_of(error: BaseException | None) -> DatabaseFailure | None:
-    """Return what an exception says of the database, or None if it is a mistake of ours."""
+    """Return the failure for an exception, or None for a programming error."""
     kind = _kind_of(error) if isinstance(error, Error) else None
     return None if kind is None else kind()
 
 
 def is_repeatable(error: Error) -> bool:
-    """Whether the database rolled the whole transaction back in favour of another one."""
+    """Whether the database rolled back the whole transaction in favour of another transaction."""
     return _kind_of(error) is DatabaseConflict
 
 

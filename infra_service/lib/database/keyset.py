@@ -44,14 +44,14 @@ def beyond(key: Sequence[str], position: Sequence[Any], queryset: QuerySet[Any, 
     """Return the condition for the rows after the position, in the order of the key.
 
     Raises:
-        ValidationError: a value is none of its column's.
+        ValidationError: a value is invalid for its column.
     """
     columns, descending = columns_of(key)
     values = [
         _converted(queryset.model._meta.get_field(name), value)
         for name, value in zip(columns, position, strict=True)
     ]
-    # One row comparison, which an index serves; the usual OR of ANDs reads all rows before it.
+    # A row comparison, which an index serves; the usual OR of ANDs reads all rows before it.
     compare = TupleLessThan if descending else TupleGreaterThan
     return compare(Tuple(*map(F, columns)), tuple(values))
 

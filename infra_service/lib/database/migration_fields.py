@@ -1,6 +1,6 @@
-"""Parts of migrations that several apps share: keys, and text columns compared by bytes.
+"""Shared parts of migrations: keys, and text columns compared by bytes.
 
-Applied migrations import this module, so a change here changes what a new database gets.
+Applied migrations import this module, so a change here changes the schema of new databases.
 """
 
 from __future__ import annotations

@@ -18,9 +18,9 @@ _BOUND: Final = 2
 
 @contextlib.contextmanager
 def connection_of_its_own() -> Iterator[BaseDatabaseWrapper]:
-    """Open a connection beside the pool, which others may have emptied, and close it again.
+    """Open a connection outside of the pool, which may be exhausted, and close it again.
 
-    SQLite has no server that could be stuck, and its readers wait for nobody.
+    SQLite has no server that could stall, and its readers never wait.
     """
     wrapper = cast("Any", connection)
     if wrapper.vendor != "postgresql":
@@ -38,5 +38,5 @@ def connection_of_its_own() -> Iterator[BaseDatabaseWrapper]:
         with contextlib.closing(own):
             yield own
     except OperationalError:
-        wrapper.watch.suspect()  # so that a row of probes does not wait one after the other
+        wrapper.watch.suspect()  # so that later probes do not wait in turn
         raise

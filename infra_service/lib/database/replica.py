@@ -1,9 +1,9 @@
-"""Reads from a replica that has everything the primary had at the request, or else the primary.
+"""Reads from a replica that has caught up with the primary, or else from the primary.
 
-This is the one place that decides. It takes a position in the primary's log. Once the replica has
-replayed up to it, the replica has everything that was acknowledged before, and so what this client
-has just written. A replica is not read if it is late, away, or failing, or if it follows another
-history: that of a former primary or of another promotion. The reasons are in
+This module alone decides. It reads the primary's log position. Once the replica has replayed the
+log up to it, it has everything that was acknowledged before, including this client's writes. A
+replica is not used if it is late, unreachable or failing, or if its history differs: that of a
+former primary or of another promotion. The reasons are in
 docs/adr/0027-replica-reads-after-catch-up.md.
 """
 
@@ -47,15 +47,16 @@ _AGE: Final = Histogram(
     "How old what was read from the replica may be at most.",
     buckets=(0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, float("inf")),
 )
-#: The greatest age of what this request has read from the replica.
+#: The maximum age of the data that this request has read from the replica.
 _age: contextvars.ContextVar[float | None] = contextvars.ContextVar("replica_age", default=None)
 _left_alone_until = 0.0
 
 
 def read(query: Callable[[str], T]) -> T:
-    """Run a query, which takes a database's alias, on the replica if that has caught up.
+    """Run a query on the replica if it has caught up, or else on the primary.
 
-    What the replica cannot do, whatever the reason, the primary does. The query changes nothing.
+    ``query`` takes a database alias and must not write. The primary also runs it if the replica
+    fails.
     """
     if ALIAS not in connections.settings or connection.in_atomic_block:
         return query(DEFAULT_DB_ALIAS)
@@ -88,7 +89,7 @@ def begin() -> None:
 
 
 def tell_age(response: HttpResponse) -> None:
-    """Say how many seconds old what the request has read may be, unless it is the primary's."""
+    """Set the header with the maximum age in seconds of data from the replica, if any was read."""
     seconds = _age.get()
     if seconds is not None:
         response[HEADER] = f"{math.ceil(seconds * 1000) / 1000:.3f}"
@@ -102,7 +103,7 @@ class _Position(NamedTuple):
     system: str
     #: The number that a promotion raises, as 8 hex digits.
     timeline: str
-    #: Of the timeline: the number may be that of another promotion, too. None before the first one.
+    #: Identifies the timeline, as promotions can reuse its number. None until it is marked.
     mark: str | None
 
 
@@ -133,7 +134,7 @@ def _mark(timeline: str) -> None:
 def _catches_up(position: _Position, deadline: float) -> bool:
     """Return whether the replica has replayed up to the position before the deadline.
 
-    Its timeline is that of its last checkpoint, so a replica needs one after a promotion.
+    Its timeline is that of its last checkpoint, so a promoted replica needs a checkpoint first.
     """
     while True:
         with connections[ALIAS].cursor() as cursor:

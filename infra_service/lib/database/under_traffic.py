@@ -1,8 +1,8 @@
-"""Migrations of large tables while the service runs. Those of small ones need none of this.
+"""Migrations of large tables while the service runs; small tables do not need them.
 
-On PostgreSQL each takes only locks that reads and writes do not wait for, or for a moment;
-elsewhere they are the ordinary operations. Their migrations are ``atomic = False``, and what a run
-that was stopped has left is dropped first, so that they can be run again.
+On PostgreSQL, their locks block reads and writes not at all or only briefly. On other databases,
+they are the ordinary operations. The migrations set ``atomic = False``, and can be repeated because
+they first drop the leftovers of an interrupted run.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class AddIndexUnderTraffic(operations.AddIndexConcurrently):
 
 
 class RemoveIndexUnderTraffic(operations.RemoveIndexConcurrently):
-    """``DROP INDEX CONCURRENTLY`` on PostgreSQL, an ordinary one elsewhere."""
+    """``DROP INDEX CONCURRENTLY`` on PostgreSQL, an ordinary ``DROP INDEX`` elsewhere."""
 
     def database_forwards(
         self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any
@@ -74,7 +74,7 @@ class AddConstraintUnderTraffic(AddConstraint):
     def database_forwards(
         self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any
     ) -> None:
-        """Add the constraint and validate it, which PostgreSQL does while others write."""
+        """Add the constraint, then validate it, on PostgreSQL without blocking writes."""
         where = (app_label, schema_editor, from_state, to_state)
         if _is_elsewhere(schema_editor):
             # SQLite copies the table: whole, or not at all.
@@ -99,12 +99,12 @@ class AddConstraintUnderTraffic(AddConstraint):
 
 
 class AddUniqueUnderTraffic(AddConstraint):
-    """A unique constraint with a condition, which is an index: built while others write."""
+    """A unique constraint with a condition: an index, built without blocking writes."""
 
     def database_forwards(
         self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any
     ) -> None:
-        """Build the index; what a run that was stopped has left of it is dropped first."""
+        """Drop the leftovers of an interrupted run, then build the index."""
         if _is_elsewhere(schema_editor):
             name = schema_editor.quote_name(self.constraint.name)
             schema_editor.execute(f"DROP INDEX IF EXISTS {name}")

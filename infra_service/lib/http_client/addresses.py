@@ -22,7 +22,7 @@ LOOPBACK: Final = ipaddress.IPv4Address("127.0.0.1")
 
 
 def is_protected(url: str) -> bool:
-    """Whether nobody can read on its way what is sent there: TLS or this machine, and no user."""
+    """Whether data sent to the URL is private: TLS or this machine, and no user in the URL."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
@@ -47,7 +47,7 @@ def is_localhost(host: str) -> bool:
 
 
 def is_inside(address: Address, networks: Collection[Network]) -> bool:
-    """Whether the address, or the IPv4 address that it stands for, is in one of the networks."""
+    """Whether the address, or the IPv4 address that it represents, is in one of the networks."""
     inner = _inner(address)
     return any(inner in network for network in networks)
 
@@ -61,7 +61,7 @@ def is_public(address: Address) -> bool:
 
 
 def parse_literal(host: str) -> Address | None:
-    """Return the address that the host of a URL is, in any form that a resolver reads; or None.
+    """Return the address in the host of a URL, in any form that a resolver accepts, or None.
 
     ``127.1``, ``0x7f.1`` and ``2130706433`` are 127.0.0.1.
     """

@@ -1,8 +1,7 @@
-"""Requests to addresses that somebody else names: soon or not at all, and not inside.
+"""Prevent SSRF: connect to user-supplied URLs only at allowed addresses, and within a deadline.
 
-Whoever names an address that this service asks must not lead it to what only this service can
-reach. A name is resolved once and the connection goes to the address that was looked at: a name
-that answers otherwise the second time is not asked a second time.
+A name is resolved once, and the connection uses the address that was checked: a different result of
+a second look-up (DNS rebinding) has no effect.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _PORTS: Final = {"https": 443, "http": 80}
 
 
 class FetchError(Exception):
-    """A sentence that says why there was no answer."""
+    """A failed request; its message gives the reason."""
 
 
 class Deadline:
@@ -41,10 +40,10 @@ class Deadline:
         self._at = time.monotonic() + seconds
 
     def left(self) -> float:
-        """Return the seconds that are left.
+        """Return the remaining seconds.
 
         Raises:
-            FetchError: there are none.
+            FetchError: the deadline has passed.
         """
         left = self._at - time.monotonic()
         if left <= 0:
@@ -53,10 +52,10 @@ class Deadline:
 
 
 def parse_url(url: str, schemes: Collection[str] = ("https",)) -> SplitResult:
-    """Return the parts of an address with a host and without a user.
+    """Return the parts of a URL with a host and without a user.
 
     Raises:
-        FetchError: it is none.
+        FetchError: the URL is invalid.
     """
     if not url.isascii() or not url.isprintable() or " " in url:
         raise FetchError("this is no address")
@@ -110,12 +109,13 @@ def request(
 def _connect(
     host: str, port: int, deadline: Deadline, check: Callable[[Address], None]
 ) -> socket.socket:
-    """Return a connection to the first address of the host that takes one.
+    """Return a connection to the first address of the host that accepts it.
 
-    ``check`` refuses an address by a FetchError; then no address of the host is tried.
+    ``check`` rejects an address by a FetchError; then no address of the host is tried.
 
     Raises:
-        FetchError: the name leads to no address, or to one that is refused, or nobody listens.
+        FetchError: the name has no address or a rejected address, or no address accepts the
+            connection.
     """
     failure: OSError | None = None
     for family, address in _checked(host, port, deadline, check):
@@ -145,7 +145,7 @@ def _checked(
 
 
 def _resolve(host: str, port: int, deadline: Deadline) -> Any:
-    """Return what the system says of the name; it knows no limit of time, so a thread asks it."""
+    """Resolve a name in a thread, because the system's resolver has no timeout."""
     answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
 
     def ask() -> None:
@@ -165,7 +165,7 @@ def _resolve(host: str, port: int, deadline: Deadline) -> Any:
 
 
 class _Limited(io.RawIOBase):
-    """A connection's bytes, so many at most, and none after the deadline."""
+    """The bytes of a connection, up to a limit and a deadline."""
 
     def __init__(self, connection: socket.socket, deadline: Deadline, most: int) -> None:
         self._connection, self._deadline = connection, deadline

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 
 class Block(NamedTuple):
-    """A row of a registry; ``is_reachable`` is None where the registry has N/A."""
+    """A row of a registry; ``is_reachable`` is None for N/A."""
 
     network: str
     name: str
@@ -75,7 +75,7 @@ IPV6: Final = (
     Block("fc00::/7", "Unique-Local", "RFC 4193", is_reachable=False),
     Block("fe80::/10", "Link-Local Unicast", "RFC 4291", is_reachable=False),
 )
-#: What is outside of these is reserved or multicast, except where a row above says otherwise.
+#: Other addresses are reserved or multicast, unless a row above specifies them.
 _UNICAST: Final = (
     *(ipaddress.ip_network(text) for text in ("0.0.0.0/1", "128.0.0.0/2", "192.0.0.0/3")),
     ipaddress.ip_network("2000::/3"),

@@ -8,8 +8,8 @@ from typing import Final
 
 from infra_service.lib.server.pace import BODY_TIMEOUT, HEADER_TIMEOUT, LEAST_RATE
 
-#: Bodies up to this size are received before a thread is given to the request. All are, but those
-#: of documents and reports, whose sender is known by then.
+#: Bodies up to this size are received before a thread starts: all bodies except for documents and
+#: reports, whose senders are authenticated first.
 LARGEST_BODY: Final = 1024 * 1024
 #: Seconds in which a client may read our last answer, or go on sending, before the connection is
 #: closed.
@@ -23,10 +23,10 @@ _EXPECTATION: Final = re.compile(rb"\r\nexpect:[ \t]*100-continue[ \t]*(?=\r\n)"
 
 
 class Arrival:
-    """The bytes of a request that is not complete, and until when it must be.
+    """The received bytes of an incomplete request, and its deadline.
 
-    ``is_ending`` says that nothing is expected but the end of the connection: our answer was the
-    last, and closing at once could destroy it on its way (RFC 9112 §9.6).
+    ``is_ending`` means that the last response has been sent and the client should disconnect:
+    closing at once could destroy the response in transit (RFC 9112 §9.6).
     """
 
     def __init__(self, seconds: float, *, largest_head: int = 0, is_ending: bool = False) -> None:
@@ -51,9 +51,9 @@ class Arrival:
         return len(self.received)
 
     def add(self, data: bytes) -> bool:
-        """Add what was received; return whether a thread can go on without waiting for a stranger.
+        """Add received bytes; return whether a thread can process the request without waiting.
 
-        A head that is too large, or makes no sense, is for the server's own parser to refuse.
+        The server's own parser rejects headers that are too large or invalid.
         """
         if not self.received:
             self.deadline = min(self.deadline, time.monotonic() + HEADER_TIMEOUT)
@@ -70,9 +70,9 @@ class Arrival:
         return False
 
     def linger(self) -> None:
-        """Wait for the rest of what the client was sending when it was answered.
+        """Wait for the rest of a request that has already been answered.
 
-        Else the kernel would answer it with a reset, which may destroy our answer on its way.
+        Otherwise the kernel would send a reset, which may destroy the response in transit.
         """
         self.deadline = min(time.monotonic() + LINGER, self._ended_by)
 

@@ -1,8 +1,8 @@
-"""Django's WSGI handler, for which all text is UTF-8.
+"""Django's WSGI handler, restricted to UTF-8.
 
 Django, DRF and Python's ``email`` look up every codec that a client names: in the charset of a
-Content-Type, and in the extended parameters (RFC 2231) of any header. Some codecs fail in ways that
-nobody expects, and of each name that it has once looked for Python keeps a note for ever.
+Content-Type, and in the extended parameters (RFC 2231) of any header. Some codecs raise unexpected
+exceptions, and Python caches each looked-up name for ever.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from django.utils.http import parse_header_parameters
 #: In the environment of a request that names another encoding than UTF-8: the charset, or "" for
 #: an encoded parameter of a header.
 OTHER_ENCODING: Final = "infra_service.other_encoding"
-# The headers whose parameters are looked at.
+# The headers whose parameters are parsed.
 _PARSED: Final = ("CONTENT_TYPE", "HTTP_ACCEPT", "HTTP_CONTENT_DISPOSITION")
 _CHARSETS: Final = {"utf-8", "utf8", "us-ascii", "ascii"}
 # ``name*=``, with anything between that some parser may take for white space.
@@ -52,7 +52,7 @@ class ServiceHandler(WSGIHandler):
 
 
 def _named_encoding(environ: dict[str, Any]) -> str | None:
-    """Return another charset than UTF-8, and "" for a parameter whose codec would be looked up."""
+    """Return a charset other than UTF-8, "" for an encoded parameter, or None for UTF-8 only."""
     if any(_EXTENDED.search(environ.get(header, "")) for header in _PARSED):
         return ""
     _, parameters = parse_header_parameters(environ.get("CONTENT_TYPE", ""))

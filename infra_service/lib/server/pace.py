@@ -1,4 +1,4 @@
-"""The minimum pace of a client: a grace period, and one second per 64 KiB."""
+"""The minimum pace of a client: a grace period, and a second per 64 KiB."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from typing import Any, Final
 HEADER_TIMEOUT: Final = float(os.environ.get("HEADER_TIMEOUT", "15"))
 #: Seconds that a body, and an answer, may take beside those for its size.
 BODY_TIMEOUT: Final = float(os.environ.get("BODY_TIMEOUT", "30"))
-#: Bytes for which a peer has one second more.
+#: Bytes that extend the deadline by a second.
 LEAST_RATE: Final = 64 * 1024
 #: Bytes of an answer that no thread waits for: more than of any answer that needs no token.
 LARGEST_REST: Final = 2 * 1024 * 1024
 #: The word that a client with ``Expect: 100-continue`` waits for before it sends its body.
 CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
-# Bytes that are waited for at one time.
+# Bytes that are sent at a time while waiting.
 _BLOCK: Final = 1024 * 1024
 
 
@@ -39,25 +39,25 @@ class Pace:
 
 
 class PacedSocket(socket.socket):
-    """A connection on which a thread waits no longer than the pace allows.
+    """A connection whose blocking calls wait no longer than the pace allows.
 
-    Only the time inside of the calls counts: what the service itself takes is not the peer's.
+    Only time inside of the calls counts; the service's own processing time is excluded.
     """
 
     receiving: Pace
     sending: Pace
-    #: What the peer has not taken yet, for the worker's loop to send.
+    #: Bytes that the worker's loop sends once the peer accepts them.
     unsent: bytearray
     #: Whether the peer waits for ``CONTINUE`` before it sends the rest of its request.
     is_expecting: bool
 
     def begin_request(self) -> None:
-        """Give the peer its time for one request and its answer."""
+        """Reset the pace for a request and its response."""
         self.receiving, self.sending, self.unsent = Pace(), Pace(), bytearray()
         self.is_expecting = False
 
     def recv(self, size: int, flags: int = 0) -> bytes:
-        """Receive what is there, or wait for it.
+        """Receive available data, or wait for it.
 
         Raises:
             TimeoutError: the peer is too slow.
@@ -74,10 +74,10 @@ class PacedSocket(socket.socket):
         return received
 
     def sendall(self, data: Any, flags: int = 0) -> None:
-        """Send what the peer takes now, and keep the rest if it is not large; else wait.
+        """Send as much as the peer accepts now. Buffer a small rest; wait for a large rest.
 
         Raises:
-            BrokenPipeError: the peer is gone, or too slow, which comes to the same.
+            BrokenPipeError: the peer is disconnected or too slow.
         """
         rest = memoryview(data)
         if not self.unsent:

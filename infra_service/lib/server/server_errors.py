@@ -21,7 +21,7 @@ _INTERNAL: Final = ("INTERNAL", "An internal error; the log has it under this re
 
 
 class Overheard:
-    """A connection on which gunicorn says which status it has chosen, and sends nothing."""
+    """A connection that captures the status of gunicorn's error response and sends nothing."""
 
     def __init__(self, client: Any) -> None:
         self._client = client

@@ -1,13 +1,14 @@
-"""gunicorn's threads, which no stranger can hold.
+"""A gunicorn thread worker that slow clients cannot exhaust.
 
-gunicorn gives a thread to a connection that has sent a byte, or nothing for five seconds, and then
-waits for the rest of the request for ever: 64 clients that send half a header stop the service.
-Here the worker's loop receives requests, and a thread begins when the headers are complete, and
-with them a body of up to 1 MiB. Larger bodies, which need a token, are received by the thread, at a
-least rate. What is not complete in time is ended, and when there is too much of it, the oldest.
+gunicorn assigns a thread to a connection that has sent a byte, or nothing for five seconds, and
+then waits for the rest of the request without a limit: 64 clients that send half a header block the
+service. Here the worker's loop receives requests. A thread starts once the headers are complete,
+and with them a body of up to 1 MiB. Larger bodies require a token; the thread receives them at a
+minimum rate. Requests that are incomplete at their deadline are ended, as are the oldest if their
+buffers exceed the budget.
 
-The loop's methods are gunicorn's own; `tests/infra_service/test_worker.py` holds what is expected
-of them.
+The loop's methods are gunicorn's own; `tests/infra_service/test_worker.py` verifies the
+expectations about them.
 """
 
 from __future__ import annotations
@@ -46,12 +47,12 @@ _AT_ONCE: Final = struct.pack("ii", 1, 0)
 
 
 class ServiceWorker(ThreadWorker):  # type: ignore[misc,unused-ignore]
-    """Threads for requests that have arrived, and errors in one form."""
+    """Threads for complete requests, and errors in the API's format."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        # In the order in which they began to wait. Connections that linger after their last answer
-        # are separate, because ending one of them makes no room for a new connection.
+        # In the order in which the wait began. Connections that linger after their last response
+        # are separate, because ending them makes no room for a new connection.
         self._waiting: dict[Any, Arrival | Departure] = {}
         self._lingering: dict[Any, Arrival | Departure] = {}
         self._connections: set[Any] = set()
@@ -81,9 +82,9 @@ class ServiceWorker(ThreadWorker):  # type: ignore[misc,unused-ignore]
                 listener.close()
 
     def accept(self, listener: Any) -> bool:
-        """Accept a connection; return whether one was waiting.
+        """Accept a connection; return whether a connection was waiting.
 
-        `murder_pending` ends another one when there are too many.
+        `murder_pending` ends the oldest connection above the limit.
         """
         try:
             accepted, address = listener.accept()
@@ -98,13 +99,13 @@ class ServiceWorker(ThreadWorker):  # type: ignore[misc,unused-ignore]
         self._connections.add(conn)
         self._count()
         self._wait_for(conn, self._arrival(HEADER_TIMEOUT))
-        self._receive(conn, client)  # what is there already
+        self._receive(conn, client)  # read data that has already arrived
         return True
 
     def _count(self) -> None:
-        """Count connections for gunicorn, which accepts none at the limit and stops at zero.
+        """Count connections for gunicorn, which stops accepting at the limit and exits at zero.
 
-        Lingering connections count only while the worker stops, so that answers are not cut off.
+        Lingering connections count only while the worker stops, so that responses are not cut off.
         """
         self.nr_conns = len(self._connections) - (len(self._lingering) if self.alive else 0)
 
@@ -129,9 +130,9 @@ class ServiceWorker(ThreadWorker):  # type: ignore[misc,unused-ignore]
             self.poller.unregister(conn.sock)
 
     def _receive(self, conn: Any, client: PacedSocket) -> None:
-        """Receive what has come, and give a thread to a request that is complete."""
+        """Receive data, and assign a thread to a complete request."""
         arrival = self._waiting.get(conn) or self._lingering.get(conn)
-        if not isinstance(arrival, Arrival):  # ended by what came before it in this turn
+        if not isinstance(arrival, Arrival):  # ended earlier in this turn
             return
         try:
             data = socket.socket.recv(client, _RECEIVED_AT_ONCE)
@@ -150,7 +151,7 @@ class ServiceWorker(ThreadWorker):  # type: ignore[misc,unused-ignore]
 
     def _add(self, conn: Any, arrival: Arrival, data: bytes) -> None:
         self._buffered += len(data)
-        if not data or arrival.add(data):  # a thread finds out what to say when it ends too soon
+        if not data or arrival.add(data):  # a thread answers a request that ends too soon
             self._forget(conn)
             self._begin(conn, bytes(arrival.received))
             return
@@ -174,11 +175,11 @@ class ServiceWorker(ThreadWorker):  # type: ignore[misc,unused-ignore]
     def handle_request(self, req: Any, conn: Any) -> Any:
         """Handle a request whose headers have been read; this runs in a thread.
 
-        The client of a large body is asked for it when the application begins to read it, and not
-        before: the application may refuse the request by its headers.
+        A client that expects "100 Continue" gets it when the application starts to read the body,
+        because the application may reject the request by its headers.
 
         Raises:
-            InvalidHeader: there is no ``Host`` in HTTP/1.1, or more than one (RFC 9112 §3.2).
+            InvalidHeader: an HTTP/1.1 request has no ``Host``, or more than one (RFC 9112 §3.2).
         """
         hosts = sum(name == "HOST" for name, _ in req.headers)
         if hosts > 1 or (hosts == 0 and req.version >= (1, 1)):
@@ -189,11 +190,11 @@ class ServiceWorker(ThreadWorker):  # type: ignore[misc,unused-ignore]
 
     def _keepalive_after(self, conn: Any, keepalive: bool) -> bool:  # noqa: FBT001 - gunicorn's signature
         """Whether the connection can have another request: not if that is behind an unread body."""
-        conn.sock.receiving.left = 0  # what has not come by now is not waited for
+        conn.sock.receiving.left = 0  # do not wait for the rest
         return bool(keepalive and conn.parser.finish_body())
 
     def finish_request(self, conn: Any, fs: Future[Any]) -> None:
-        """Go on with a connection whose thread is done."""
+        """Continue with a connection whose thread has finished."""
         try:
             is_kept = not fs.cancelled() and fs.result() is True
             if conn.sock.unsent:
@@ -205,7 +206,7 @@ class ServiceWorker(ThreadWorker):  # type: ignore[misc,unused-ignore]
             self._drop(conn)
 
     def _send(self, conn: Any, client: PacedSocket) -> None:
-        """Send what the client takes of an answer."""
+        """Send as much of a response as the client accepts."""
         departure = self._waiting.get(conn)
         if not isinstance(departure, Departure):
             return
@@ -270,15 +271,15 @@ class ServiceWorker(ThreadWorker):  # type: ignore[misc,unused-ignore]
             self._end_slow(conn, what)
 
     def _free_descriptor(self) -> None:
-        """Close the connection that lingers longest; without one, end the oldest."""
+        """Close the connection that has lingered longest, or else the oldest connection."""
         if self._lingering:
             self._drop(next(iter(self._lingering)))
         else:
             self._end_oldest()
 
     def _end_slow(self, conn: Any, what: Arrival | Departure) -> None:
-        """End a connection, and say so to a client that has sent something."""
-        if isinstance(what, Departure):  # else the kernel would keep what nobody reads
+        """End a connection, with an error for a client that has sent data."""
+        if isinstance(what, Departure):  # else the kernel would keep the unread data
             conn.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
         if what.is_idle or isinstance(what, Departure):
             self._drop(conn)
@@ -289,7 +290,7 @@ class ServiceWorker(ThreadWorker):  # type: ignore[misc,unused-ignore]
         self._end(conn)
 
     def _end(self, conn: Any) -> None:
-        """Say that nothing more will come, and close when the client has seen that."""
+        """Close the sending side, and close the connection once the client has done so."""
         try:
             conn.sock.shutdown(socket.SHUT_WR)
             self._wait_for(conn, Arrival(LINGER, is_ending=True))

@@ -1,4 +1,4 @@
-"""Read a page of a list whose work is bounded, whatever its filters match.
+"""Pages of a list with a bounded amount of work, whatever the filters match.
 
 ``read_page`` is the entry point of the API and the admin. ``conditions`` splits a queryset's WHERE
 clause, ``indexes`` finds the indexes that serve it, ``bounded_tables`` adds a LIMIT below the

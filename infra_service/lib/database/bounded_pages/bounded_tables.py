@@ -44,7 +44,7 @@ class OneOf(lookups.Exact):
 
 
 class Piece(BaseTable):
-    """A table cut down to what a statement returns."""
+    """A table reduced to the rows of a statement."""
 
     def __init__(self, table_name: str, alias: str, sql: str, params: Sequence[Any]) -> None:
         super().__init__(table_name, alias)
@@ -55,7 +55,7 @@ class Piece(BaseTable):
 
 
 def forced(comparison: Comparison) -> Any:
-    """Return the comparison as one that keeps its column in the order."""
+    """Return the comparison in a form that keeps its column in the sort order."""
     lookup = comparison.lookup
     if comparison.kind is Kind.EQUAL and connection.vendor == "postgresql":
         return OneOf(lookup.lhs, lookup.rhs)
@@ -97,10 +97,10 @@ def each_of(
     columns: Sequence[str] = (),
     after: tuple[Sequence[str], Sequence[Any]] | None = None,
 ) -> Statement:
-    """Return the statement that finds up to ``limit`` rows for each value that is searched for.
+    """Return the statement that finds up to ``limit`` rows for each value of an IN comparison.
 
-    An index that is searched for several values has no order, so that the planner might rather
-    read the whole table. One search for each value has one.
+    An index scan for several values is unordered, so the planner might prefer to read the whole
+    table. A separate scan for each value is ordered.
     """
     several = _several(access)
     if several is None:
@@ -135,7 +135,7 @@ def rows_of(
     columns: Sequence[str] = (),
     after: tuple[Sequence[str], Sequence[Any]] | None = None,
 ) -> Any:
-    """Return what an access finds of the queryset's table, in its order."""
+    """Return the rows that an access finds in the queryset's table, in its order."""
     found = queryset.model._base_manager.all()
     found.query.get_initial_alias()
     found.query.deferred_loading = queryset.query.deferred_loading

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 class NamedBy(Exists):
-    """Whether one of ``rows`` has this row's primary key in its ``column``; to SQL an EXISTS.
+    """An EXISTS: whether a row of ``rows`` refers to this row's primary key in its ``column``.
 
-    A page is read from those rows where they lead to it sooner (``pages.naming``).
+    A page is read from those rows if that is faster (``semi_joins``).
     """
 
     #: Whether to be named is enough; else the condition is asked of each row that is named.
@@ -58,9 +58,9 @@ _LAST_CHARACTER: Final = "\U0010ffff"
 
 
 class Comparison(NamedTuple):
-    """A comparison that every row must pass; ``node.children[position]`` is where it stands.
+    """A comparison that every row must pass, at ``node.children[position]``.
 
-    One that only follows from another has no ``node``.
+    An implied comparison has no ``node``.
     """
 
     column: str
@@ -71,9 +71,9 @@ class Comparison(NamedTuple):
 
 
 class Conditions(NamedTuple):
-    """A WHERE, taken apart: the comparisons, and how many conditions are none.
+    """A split WHERE clause: the comparisons, and the number of other conditions.
 
-    ``named`` are those of the others that ask whether rows of another table name the row.
+    ``named`` are the other conditions that test for references from another table.
     """
 
     comparisons: tuple[Comparison, ...]
@@ -85,7 +85,7 @@ class Conditions(NamedTuple):
 
 
 def conditions_of(query: Any) -> Conditions:
-    """Return what the query's WHERE demands; what OR and NOT combine is no comparison."""
+    """Return the conditions of the query's WHERE. Only those combined by AND can be comparisons."""
     comparisons: list[Comparison] = []
     named: list[NamedBy] = []
     others = 0
@@ -107,7 +107,7 @@ def conditions_of(query: Any) -> Conditions:
 
 
 def settle(query: Any) -> None:
-    """Take out of the query's WHERE what an equality of the same column has decided.
+    """Remove the conditions that an equality of the same column makes redundant.
 
     Raises:
         EmptyResultSet: no row can pass, for example because a list of wanted values is empty.
@@ -128,14 +128,14 @@ def settle(query: Any) -> None:
         if deciding.lookup.rhs not in values:
             raise EmptyResultSet
         node: Any = comparison.node
-        # By identity: the one that decides may be equal to it.
+        # By identity: the deciding comparison may be equal to it.
         node.children[:] = [child for child in node.children if child is not lookup]
 
 
 def weight(query: Any) -> int:
-    """Return how many searches in texts and labels it takes to test one row, or how many it costs.
+    """Return the cost of testing a row, in searches of texts and labels.
 
-    What compares columns costs less than one.
+    Comparisons of columns are not counted, as they cost less.
     """
     return sum(_weight(leaf) for leaf in query.where.leaves())
 
@@ -181,7 +181,7 @@ def _kind(lookup: Any) -> Kind | None:
 
 
 def _implied(lookup: Any, column: Col, model: Any) -> Iterator[Comparison]:
-    """Yield what follows from a condition, and is served by an index that does not serve it."""
+    """Yield the comparisons that a condition implies and an index can serve."""
     implied: list[Any] = []
     if isinstance(lookup, TextMatches):
         # The beginning of a text is a range where the column is in the order of bytes.

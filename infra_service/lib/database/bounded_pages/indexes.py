@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PageIndex:
-    """A B-tree: its columns with whether each is descending, and what a partial one demands."""
+    """A B-tree: its columns with their direction, and the conditions of a partial index."""
 
     columns: tuple[tuple[str, bool], ...]
     demands: tuple[tuple[str, Kind], ...] = ()
@@ -25,10 +25,10 @@ class PageIndex:
 
 @dataclass(frozen=True)
 class Access:
-    """How an index finds rows: the comparisons that it decides, and the order that it reads in.
+    """An index scan: the comparisons that the index decides, and its order.
 
-    ``equal`` fix its first columns, ``within`` narrow the next one, ``demanded`` are those of a
-    partial index. ``order`` is as ``order_by`` takes it.
+    ``equal`` fix its first columns, ``within`` narrow the next column, and ``demanded`` are those
+    of a partial index. ``order`` has the format of ``order_by``.
     """
 
     index: PageIndex
@@ -53,10 +53,10 @@ class Access:
         return not conditions.others and written <= self.decides
 
     def is_to_be_forced(self, model: type[models.Model]) -> bool:
-        """Whether its first column must stay in the order, lest another index be walked.
+        """Whether its first column must stay in the order, so that the planner uses this index.
 
-        Of two indexes that begin with the same columns, in one order and in the other, that would
-        have all rows sorted which are found by the one that the planner happens to believe in.
+        If two indexes start with the same columns in different orders, the planner may choose the
+        wrong index and sort all rows that it finds.
         """
         fixed = {comparison.column for comparison in self.equal}
         names = [name.removeprefix("-") for name in self.order]
@@ -68,7 +68,7 @@ class Access:
 
     @property
     def finds_one(self) -> bool:
-        """Whether it finds one row at most."""
+        """Whether it finds at most a single row."""
         return self.index.is_unique and len(self.equal) == len(self.index.columns)
 
 
@@ -97,7 +97,7 @@ def _indexes(meta: Any) -> Iterator[PageIndex]:
 def _index(
     fields: Sequence[tuple[str, str]], condition: Any, meta: Any, *, is_unique: bool = False
 ) -> Iterator[PageIndex]:
-    """Yield the index, unless it is a partial one whose rows we cannot tell."""
+    """Yield the index, unless it is partial with an unsupported condition."""
     demands = []
     for name, value in _nulls(condition) if condition else ():
         column, _, _isnull = name.partition("__")
@@ -119,9 +119,9 @@ def _nulls(condition: Any) -> Iterator[tuple[str, Any]]:
 
 
 def walk(model: type[models.Model], conditions: Conditions, page_key: Sequence[str]) -> Access:
-    """Return the index that has the rows in the order of the page key and decides the most.
+    """Return the index in the order of the page key that decides the most comparisons.
 
-    A page key without an index is read as if it had one; a system check finds it.
+    A page key without an index is treated as indexed; a system check reports it.
     """
     compared = tuple((comparison.column, comparison.kind) for comparison in conditions.comparisons)
     index = _index_to_walk(model, compared, tuple(page_key))
@@ -181,10 +181,10 @@ def sets(model: type[models.Model], conditions: Conditions) -> list[Access]:
 
 
 def ordered_by(model: type[models.Model], conditions: Conditions, column: str) -> Access | None:
-    """Return the index that has the rows in the order of a column, for each of some values.
+    """Return the index that has the rows of each of some values in the order of a column.
 
-    Each row that it finds for a value has another one in the column. Of several it is the one that
-    decides the most.
+    The column is unique among the rows of a value. Of several indexes, the result is the index that
+    decides the most comparisons.
     """
     unique = [
         {name for name, _ in index.columns}
@@ -235,7 +235,7 @@ def _equal(index: PageIndex, conditions: Conditions) -> tuple[Comparison, ...]:
 
 
 def _demanded(index: PageIndex, conditions: Conditions) -> tuple[Comparison, ...] | None:
-    """Return what fulfils the demands of a partial index; None when something does not."""
+    """Return the comparisons that satisfy a partial index, or None if it is not applicable."""
     found: list[Comparison] = []
     for name, kind in index.demands:
         own = conditions.of(name, kind)

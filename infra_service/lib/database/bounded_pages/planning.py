@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 @contextmanager
 def planned_for_values(queryset: Any) -> Iterator[None]:
-    """Let PostgreSQL plan what is read in this block for its own values, where there are any.
+    """Disable generic plans for the queries of this block, if values select their rows.
 
-    A prepared statement that has met common values five times is given one plan for all, and walks
-    the whole table when it then meets a rare one.
+    After five executions with common values, PostgreSQL would use a generic plan for a prepared
+    statement, which reads the whole table for a rare value.
     """
     connection = connections[queryset.db]
     if connection.vendor != "postgresql" or not is_selective(queryset):

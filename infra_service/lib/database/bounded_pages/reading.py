@@ -1,15 +1,16 @@
-"""Reading a page: never OFFSET, never COUNT, and a bound on the rows that are looked at.
+"""Reading a page: no OFFSET, no COUNT, and a limit on the rows that are read.
 
 A page is read in one of three ways.
 
-1. An index decides every condition and has the order of the list: the page is its next rows. It may
-   be an index of the rows that name those of the list (``semi_joins``).
-2. Some index finds few rows, at most ``MOST_ROWS``: they are looked through and sorted. Of more
-   rows that have one of some values, the next of each value are, if an index has them in order.
-3. Else the index that has the order of the list is walked, and of at most ``MOST_ROWS`` rows those
-   are shown that pass. The page may then be short, and even empty; the next one goes on behind it.
+1. An index decides every condition and has the order of the list: the page is its next rows. The
+index may be of the rows that refer to the list's rows (``semi_joins``).
+2. An index finds at most ``MOST_ROWS`` rows, which are filtered and sorted. If it finds more rows
+for several values, and another index has those of each value in order, the next rows of each value
+are read.
+3. Otherwise, at most ``MOST_ROWS`` rows are read in the order of the list and filtered. The page
+may be short or even empty; the next page continues behind it.
 
-So any filter costs the same at most, and what is looked for is always found in the end.
+So the cost of any filter is limited, and paging finds every match.
 """
 
 from __future__ import annotations
@@ -46,15 +47,14 @@ from infra_service.lib.database.keyset import beyond, columns_of, position_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-#: So many rows are looked through for one page; fewer when each takes many searches in texts.
+#: The limit of rows that are read for a page. It is lower if a row takes many text searches.
 MOST_ROWS: Final = 5_000
 _LEAST_ROWS: Final = 1_000
-#: Entries of an index that are read for one page: each costs a tenth of what a row does.
+#: The limit of index entries for a page: an entry costs a tenth of a row.
 _MOST_ENTRIES: Final = 50_000
 _SEARCHES: Final = 10_000
-#: Rows that are read in the order of a list lie apart, and are counted once more at its end. So
-#: half as many are searched as of a set that an index finds; and a quarter of those that are looked
-#: up by their keys, one by one.
+#: Rows in the order of the list are scattered, and the end of the scan is read again. So their
+#: limit is half of that for the rows of an index scan, and a quarter for single look-ups by key.
 _DEARER_IN_ORDER: Final = 2
 _DEARER_BY_KEY: Final = 4
 
@@ -64,7 +64,7 @@ Reader: TypeAlias = "Callable[[Any, Sequence[str], int], list[Any]]"
 
 
 class Page(NamedTuple):
-    """The rows of a page, and the position behind which the next one begins; None at the end."""
+    """The rows of a page, and the position of the next page or None."""
 
     rows: list[Any]
     position: list[int | str] | None
@@ -88,7 +88,7 @@ class _Request(NamedTuple):
         return queryset.filter(beyond(self.key, self.position, queryset))
 
     def page(self, queryset: Any, order: Sequence[str]) -> Page:
-        """Read the page, and one row more."""
+        """Read the page, and an additional row to detect the next page."""
         rows = self.read(queryset, order, self.size + 1)
         if len(rows) <= self.size:
             return Page(rows, None)
@@ -115,7 +115,7 @@ def read_page(
     that begin with the columns of the key.
 
     Raises:
-        ValidationError: a value of the position is none of its column's.
+        ValidationError: a value of the position is invalid for its column.
     """
     queryset = _settled(queryset)
     if queryset is None:
@@ -145,10 +145,10 @@ def _most_rows(queryset: Any) -> int:
 
 
 def few_rows(queryset: Any, parts: Sequence[Any], key: Sequence[str]) -> Any:
-    """Return a list that has several parts, cut down to the rows that some index finds of it.
+    """Return a list of several segments reduced to the few rows that an index finds.
 
-    None where these are many, or where each part is read in an index that decides all conditions,
-    or where the conditions leave one part at most.
+    Return None for many rows, if an index decides all conditions of each segment, or if the
+    conditions leave at most one segment.
     """
     settled = (_settled(queryset.filter(part)) for part in parts)
     possible = (part for part in settled if part is not None)
@@ -160,7 +160,7 @@ def few_rows(queryset: Any, parts: Sequence[Any], key: Sequence[str]) -> Any:
 
 
 def _settled(queryset: Any) -> Any:
-    """Return the queryset without what is decided already; None where that lets no row pass."""
+    """Return the queryset without redundant conditions, or None if no row can match."""
     queryset = queryset.all()
     if queryset.query.is_empty():
         return None
@@ -219,10 +219,10 @@ def _of_named(asked: _Request, naming: Naming, most: int) -> Page:
 def _few(
     queryset: Any, conditions: Conditions, most: int, known: frozenset[int] = frozenset()
 ) -> Any:
-    """Return the queryset, cut down to the fewest rows that one way finds, if those are few.
+    """Return the queryset reduced to the rows of the cheapest access, or None if those are many.
 
-    One statement counts them for each way, no further than ``most``, in the indexes alone. A way
-    that decides no more than the ``known`` comparisons is none.
+    A single statement counts the rows of each access, up to ``most`` and in the indexes alone.
+    Accesses that decide no more than the ``known`` comparisons are excluded.
     """
     accesses = [
         access for access in sets(queryset.model, conditions) if not access.decides <= known
@@ -252,5 +252,5 @@ def _counted(way: Access | Naming, queryset: Any, limit: int) -> Statement:
 def _piece(way: Access | Naming, queryset: Any, limit: int) -> Any:
     if isinstance(way, Naming):
         return way.piece(queryset, limit)
-    # In no order: those that pass are sorted, and the others, which may be wide, need not be.
+    # Unordered: only matching rows are sorted, and the rest, which may be wide, is not.
     return fenced(queryset, *statement_of(replace(way, order=()), queryset, limit))

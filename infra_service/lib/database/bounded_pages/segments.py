@@ -1,6 +1,6 @@
-"""A list that is read in parts, one behind the other: each has an order that an index serves.
+"""A list in segments: consecutive parts, each in an order with an index.
 
-So a list has an order that no index has as a whole: what is worst first, or what has no value last.
+Together they provide orders that no single index has, such as worst first or nulls last.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ class Segment(NamedTuple):
 
 
 class Stretch(NamedTuple):
-    """Rows in the order in which they were read, the position of the first, and how it goes on.
+    """Rows in reading order, with the positions of their start and end.
 
-    ``start`` is None where there are no rows, ``end`` where there are none behind them. A position
-    is the number of a segment, and one within it.
+    ``start`` is None without rows, and ``end`` is None at the end of the list. A position is the
+    number of a segment and a position within the segment.
     """
 
     rows: list[Any]
@@ -64,10 +64,10 @@ def read_segments(
 ) -> Stretch:
     """Return up to ``size`` rows behind the position, or backwards before it.
 
-    ``read`` is as for ``read_page``; what it returns tells the key of its segment.
+    ``read`` is as for ``read_page``; its rows contain the key of their segment.
 
     Raises:
-        ValidationError: the position is none.
+        ValidationError: the position is invalid.
     """
     number, *within = position or (0,)
     if not isinstance(number, int) or not 0 <= number < len(segments):
@@ -91,7 +91,7 @@ def read_segments(
         )
         within = []
         if not wanted:
-            # The page is full; this only tells whether there is another.
+            # The page is full; this only detects the next page.
             if page.rows or page.position is not None:
                 return _stretch(segments, found, _position_in(segments, *found[-1]))
             continue
@@ -102,7 +102,7 @@ def read_segments(
 
 
 def ranked_by(segments: Sequence[Segment]) -> str | None:
-    """Return the column by whose values alone the segments are told apart, each in one order."""
+    """Return the column whose values alone distinguish the segments, if all have the same order."""
     columns = {name for segment in segments for name, _ in _equalities(segment)}
     plain = all(len(_equalities(segment)) == 1 for segment in segments)
     same = all(segment.key == segments[0].key for segment in segments)
@@ -123,10 +123,10 @@ def _read_few(
     backwards: bool,
     read: Reader,
 ) -> Stretch | None:
-    """Read all segments at once, where an index finds few rows of them together.
+    """Read all segments at once if an index finds few rows of them together.
 
-    That is one statement to count the rows and one to look through them, and not two and more for
-    each segment.
+    This takes a statement to count and another to read the rows, instead of at least two per
+    segment.
     """
     column = ranked_by(segments)
     if column is None:

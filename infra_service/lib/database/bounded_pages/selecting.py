@@ -1,8 +1,8 @@
-"""Rows of a queryset as columns whose text is given: compiled by whoever compiles it once.
+"""Rows of a queryset as columns of precompiled SQL.
 
-Building and compiling what a list shows takes longer than PostgreSQL needs to find the rows. It is
-the same for each request; the conditions are not, and they are compiled each time, as Django does
-it. No value of a request is ever part of a text that is kept.
+Compiling the columns of a list takes longer than PostgreSQL needs to find the rows, so their SQL is
+compiled once and reused. The conditions vary and are compiled for each request, as Django does.
+Cached SQL never contains a value of a request.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 
 class ColumnOf(Subquery):
-    """A column of the row that a foreign key of this row names; to SQL a scalar subquery.
+    """A column of the row that a foreign key refers to, as a scalar subquery.
 
-    Where a page is selected as text, all columns of that row come by one look-up (``join``).
+    When a page is selected as text, a single ``join`` provides all columns of that row.
     """
 
     def __init__(self, model: type[Model], key: str, shown: str) -> None:
@@ -44,7 +44,7 @@ class ColumnOf(Subquery):
 
 
 class Columns(NamedTuple):
-    """What is selected: a text with its parameters, and the rows that it takes columns of."""
+    """The selected SQL with its parameters, and the joins that it needs."""
 
     sql: str
     params: tuple[Any, ...] = ()
@@ -62,13 +62,13 @@ def select(
 ) -> list[tuple[Any, ...]]:
     """Return the first rows of the queryset in this order, as these columns.
 
-    The order is of columns, and may begin with an expression.
+    The order consists of columns, and may begin with an expression.
 
-    Rows are joined to those that are shown, and to no others: of a join below the LIMIT the planner
-    may read a whole table first.
+    Only the rows of the page are joined: for a join below the LIMIT, the planner may first read a
+    whole table.
 
     Raises:
-        EmptyResultSet: the conditions let nothing pass.
+        EmptyResultSet: no row can match.
     """
     query = queryset.query
     table = query.get_initial_alias()

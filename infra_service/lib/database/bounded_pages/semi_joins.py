@@ -1,8 +1,8 @@
-"""Rows that are in a list because rows of another table name them: the components of some states.
+"""Rows that another table refers to, such as the components of some states.
 
-Walking the list would ask of each row whether something names it, and find one in 250,000. So a
-page is read from the rows that name: in the order of the list where an index of theirs has it, of
-keys or of copies of the list's own columns; else all of them where they are few.
+Reading the list would test each row for a reference, and might find a match in 250,000 rows. So a
+page is read from the referring rows: in the order of the list if an index of theirs has it, for
+keys or for copies of the list's columns; otherwise from all of them if they are few.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from infra_service.lib.database.bounded_pages.bounded_tables import Statement
     from infra_service.lib.database.bounded_pages.conditions import Conditions
 
-#: So many values of a column are searched one by one, each of which may find a whole page.
+#: The limit of column values that are searched separately, each of which may find a whole page.
 _MOST_VALUES: Final = 100
 #: The same where only entries of an index are read for each. SQLite takes 500 parts in a UNION.
 _MOST_OWN_VALUES: Final = {"postgresql": 1_000, "sqlite": 400}
@@ -48,7 +48,7 @@ class Naming:
 
     access: Access
     condition: NamedBy
-    #: How many values are searched one by one.
+    #: The number of values that are searched separately.
     values: int = 1
     #: The comparisons of the list that it decides, because the rows that name have copies.
     decides: frozenset[int] = frozenset()
@@ -75,7 +75,7 @@ class Naming:
     def last(
         self, limit: int, position: Sequence[Any] | None, using: str
     ) -> list[int | str] | None:
-        """Return where the next so many keys end; None where there are fewer."""
+        """Return the last of the next ``limit`` keys, or None if there are fewer."""
         sql, params = self.next_keys(limit, position)
         with connections[using].cursor() as cursor:
             cursor.execute(f"{sql} OFFSET {limit - 1:d}", params)
@@ -83,7 +83,7 @@ class Naming:
         return None if found is None else [str(found[0])]
 
     def piece(self, queryset: Any, limit: int) -> Any:
-        """Return the queryset, cut down to what is named; there are no more than ``limit``."""
+        """Return the queryset reduced to the referenced rows, at most ``limit``."""
         return self._cut_down(queryset, self.keys(limit))
 
     def next_piece(self, queryset: Any, limit: int, position: Sequence[Any] | None) -> Any:
@@ -99,10 +99,10 @@ class Naming:
 
 @dataclass(frozen=True)
 class Copied(Naming):
-    """The same by an index in the order of the list, whose columns the rows that name have too.
+    """The same by an index of the referring rows, whose copied columns have the order of the list.
 
-    ``parts`` are those rows, compared with what the list's own are compared with: all of them, or
-    in parts that the index has each in the order of the list, which is ``key``.
+    ``parts`` are the referring rows, filtered like the list: all of them, or parts that the index
+    has in the order of the list, which is ``key``.
     """
 
     parts: tuple[Any, ...] = ()
@@ -116,7 +116,7 @@ class Copied(Naming):
     def last(
         self, limit: int, position: Sequence[Any] | None, using: str
     ) -> list[int | str] | None:
-        """Return where the next so many keys end; None where there are fewer."""
+        """Return the last of the next ``limit`` keys, or None if there are fewer."""
         sql, params = self._next(limit, position, skipped=limit - 1)
         shown = ", ".join(f'"next"."{name}"' for name in self.key)
         with connections[using].cursor() as cursor:
@@ -125,8 +125,8 @@ class Copied(Naming):
         return None if found is None else [str(value) for value in found]
 
     def _next(self, limit: int, position: Sequence[Any] | None, *, skipped: int = 0) -> Statement:
-        # No other index has this order, so that the planner needs no help to take this one. Several
-        # rows may name the same one: they stand beside each other in it.
+        # No other index has this order, so the planner chooses this index unaided. Rows that refer
+        # to the same row are adjacent in it.
         columns = (*self.key, self.condition.column)
 
         def next_of(rows: Any, skipped: int = 0) -> Statement:
@@ -147,7 +147,7 @@ class Copied(Naming):
 def _rows_of_keys(queryset: Any, keys: str, params: tuple[Any, ...]) -> Statement:
     """Return the statement that reads the rows of some keys from the queryset's table.
 
-    Each is looked up for itself: what is joined, PostgreSQL may find by walking the list.
+    Each key is looked up separately: for a join, PostgreSQL may read the whole list.
     """
     key = queryset.model._meta.pk
     rows = queryset.model._base_manager.all()
@@ -195,7 +195,7 @@ def each_in_order(model: Any, conditions: Conditions, key: Sequence[str]) -> Nam
 
 
 def _copied(conditions: Conditions, key: Sequence[str]) -> Copied | None:
-    """Return how they are found by an index that has copies of what the list is ordered by."""
+    """Return the access by an index with copies of the columns that order the list."""
     for condition in conditions.named:
         model = condition.rows.model
         copies: frozenset[str] = getattr(model, "copied", frozenset())
@@ -217,20 +217,20 @@ def _copied(conditions: Conditions, key: Sequence[str]) -> Copied | None:
 
 
 def _parts_of(rows: Any) -> Iterator[tuple[Any, ...]]:
-    """Yield all rows as one part, and after that in one for each value of a column."""
+    """Yield all rows as a single part, then the parts for the values of each merged column."""
     yield (rows,)
     for column, values in getattr(rows.model, "merged", {}).items():
         yield tuple(rows.filter((column, value)) for value in values)
 
 
 def _fixed(rows: Any) -> list[tuple[str, Any]]:
-    """Return which columns are compared with what: the same twice, no index would decide."""
+    """Return the columns and values of equalities: no index decides a duplicate condition."""
     comparisons = conditions_of(rows.query).comparisons
     return [(c.column, c.lookup.rhs) for c in comparisons if c.kind is Kind.EQUAL]
 
 
 def found_by(conditions: Conditions) -> Iterator[Naming]:
-    """Yield how all rows are found that name others: they may turn out to be few or many."""
+    """Yield the ways to find all referring rows, which may be few or many."""
     for condition in conditions.named:
         inner = conditions_of(condition.rows.query)
         accesses = sets(condition.rows.model, inner)

@@ -1,9 +1,9 @@
 """Django's PostgreSQL backend, with a connection only while a statement or a transaction runs.
 
-Django takes a connection from the pool at a request's first statement and returns it when the
-request ends. Whoever then reads a body slowly, or has an answer written slowly, keeps it from
-everybody else. Here the connection returns to the pool when the last cursor is closed outside of a
-transaction, and when the outermost transaction ends. Taking it costs no round trip.
+Django takes a connection from the pool at a request's first statement and returns it at the end of
+the request, so slow reads of a body or slow writes of a response would block it. Here the
+connection returns to the pool when the last cursor outside of a transaction is closed, and at the
+end of the outermost transaction. Taking it costs no round trip.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class _ReturningCursor(CursorWrapper):
             raise
 
     def fetchone(self) -> Any:
-        """Return a row, or None; documents are read one at a time."""
+        """Return a row, or None; large documents are read in single rows."""
         with self.db.wrap_database_errors:
             row = self.cursor.fetchone()
         if row and bytes in map(type, row) and _any_large(row):
@@ -68,7 +68,7 @@ class _ReturningCursor(CursorWrapper):
         return row
 
     def close(self) -> None:
-        """Close the cursor; if it is the last one outside of a transaction, the connection goes."""
+        """Close the cursor, and return the connection if it is unused now."""
         try:
             self.cursor.close()
         finally:
@@ -80,7 +80,7 @@ class _ReturningDebugCursor(_ReturningCursor, base.CursorDebugWrapper):
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
-    """One thread's access to the database."""
+    """A thread's access to the database."""
 
     SchemaEditorClass = DatabaseSchemaEditor
 
@@ -112,7 +112,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
             self._is_connecting = False
 
     def _take(self, pool: ConnectionPool[Any]) -> None:
-        """Do what is left of Django's ``connect``, which costs five times as much."""
+        """Do the necessary part of Django's ``connect``, which takes five times as long."""
         self.in_atomic_block = self.needs_rollback = False
         self.closed_in_transaction = self.errors_occurred = False
         self.savepoint_ids, self.atomic_blocks, self.run_on_commit = [], [], []
@@ -155,7 +155,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return True  # statements were run: without autocommit their transaction is to be ended
 
     def _limit(self, connection: Any) -> None:
-        """Limit what requests ask in time; a pooler's session would be somebody else's, too."""
+        """Set the timeouts of requests, unless through a pooler, whose sessions are shared."""
         timeouts = self.settings_dict["OPTIONS"].get("request_timeouts", {})
         if self.serves_requests and timeouts:
             calls = ", ".join(["set_config(%s, %s, false)"] * len(timeouts))
@@ -164,13 +164,13 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     @property
     def watch(self) -> Watch:
-        """Who knows whether the server answers."""
+        """The watch that detects a stalled server."""
         if self.alias not in self._watches:
             self._watches.setdefault(self.alias, Watch(self.get_connection_params()))
         return self._watches[self.alias]
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
-        """Open the pool and take a connection, or open one without a pool."""
+        """Take a connection from the pool, opening the pool if necessary, or open a connection."""
         if self.pool is None:
             self.isolation_level = IsolationLevel.READ_COMMITTED
             return WatchedConnection.connect(**conn_params)
@@ -181,10 +181,10 @@ class DatabaseWrapper(base.DatabaseWrapper):
             raise
 
     def _tell_why_none(self, pool: ConnectionPool[Any], error: PoolTimeout) -> None:
-        """Tell a pool that cannot open connections from one whose connections are all in use.
+        """Distinguish a pool that cannot open connections from a pool that is exhausted.
 
         Raises:
-            OperationalError: it cannot open them, or the server is known to be silent.
+            OperationalError: the pool cannot open connections, or the server is stalled.
         """
         self.watch.refuse_if_silent()
         if stale_connections.open_in(pool) < pool.max_size:
@@ -195,7 +195,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return self.connection is None or self.autocommit
 
     def set_autocommit(self, autocommit: bool, *args: Any, **kwargs: Any) -> None:  # noqa: FBT001 - Django's signature
-        """Begin a transaction, or go on without one; a transaction's end returns the connection."""
+        """Begin or end a transaction; its end returns the connection."""
         if autocommit and self.connection is None and not self.in_atomic_block:
             return  # the connection was lost, and with it the transaction
         super().set_autocommit(autocommit, *args, **kwargs)
@@ -216,7 +216,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         self._return_connection()
 
     def discard_connection(self) -> None:
-        """Let the connection be closed instead of returned; the pool opens another one."""
+        """Close the connection instead of returning it to the pool, which opens a replacement."""
         self._is_discarded = True
 
     def lose_connection(self) -> None:

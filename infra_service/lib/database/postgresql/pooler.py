@@ -1,7 +1,7 @@
-"""A pooler such as pgbouncer between us and the server, and what must not be done through it.
+"""Detection of a pooler such as pgbouncer, and of the features that it breaks.
 
-In transaction mode each transaction may meet another server process: what belongs to a session,
-such as a prepared statement or a setting, is not there any more, or is somebody else's.
+In transaction mode, each transaction may use another server process: session state such as prepared
+statements and settings is lost, or belongs to another client.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ _ROUNDS: Final = 5
 
 
 def is_between(connection: Any) -> bool:
-    """Whether the process that runs statements is another than the one that took the connection.
+    """Whether a pooler is in between: statements and connection have different processes.
 
-    A pooler names a process of its own making, because it has no other to name. One round trip.
+    A pooler reports a process id of its own. This takes a round trip.
     """
     process = connection.execute("SELECT pg_backend_pid()").fetchone()[0]
     return bool(process != connection.info.backend_pid)

@@ -6,8 +6,8 @@ from typing import Any, Final, Self
 
 from django.db.backends.postgresql import schema
 
-#: A change that waits for a table, such as for a backup that reads it, has everybody else wait
-#: behind it. Less than DATABASE_LOCK_TIMEOUT, so that nobody is refused.
+#: A change that waits for a table, for example during a backup, blocks all later statements. Less
+#: than DATABASE_LOCK_TIMEOUT, so that those do not time out.
 _WAIT: Final = "5s"
 
 
@@ -17,9 +17,9 @@ def limit_wait(editor: Any) -> None:
 
 
 class DatabaseSchemaEditor(schema.DatabaseSchemaEditor):
-    """Django's editor; in a transaction it waits for a lock only so long, as others wait behind it.
+    """Django's schema editor with a lock timeout in transactions, because others queue behind it.
 
-    Outside of a transaction there is no limit: CONCURRENTLY makes nobody wait.
+    Outside of a transaction there is no limit: CONCURRENTLY blocks no statements.
     """
 
     def __enter__(self) -> Self:

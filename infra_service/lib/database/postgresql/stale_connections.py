@@ -1,7 +1,6 @@
 """Stale connections of a pool: dead, or connected to a former primary.
 
-What the server or the kernel has already said of a connection waits in its socket. Looking there
-costs a system call and no round trip.
+A closed connection is visible at its socket, at the cost of a system call and no round trip.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 # read_only_sql_transaction: the server is a standby, or was set to read only.
 _NO_PRIMARY: Final = "25006"
 
-# All connections that pools have opened; one that nobody holds any more leaves by itself.
+# All connections that pools have opened. Unused connections are garbage collected.
 _opened: Final[WeakSet[Any]] = WeakSet()
 _counting: Final = threading.Lock()
 
@@ -28,11 +27,11 @@ def take(pool: ConnectionPool[Any]) -> Any:
     """Return a connection of the pool that is not known to be dead.
 
     Raises:
-        PoolTimeout: there is none in time.
+        PoolTimeout: no connection is free in time.
     """
     while not _is_alive(connection := pool.getconn()):
         drop_all(connection)
-        pool.putconn(connection)  # the pool opens another one
+        pool.putconn(connection)  # the pool opens a replacement
     return connection
 
 
@@ -45,8 +44,8 @@ def count(connection: Any) -> None:
 def open_in(pool: ConnectionPool[Any]) -> int:
     """Return how many connections of the pool are open, in use or not.
 
-    The ``pool_size`` that the pool tells counts those, too, that it only tries to open: while the
-    server is away, all of them.
+    The pool's own ``pool_size`` includes connections that it only tries to open, which is all of
+    them while the server is down.
     """
     with _counting:
         opened = list(_opened)
@@ -54,10 +53,10 @@ def open_in(pool: ConnectionPool[Any]) -> int:
 
 
 def drop_all(connection: Any) -> None:
-    """Close a connection that was lost, and all that lie in its pool.
+    """Close a lost connection, and all idle connections of its pool.
 
-    What ends one, such as a failover, ends most of them, and some without a word. Those that were
-    made after the first loss was noticed are good, and stay.
+    The cause of a loss, such as a failover, ends most connections, some of them without notice.
+    Connections that were opened after the first detected loss are kept.
     """
     pool: ConnectionPool[Any] = connection._pool
     connection.close()
@@ -66,7 +65,7 @@ def drop_all(connection: Any) -> None:
 
 
 def leads_to_no_primary(error: Exception) -> bool:
-    """Whether the server refused a write because it takes none."""
+    """Whether the server rejected a write because it is read-only."""
     return getattr(error.__cause__, "sqlstate", None) == _NO_PRIMARY
 
 

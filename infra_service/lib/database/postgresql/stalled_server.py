@@ -1,9 +1,9 @@
-"""A server that falls silent: its host takes what is sent, and nothing answers.
+"""Detection of a stalled server, whose host accepts data while the server never responds.
 
-A process that was stopped, a disk that hangs or a host that swaps keeps its connections open, and
-its kernel acknowledges whatever comes: neither the limits of TCP nor those of PostgreSQL itself end
-anything. So whoever waits for long asks on a new connection whether the server is there, and if
-not, gives up; from then on nobody else waits, until the server answers again.
+A stopped process, a hanging disk or a swapping host keeps its connections open, and its kernel
+acknowledges all data, so neither TCP timeouts nor those of PostgreSQL apply. After a long wait, a
+thread tests the server on a new connection and gives up if it does not respond. From then on, all
+threads fail at once until the server responds again.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from infra_service.lib.database import deadline
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
 
-#: Seconds without an answer after which somebody asks whether the server is there.
+#: Seconds without a response after which the server is tested.
 PATIENCE: Final = 5.0
-#: Seconds in which a server that is there lets one connect, and answers.
+#: Seconds within which a healthy server accepts a connection and responds.
 BOUND: Final = 2
 # Seconds between two looks at the clock while psycopg waits, unless a deadline comes before.
 _INTERVAL: Final = 0.1
 # Seconds for which the last look holds.
 _FRESH: Final = 1.0
-# Seconds that others wait for a look: a server that is back answers sooner.
+# Seconds that other threads wait for a test: a recovered server responds sooner.
 _MOMENT: Final = 0.1
 
 
 class Watch:
-    """Whether the server answers, as all threads of the process know it: one of them looks."""
+    """The shared status of a server, tested by a single thread at a time."""
 
     def __init__(self, parameters: Mapping[str, Any]) -> None:
         self._parameters = {**parameters, "connect_timeout": BOUND, "autocommit": True}
@@ -42,13 +42,13 @@ class Watch:
         self._is_silent = False
 
     def answers(self) -> bool:
-        """Look whether the server answers, or wait for who looks already."""
+        """Test whether the server responds, or wait for a running test."""
         with self._looking:
             self._look()
         return not self._is_silent
 
     def suspect(self) -> None:
-        """Let whoever wants a connection next look first."""
+        """Require a test before the next connection."""
         self._is_silent, self._looked = True, 0.0
 
     def refuse_if_silent(self) -> None:
@@ -74,23 +74,23 @@ class Watch:
                 connection.limit(BOUND)
                 connection.execute("SELECT 1")
             self._is_silent = False
-        except psycopg.Error:  # a refusal, such as of one connection too many, is an answer
+        except psycopg.Error:  # a rejection, for example of too many connections, is a response
             self._is_silent = time.monotonic() - began >= BOUND
         self._looked = time.monotonic()
 
 
 class WatchedConnection(psycopg.Connection[Any]):
-    """A connection on which nobody waits for a silent server."""
+    """A connection that does not wait for a stalled server."""
 
     _longest: float | None = None
     _watch: Watch | None = None
 
     def limit(self, longest: float, watch: Watch | None = None) -> None:
-        """Wait so many seconds for an answer, or less when the watch says that none will come."""
+        """Limit the wait for a response in seconds, or until the watch detects a stalled server."""
         self._longest, self._watch = longest, watch
 
     def wait(self, gen: Generator[Any, Any, Any], *args: Any, **kwargs: Any) -> Any:
-        """Wait for what a generator of psycopg's does; all waiting but for a connection is here."""
+        """Wait for a generator of psycopg. Every wait except for connecting passes through here."""
         left = deadline.remaining()
         if self._longest is not None or left < math.inf:
             gen = self._impatient(gen, math.inf if self._longest is None else self._longest)
@@ -99,7 +99,7 @@ class WatchedConnection(psycopg.Connection[Any]):
         return super().wait(gen, *args, **kwargs)
 
     def _impatient(self, gen: Generator[Any, Any, Any], longest: float) -> Generator[Any, Any, Any]:
-        """Do the same, and look at the clock whenever psycopg says that nothing has come."""
+        """Run the generator, and check the limits whenever psycopg reports no data."""
         heard = asked = time.monotonic()
         try:
             state = next(gen)

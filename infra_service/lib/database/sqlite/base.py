@@ -1,8 +1,8 @@
-"""Django's SQLite backend, in which writers that wait leave threads to readers.
+"""Django's SQLite backend with a limit on waiting writers, which leaves threads to readers.
 
-Readers wait for nobody, but a writer that finds the database locked waits for its time-out in the
-thread that it has. While another process holds the lock for long, writers would come to hold every
-thread. So only so many wait for the lock; others wait a second for a place, and are refused.
+Readers never wait. A writer that finds the database locked waits for its timeout and blocks its
+thread, so a long lock by another process could block every thread. Only a limited number of writers
+waits for the lock; others wait a second for a place, and are then rejected.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     def _start_transaction_under_autocommit(self) -> None:
         if not places.acquire(timeout=_PATIENCE):
-            # As SQLite says it at the end of its own time-out.
+            # The error that SQLite raises after its own timeout.
             busy = sqlite3.OperationalError("database is locked")
             busy.sqlite_errorcode = sqlite3.SQLITE_BUSY
             raise OperationalError(*busy.args) from busy
-        # Closed, whatever comes of it: Django leaves the cursor to the garbage, with an error that
-        # refers to it. Who frees it has to wait until this thread does nothing with the connection,
-        # which may be for as long as its next transaction waits for the lock.
+        # Always close the cursor: Django would leave it to garbage collection, with an error that
+        # refers to it. Freeing it blocks while this thread uses the connection, for example while
+        # its next transaction waits for the lock.
         try:
             with self.cursor() as cursor:
                 cursor.execute(f"BEGIN {self.transaction_mode}")
