@@ -72,7 +72,7 @@ def record_key_activation(actor: Actor, action: str, key_id: str, **details: Any
 def record_consequences(
     actor: Actor, action: str, details: Mapping[str, Mapping[str, Any]]
 ) -> None:
-    """Append the events that follow from one of this transaction, by the ids of the resources."""
+    """Append events that follow from an event of this transaction, by the ids of the resources."""
     AuditEvent.objects.bulk_create(
         [_event(actor, action, resource_id, dict(d)) for resource_id, d in details.items()]
     )

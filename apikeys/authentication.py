@@ -1,4 +1,4 @@
-"""The one DRF authentication class: a bearer token, or a token as the password of HTTP Basic."""
+"""DRF authentication: a bearer token, or a token as the password of HTTP Basic."""
 
 from __future__ import annotations
 

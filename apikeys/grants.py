@@ -117,7 +117,7 @@ class Caller:
     token_id: str
     # The key itself, or the key behind the minted token; None for a token from an operator.
     api_key_id: str | None
-    # The policy of a pipeline's token; None for all other tokens.
+    # The policy of a pipeline's token; otherwise null.
     trust_policy_id: str | None
     user_id: uuid.UUID
     username: str

@@ -1,4 +1,4 @@
-"""Log-ins and log-outs in the trail: Django tells of every one, whichever page it was."""
+"""Log-ins and log-outs in the audit log, from Django's signals for every page."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _RECORDED_FAILURES: Final = Limit("login_failures", "all", 60)
 
 @receiver(user_logged_in)
 def record_login(request: HttpRequest, user: User, **_kwargs: Any) -> None:
-    """Record that somebody logged in."""
+    """Record a log-in."""
     audit.authorize_and_record(Actor.of_person(request, user), "user.login", user.pk)
 
 
 @receiver(user_logged_out)
 def record_logout(request: HttpRequest, user: User | None, **_kwargs: Any) -> None:
-    """Record that somebody logged out; a session that had ended was nobody's."""
+    """Record a log-out, unless the session had already expired and has no user."""
     if user is not None:
         audit.authorize_and_record(Actor.of_person(request, user), "user.logout", user.pk)
 
@@ -39,7 +39,7 @@ def record_logout(request: HttpRequest, user: User | None, **_kwargs: Any) -> No
 def record_failure(
     credentials: dict[str, Any], request: HttpRequest | None = None, **_kwargs: Any
 ) -> None:
-    """Record that somebody tried, and the name if it is a user's: it may be a password."""
+    """Record a failed log-in, with the name only if it is a user's: it may be a password."""
     name = str(credentials.get("username", ""))
     user = None if "\0" in name else User.objects.filter(username=name).first()
     told = {} if user is None else {"name": user.username}
@@ -52,7 +52,7 @@ def record_failure(
 def record_refusal(
     request: HttpRequest, reason: str, user: User | None = None, **details: Any
 ) -> None:
-    """Record that somebody proved who they are, or tried to, and was not let in."""
+    """Record a rejected sign-on, with its user if the identity is known."""
     told = {"reason": reason, **details, **({} if user is None else {"name": user.username})}
     if not _beyond_the_trail("login_refused", **told):
         pk = "" if user is None else user.pk

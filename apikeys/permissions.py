@@ -1,4 +1,4 @@
-"""The DRF permission class: every view declares the scopes and token kinds that it accepts.
+"""DRF permissions: every view declares the scopes and token kinds that it accepts.
 
 A view, or viewset, declares
 

@@ -88,7 +88,7 @@ def narrow(ancestor_id: str, grant: Grant, actor: Actor) -> None:
 
 
 def disable_policies(policies: TrustPolicyQuerySet, ancestor_id: str, actor: Actor) -> None:
-    """Disable these policies, whose maker is revoked, and thereby their tokens."""
+    """Disable the policies of a revoked maker, and thereby their tokens."""
     if ids := _lock_policies(policies):
         TrustPolicy.objects.disable(*ids)
         because = {"ancestor": ancestor_id}

@@ -1,4 +1,4 @@
-"""Register, change and disable issuers, whose signatures the service trusts."""
+"""Register, change and disable the issuers of trusted signatures."""
 
 from __future__ import annotations
 

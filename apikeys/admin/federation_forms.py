@@ -26,7 +26,7 @@ _IDS_OF: Final = "; ".join(
 
 
 class JsonField(forms.CharField):
-    """JSON in the API's format; None if empty."""
+    """JSON in the API's format; empty input is null."""
 
     widget = forms.Textarea
 

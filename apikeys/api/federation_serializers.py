@@ -157,7 +157,7 @@ class TrialSerializer(StrictSerializer):
     )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        """Require exactly one of the two fields."""
+        """Require exactly one of the fields."""
         if not attrs:
             raise ValidationError({"claims": [ErrorDetail("Or 'token'.", "required")]})
         if len(attrs) > 1:

@@ -1,4 +1,4 @@
-"""Archives of the audit log: files whose digests the database keeps.
+"""Archives of the audit log: files with digests in the database.
 
 An archive is a file of gzip'd JSON lines with the oldest events of the log in the order of their
 ids. The digest of each line covers the line and the digest before it. The first line continues the

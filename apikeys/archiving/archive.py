@@ -30,10 +30,10 @@ _COLUMNS: Final = tuple(field.attname for field in AuditEvent._meta.concrete_fie
 
 
 def archive_next(*, before: dt.datetime, directory: Path, actor: Actor) -> AuditArchive | None:
-    """Archive the oldest events, at most ``FILE_EVENTS``; return the archive, or None.
+    """Archive the oldest events, at most ``FILE_EVENTS``; return the archive, if any.
 
-    None means that no event is older than the moment. An unfinished earlier call is completed
-    first. Call this outside of a transaction.
+    Without events older than the moment, there is no archive. An unfinished earlier call is
+    completed first. Call this outside of a transaction.
 
     Raises:
         ArchiveError: a file is invalid, the moment is less than a day ago, or the role may not

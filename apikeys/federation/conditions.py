@@ -53,7 +53,7 @@ class Verdict:
     claim: str
     #: The operator and its value, such as ``{"equals": "main"}``.
     wanted: dict[str, Any]
-    #: The claim's value; None if it is missing.
+    #: The claim's value, if present.
     had: Any
     met: bool
 

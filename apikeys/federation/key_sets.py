@@ -1,4 +1,4 @@
-"""Key sets of issuers, cached in the issuer's row: one request fetches them for all.
+"""Key sets of issuers, cached in the issuer's row and fetched by a single request.
 
 A conditional UPDATE elects the request that fetches. So a hundred simultaneous requests in any
 processes fetch once, and unknown keys cause at most two fetches a minute. No database connection or

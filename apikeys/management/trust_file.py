@@ -171,7 +171,7 @@ def _policy(given: dict[str, Any], ids: dict[str, str], *, create_users: bool) -
 
 
 def _only(rows: Any) -> Any:
-    """Return the only row; None without rows.
+    """Return the only row, if any.
 
     Raises:
         CommandError: several rows match the name.

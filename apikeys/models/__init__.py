@@ -1,7 +1,7 @@
 """Models of users, keys, tokens and the audit log.
 
-The audit log imports the submodules, not this package: the package includes users, whose creation
-is recorded.
+The audit log imports the submodules, not this package: the package includes users, and recording
+their creation needs the audit log.
 """
 
 from apikeys.models.credentials import AccessToken, ApiKey, Credential

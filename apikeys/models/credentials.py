@@ -66,7 +66,7 @@ class ApiKey(Credential):
     )
     # That token, by value: it may be removed after its expiry, and its descendants with it.
     maker_token_id = models.CharField(max_length=40, blank=True, default="", db_default="")
-    # The secret before the last rotation, which works until its grace period ends, if it has one.
+    # The secret before the last rotation, valid until its grace period ends, if it has any.
     previous_digest = models.BinaryField(max_length=32, unique=True, null=True)
     previous_digest_expires_at = models.DateTimeField(null=True)
     # Null before the first rotation, or after a rotation by a release that recorded no time. That
@@ -139,7 +139,7 @@ class AccessToken(Credential):
     api_key = models.ForeignKey(
         ApiKey, on_delete=models.PROTECT, related_name="access_tokens", null=True, blank=True
     )
-    # The policy of a token from an exchange; null for all others.
+    # The policy of a token from an exchange; otherwise null.
     trust_policy = models.ForeignKey(
         "apikeys.TrustPolicy",
         on_delete=models.PROTECT,

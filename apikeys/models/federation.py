@@ -28,10 +28,10 @@ def usual_algorithms() -> list[str]:
 
 
 class Issuer(models.Model):
-    """A platform whose signatures are trusted, with its ``iss`` and its keys.
+    """A platform with trusted signatures, with its ``iss`` and its keys.
 
     Several issuers may share a ``url``, like Kubernetes clusters with the same name; their keys
-    tell them apart.
+    distinguish them.
     """
 
     class Kind(models.TextChoices):

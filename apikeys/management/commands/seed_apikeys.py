@@ -36,7 +36,7 @@ _UNUSABLE = 3
 
 
 class Command(ServiceCommand):
-    """Create the keys in a file or the arguments, all or none.
+    """Create the keys in a file or the arguments, atomically.
 
     A key exists if its owner has an unrevoked key with its name. Existing keys stay unchanged; the
     output names the differences, and the reason if the key is unusable. An entry that has expired

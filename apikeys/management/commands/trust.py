@@ -53,7 +53,7 @@ class _ListedPolicy(serializers.Serializer[Any]):
 
 
 class Command(ServiceCommand):
-    """Apply a file of issuers and policies, all or none, list them, or disable some.
+    """Apply a file of issuers and policies atomically, list them, or disable some.
 
     An issuer is identified by its name, a policy by its owner and name.
     """
