@@ -1,7 +1,7 @@
-"""Every target of the service beside its peer, in one run: ``make bench`` (about half an hour).
+"""Compare the service with its peers in one run: ``make bench`` (about half an hour).
 
-Starts a PostgreSQL, runs each benchmark on it, one after the other, and writes the table and what
-machine it was into docs/explanation/performance.md, between the two marks there, and the plot of
+Starts a PostgreSQL, runs the benchmarks on it in sequence, and writes their table and the machine's
+description into docs/explanation/performance.md, between the two marks there, and the plot of
 ``scale`` beside it.
 """
 
@@ -26,7 +26,7 @@ from tools.bench.figures import COLLECTED_IN, Figure, Remark
 
 DOCUMENT = ROOT / "docs/explanation/performance.md"
 START, END = "<!-- figures: written by make bench -->", "<!-- end of figures -->"
-# The million rows last: they make the database that the others would share large.
+# The million rows last: they enlarge the database that the benchmarks share.
 BENCHES = (
     "authentication", "filterlang", "push", "backend", "named", "reports", "terraform", "history",
     "moving", "scale", "limits", "memory", "lists", "fleet",
@@ -35,7 +35,7 @@ HEADER = ("work", "ours", "beside", "ratio", "target", "met")
 
 
 def machine(url: str) -> str:
-    """Return what was measured on, in a sentence or two."""
+    """Return a short description of the machine."""
     cpu = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text())
     memory = re.search(r"MemTotal:\s+(\d+)", Path("/proc/meminfo").read_text())
     assert memory is not None
@@ -54,7 +54,7 @@ def machine(url: str) -> str:
 
 
 def measure(url: str) -> tuple[list[Figure], list[Remark]]:
-    """Run every benchmark, and return its figures and remarks in order."""
+    """Run every benchmark; return its figures and remarks in order."""
     with tempfile.NamedTemporaryFile("r", prefix="infra-bench-") as collected:
         environment = {**os.environ, "DATABASE_URL": url, COLLECTED_IN: collected.name}
         for name in BENCHES:

@@ -1,7 +1,7 @@
-"""The agent's memory at the size of the largest cluster: ``python -m tools.bench.agent``.
+"""The memory of an agent of the largest cluster: ``python -m tools.bench.agent``.
 
-A real service takes the reports of an agent that runs as in a pod, and reads 15,000 workloads with
-150,000 pods of 11 KB page by page. With `--watch` it goes on to follow them, for some snapshots.
+A real service receives the reports of an agent that runs as in a pod, and reads 15,000 workloads
+with 150,000 pods of 11 KB in pages. With `--watch` it then follows them for some snapshots.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from tools.bench.reports import WORKLOADS, Pods
 from tools.live_kubernetes.scale import megabytes
 
 INTERVAL = 30
-# What the image sets, and where a pod's files lie here. It has neither rich nor greenlet, which
-# structlog would load.
+# The image's environment, and a pod's mount paths on this machine. The image has neither rich nor
+# greenlet, which structlog would load.
 MEMORY = {
     "MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": "131072", "MALLOC_TRIM_THRESHOLD_": "131072",
 }  # fmt: skip
@@ -58,7 +58,7 @@ def main() -> None:
 
 
 def encrypt(server: ReplayServer, directory: Path) -> Path:
-    """Let the API server speak TLS; return its certificate."""
+    """Enable TLS on the API server; return its certificate."""
     certificate, key = self_signed(directory, "kubernetes")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
@@ -69,7 +69,7 @@ def encrypt(server: ReplayServer, directory: Path) -> Path:
 
 
 class Cluster(Pods):
-    """Pods with uids as long as real ones, of which usage may be measured."""
+    """Pods with uids of realistic length, whose usage may be measured."""
 
     def __init__(self, total: int, *, is_measured: bool, small: bool) -> None:
         super().__init__(total, total * WORKLOADS // 150_000)
@@ -85,7 +85,7 @@ class Cluster(Pods):
         return pod
 
     def metrics_of(self, n: int) -> Any:
-        """Return what a pod uses: no two the same, as the metrics server measures it."""
+        """Return the usage of a pod: distinct values, in the form of the metrics server."""
         metadata = self.pod(n)["metadata"]
         usage = {"cpu": f"{1_000_000 + 7919 * n}n", "memory": f"{100_000 + n}Ki"}
         return {
@@ -101,7 +101,7 @@ class Cluster(Pods):
 def measure(
     cluster: Cluster, server: LiveServer, account: tuple[str, str], how: str, snapshots: int
 ) -> None:
-    """Run the agent, and print what it holds."""
+    """Run the agent, and print its memory."""
     host, _, port = cluster.server.url.removeprefix("http://").partition(":")
     body = json.dumps({"cluster": {"name": f"{how} {cluster.is_measured}"}}).encode()
     headers = {"Content-Type": "application/json"}

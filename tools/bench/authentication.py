@@ -1,12 +1,11 @@
 """The cost of authentication: ``python -m tools.bench.authentication`` (on PostgreSQL).
 
 The same empty DRF view without authentication, with ours, with djangorestframework-api-key and with
-django-rest-knox, in this process and without a socket, twice: as whole requests of the service
-(its WSGI application with its middleware, the access event, the connection taken from the pool and
-given back), which the target is about, and bare (resolver, DRF, view), where little else is left.
-
-They take turns, so that a noisy machine is noisy for all. What is compared is the median CPU time
-of this process, and beside it the wall time, which includes PostgreSQL's part.
+django-rest-knox, in this process and without a socket, in two forms: as whole requests of the
+service (its WSGI application with middleware, the access event, the pooled connection), to which
+the target applies, and bare (resolver, DRF, view). The variants alternate, so that a noisy machine
+affects all. The median CPU time of this process is compared; the wall time, which includes
+PostgreSQL's part, is shown beside it.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ urlpatterns: list[Any] = []
 
 
 def configure() -> str:
-    """Set Django up on a new database, with the peers beside us; return the database's name."""
+    """Set up Django with the peers on a new database; return the database's name."""
     url = os.environ["DATABASE_URL"]
     name = f"bench_{secrets.token_hex(6)}"
     with psycopg.connect(url, autocommit=True) as connection:
@@ -56,7 +55,7 @@ def configure() -> str:
 
 
 def authorizations() -> dict[str, str]:
-    """Return the Authorization header of each way."""
+    """Return the Authorization header of each variant."""
     from knox.models import AuthToken
     from rest_framework_api_key.models import APIKey
 
@@ -89,7 +88,7 @@ def authorizations() -> dict[str, str]:
 
 
 def views() -> dict[str, Any]:
-    """Return the same view for each way."""
+    """Return the same view for each variant."""
     from knox.auth import TokenAuthentication as KnoxAuthentication
     from rest_framework.permissions import IsAuthenticated
     from rest_framework.response import Response
@@ -120,7 +119,7 @@ def views() -> dict[str, Any]:
         permission_classes = (HasAPIKey,)
 
     class OnlyTheUser(KnoxAuthentication):  # type: ignore[misc]
-        """Our middleware looks at ``request.auth``, and expects our own there."""
+        """Hides a peer's ``request.auth`` from our middleware, which expects its own type."""
 
         def authenticate(self, request: Any) -> Any:
             return super().authenticate(request)[0], None
@@ -141,7 +140,7 @@ def views() -> dict[str, Any]:
 
 
 def requests() -> dict[str, dict[str, Callable[[], Any]]]:
-    """Return, whole and bare, for each way a function that sends one request."""
+    """Return, whole and bare, a function per variant that sends a request."""
     from django.conf import settings
     from django.core.handlers.wsgi import WSGIHandler, WSGIRequest
     from django.urls import path
@@ -178,7 +177,7 @@ def requests() -> dict[str, dict[str, Callable[[], Any]]]:
 
 
 def measure(functions: dict[str, Callable[[], Any]]) -> dict[str, tuple[float, float]]:
-    """Return the median CPU and wall time of each, in microseconds."""
+    """Return the median CPU and wall time of each variant, in microseconds."""
     taken: dict[str, list[tuple[float, float]]] = {name: [] for name in functions}
     order = list(functions)
     for number in range(ROUNDS + 20):
@@ -197,7 +196,7 @@ def measure(functions: dict[str, Callable[[], Any]]) -> dict[str, tuple[float, f
 
 
 def against_the_rest(figures: dict[str, tuple[float, float]]) -> list[Figure]:
-    """Return the slowest of our ways beside no authentication, and beside each peer."""
+    """Compare our slowest variant with no authentication, and with each peer."""
     ways = {way: cpu for way, (cpu, _wall) in figures.items()}
     worst = max(cpu for way, cpu in ways.items() if way.startswith("ours"))
     common: dict[str, Any] = {"work": "authenticated request, CPU", "ours": worst, "unit": "µs"}
@@ -213,7 +212,7 @@ def against_the_rest(figures: dict[str, tuple[float, float]]) -> list[Figure]:
 def main() -> None:
     url, name = os.environ["DATABASE_URL"], configure()
     try:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # access events are written, and not kept
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # access events are written, but discarded
         for kind, functions in requests().items():
             figures = measure(functions)
             base = figures["no authentication"]

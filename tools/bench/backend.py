@@ -1,8 +1,8 @@
-"""LOCK, GET, POST and UNLOCK beside an ordinary backend: ``python -m tools.bench.backend``.
+"""LOCK, GET, POST and UNLOCK against an ordinary backend: ``python -m tools.bench.backend``.
 
-Over a wire of two milliseconds to PostgreSQL, one client, where round trips count; and with
-PostgreSQL on the same machine, eight clients, where the CPU counts. Ours and its peer
-(``tools.bench.naive``) are views of the same service, and take turns.
+With a latency of two milliseconds to PostgreSQL and a single client, where round trips dominate;
+and with PostgreSQL on the same machine and eight clients, where the CPU dominates. Ours and its
+peer (``tools.bench.naive``) are views of the same service, and alternate.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ METHODS = ("LOCK", "GET", "POST", "UNLOCK")
 
 
 class Client:
-    """One kept connection with one state; bare, so that its own part of the time stays small."""
+    """A kept connection with a state; minimal, so that the client's own time stays small."""
 
     def __init__(self, port: int, token: str, place: str, size: int) -> None:
         self.connection = socket.create_connection(("127.0.0.1", port))
@@ -51,7 +51,7 @@ class Client:
         self.parts = before, after
 
     def cycle(self) -> dict[str, float]:
-        """Lock, get, push and unlock; return how many milliseconds each has taken."""
+        """Lock, get, push and unlock; return the duration of each in milliseconds."""
         self.serial += 1
         document = f'"serial": {self.serial}'.encode().join(self.parts)
         return {
@@ -62,7 +62,7 @@ class Client:
         }
 
     def send(self, method: str, path: str, body: bytes = b"") -> float:
-        """Send a request and read its answer; return how many milliseconds it took."""
+        """Send a request and read its answer; return the duration in milliseconds."""
         started = time.perf_counter()
         head = (
             f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {self.token}\r\n"
@@ -83,7 +83,7 @@ class Client:
 
 @contextlib.contextmanager
 def prepared() -> Iterator[tuple[LiveServer, str]]:
-    """Make a server with a database of its own, and a token."""
+    """Create a server with its own database, and a token."""
     url, name = os.environ["DATABASE_URL"], f"bench_{secrets.token_hex(6)}"
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(f'CREATE DATABASE "{name}"')
@@ -105,7 +105,7 @@ def prepared() -> Iterator[tuple[LiveServer, str]]:
 
 @contextlib.contextmanager
 def started(server: LiveServer, url: str) -> Iterator[int]:
-    """Run the server on the database of this address, and yield its port."""
+    """Run the server on the database at this address; yield its port."""
     server.environment["DATABASE_URL"] = url
     server.start()
     try:
@@ -115,7 +115,7 @@ def started(server: LiveServer, url: str) -> Iterator[int]:
 
 
 def over_a_wire(server: LiveServer, token: str) -> Figure:
-    """One client's four requests, one after the other."""
+    """Measure a single client's four requests in sequence."""
     url = server.environment["DATABASE_URL"]
     with wire_to(url, WIRE_SECONDS) as wire, started(server, wire.through(url)) as port:
         clients = {place: Client(port, token, place, 10_000) for place in (OURS, NAIVE)}
@@ -148,7 +148,7 @@ def over_a_wire(server: LiveServer, token: str) -> Figure:
 
 
 def cycles_a_second(port: int, token: str, place: str, size: int) -> float:
-    """Return how many cycles so many clients get through, each with a state of its own."""
+    """Return the cycles per second of this many clients, each with its own state."""
     clients = [Client(port, token, place, size) for _ in range(CLIENTS)]
     end = time.monotonic() + SECONDS
     done = [0] * CLIENTS

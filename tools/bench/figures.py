@@ -1,4 +1,4 @@
-"""Results of a benchmark: a figure beside a peer's, measured in the same run."""
+"""Results of a benchmark: our figure and a peer's, from the same run."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-#: Names a file to which each figure is appended as a line of JSON, for ``tools.bench``.
+#: The file to which each figure is appended as a JSON line, for ``tools.bench``.
 COLLECTED_IN = "BENCH_FIGURES"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
-    """``ours`` and ``peer`` are in ``unit``; less is better.
+    """A comparison: ``ours`` and ``peer`` are in ``unit``; less is better.
 
-    ``at_most`` limits ours / peer, ``at_least`` demands that the peer takes so many times ours.
+    ``at_most`` limits ours / peer, ``at_least`` is the minimum of peer / ours.
     """
 
     work: str
@@ -50,19 +50,19 @@ class Figure:
 
 @dataclass(frozen=True)
 class Remark:
-    """Something that was measured without a peer, as a sentence."""
+    """A measurement without a peer, as a sentence."""
 
     text: str
 
 
 def remark(text: str) -> None:
-    """Print a sentence, and keep it where ``tools.bench`` asks for it."""
+    """Print a sentence, and record it for ``tools.bench``."""
     print(text)
     _collect(Remark(text))
 
 
 def publish(*figures: Figure) -> None:
-    """Print the figures, and keep them where ``tools.bench`` asks for it."""
+    """Print the figures, and record them for ``tools.bench``."""
     for figure in figures:
         work, ours, peer, ratio, target, met = figure.row()
         print(f"{work:52} {ours:>12} {peer:46} ratio {ratio:>7}  target {target:6} {met}")

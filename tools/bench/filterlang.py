@@ -1,8 +1,8 @@
 """A filter of two terms against its peers: ``python -m tools.bench.filterlang``.
 
 The same expression, from text to tree and from text to Django's ``Q``: this package, odata-query
-(an OData parser on sly, with a Django backend), and lark (LALR, the fast one of its parsers, with
-this package's own tokens and nodes). All run in turns in one process; medians of many rounds.
+(an OData parser on sly, with a Django backend), and lark (LALR, the fastest of its parsers, with
+this package's own tokens and nodes). All alternate in a single process; medians of many rounds.
 Needs the dependency group ``bench``.
 """
 
@@ -24,7 +24,7 @@ ODATA = "kind eq 'Deployment' and health_status eq 'DEGRADED'"
 ROUNDS = 300
 CALLS = 20
 
-# The whole language, so that lark's tables are as large as they would be.
+# The whole language, so that lark's tables have their full size.
 LARK = r"""
     ?start: disjunction
     ?disjunction: conjunction (_OR conjunction)*
@@ -54,7 +54,7 @@ LARK = r"""
 
 
 def lark_parser() -> Callable[[str], Any]:
-    """Return lark's parser into this package's nodes."""
+    """Return lark's parser with this package's nodes."""
     import lark
 
     from filterlang import nodes
@@ -80,7 +80,7 @@ def lark_parser() -> Callable[[str], Any]:
 
 
 def contenders() -> dict[str, dict[str, Callable[[], Any]]]:
-    """Return what is timed: by the result, then by who makes it, this package first."""
+    """Return the timed functions by result and library, this package first."""
     from odata_query.django.django_q import AstToDjangoQVisitor
     from odata_query.grammar import ODataLexer, ODataParser
 
@@ -109,7 +109,7 @@ def contenders() -> dict[str, dict[str, Callable[[], Any]]]:
 
 
 def medians(works: dict[str, Callable[[], Any]]) -> dict[str, float]:
-    """Return the median µs of one call of each, in turns."""
+    """Return the median µs of a call of each, alternating."""
     times: dict[str, list[float]] = {name: [] for name in works}
     for _ in range(ROUNDS):
         for name, work in works.items():
@@ -121,7 +121,7 @@ def medians(works: dict[str, Callable[[], Any]]) -> dict[str, float]:
 
 
 def main() -> None:
-    """Print a table: µs, and how many times this package's."""
+    """Print a table: µs, and the ratio to this package."""
     settings.configure(INSTALLED_APPS=["django.contrib.contenttypes"])
     django.setup()
     for title, works in contenders().items():

@@ -1,8 +1,7 @@
 """Differences and resources of a state of 50 MB: ``python -m tools.bench.history``.
 
-Seconds of a whole request, and what the server's processes hold at most, on whichever database
-``DATABASE_URL`` names. The two versions differ in a tenth of 20,000 resources; in the worst case in
-all of them.
+Seconds of a whole request, and the peak memory of the server's processes, on the database in
+``DATABASE_URL``. The two versions differ in a tenth of 20,000 resources; in the worst case in all.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ RESOURCES = 20_000
 
 
 def state(serial: int, *, changed_every: int, count: int = RESOURCES) -> bytes:
-    """Return a state of 2.5 KB a resource; ``changed_every`` n-th differs between serials."""
+    """Return a state of 2.5 KB per resource; each ``changed_every``-th differs between serials."""
     resources = []
     for number in range(count):
         revision = serial if number % changed_every == 0 else 0
@@ -60,7 +59,7 @@ def state(serial: int, *, changed_every: int, count: int = RESOURCES) -> bytes:
 
 
 def peak_mb(server: LiveServer) -> float:
-    """Return the most memory that one of the server's processes has held, in MB."""
+    """Return the peak memory of the server's processes, in MB."""
     assert server._process is not None
     parent = server._process.pid
     children = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
@@ -74,7 +73,7 @@ def peak_mb(server: LiveServer) -> float:
 
 
 def ten_megabytes(server: LiveServer, masked: str, everything: str) -> None:
-    """Tell what the difference of 10 MB takes, and how much of it is to hide the secrets."""
+    """Report the duration of a difference of 10 MB, and the share for masking secrets."""
     path = f"/api/v1/state/{uuid.uuid4()}/env/{uuid.uuid4()}"
     for serial in (1, 2):
         body = state(serial, changed_every=10, count=RESOURCES // 5)

@@ -1,9 +1,9 @@
 """The distance to the service's limits: ``python -m tools.bench.limits`` (``DATABASE_URL``).
 
-Requests a second of eight clients: an answer of a bare WSGI application on the same gunicorn, an
-empty DRF view behind the whole service, the same with authentication, a LOCK with its UNLOCK, a
-GET, and a page. Beside each the statements that it sends, by pgbench with as many clients: what
-PostgreSQL could do if nothing else were to be done.
+Requests per second of eight clients: a bare WSGI application on the same gunicorn, an empty DRF
+view behind the whole service, the same with authentication, a LOCK with its UNLOCK, a GET, and a
+page. Beside each the rate of its statements in pgbench with as many clients: the limit of
+PostgreSQL alone.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ WORKS: dict[str, Send] = {
 
 
 def rate(clients: list[Client], send: Send) -> float:
-    """Return how often a second the clients get it done, all together."""
+    """Return the clients' total calls per second."""
     done = [0] * len(clients)
     end = time.monotonic() + SECONDS
 
@@ -57,7 +57,7 @@ def rate(clients: list[Client], send: Send) -> float:
 
 
 class Recorded(Client):
-    """A client whose requests are answered in this process, which sees their statements."""
+    """A client whose requests run in this process, which records their statements."""
 
     def __init__(self, of: Client) -> None:
         self.path, self.lock_body, self.token = of.path, of.lock_body, of.token
@@ -78,27 +78,27 @@ class Recorded(Client):
 
 
 def statements(of: Client, send: Send) -> list[str]:
-    """Return what a request sends to PostgreSQL, so that it can be sent again and again."""
+    """Return the statements of a request in a form that can be repeated."""
     from apikeys.models import AuditEvent
 
     ids = AuditEvent.objects.values_list("pk", flat=True)
     before = set(ids.all())
     recorded = Recorded(of)
     send(recorded)
-    # Not asked for by PostgreSQL: of a fast machine they are more than a statement takes.
+    # Compared in Python: on a fast machine the ids exceed the parameters of a statement.
     events = [pk.hex for pk in set(ids.all()) - before]
     return [_again(text, events) for text in recorded.statements]
 
 
 def _again(text: str, events: list[str]) -> str:
-    """Return a statement as pgbench can send it often: with new ids for events."""
+    """Return a statement that pgbench can repeat: with new ids for events."""
     for event in events:
         text = text.replace(f"'{event}'", "gen_random_uuid()")
     return re.sub(r"(E?)('(?:[^']|'')*')", _without_colons, " ".join(text.split()))
 
 
 def _without_colons(literal: re.Match[str]) -> str:
-    """Return a text of SQL in which none begins a variable of pgbench's."""
+    """Return SQL without colons, which begin variables of pgbench."""
     prefix, text = literal.groups()
     if ":" not in text:
         return literal[0]
@@ -106,13 +106,13 @@ def _without_colons(literal: re.Match[str]) -> str:
 
 
 def pgbench_rate(url: str, each: list[list[str]]) -> float:
-    """Return how often a second pgbench gets a client's statements done, for all clients."""
+    """Return how often per second pgbench completes a client's statements, for all clients."""
     with tempfile.TemporaryDirectory(prefix="infra-bench-") as directory:
         program = postgres.binaries(Path(directory)) / "pgbench"
         processes = []
         for number, texts in enumerate(each):
             script = Path(directory) / f"{number}.sql"
-            # Prepared once, as the service does it.
+            # Prepared once, like the service's statements.
             script.write_text("".join(f"{text};\n" for text in texts))
             command = (program, "-n", "-M", "prepared", "-T", f"{SECONDS:.0f}", "-f", script, url)
             processes.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))

@@ -54,7 +54,7 @@ def serving(**environment: str) -> Iterator[LiveServer]:
     with tempfile.TemporaryDirectory(prefix="infra-bench-") as directory:
         server = LiveServer(Path(directory), **environment)
         with contextlib.suppress(subprocess.CalledProcessError):
-            server.prepare()  # its user may be there
+            server.prepare()  # its user may exist
         server.start()
         try:
             yield server
@@ -69,7 +69,7 @@ def postmaster(url: str) -> int:
 
 
 class Client:
-    """One kept connection with one token; bare, so that its own part of the time stays small."""
+    """A kept connection with a token; minimal, so that the client's own time stays small."""
 
     def __init__(self, server: LiveServer, token: str = "") -> None:
         self.connection = socket.create_connection(("127.0.0.1", server.port))
@@ -98,7 +98,7 @@ class Client:
 
 
 def page_after(client: Client, pages: int) -> str:
-    """Walk so many pages, and return the token of the next."""
+    """Read this many pages; return the token of the next page."""
     token = ""
     for _ in range(pages):
         token = json.loads(client.get(f"{LIST}&page_token={token}"))["next_page_token"]
@@ -106,7 +106,7 @@ def page_after(client: Client, pages: int) -> str:
 
 
 def requests(server: LiveServer, url: str, rows: int) -> list[Figure]:
-    """Return ours beside its peers; a page of 100 rows, the same rows in each."""
+    """Return our request and its peers'; each returns the same page of 100 rows."""
     client = Client(server)
     late = min(LATE, rows // 100 - 1)
     first, last = "ours, page 1", f"ours, page {late}"

@@ -1,7 +1,7 @@
 """The speed of ``import_states`` on SQLite: ``python -m tools.bench.moving``.
 
-States of 20 KB from a directory, with the table before and the reading back behind; and the memory
-that ten times as many states take.
+States of 20 KB from a directory, including the table before and the verification after; and the
+memory for ten times as many states.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from tools.bench.push import state
 
 FEW, MANY = 200, 2000
 SIZE = 20_000
-#: What is asked for: 50 states a second.
+#: The target: 50 states per second.
 MILLISECONDS = 20
-#: Python, Django and the connection are there before the clock begins.
+#: Python, Django and the connection are ready before the clock starts.
 _TIMED = """
 import json, resource, sys, time
 import django
@@ -38,7 +38,7 @@ print(json.dumps([seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 
 
 
 def imported(count: int) -> tuple[float, float]:
-    """Import so many states into a new service; return the seconds, and the most MiB in memory."""
+    """Import this many states into a new service; return seconds and peak MiB."""
     with tempfile.TemporaryDirectory(prefix="infra-bench-") as name:
         directory = Path(name)
         (directory / "var").mkdir()

@@ -1,8 +1,8 @@
 """The extra cost of an address by names: ``python -m tools.bench.named``.
 
-LOCK, GET, POST and UNLOCK of a small state, by one client that takes turns between the addresses.
-What is compared is CPU time, of the service's worker and of PostgreSQL, which a busy machine does
-not change; names are looked up in the statement that finds the state, and wait for nothing more.
+LOCK, GET, POST and UNLOCK of a small state, by a single client that alternates between the
+addresses. CPU time of the service's worker and of PostgreSQL is compared, because other load does
+not change it; names are resolved in the statement that finds the state, without a further wait.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tools.bench.figures import Figure, publish, remark
 
 TURNS = 150
 CYCLES = 4
-#: Milliseconds that names may add to a request.
+#: Maximum milliseconds that names may add to a request.
 MOST = 0.1
 ADDRESSES = {
     "ids": "",
@@ -29,12 +29,12 @@ ADDRESSES = {
 
 
 def cpu_of(pid: int) -> float:
-    """Return how many milliseconds of CPU a process has used, as clock_getcpuclockid(3) has it."""
+    """Return the CPU milliseconds of a process, from clock_getcpuclockid(3)."""
     return time.clock_gettime((~pid << 3) | 2) * 1000
 
 
 def clients(port: int, token: str) -> dict[str, Client]:
-    """Return a client for each form of an address, each with a state of its own."""
+    """Return a client for each form of an address, each with its own state."""
     found = {}
     for name, path in ADDRESSES.items():
         found[name] = Client(port, token, OURS, 1_000)
@@ -86,7 +86,7 @@ def main() -> None:
             f"A request at the address of {name} takes {worker:.3f} ms of the worker's CPU and "
             f"{database:.3f} ms of PostgreSQL's."
         )
-    # With an application three names are looked up; the remark says what that takes.
+    # With an application, three names are resolved; the remark has the cost.
     by_ids, by_names = (sum(found[name]) for name in ("ids", "component/environment"))
     publish(
         Figure(

@@ -1,6 +1,6 @@
-"""The service with its peers beside it: lists as DRF would have them, and an ordinary backend.
+"""The service together with its peers: lists with standard DRF, and an ordinary backend.
 
-A settings module and a URLconf in one, so that a live server can be started with it.
+A settings module and URLconf in one, so that a live server can use it.
 """
 
 from __future__ import annotations
@@ -11,6 +11,6 @@ from infra_service.settings import *  # noqa: F403 - the same service
 
 INSTALLED_APPS = [*INSTALLED_APPS, "tools.bench"]  # noqa: F405 - its settings
 ROOT_URLCONF = "tools.bench.peers_urls"
-# Every request of the bench is one token's.
+# All requests of the benchmark use a single token.
 RATE_LIMIT_TOKEN = 0
 LOGGING: dict[str, Any] = {"version": 1}

@@ -55,7 +55,7 @@ class StateModelSerializer(serializers.ModelSerializer[State]):
 
 
 class States:
-    """What both lists show."""
+    """The fields of both lists."""
 
     serializer_class = StateModelSerializer
     renderer_classes = [JSONRenderer]
@@ -69,7 +69,7 @@ class States:
 
 
 class Keyset(States, ListView[State]):
-    """The same keyset, instances and a ModelSerializer."""
+    """The same keyset with instances and a ModelSerializer."""
 
     resource_plural, page_key = "states", ("id",)
 
@@ -88,7 +88,7 @@ class PageNumber(States, ListAPIView[State]):
 
 
 class Empty(APIView):
-    """A view that does nothing; what is around it is the service's."""
+    """A view that does nothing; everything around it is the service's."""
 
     public = True
     authentication_classes: Any = ()

@@ -107,7 +107,7 @@ def explain(client: Any, path: str, table: str, filters: Iterator[tuple[str, str
 
 
 def newest_two_percent() -> None:
-    """Give the newest states an application and an environment of their own, once."""
+    """Move the newest states to a separate application and environment, once."""
     from states.models import Application, Environment, State
 
     if Application.objects.filter(name="bench: the newest").exists():
@@ -117,7 +117,7 @@ def newest_two_percent() -> None:
     newest = State.objects.order_by("-id")[: State.objects.count() // 50]
     pks = [state.pk for state in newest]
     State.objects.filter(pk__in=pks).update(application=application)
-    # One state of each component; the others keep their environments.
+    # A single state of each component; the rest keep their environments.
     one = {state.component_id: state.pk for state in newest}
     State.objects.filter(pk__in=list(one.values())).update(environment=environment)
 

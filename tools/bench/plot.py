@@ -1,4 +1,4 @@
-"""Lines in panels as SVG, without a library: what ``tools.bench.scale`` draws."""
+"""Line plots in panels as SVG, without a library, for ``tools.bench.scale``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ WIDTH, HEIGHT, LEFT, TOP, BETWEEN = 230, 170, 50, 40, 70
 
 
 class Line(NamedTuple):
-    """The values of a line, one for each place on the x axis."""
+    """The values of a line, in the order of the x axis."""
 
     name: str
     values: Sequence[float]
@@ -20,14 +20,14 @@ class Line(NamedTuple):
 
 
 class Panel(NamedTuple):
-    """Lines over one y axis, which begins at zero."""
+    """Lines over a common y axis, which begins at zero."""
 
     title: str
     lines: Sequence[Line]
 
 
 def svg(panels: Sequence[Panel], places: Sequence[int], below: str) -> str:
-    """Return the panels side by side; ``places`` are the x axis, ``below`` is its name."""
+    """Return the panels side by side; ``places`` are the x values, ``below`` is the axis label."""
     width = LEFT + len(panels) * (WIDTH + BETWEEN)
     height = TOP + HEIGHT + 50 + 16 * max(len(panel.lines) for panel in panels)
     drawn = [
@@ -71,6 +71,6 @@ def _panel(panel: Panel, places: Sequence[int], below: str, left: int) -> str:
 
 
 def _round_up(value: float) -> float:
-    """Return the next number that reads well on an axis of four parts."""
+    """Return the next round number for an axis of four parts."""
     unit = 10 ** math.floor(math.log10(value))
     return next(unit * times for times in (1, 2, 4, 6, 8, 10) if unit * times >= value)

@@ -1,8 +1,8 @@
-"""Pushes against what they cannot do without: ``python -m tools.bench.push`` (on PostgreSQL).
+"""Pushes against their lower bounds: ``python -m tools.bench.push`` (on PostgreSQL).
 
-A push of 100 KB, as a whole request, beside a committed insert of the same bytes by psycopg; a push
-of 10 MB, inside the request (the access event's duration), beside the MD5 of the same bytes; and
-the memory that a worker gains at most by a push of 64 MiB, beside the body.
+A push of 100 KB, as a whole request, against a committed insert of the same bytes by psycopg; a
+push of 10 MB, inside the request (the access event's duration), against the MD5 of the same bytes;
+and the peak memory that a worker gains by a push of 64 MiB, against the body.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ROUNDS = 60
 
 
 def state(size: int, serial: int) -> bytes:
-    """Return a state document of about this size, as repetitive as real ones are."""
+    """Return a state document of about this size, as repetitive as real documents."""
     chance = random.Random(serial)
     resources: list[dict[str, object]] = []
     written = 0
@@ -47,7 +47,7 @@ def state(size: int, serial: int) -> bytes:
 
 
 def milliseconds(work: Callable[[int], object], rounds: int) -> float:
-    """Return the median time of one call, after a few to warm up."""
+    """Return the median time of a call, after a few warm-up calls."""
     times = []
     for number in range(rounds + 5):
         started = time.perf_counter()
@@ -57,21 +57,21 @@ def milliseconds(work: Callable[[int], object], rounds: int) -> float:
 
 
 def durations(server: LiveServer, since: int) -> list[float]:
-    """Return what the access events after this offset say of the pushes, in milliseconds."""
+    """Return the durations of pushes from the access events after this offset, in milliseconds."""
     lines = server.log.read_bytes()[since:].splitlines()
     events = [json.loads(line) for line in lines if line.startswith(b"{")]
     return [event["duration_ms"] for event in events if event.get("method") == "POST"]
 
 
 def peak_bytes(server: LiveServer) -> int:
-    """Return the most memory that the server's one worker has held."""
+    """Return the peak memory of the server's only worker."""
     (worker,) = server.workers()
     status = Path(f"/proc/{worker}/status").read_text()
     return int(status.split("VmHWM:")[1].split()[0]) * 1024
 
 
 class Client:
-    """One kept connection that pushes to one state."""
+    """A kept connection that pushes to a state."""
 
     def __init__(self, server: LiveServer) -> None:
         self.connection = http.client.HTTPConnection("127.0.0.1", server.port)

@@ -1,10 +1,10 @@
 """Reports at the size of a large cluster: ``python -m tools.bench.reports`` (on PostgreSQL).
 
 1. A snapshot of 15,000 workloads of which 5 % changed: applied (the function), and as a whole
-   request, gzip'd, on a live service.
-2. A cluster listed page by page from a real HTTP server: seconds, and the peak memory of the
-   process that reads it. The same 1,500 workloads have ten times as many pods, and then as many
-   pods are of ten times as many workloads: memory follows the workloads alone.
+request, gzip'd, on a live service.
+2. A cluster listed in pages from a real HTTP server: seconds, and the peak memory of the reading
+process. The same 1,500 workloads have ten times as many pods, and then as many pods belong to ten
+times as many workloads: memory follows the workloads alone.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ START = dt.datetime(2026, 11, 20, tzinfo=dt.UTC)
 
 
 def items() -> list[dict[str, Any]]:
-    """Return workloads as an agent reports them, of about half a kilobyte each."""
+    """Return workloads in the form of an agent's report, of about half a kilobyte each."""
     return [
         {
             "namespace": f"team-{n % NAMESPACES}",
@@ -73,14 +73,14 @@ def items() -> list[dict[str, Any]]:
 
 
 def vary(reported: list[dict[str, Any]], chance: random.Random, count: int) -> None:
-    """Change so many of the workloads."""
+    """Change this many workloads."""
     for n in chance.sample(range(WORKLOADS), count):
         reported[n]["replicas_ready"] = (reported[n]["replicas_ready"] + 1) % 11
         reported[n]["health_status"] = chance.choice(["HEALTHY", "DEGRADED", "ERROR"])
 
 
 def over_http(server: LiveServer) -> None:
-    """Report as an agent does, and print what the answer took."""
+    """Send a report like an agent, and print its duration."""
     token = server.token("cluster:read", "cluster:write")
     kind = {"Content-Type": "application/json"}
     body = json.dumps({"cluster": {"name": "bench"}}).encode()
@@ -125,7 +125,7 @@ def over_http(server: LiveServer) -> None:
 
 
 def applied(environment: dict[str, str]) -> None:
-    """Run the function alone, in a process that has the service's settings."""
+    """Run the function alone, in a process with the service's settings."""
     code = "import django; django.setup(); from tools.bench.reports import apply; apply()"
     subprocess.run([sys.executable, "-c", code], env=environment, check=True)
 
@@ -139,7 +139,7 @@ def apply() -> None:
 
     cluster = Cluster.objects.create(name="bench-apply")
     reported, chance, times = items(), random.Random(1), []
-    cpu: list[tuple[float, float]] = []  # of this process: to read a report, and to merge it
+    cpu: list[tuple[float, float]] = []  # of this process: parse a report, and merge it
     for number in range(8):
         moment = START + dt.timedelta(seconds=number)
         body = json.dumps({"reported_at": moment.isoformat(), "workloads": reported}).encode()
@@ -158,7 +158,7 @@ def apply() -> None:
 
 
 class Pods:
-    """An API server whose pods are made as they are asked for, so that it holds none of them."""
+    """An API server that generates pods on request, so that it holds none of them."""
 
     def __init__(self, total: int, workloads: int) -> None:
         from tests.apiserver import PODS, REPLICASETS, ReplayServer, recorded_lists
@@ -166,7 +166,7 @@ class Pods:
         self.workloads, self.replicas = workloads, total // workloads
         lists = recorded_lists()
         template = next(raw for raw in lists[PODS] if "annotations" in raw["metadata"])
-        # Real ones are 11 KB, most of it managed fields and environment.
+        # Real pods have 11 KB, mostly managed fields and environment.
         template["metadata"]["managedFields"] = [{"fieldsV1": {f"f:{n}": {} for n in range(500)}}]
         self.template = template
         self.deployments = self.numbered(lists["/apis/apps/v1/deployments"][0], "Deployment", None)
@@ -210,7 +210,7 @@ class Pods:
 
 
 class _Made:
-    """A list of pods in the order of their names, each made when it is looked at."""
+    """A list of pods in the order of their names, each generated on access."""
 
     def __init__(self, total: int, make: Callable[[int], Any], start: int = 0) -> None:
         self.total, self.make, self.start = total, make, start
@@ -225,12 +225,12 @@ class _Made:
         return [self.make(n) for n in range(self.start, min(self.start + part.stop, self.total))]
 
     def after(self, key: str) -> _Made:
-        """Return those after namespace/name."""
+        """Return the pods after namespace/name."""
         return _Made(self.total, self.make, int(key.rpartition("-")[2]) + 1)
 
 
 def listed(total: int, workloads: int) -> None:
-    """Read a cluster of so many pods in a process of its own; print seconds and peak memory."""
+    """Read a cluster of this many pods in a separate process; print seconds and peak memory."""
     pods = Pods(total, workloads)
     with pods.server, tempfile.TemporaryDirectory() as directory:
         kubeconfig = str(pods.server.kubeconfig(Path(directory)))
@@ -240,13 +240,13 @@ def listed(total: int, workloads: int) -> None:
 
 
 def peak_megabytes() -> float:
-    """Return this process's peak; getrusage would include that of the process it came from."""
+    """Return this process's peak; getrusage would include that of its parent."""
     status = Path("/proc/self/status").read_text()
     return int(status.split("VmHWM:")[1].split()[0]) / 1024
 
 
 def read(kubeconfig: str, total: int, workloads: int) -> None:
-    """List the cluster, and print what it took."""
+    """List the cluster, and print the cost."""
     from workloads.collector import connect
     from workloads.collector.listing import read_cluster
 

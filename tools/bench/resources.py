@@ -1,8 +1,9 @@
 """The index of resources at its size: ``python -m tools.bench.resources [--states N]``.
 
-A million states with 30 resources each, made by SQL as the indexer writes them, on a PostgreSQL of
-its own: 25 GB of disk and half an hour. Then what ``:find`` and pages of 100 take as whole requests
-over HTTP, for a token that sees everything and one that is bound; medians of what the client waits.
+A million states with 30 resources each, created by SQL in the indexer's form, on a separate
+PostgreSQL: 25 GB of disk and half an hour. Then ``:find`` and pages of 100 as whole requests over
+HTTP, for a token with access to everything and a token with a binding; medians of the client's
+wait.
 """
 
 from __future__ import annotations
@@ -28,15 +29,15 @@ from tools.bench.lists import Client, fill, serving
 EACH = 30
 ROUNDS = 40
 PAGES = 50
-#: Milliseconds that a search and a filtered page may take.
+#: Maximum milliseconds of a search and of a filtered page.
 FIND, PAGE = 5, 10
 #: Digests of a resource: its id, and its name or its ARN.
 DIGESTS = 2
-#: What is searched for, and how many instances it identifies, far apart from each other.
+#: The search terms, and the number of instances that each identifies, far apart.
 VALUES = {"one": 1, "a network": 2_000, "default": 100_000, "nobody": 0}
 TABLES = ("states_resourceentry", "states_resourcedigest")
 
-# Types as unequal as they are: the first of 120 has a sixth of all, the last some thousandths.
+# A realistic skew of types: the first of 120 has a sixth of all, the last some thousandths.
 ENTRIES = """
 INSERT INTO states_resourceentry (id, state_id, component_id, environment_id, address, deposed,
         module, mode, type, name, index_key, provider, cluster_object)
@@ -69,7 +70,7 @@ WHERE id IN (SELECT lpad(to_hex(n * %(apart)s), 32, '0')::uuid
 
 
 def make(url: str) -> None:
-    """Write the entries and their digests."""
+    """Insert the entries and their digests."""
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("SET maintenance_work_mem = '2GB'")
         found = connection.execute("SELECT COUNT(*) FROM states_state").fetchone()
@@ -85,9 +86,9 @@ def make(url: str) -> None:
 
 @contextlib.contextmanager
 def without_indexes(connection: psycopg.Connection[Any]) -> Iterator[None]:
-    """Make all indexes of the tables at the end: a row at a time would take hours."""
+    """Build all indexes of the tables at the end: row by row it would take hours."""
     definitions = []
-    for table in reversed(TABLES):  # what is referred to goes after what refers to it
+    for table in reversed(TABLES):  # referenced tables after their references
         connection.execute(f"ALTER TABLE {table} SET UNLOGGED")
         for name, kind, definition in connection.execute(
             "SELECT conname, contype::text, pg_get_constraintdef(oid) FROM pg_constraint"
@@ -95,7 +96,7 @@ def without_indexes(connection: psycopg.Connection[Any]) -> Iterator[None]:
             [table],
         ).fetchall():
             connection.execute(f'ALTER TABLE {table} DROP CONSTRAINT "{name}"')
-            if kind == "p":  # references are of no use to who reads
+            if kind == "p":  # readers do not need foreign keys
                 definitions.append(f'ALTER TABLE {table} ADD CONSTRAINT "{name}" {definition}')
         for name, definition in connection.execute(
             "SELECT indexname, indexdef FROM pg_indexes WHERE tablename = %s", [table]
@@ -108,7 +109,7 @@ def without_indexes(connection: psycopg.Connection[Any]) -> Iterator[None]:
 
 
 def name_values(connection: psycopg.Connection[Any]) -> None:
-    """Let what is searched for identify some of the entries, by the key of this run."""
+    """Let the search terms identify some of the entries, by the key of this run."""
     import django
 
     django.setup()
@@ -140,7 +141,7 @@ def tell_size(connection: psycopg.Connection[Any], states: int) -> None:
 
 
 def filters(connection: psycopg.Connection[Any]) -> Iterator[tuple[str, str]]:
-    """Yield what users ask of resources, by name."""
+    """Yield typical filters of resources, by name."""
     middle = connection.execute(
         "SELECT state_id, component_id, environment_id, address FROM states_resourceentry"
         " WHERE id >= lpad(to_hex((SELECT reltuples::bigint / 2 FROM pg_class"
@@ -171,7 +172,7 @@ def filters(connection: psycopg.Connection[Any]) -> Iterator[tuple[str, str]]:
 
 
 def late(client: Client, path: str) -> str:
-    """Return the address of the page behind fifty others, or of the last."""
+    """Return the address of the page after fifty others, or of the last page."""
     token = ""
     for _ in range(PAGES):
         following = json.loads(client.get(f"{path}&page_token={token}"))["next_page_token"]
@@ -191,7 +192,7 @@ def milliseconds(asked: Callable[[], bytes]) -> float:
 
 
 def pages(client: Client, connection: psycopg.Connection[Any]) -> float:
-    """Print what pages take, and return the most."""
+    """Print the durations of pages; return the maximum."""
     print(f"{'filter':28} {'page 1':>10} {'items':>6} {'late page':>12}")
     most = 0.0
     for name, text in filters(connection):
@@ -206,7 +207,7 @@ def pages(client: Client, connection: psycopg.Connection[Any]) -> float:
 
 
 def searches(client: Client) -> float:
-    """Print what searches take, and return the most."""
+    """Print the durations of searches; return the maximum."""
     most = 0.0
     for value in VALUES:
         asked = partial(client.post, "/api/v1/resources:find", json.dumps({"value": value}))

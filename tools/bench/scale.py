@@ -1,9 +1,9 @@
 """Many clients and workers: ``python -m tools.bench.scale [--seconds N]`` (with ``DATABASE_URL``).
 
-Cycles of LOCK, GET, POST and UNLOCK of 10 KB, each client with a state of its own, by 1, 2 and 4
-workers and 1 to 64 clients. Writes docs/images/scale.svg: cycles a second, how long half of them
-and 99 of 100 take, and the CPU that service and PostgreSQL spend on one. The clients share the
-machine, and one process of it.
+Cycles of LOCK, GET, POST and UNLOCK of 10 KB, each client with its own state, by 1, 2 and 4 workers
+and 1 to 64 clients. Writes docs/images/scale.svg: cycles per second, the median and the 99th
+percentile of their durations, and the CPU per cycle of service and PostgreSQL. The clients run in a
+single process on the same machine.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SIZE = 10_000
 
 
 class Point(NamedTuple):
-    """What so many clients get from so many workers: milliseconds, but for the rate."""
+    """The results of this many clients and workers: milliseconds, except for the rate."""
 
     rate: float
     median: float
@@ -36,7 +36,7 @@ class Point(NamedTuple):
 
 
 def point(port: int, token: str, clients: int, seconds: float, pids: tuple[int, ...]) -> Point:
-    """Let the clients work for so many seconds, after a cycle each to warm up."""
+    """Run the clients for this many seconds, after a warm-up cycle each."""
     all_clients = [Client(port, token, OURS, SIZE) for _ in range(clients)]
     taken: list[list[float]] = [[] for _ in all_clients]
     ready = threading.Barrier(clients + 1)

@@ -1,8 +1,8 @@
 """``terraform apply`` with this service and with Terraform's own ``pg`` backend, on one PostgreSQL.
 
 ``python -m tools.bench.terraform`` (with ``DATABASE_URL``). The same configuration in two working
-directories; each apply changes every resource. They take turns; medians of the whole command. Once
-with PostgreSQL on the same machine, and once over a wire of two milliseconds.
+directories; each apply changes every resource. They alternate; medians of the whole command. With
+PostgreSQL on the same machine, and then over a network with two milliseconds of latency.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def main() -> None:
                 peer=peer,
                 peer_name="Terraform's pg backend, same PostgreSQL",
                 unit="s",
-                # Not slower; medians of the same backend twice differ by as much.
+                # Not slower; medians of the same backend differ by as much.
                 at_most=1.05,
             )
         )

@@ -1,7 +1,7 @@
-"""``make chaos``: what stands around the service in production fails, with real parts.
+"""``make chaos``: faults of the components around the service, with real programs.
 
-``python -m tools.chaos [NAME…]`` runs the named scenarios, or all. It ends with 0 when every
-promise held and nothing was answered with 500. ``CHAOS_LOGS=DIRECTORY`` keeps all logs.
+``python -m tools.chaos [NAME…]`` runs the named scenarios, or all. The exit status is 0 if every
+promise held and no request got a 500. ``CHAOS_LOGS=DIRECTORY`` keeps all logs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _INSIDE = "CHAOS_NETWORK"
 
 
 def main() -> int:
-    """Make the hosts and run the scenarios within them, or say what is missing."""
+    """Create the hosts and run the scenarios within them, or list missing programs."""
     names = sys.argv[1:] or [*SCENARIOS]
     if unknown := sorted(set(names) - SCENARIOS.keys()):
         sys.exit(f"There is no scenario {unknown[0]}; known are {', '.join(SCENARIOS)}.")
@@ -44,13 +44,13 @@ def main() -> int:
         environment = {**os.environ, _INSIDE: network.PREFIX}
         child = subprocess.Popen(command, env=environment)
         signal.signal(signal.SIGTERM, lambda *_: child.terminate())
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the child got it too, and tidies up
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the child receives it too, and cleans up
         return child.wait() or int(runnable != names)
 
 
 def _run(names: list[str]) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    os.environ["PGCONNECT_TIMEOUT"] = "3"  # of the clients that look behind the service's back
+    os.environ["PGCONNECT_TIMEOUT"] = "3"  # of the clients that bypass the service
     outcomes: list[Outcome] = []
     for name in names:
         started = time.monotonic()
@@ -70,7 +70,7 @@ def _run(names: list[str]) -> int:
 
 
 def _keep_logs(name: str, directory: Path) -> None:
-    """Copy the logs of all parts to where ``CHAOS_LOGS`` says, if it does."""
+    """Copy the logs of all programs to ``CHAOS_LOGS``, if it is set."""
     if kept := os.environ.get("CHAOS_LOGS"):
         for log in [*directory.rglob("*.log"), *directory.rglob("log")]:
             target = Path(kept, name, log.relative_to(directory))

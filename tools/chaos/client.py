@@ -1,7 +1,7 @@
-"""Clients that go on whatever happens, and remember what they were promised.
+"""Clients that continue through any fault, and remember the acknowledged requests.
 
-They are those of the tests with kills (tests/e2e/traffic.py), but they repeat what was not
-answered, as Terraform does, for as long as the scenario lasts.
+They are the clients of the tests with kills (tests/e2e/traffic.py), but repeat unanswered requests,
+as Terraform does, for the duration of the scenario.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from tests.e2e.traffic import GoneError, Ledger, Traffic
 from tests.support.server import Answer
 from tools.chaos.service import Front, reason_of
 
-#: What a client repeats: the service says so, or the proxy found no service. Terraform repeats a
-#: 500, too; the log of the service tells what it was.
+#: Statuses that a client repeats: the service requests it, or the proxy found no service. Terraform
+#: repeats a 500, too; the service's log has its cause.
 _REPEATED = {500, 502, 503, 504}
 
 
 @dataclass
 class Seen:
-    """What clients saw, and when, in seconds of ``time.monotonic``."""
+    """The observations of clients, in seconds of ``time.monotonic``."""
 
     reasons: Counter[tuple[int, str]] = field(default_factory=Counter)
     pushes: list[float] = field(default_factory=list)
     slowest: float = 0.0
 
     def first_push_after(self, moment: float) -> float | None:
-        """Return after how many seconds the first push was acknowledged that was so later."""
+        """Return the seconds from this time to the first acknowledged push that began later."""
         later = [pushed - moment for pushed in self.pushes if pushed > moment]
         return round(min(later), 1) if later else None
 
@@ -87,7 +87,9 @@ class ChaosTraffic(Traffic):
         return pushed
 
     def broken_promises(self) -> list[str]:
-        """Compare the database with what each client was told. Nobody may write meanwhile."""
+        """Compare the database with each client's acknowledged requests; no client may write
+        meanwhile.
+        """
         found = snapshot(self.front)
         wrong = contradictions(self.front, found)
         for ledger in self.ledgers:
@@ -101,7 +103,7 @@ def _key(ledger: Ledger) -> tuple[object, object]:
 
 
 def _out_of_order(ledger: Ledger, versions: list[dict[str, object]]) -> list[str]:
-    """Return what is wrong with the order in which one client's own pushes were stored."""
+    """Return the pushes of a client that were stored in the wrong order."""
     if ledger.shared:
         return []
     stored = [ledger.sent[str(v["md5"])] for v in versions if v["md5"] in ledger.sent]

@@ -1,4 +1,4 @@
-"""PostgreSQL as Patroni runs it: two hosts, etcd, and haproxy that knows who is the primary."""
+"""PostgreSQL under Patroni: two hosts, etcd, and a haproxy that follows the primary."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class Cluster:
         }
 
     def primary(self) -> str:
-        """Return the host that says it is the primary, or nothing."""
+        """Return the host that reports to be the primary, or nothing."""
         for host in self.members:
             with contextlib.suppress(OSError, urllib.error.URLError):
                 url = f"http://{ADDRESSES[host]}:{_REST}/primary"
@@ -122,7 +122,7 @@ class Cluster:
         return host
 
     def wait_for_replica(self, host: str, seconds: float = 90) -> None:
-        """Wait until a host follows, synchronously where that is asked for."""
+        """Wait until a host follows, synchronously if required."""
         path = "synchronous" if self.is_synchronous else "replica"
         deadline = time.monotonic() + seconds
         while True:
@@ -134,19 +134,19 @@ class Cluster:
             time.sleep(0.3)
 
     def switch_over(self) -> None:
-        """Exchange the roles, as an administrator does."""
+        """Exchange the roles with a planned switchover."""
         home = self.directory / f"patroni-{next(iter(self.members))}"
         run(["/usr/bin/patronictl", "-c", home / "patroni.yml", "switchover", "--force"])
 
     def kill_postgres(self, host: str) -> None:
-        """Kill the server, which leads a process group of its own."""
+        """Kill the server, which leads its own process group."""
         pid_file = self.directory / f"patroni-{host}" / "data" / "postmaster.pid"
         with contextlib.suppress(ProcessLookupError):
             os.killpg(int(pid_file.read_text().split()[0]), signal.SIGKILL)
 
     @contextlib.contextmanager
     def up(self) -> Iterator[None]:
-        """Run all of it for as long as the block."""
+        """Run all of it during the block."""
         with running(self.etcd):
             wait_for_port(ADDRESSES["lab"], 2379)
             with contextlib.ExitStack() as stack:

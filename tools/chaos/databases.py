@@ -1,4 +1,4 @@
-"""PostgreSQL servers on hosts of their own, one following the other."""
+"""PostgreSQL servers on separate hosts, with a standby."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SETTINGS = {
 
 
 class Postgres:
-    """One server. ``data`` may be on a file system of its own."""
+    """A server. ``data`` may be on a separate file system."""
 
     def __init__(self, directory: Path, host: str = "lab", data: Path | None = None) -> None:
         self.host, self.directory = host, directory / f"postgres-{host}"
@@ -55,13 +55,13 @@ class Postgres:
         return f"postgres://postgres@{self.address}/postgres"
 
     def create(self) -> None:
-        """Make its data directory, open to every host of the lab."""
+        """Create its data directory, and allow connections from every host of the lab."""
         self._run("initdb", "-D", self.data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "-N")
         with (self.data / "pg_hba.conf").open("a") as access:
             access.write("host all all all trust\nhost replication all all trust\n")
 
     def follow(self, leader: Postgres) -> None:
-        """Copy another server, to follow it from its start on."""
+        """Copy another server, and follow it from the start."""
         leader_address = ADDRESSES[leader.host]
         source = ("-h", leader_address, "-p", str(PORT), "-U", "postgres")
         self._run("pg_basebackup", *source, "-D", self.data, "-R", "-X", "stream", "-c", "fast")
@@ -73,7 +73,7 @@ class Postgres:
         self.run_sql("SELECT 1", patience=30)
 
     def stop(self) -> None:
-        """End it at once."""
+        """Stop it immediately."""
         self.program.stop(signal.SIGQUIT)
 
     def run_sql(self, statement: str, patience: float = 5) -> list[tuple[object, ...]]:
@@ -90,7 +90,7 @@ class Postgres:
         return []
 
     def promote(self) -> None:
-        """Make a standby the primary. The answer comes when it is."""
+        """Promote a standby to primary, and wait until it is."""
         self.run_sql("SELECT pg_promote(true, 60)")
 
     def _run(self, program: str, *arguments: str | Path) -> None:

@@ -10,13 +10,13 @@ from pathlib import Path
 
 
 class SmallDisk:
-    """A file system of its own. It is this process's alone, and ends with it."""
+    """A separate file system, mounted in this process's namespace and removed with it."""
 
     def __init__(self, path: Path) -> None:
         self.path, self._ballast = path, path / "ballast"
 
     def fill(self) -> None:
-        """Leave no byte, for root neither."""
+        """Fill it to the last byte, including root's reserve."""
         with contextlib.suppress(OSError), self._ballast.open("ab", buffering=0) as ballast:
             while True:
                 ballast.write(bytes(65536))
@@ -25,18 +25,18 @@ class SmallDisk:
                 ballast.write(bytes(512))
 
     def empty(self) -> None:
-        """Make room again."""
+        """Free the space again."""
         self._ballast.unlink()
 
     def set_read_only(self, value: bool, *names: str) -> None:
-        """Let nobody write to these files, or again; they may be open. A disk in memory cannot."""
+        """Make these files read-only, or writable again; they may be open. Impossible in memory."""
         how = "+i" if value else "-i"
         subprocess.run(["chattr", how, *(self.path / name for name in names)], check=True)
 
 
 @contextlib.contextmanager
 def small_disk(path: Path, megabytes: int, owner: int) -> Iterator[SmallDisk]:
-    """Mount one in memory for as long as the block."""
+    """Mount a file system in memory during the block."""
     options = f"size={megabytes}m,mode=700,uid={owner},gid={owner}"
     with _mounted(path, "-t", "tmpfs", "-o", options, "chaos") as disk:
         yield disk
@@ -44,7 +44,7 @@ def small_disk(path: Path, megabytes: int, owner: int) -> Iterator[SmallDisk]:
 
 @contextlib.contextmanager
 def small_ext4(path: Path, megabytes: int) -> Iterator[SmallDisk]:
-    """Mount a file as a disk for as long as the block."""
+    """Mount a file as a disk during the block."""
     image = path.with_suffix(".image")
     subprocess.run(["truncate", "-s", f"{megabytes}M", image], check=True)
     subprocess.run(["mkfs.ext4", "-q", "-m", "0", image], check=True)

@@ -1,7 +1,7 @@
-"""Hosts of our own: network namespaces on one bridge, which nothing else can reach.
+"""Hosts for a scenario: network namespaces on a bridge, isolated from the network.
 
-Everything runs within ``lab`` and the hosts, so that no address here means anything on the
-machine's own network.
+Everything runs within ``lab`` and the hosts, so that no address conflicts with the machine's own
+network.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from collections.abc import Iterator
 
 HOSTS = ("a", "b", "c")
 ADDRESSES = {"lab": "10.213.0.1", "a": "10.213.0.11", "b": "10.213.0.12", "c": "10.213.0.13"}
-# The parent makes the hosts and hands their name on to the process that runs within the lab.
+# The parent creates the hosts and passes their name to the process within the lab.
 PREFIX = os.environ.get("CHAOS_NETWORK", f"chaos-{os.getpid()}")
 
 
 def inside(host: str) -> list[str]:
-    """Return the words that run a command on a host."""
+    """Return the command line prefix that runs a command on a host."""
     return ["ip", "netns", "exec", f"{PREFIX}-{host}"]
 
 
@@ -29,7 +29,7 @@ def _ip(*arguments: str, host: str = "") -> None:
 
 @contextlib.contextmanager
 def network() -> Iterator[None]:
-    """Make the hosts for as long as the block."""
+    """Create the hosts during the block."""
     made = []
     try:
         for host in ("lab", *HOSTS):
@@ -53,9 +53,9 @@ def network() -> Iterator[None]:
 
 
 def _make_neighbours_known() -> None:
-    """Let every host know the others for good.
+    """Add permanent neighbour entries for every host.
 
-    Otherwise the kernel would soon tell that a host is unreachable, and a router tells nothing.
+    Otherwise the kernel would soon report a host as unreachable, while a router reports nothing.
     """
     for number, host in enumerate(ADDRESSES):
         device = "bridge0" if host == "lab" else "eth0"
@@ -69,13 +69,13 @@ def _make_neighbours_known() -> None:
 
 
 def cut(host: str) -> None:
-    """Part a host from all others: packets vanish, and nobody is told.
+    """Isolate a host from all others: packets vanish silently.
 
-    The address stays, so that connections hang as they do when a switch dies.
+    The address stays, so that connections hang as after the death of a switch.
     """
     _ip("link", "set", f"to-{host}", "nomaster", host="lab")
 
 
 def mend(host: str) -> None:
-    """Join it again."""
+    """Reconnect it."""
     _ip("link", "set", f"to-{host}", "master", "bridge0", host="lab")

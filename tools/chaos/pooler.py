@@ -1,4 +1,4 @@
-"""pgbouncer in transaction mode: Debian's, or the one that ``PGBOUNCER`` names."""
+"""pgbouncer in transaction mode: Debian's, or that in ``PGBOUNCER``."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ default_pool_size = 8
 
 
 class Pooler:
-    """One pgbouncer in front of a server."""
+    """A pgbouncer in front of a server."""
 
     def __init__(self, program: str, directory: Path, database: Postgres, more: str = "") -> None:
         self.port = free_port()
@@ -52,5 +52,5 @@ def version_of(program: str) -> tuple[int, ...]:
 
 
 def programs() -> list[str]:
-    """Return the machine's own, and another one if the environment names it."""
+    """Return the machine's own, and another if the environment names it."""
     return ["pgbouncer", *filter(None, [os.environ.get("PGBOUNCER")])]

@@ -1,4 +1,4 @@
-"""Programs that are started, on any host, and ended by their process ids."""
+"""Programs on any host, stopped by their process ids."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tools.chaos.network import inside
 
-#: Debian's packages of the programs that scenarios run.
+#: Debian's packages of the scenarios' programs.
 PACKAGES = {
     "ip": "iproute2",
     "setpriv": "util-linux",
@@ -27,7 +27,7 @@ PACKAGES = {
     "patroni": "patroni",
     "patronictl": "patroni",
 }
-#: Who PostgreSQL and its companions run as: they refuse root.
+#: The user of PostgreSQL and its companions, which refuse root.
 UNPRIVILEGED = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
 
 
@@ -37,7 +37,7 @@ def missing(needed: Iterable[str]) -> list[str]:
 
 
 class Program:
-    """One process, or a group of them, on one host."""
+    """A process, or a group of processes, on a host."""
 
     def __init__(self, *command: str | Path, log: Path, host: str = "lab", **more: str) -> None:
         self.command = [*(inside(host) if host != "lab" else []), *map(str, command)]
@@ -62,11 +62,11 @@ class Program:
             )
 
     def has_ended(self) -> bool:
-        """Whether it ended by itself."""
+        """Return whether it ended by itself."""
         return self._process is not None and self._process.poll() is not None
 
     def stop(self, number: signal.Signals = signal.SIGTERM, seconds: float = 20) -> None:
-        """End it, by force if it takes longer than this."""
+        """Stop it, by force after a timeout."""
         if self._process is None:
             return
         for last_word in (number, signal.SIGKILL):
@@ -80,7 +80,7 @@ class Program:
 
 @contextlib.contextmanager
 def running(*programs: Program) -> Iterator[None]:
-    """Run them for as long as the block."""
+    """Run them during the block."""
     with contextlib.ExitStack() as stack:
         for program in programs:
             stack.callback(program.stop)
@@ -89,7 +89,7 @@ def running(*programs: Program) -> Iterator[None]:
 
 
 def wait_for_port(address: str, port: int, seconds: float = 30) -> None:
-    """Wait until somebody listens."""
+    """Wait until a server listens."""
     deadline = time.monotonic() + seconds
     while True:
         with contextlib.suppress(OSError):
@@ -100,7 +100,7 @@ def wait_for_port(address: str, port: int, seconds: float = 30) -> None:
 
 
 def run(command: Sequence[str | Path], host: str = "lab") -> str:
-    """Run a command on a host to its end, and return what it prints."""
+    """Run a command on a host, and return its output."""
     words = [*(inside(host) if host != "lab" else []), *map(str, command)]
     done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=120)
     if done.returncode:

@@ -1,4 +1,4 @@
-"""The table of what happened."""
+"""The table of outcomes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Outcome:
-    """What came of one scenario. It failed when ``broken`` says anything."""
+    """The outcome of a scenario. It failed if ``broken`` is not empty."""
 
     name: str
     statuses: Counter[int] = field(default_factory=Counter)
@@ -24,12 +24,12 @@ class Outcome:
         return bool(self.broken or self.statuses[500])
 
     def lost(self) -> int:
-        """Return how many acknowledged pushes are not there."""
+        """Return the number of acknowledged pushes that are missing."""
         return sum("lost" in problem for problem in self.broken)
 
 
 def table(outcomes: list[Outcome]) -> str:
-    """Return it as Markdown."""
+    """Return the outcomes as a Markdown table."""
     lines = [
         "| what happened | requests by status | first acknowledged push after | lost | more |",
         "|---|---|---|---|---|",

@@ -13,7 +13,7 @@ _SEED = ("seed_apikeys", "--user", "operator", "--scopes", "apikey:write,state:r
 
 
 def broken_promises(front: Front, rounds: int = 4) -> list[str]:
-    """Revoke tokens at one instance, and try them at each right after the answer."""
+    """Revoke tokens at an instance, and try them at each right after the answer."""
     seeded = json.loads(front.manage(*_SEED, "--name", f"chaos {uuid.uuid4()}"))
     key = seeded["api_keys"][0]["secret"]
     wrong = []

@@ -22,7 +22,7 @@ _SCOPES = ("state:read", "state:write", "state:admin")
 
 @dataclass
 class Course:
-    """One scenario while it runs. ``back`` is the moment from which the service should work."""
+    """A scenario while it runs. From ``back`` on, the service should work."""
 
     front: Front
     traffic: ChaosTraffic
@@ -32,18 +32,18 @@ class Course:
     _probing: threading.Event = field(default_factory=threading.Event)
 
     def is_back(self) -> None:
-        """Take note that from now on nothing stands in the way."""
+        """Record that the fault is over."""
         self.back = time.monotonic()
 
     def wait_for_pushes(self, more: int = 1, seconds: float = 60) -> None:
-        """Wait until each state got more acknowledged pushes, or the promise is broken."""
+        """Wait until each state got more acknowledged pushes; otherwise record a broken promise."""
         try:
             self.traffic.wait_until_each_has(more, seconds)
         except AssertionError:
             self.outcome.broken.append(f"not each state had {more} more pushes in {seconds:.0f} s")
 
     def slowest_whoami(self, seconds: float) -> str:
-        """Ask who one is again and again for so long, and return how long the slowest took."""
+        """Repeat ``whoami`` for this long; return the longest duration."""
         slowest, deadline = 0.0, time.monotonic() + seconds
         token = self.traffic.plan[0][1].backend.token
         while (started := time.monotonic()) < deadline:
@@ -55,7 +55,7 @@ class Course:
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[None]:
-        """Read a state again and again for as long as the block; it must be one that was pushed."""
+        """Read a pushed state repeatedly during the block."""
         end = threading.Event()
         reader = threading.Thread(target=self._read, args=(end,))
         reader.start()
@@ -75,14 +75,14 @@ class Course:
         self.outcome.figures["reads"] = dict(seen)
 
     def probe(self) -> None:
-        """Ask each second whether every instance is alive."""
+        """Check each second whether every instance is alive."""
         while not self._probing.wait(1):
             self.deaf += not self.front.is_alive()
 
 
 @contextlib.contextmanager
 def course(name: str, front: Front, *, probing: bool = True) -> Iterator[Course]:
-    """Let the clients loose for as long as the block, then compare everything."""
+    """Run the clients during the block, then compare everything."""
     traffic = ChaosTraffic(front, front.token(*_SCOPES))
     this = Course(front, traffic, Outcome(name))
     before = front.answers_in_logs()
@@ -124,7 +124,7 @@ def _compare(this: Course) -> None:
     outcome.figures["longest gap between pushes"] = f"{traffic.history.longest_gap():.1f} s"
     if this.back:
         outcome.back_after = traffic.history.first_push_after(this.back)
-    # Clients that were stopped in the middle do not know what became of their last request.
+    # The outcome of an aborted client's last request is unknown.
     for ledger in traffic.ledgers:
         ledger.lock_held = None if traffic.given_up else ledger.lock_held
     outcome.broken += traffic.unexpected + traffic.broken_promises()

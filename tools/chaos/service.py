@@ -28,7 +28,7 @@ http {{
 
 
 class Front(LiveServer):
-    """What clients see: the proxy's port, and the environment that all instances share."""
+    """The clients' view: the proxy's port, and the environment of all instances."""
 
     def __init__(self, directory: Path, hosts: Sequence[str], **environment: str) -> None:
         super().__init__(directory, **environment)
@@ -47,9 +47,9 @@ class Front(LiveServer):
             self.instances.append(instance)
 
     def exceptions_in_logs(self) -> list[str]:
-        """Return the last line of each kind of exception that was a bug, and how many there were.
+        """Return the last line of each kind of exception caused by a bug, and their number.
 
-        Each is told once.
+        Each appears once.
         """
         found: Counter[str] = Counter()
         for instance in self.instances:
@@ -64,7 +64,7 @@ class Front(LiveServer):
         return [f"{n} times {text}" for text, n in found.items()]
 
     def answers_in_logs(self) -> Counter[tuple[str, int, str]]:
-        """Return how often which instance answered 500 or 503, and for what reason."""
+        """Return the number of 500 and 503 answers per instance and reason."""
         found: Counter[tuple[str, int, str]] = Counter()
         for instance in self.instances:
             for line in instance.log.read_text(errors="replace").splitlines():
@@ -77,7 +77,7 @@ class Front(LiveServer):
         return found
 
     def is_alive(self) -> bool:
-        """Whether each instance says, within a second, that its process answers."""
+        """Return whether each instance answers the liveness probe within a second."""
         for instance in self.instances:
             try:
                 if instance.request("GET", "/healthz", timeout=1).status != 200:
@@ -95,7 +95,7 @@ def serving(
     hosts: Sequence[str] = ("lab", "lab"),
     **environment: str,
 ) -> Iterator[Front]:
-    """Run two instances on these hosts behind a proxy for as long as the block."""
+    """Run two instances on these hosts behind a proxy during the block."""
     front = Front(directory, hosts, **environment)
     with contextlib.ExitStack() as stack:
         front.migrate()
@@ -109,7 +109,7 @@ def serving(
 
 @contextlib.contextmanager
 def serving_alone(directory: Path, var: Path, **environment: str) -> Iterator[Front]:
-    """Run one instance with the embedded database in ``var`` for as long as the block."""
+    """Run an instance with the embedded database in ``var`` during the block."""
     front = Front(directory, ("lab", "lab"), **environment, VAR_DIR=str(var))
     instance = LiveServer(directory / "instance-1", **front.environment)
     instance.environment["BIND"] = f"127.0.0.1:{instance.port}"
@@ -144,7 +144,7 @@ def _behind(front: Front, proxy: str) -> Iterator[None]:
 
 
 def reason_of(answer: Answer) -> str:
-    """Return the reason of an answer, or that it is not one of ours."""
+    """Return the reason of an answer, or that it has another format."""
     try:
         return answer.reason
     except (ValueError, KeyError, TypeError):

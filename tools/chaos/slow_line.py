@@ -1,6 +1,6 @@
-"""A TCP proxy that takes its time, as a program on a host: ``slow_line ADDRESS PORT TARGET_PORT``.
+"""A TCP proxy with an adjustable delay, run on a host: ``slow_line ADDRESS PORT TARGET_PORT``.
 
-SIGUSR1 lets it pass each part on after two seconds, and SIGUSR2 at once again.
+SIGUSR1 delays each part by two seconds, SIGUSR2 ends the delay.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _SECONDS = 2
 
 
 class Line:
-    """The proxy, and how long it waits now."""
+    """The proxy with its current delay."""
 
     def __init__(self, address: str, port: int, target: int) -> None:
         self.seconds = 0
@@ -24,7 +24,7 @@ class Line:
         self._listener = socket.create_server((address, port), backlog=512)
 
     def serve(self) -> None:
-        """Carry connections until the process ends."""
+        """Forward connections until the process ends."""
         while True:
             client, _ = self._listener.accept()
             threading.Thread(target=self._carry, args=(client,), daemon=True).start()
@@ -51,7 +51,7 @@ class Line:
 
 
 def main() -> None:
-    """Serve, slowly when told so."""
+    """Serve, with a delay between the two signals."""
     address, port, target = sys.argv[1:]
     line = Line(address, int(port), int(target))
     signal.signal(signal.SIGUSR1, lambda *_: setattr(line, "seconds", _SECONDS))

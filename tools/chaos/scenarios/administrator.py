@@ -14,7 +14,7 @@ _OTHERS = "FROM pg_stat_activity WHERE datname = current_database() AND pid <> p
 
 
 def administrators_deeds(directory: Path) -> list[Outcome]:
-    """Set the primary to read only; end connections; end idle transactions."""
+    """Set the primary to read only; terminate connections; time out idle transactions."""
     database = Postgres(directory, "a")
     outcomes = []
     try:
@@ -53,7 +53,7 @@ def _cancel(this: Course, database: Postgres) -> None:
 
 
 def _idle_in_transaction(this: Course, database: Postgres) -> None:
-    """1 ms: every transaction in which Python takes its time between two statements."""
+    """Use a timeout of 1 ms: it hits each transaction with Python between statements."""
     _set(database, "idle_in_transaction_session_timeout", "1ms")
     time.sleep(6)
     _set(database, "idle_in_transaction_session_timeout", "0")

@@ -1,4 +1,4 @@
-"""A failover to a standby that had not received everything: what is lost, and who is refused."""
+"""A failover to a standby that lags behind: lost writes and refused clients."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tools.chaos.service import Front, serving
 
 
 def lost_lock(directory: Path) -> list[Outcome]:
-    """The standby is cut off, a lock is taken, and then the standby becomes the primary."""
+    """Cut off the standby, take a lock, then promote the standby."""
     primary, standby = Postgres(directory, "a"), Postgres(directory, "b")
     try:
         primary.create()
@@ -53,7 +53,7 @@ def _lose(front: Front, primary: Postgres, standby: Postgres) -> Outcome:
         if seen != expected:
             outcome.broken.append(f"{what}: {seen} instead of {expected}")
 
-    # Processes that have not noticed yet answer 503 once, which a client repeats.
+    # Processes with a stale connection answer 503 once, and the client repeats the request.
     wait_until(lambda: backend.push(document(3), lock).status != 503, 60)
     note("its holder pushes", backend.push(document(3), lock), (409, "LOCK_NOT_HELD"))
     wait_until(lambda: backend.lock(str(other)).status != 503, 60)

@@ -18,7 +18,7 @@ _NOBODY = 65534
 
 
 def full_disk_of_postgresql(directory: Path) -> list[Outcome]:
-    """Data and write-ahead log on one file system. Its supervisor starts the server again."""
+    """Data and write-ahead log on one file system. The supervisor restarts the server."""
     with small_disk(directory / "disk", 400, _NOBODY) as disk:
         database = Postgres(directory, "a", data=disk.path / "data")
         try:

@@ -1,4 +1,4 @@
-"""SQLite: its disk is full, or takes no writes; another process holds it; it is backed up."""
+"""SQLite: the disk is full or read-only, another process locks it, a backup runs."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
 _HELD = 60
-#: Seconds that a writer waits; who reads must not wait for one.
+#: The seconds that a writer waits; readers must not wait for a writer.
 _BUSY_TIMEOUT = 20
 _WRITTEN = ("db.sqlite3", "db.sqlite3-wal")
 #: More than the threads of both workers.
 _WRITERS = 100
-# As docs/how-to/deploy.md has it.
+# From docs/how-to/deploy.md.
 _BACKUP = "import sqlite3, sys; a, b = map(sqlite3.connect, sys.argv[1:]); a.backup(b)"
 
 
 def disk_lock_and_backup(directory: Path) -> list[Outcome]:
-    """One instance, whose ``var/`` is on a small file system."""
+    """An instance whose ``var/`` is on a small file system."""
     outcomes = []
     with (
         small_ext4(directory / "var", 400) as disk,
@@ -58,10 +58,10 @@ def _full(_this: Course, disk: SmallDisk) -> None:
 
 
 def _read_only(this: Course, disk: SmallDisk) -> None:
-    """Reads of documents are refused, too: each is an event of the trail.
+    """Reads of documents are refused, too, because each writes an audit event.
 
-    So is whatever comes to a thread that has no connection yet: opening one takes a write. The file
-    of SQLite's shared memory is left alone: it is mapped, so the kernel would end whoever writes.
+    Requests on a thread without a connection are also refused: opening a connection writes.
+    SQLite's shared memory file stays writable: it is mapped, so the kernel would kill its writers.
     """
     reader = _Reader(this.front)
     disk.set_read_only(True, *_WRITTEN)
@@ -72,7 +72,7 @@ def _read_only(this: Course, disk: SmallDisk) -> None:
 
 
 def _locked(this: Course, disk: SmallDisk) -> None:
-    """Writers are refused after their time-out, and lists are read meanwhile."""
+    """Writers are refused after their timeout; lists stay readable meanwhile."""
     reader = _Reader(this.front)
     with _holding(disk):
         reader.start()
@@ -81,7 +81,7 @@ def _locked(this: Course, disk: SmallDisk) -> None:
 
 
 def _crowd(this: Course, disk: SmallDisk) -> None:
-    """There are more writers than threads."""
+    """Start more writers than threads."""
     reader, seen = _Reader(this.front), Counter[str]()
     token = this.traffic.ledgers[0].backend.token
 
@@ -104,7 +104,7 @@ def _crowd(this: Course, disk: SmallDisk) -> None:
 
 @contextmanager
 def _holding(disk: SmallDisk) -> Iterator[None]:
-    """Hold the database's one write lock for as long as the block."""
+    """Hold the database's only write lock during the block."""
     with closing(sqlite3.connect(disk.path / "db.sqlite3", isolation_level=None)) as holder:
         holder.execute("PRAGMA busy_timeout = 30000")
         holder.execute("BEGIN IMMEDIATE")
@@ -115,7 +115,7 @@ def _holding(disk: SmallDisk) -> Iterator[None]:
 
 
 class _Reader(threading.Thread):
-    """Reads a list each half second, and asks whether the service is ready."""
+    """Reads a list each half second, and checks the readiness of the service."""
 
     def __init__(self, front: Front) -> None:
         super().__init__()
@@ -133,7 +133,7 @@ class _Reader(threading.Thread):
             self.slowest = max(self.slowest, time.monotonic() - started)
 
     def finish(self, this: Course, expected: Collection[int] = (200,)) -> None:
-        """Stop, and say how it was."""
+        """Stop, and return the result."""
         self._end.set()
         self.join()
         this.outcome.figures["lists and /readyz meanwhile"] = dict(self.statuses)
@@ -145,7 +145,7 @@ class _Reader(threading.Thread):
 
 
 def _backed_up(this: Course, disk: SmallDisk) -> None:
-    """The copy is a whole database, with everything that was acknowledged before it began."""
+    """The copy is a complete database, with everything acknowledged before the backup began."""
     promised = {md5 for ledger in this.traffic.ledgers for md5 in [*ledger.acknowledged]}
     copy = disk.path.parent / "backup" / "db.sqlite3"
     copy.parent.mkdir()

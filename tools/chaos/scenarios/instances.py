@@ -15,14 +15,14 @@ from tools.chaos.service import serving
 _KILLS = 4
 _ROUNDS = 3
 _PROXIES = ("nginx", "haproxy")
-#: Seconds that a host is cut off: longer than the proxies wait for an answer.
+#: Seconds of the isolation of a host: longer than the proxies' timeout.
 _AWAY = 45
-#: What one request may take: the proxy waits for the answer of the lost host, and repeats it.
+#: The maximum duration of a request: the proxy waits for the lost host, then repeats the request.
 _SLOWEST = 40
 
 
 def killed_and_restarted(directory: Path) -> list[Outcome]:
-    """Clients come through a proxy, which passes what the one does not take to the other."""
+    """Clients use a proxy, which forwards requests from an unavailable instance to the other."""
     database = Postgres(directory, "b")
     try:
         database.create()
@@ -58,11 +58,11 @@ def _behind(proxy: str, directory: Path, database: Postgres) -> list[Outcome]:
 
 
 def _answered_by_the_service(this: Course) -> Outcome:
-    """Return the outcome; the proxy itself must not have answered, and no client waited long."""
+    """Return the outcome; the proxy must not have answered itself, nor a client waited long."""
     bad = [
         key
         for key in this.outcome.reasons
-        # A response of which a client has a part breaks off with its host; no proxy can repeat it.
+        # A partial response breaks off with its host; no proxy can repeat it.
         if key[0] in (0, 502, 503, 504) and key != (0, "(no answer: IncompleteRead)")
     ]
     this.outcome.broken += [f"a client saw {status} {why}" for status, why in bad]
@@ -72,7 +72,7 @@ def _answered_by_the_service(this: Course) -> Outcome:
 
 
 def _kill(this: Course) -> None:
-    """Each time all processes of one of them, as a power cut does."""
+    """Kill all processes of an instance each time, like a power cut."""
     for _ in range(_KILLS):
         instance = random.choice(this.front.instances)
         time.sleep(random.uniform(0.5, 2))
@@ -82,7 +82,7 @@ def _kill(this: Course) -> None:
 
 
 def _restart(this: Course) -> None:
-    """Wait for nothing but ``/readyz`` before the other one is restarted."""
+    """Restart the instances in turn, waiting only for ``/readyz`` in between."""
     for _ in range(_ROUNDS):
         for instance in this.front.instances:
             this.outcome.figures["exit code"] = instance.stop()
@@ -90,7 +90,7 @@ def _restart(this: Course) -> None:
 
 
 def _cut_off(this: Course) -> None:
-    """The other instance goes on, and the first one comes back with what it had begun."""
+    """Isolate an instance: the other continues, and the first resumes its pending work."""
     network.cut("a")
     started = time.monotonic()
     this.wait_for_pushes(more=5)

@@ -20,15 +20,15 @@ from tools.chaos.service import Front, serving
 
 _IDLE, _ACTIVE, _SLOW = 1000, 50, 200
 _SECONDS = 30
-#: What 99 of 100 small requests take at most, in seconds.
+#: The maximum of the 99th percentile of small requests, in seconds.
 _MOST = 0.1
-#: Requests a second of all active clients together. Each thinks for a second on average before the
-#: next: without that fifty would only queue for the processor.
+#: Requests per second of all active clients together. Each pauses for a second on average: without
+#: pauses, fifty clients would only queue for the processor.
 _RATE = float(os.environ.get("CHAOS_RATE", "50"))
 
 
 def many_clients(directory: Path) -> list[Outcome]:
-    """1,000 idle connections, 200 uploads of a few bytes a second, 50 clients that ask."""
+    """1,000 idle connections, 200 uploads of a few bytes per second, 50 active clients."""
     database = Postgres(directory, "a")
     try:
         database.create()
@@ -63,7 +63,7 @@ def _measure(front: Front) -> Outcome:
         "requests a second": f"{len(busy) / _SECONDS:.0f}",
         "load": ", ".join(f"{value:.1f}" for value in os.getloadavg()),
     }
-    # A machine that has other work shows how it divides its processors.
+    # On a busy machine the figure depends on the scheduling of its processors.
     if os.getloadavg()[0] < (os.cpu_count() or 1) and _high(busy) > _MOST:
         outcome.broken.append(f"a small request in a hundred took over {_MOST * 1000:.0f} ms")
     if bad := {status for status in outcome.statuses if status != 200}:
@@ -74,13 +74,13 @@ def _measure(front: Front) -> Outcome:
 def _asked(
     front: Front, backend: Backend, clients: int, seconds: float, statuses: Counter[int]
 ) -> list[float]:
-    """Return how long small requests took, in seconds; each client keeps its connection."""
+    """Return the durations of small requests, in seconds; each client keeps its connection."""
     taken: list[float] = []
     deadline, think = time.monotonic() + seconds, clients / _RATE
 
     def ask() -> None:
         connection = http.client.HTTPConnection("127.0.0.1", front.port, timeout=60)
-        time.sleep(random.uniform(0, think))  # else all would come at once, again and again
+        time.sleep(random.uniform(0, think))  # avoids synchronous bursts
         with contextlib.closing(connection):
             while time.monotonic() < deadline:
                 started = time.monotonic()
@@ -101,7 +101,7 @@ def _asked(
 
 
 def _upload_slowly(front: Front, backend: Backend, end: threading.Event) -> None:
-    """Begin 200 pushes, and send each a few bytes a second."""
+    """Begin 200 pushes, and send each a few bytes per second."""
     head = (
         f"POST {backend.path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {backend.token}"
         "\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n\r\n{"
@@ -119,7 +119,7 @@ def _upload_slowly(front: Front, backend: Backend, end: threading.Event) -> None
 
 
 def _logged(front: Front, since: list[int]) -> list[float]:
-    """Return what the service says that these requests took, from their thread's beginning on."""
+    """Return the service's durations of these requests, from the start of their thread."""
     return [
         json.loads(line)["duration_ms"] / 1000
         for instance, start in zip(front.instances, since, strict=True)

@@ -1,4 +1,4 @@
-"""The object store is late, lies, is cut off in the middle, or says nothing."""
+"""The object store is late, returns errors or wrong data, is cut off, or hangs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FAULTS = ("missing", "altered", "after", "silence")
 
 
 def store_misbehaves(directory: Path) -> list[Outcome]:
-    """Each fault for a moment, four times, and then for four seconds; clients push and read."""
+    """Inject each fault briefly, four times, and then for four seconds; clients push and read."""
     database = Postgres(directory, "a")
     outcomes = []
     try:

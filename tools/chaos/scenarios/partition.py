@@ -12,12 +12,12 @@ from tools.chaos.report import Outcome
 from tools.chaos.scenario import course
 from tools.chaos.service import serving
 
-#: How long a monitor takes to decide that the primary is gone.
+#: The seconds until a monitor decides that the primary is lost.
 _DECISION = 6
 
 
 def network_partition(directory: Path) -> list[Outcome]:
-    """Two hosts in ``DATABASE_URL``, synchronous replication, no word to any connection."""
+    """Two hosts in ``DATABASE_URL``, synchronous replication, silent loss of connections."""
     primary, standby = Postgres(directory, "a"), Postgres(directory, "b")
     try:
         primary.create()

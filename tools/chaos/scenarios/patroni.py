@@ -1,4 +1,4 @@
-"""Patroni changes the primary: by hand, by a death, by a partition; haproxy stands in front."""
+"""Patroni changes the primary: by hand, by a death, by a partition; haproxy is in front."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tools.chaos.service import serving
 
 
 def changes_of_primary(directory: Path) -> list[Outcome]:
-    """Synchronous replication: what was acknowledged is on both hosts."""
+    """Synchronous replication: acknowledged writes are on both hosts."""
     cluster = Cluster(directory, is_synchronous=True)
     outcomes = []
     with cluster.up(), serving(directory, DATABASE_URL=cluster.url) as front:
@@ -37,7 +37,7 @@ def _switch_over(this: Course, cluster: Cluster, former: str) -> None:
 
 
 def _die(this: Course, cluster: Cluster, former: str) -> None:
-    """Patroni and PostgreSQL at once, as when a machine's power goes."""
+    """Kill Patroni and PostgreSQL at once, like a power failure."""
     member = cluster.members[former]
     member.stop(signal.SIGKILL)
     cluster.kill_postgres(former)

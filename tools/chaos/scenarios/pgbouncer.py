@@ -1,4 +1,4 @@
-"""A pgbouncer in transaction mode stands before the database, and is restarted."""
+"""A pgbouncer in transaction mode in front of the database restarts."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tools.chaos.report import Outcome
 from tools.chaos.scenario import course
 from tools.chaos.service import serving
 
-#: From this version on it can keep prepared statements apart.
+#: The first version that tracks prepared statements per client.
 _KNOWS_PREPARED = (1, 21)
 
 
 def in_transaction_mode(directory: Path) -> list[Outcome]:
-    """Each pgbouncer as the service finds it; a newer one also with prepared statements."""
+    """Run each pgbouncer with default settings; newer versions also with prepared statements."""
     outcomes = []
     for number, program in enumerate(programs()):
         outcomes += _with(program, directory / str(number), {})

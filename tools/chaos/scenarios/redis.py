@@ -1,4 +1,4 @@
-"""The Redis that counts requests is away, slow, or full."""
+"""The Redis that counts requests is unavailable, slow, or full."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from tools.chaos.service import serving
 
 _HOST, _LINE, _REDIS = "c", 6379, 6380
 _SECONDS = 7
-#: No request waits longer for its being counted, and what a busy machine may add.
+#: The maximum wait of a request for its counter, plus the latency of a busy machine.
 _MOST, _LATE = 0.1, 0.05
 
 
 class Parts:
-    """Redis on a host of its own, and a line to it that can be slow."""
+    """Redis on a separate host, and a connection to it that can be slow."""
 
     def __init__(self, directory: Path) -> None:
         address = ADDRESSES[_HOST]
@@ -51,7 +51,7 @@ class Parts:
 
     @contextlib.contextmanager
     def up(self) -> Iterator[None]:
-        """Run both for as long as the block."""
+        """Run both during the block."""
         with running(self.redis, self.line), contextlib.closing(self.administrator):
             for port in (_LINE, _REDIS):
                 wait_for_port(ADDRESSES[_HOST], port)
@@ -59,7 +59,7 @@ class Parts:
 
 
 def redis_fails(directory: Path) -> list[Outcome]:
-    """Requests go on, and none waits longer than a tenth of a second for its being counted."""
+    """Requests continue, and wait at most a tenth of a second for their counter."""
     database, parts = Postgres(directory, "a"), Parts(directory)
     outcomes = []
     try:
@@ -84,7 +84,7 @@ def redis_fails(directory: Path) -> list[Outcome]:
 
 
 def _measure(this: Course, url: str) -> None:
-    """Ask the service, and wait for Redis as its requests do, beside one who only sleeps."""
+    """Time requests and their waits for Redis, beside a thread that only sleeps."""
     limiter, slowest = Limiter(RedisCounters(url)), {"hit": 0.0, "sleep": 0.0}
     acts: dict[str, Callable[[], object]] = {
         "hit": lambda: limiter.hit(Limit("token", "chaos", 1 << 30)),
