@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import ssl
 from http import HTTPStatus
@@ -10,9 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from django.conf import settings
 
-from infra_service.lib.http_client import connecting
+from infra_service.lib.http_client import deadline as limits
 from infra_service.lib.http_client.addresses import is_inside, is_public
-from infra_service.lib.http_client.connecting import FetchError, parse_url, request
+from infra_service.lib.http_client.connection import Connection, parse_url
+from infra_service.lib.http_client.errors import FetchError, NoResponseError
 
 if TYPE_CHECKING:
     from infra_service.lib.http_client.addresses import Address
@@ -23,7 +23,7 @@ MAX_BYTES: Final = 64 * 1024
 SECONDS: Final = 5.0
 
 
-class Deadline(connecting.Deadline):
+class Deadline(limits.Deadline):
     """The deadline for an issuer's response."""
 
     def __init__(self, seconds: float = SECONDS) -> None:
@@ -36,37 +36,22 @@ def fetch_json(url: str, ca: str, deadline: Deadline) -> Any:
     Raises:
         FetchError: no valid response before the deadline.
     """
+    headers = {"Accept": "application/json", "User-Agent": "infra-service"}
     try:
-        return json.loads(_fetch(url, ca, deadline))
-    except (OSError, http.client.HTTPException) as error:
-        raise FetchError(f"{url} cannot be read: {error!r}") from error
-    except (ValueError, RecursionError) as error:
-        raise FetchError(f"{url} does not answer with JSON") from error
+        parse_url(url)
+        response = Connection(url, context=_context(ca), check=_refuse_private).exchange(
+            "GET", url, headers, deadline=deadline, limit=MAX_BYTES
+        )
+    except NoResponseError as error:
+        raise FetchError(f"{url} cannot be read: {error.__cause__!r}") from error
     except FetchError as error:
         raise FetchError(f"{url}: {error}") from error
-
-
-def _fetch(url: str, ca: str, deadline: Deadline) -> bytes:
-    headers = {
-        "Accept": "application/json",
-        "Accept-Encoding": "identity",
-        "User-Agent": "infra-service",
-    }
-    with request(
-        "GET",
-        parse_url(url),
-        headers,
-        deadline=deadline,
-        check=_refuse_private,
-        context=_context(ca),
-        most=MAX_BYTES,
-    ) as response:
-        if response.status != HTTPStatus.OK:
-            raise FetchError(f"it answers with the status {response.status}")
-        body = response.read(MAX_BYTES + 1)
-    if len(body) > MAX_BYTES:
-        raise FetchError(f"the answer is longer than {MAX_BYTES} bytes")
-    return body
+    if response.status != HTTPStatus.OK:
+        raise FetchError(f"{url}: it answers with the status {response.status}")
+    try:
+        return json.loads(response.body)
+    except (ValueError, RecursionError) as error:
+        raise FetchError(f"{url} does not answer with JSON") from error
 
 
 def _context(ca: str) -> ssl.SSLContext:

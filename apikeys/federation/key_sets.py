@@ -20,7 +20,7 @@ from apikeys.federation.exchange_errors import AssertionRefused, IssuerBusy
 from apikeys.federation.fetching import SECONDS, Deadline, fetch_json
 from apikeys.federation.keys import KeySetError, has_key, usable_keys
 from apikeys.models.federation import Issuer
-from infra_service.lib.http_client.connecting import FetchError
+from infra_service.lib.http_client.errors import FetchError
 
 if TYPE_CHECKING:
     from apikeys.federation.keys import KeySet

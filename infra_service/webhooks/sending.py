@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import functools
-import http.client
 import ssl
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -22,7 +21,9 @@ from infra_service.lib.http_client.addresses import (
     is_public,
     parse_literal,
 )
-from infra_service.lib.http_client.connecting import Deadline, FetchError, parse_url, request
+from infra_service.lib.http_client.connection import Connection, parse_url
+from infra_service.lib.http_client.deadline import Deadline
+from infra_service.lib.http_client.errors import FetchError
 from infra_service.webhooks.event_types import TEST
 from infra_service.webhooks.messages import message
 from infra_service.webhooks.secrets import SecretUnreadableError
@@ -80,38 +81,20 @@ def attempt(delivery: Delivery, reach: Reach) -> Answer:
 
 def post(url: str, headers: Mapping[str, str], body: bytes) -> Answer:
     """Send the body; do not raise for errors of the network or the receiver."""
-    try:
-        return _post(url, headers, body, Deadline(SECONDS))
-    except FetchError as error:
-        return Answer(None, str(error))
-    except TimeoutError:
-        return Answer(None, "the answer took too long")
-    except (OSError, http.client.HTTPException) as error:
-        # Not its text, which can contain data from the server.
-        return Answer(None, f"there was no answer: {type(error).__name__}")
-
-
-def _post(url: str, headers: Mapping[str, str], body: bytes, deadline: Deadline) -> Answer:
-    parts = parse_url(url, SCHEMES)
-    is_secure = parts.scheme == "https"
     lines = {
         "Content-Type": "application/json",
-        "Content-Length": str(len(body)),
         "User-Agent": f"infra-service/{__version__}",
         **headers,
     }
-    # The response head decides; the body is not read.
-    with request(
-        "POST",
-        parts,
-        lines,
-        body,
-        deadline=deadline,
-        check=_check_for(is_secure=is_secure),
-        context=_context() if is_secure else None,
-        most=0,
-    ) as response:
-        return Answer(response.status, retry_at=_moment(response.getheader("Retry-After")))
+    try:
+        check = _check_for(is_secure=parse_url(url, SCHEMES).scheme == "https")
+        # The response head decides; the body is not read.
+        response = Connection(url, context=_context(), check=check).exchange(
+            "POST", url, lines, body, deadline=Deadline(SECONDS), limit=None
+        )
+    except FetchError as error:
+        return Answer(None, str(error))
+    return Answer(response.status, retry_at=_moment(response.headers.get("Retry-After")))
 
 
 def _moment(retry_after: str | None) -> dt.datetime | None:

@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import ssl
 import time
+import weakref
 from contextlib import contextmanager
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urljoin
+from urllib.parse import urljoin, urlsplit
+from urllib.request import getproxies, proxy_bypass
 
+from infra_service.lib.http_client import errors
 from infra_service.lib.http_client.addresses import is_protected
-from states.moving.connections import MOST_JSON_BYTES, Answer, Connections, origin_of
-from states.moving.sources import SourceError
+from infra_service.lib.http_client.connection import Connection, origin_of
+from infra_service.lib.http_client.deadline import Deadline
+from states.moving.sources import SourceError, TooLargeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from email.message import Message
 
+    from infra_service.lib.http_client.connection import Response
+
+#: For each wait: to connect, and for the next bytes.
+_SILENCE_SECONDS: Final = 60
+#: For a whole response: a service may send a byte, or an interim response, again and again.
+_ANSWER_SECONDS: Final = 15 * 60
+#: Of a response that is no document: a page of a list is some hundred kilobytes.
+MOST_JSON_BYTES: Final = 32 * 1024 * 1024
 _ATTEMPTS: Final = 5
 #: The longest pause that we make because a service asks for it.
 _LONGEST_PAUSE_SECONDS: Final = 60
@@ -60,7 +71,8 @@ class WebClient:
             raise SourceError(f"There is no token for {self.base}: set {token_named_by}.")
         self._token_named_by = token_named_by
         self._sleep = sleep
-        self._connections = Connections()
+        self._connections: dict[str, Connection] = {}
+        weakref.finalize(self, _close_all, self._connections)
 
     def json(self, url: str, query: Any = None) -> Any:
         """Return the JSON at an address, absolute or below the base; with ``query``, by POST.
@@ -96,7 +108,7 @@ class WebClient:
 
     def request(
         self, method: str, url: str, body: bytes | None = None, limit: int = MOST_JSON_BYTES
-    ) -> Answer:
+    ) -> Response:
         """Return a successful response; passing errors are retried a few times.
 
         Raises:
@@ -111,7 +123,7 @@ class WebClient:
                 break
             # Downloads are elsewhere: their URL itself grants access.
             address = self._joined(address, answer.headers.get("Location", ""), "a redirect")
-        if answer.status not in range(200, 300):
+        if not answer.is_success:
             raise self._refusal(answer.status)
         return answer
 
@@ -145,27 +157,30 @@ class WebClient:
             told = f"{type(error).__name__}: {error}"
             raise SourceError(f"{self.base} answers in an unknown form ({told}).") from error
 
-    def _parsed(self, answer: Answer) -> Any:
+    def _parsed(self, answer: Response) -> Any:
         try:
             return json.loads(answer.body)
         except (ValueError, RecursionError) as error:
             raise SourceError(f"{self.base} answers with something that is no JSON.") from error
 
-    def _patiently(self, method: str, address: str, body: bytes | None, limit: int) -> Answer:
+    def _patiently(self, method: str, address: str, body: bytes | None, limit: int) -> Response:
         for attempt in range(_ATTEMPTS):
             is_last = attempt == _ATTEMPTS - 1
             try:
                 answer = self._once(method, address, body, limit)
-            except ssl.SSLCertVerificationError as error:
-                raise SourceError(
-                    f"The certificate of {origin_of(address)} is not trusted: SSL_CERT_FILE names "
-                    "the authorities that are."
-                ) from error
-            except (OSError, http.client.HTTPException) as error:
+            except errors.TooLargeError as error:
+                raise TooLargeError(error.size_bytes, error.limit) from error
+            except errors.FetchError as error:
+                cause = error.__cause__ or error
+                if isinstance(cause, ssl.SSLCertVerificationError):
+                    raise SourceError(
+                        f"The certificate of {origin_of(address)} is not trusted: SSL_CERT_FILE "
+                        "names the authorities that are."
+                    ) from error
                 if is_last:
                     # Without the error's text: it may quote a URL that grants access.
                     raise SourceError(
-                        f"{origin_of(address)} does not answer ({type(error).__name__})."
+                        f"{origin_of(address)} does not answer ({type(cause).__name__})."
                     ) from error
                 pause = 2.0**attempt
             else:
@@ -175,13 +190,19 @@ class WebClient:
             self._sleep(pause)
         raise AssertionError("the last attempt returns or raises")
 
-    def _once(self, method: str, address: str, body: bytes | None, limit: int) -> Answer:
-        headers = {"User-Agent": "infra-service", "Accept-Encoding": "identity"}
-        if origin_of(address) == origin_of(self.base):
+    def _once(self, method: str, address: str, body: bytes | None, limit: int) -> Response:
+        origin = origin_of(address)
+        headers = {"User-Agent": "infra-service"}
+        if origin == origin_of(self.base):
             headers["Authorization"] = f"Bearer {self._token}"
         if body is not None:
             headers["Content-Type"] = "application/json"
-        return self._connections.send(method, address, body, headers, limit)
+        if origin not in self._connections:
+            self._connections[origin] = _new_connection(address)
+        deadline = Deadline(_ANSWER_SECONDS, _SILENCE_SECONDS)
+        return self._connections[origin].exchange(
+            method, address, headers, body, deadline=deadline, limit=limit
+        )
 
     def _refusal(self, status: int) -> RefusedError:
         name = self._token_named_by
@@ -194,6 +215,21 @@ class WebClient:
         }
         otherwise = f"{self.base} answers with {status}: try again later."
         return RefusedError(sentences.get(status, otherwise), status)
+
+
+def _new_connection(address: str) -> Connection:
+    """Connect through the proxy of the environment, except in the clear (to this machine)."""
+    parts = urlsplit(address)
+    is_direct = parts.scheme == "http" or proxy_bypass(parts.hostname or "")
+    proxy = "" if is_direct else getproxies().get("https", "")
+    way = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
+    place = (way.hostname or "", way.port or 443) if proxy else None
+    return Connection(address, proxy=place, keep=True)
+
+
+def _close_all(connections: dict[str, Connection]) -> None:
+    for connection in connections.values():
+        connection.close()
 
 
 def require_https(url: str, named_by: str) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import http.client
-import socket
 import ssl
 import threading
 from http import HTTPStatus
@@ -14,11 +12,16 @@ from urllib.parse import urlsplit
 import msgspec
 
 from infra_service.lib.http_client.addresses import is_protected
+from infra_service.lib.http_client.connection import Connection
+from infra_service.lib.http_client.deadline import Deadline
+from infra_service.lib.http_client.errors import FetchError
 from workloads.collector.backoff import wished_pause
 from workloads.collector.destinations import NotReportedError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from infra_service.lib.http_client.connection import Response
 
 #: Seconds without a byte, and in total: the service applies the largest report in two seconds.
 _SILENCE: Final = 30.0
@@ -55,10 +58,9 @@ class ServiceConnection:
     """
 
     def __init__(self, url: str, ca_file: str | None = None) -> None:
-        self._host, self._port, self._prefix, is_https = _parts(url)
-        self._ca_file = ca_file
-        self._context = _context(ca_file) if is_https else None
-        self._open: http.client.HTTPConnection | None = None
+        self._url, self._ca_file = _base_url(url), ca_file
+        self._context = _context(ca_file)
+        self._open: Connection | None = None
         self._stopped = False
         self._lock = threading.Lock()
 
@@ -68,57 +70,39 @@ class ServiceConnection:
         Raises:
             NotReportedError: the answer did not arrive, or not in time.
         """
-        connection = self._connection()
-        timer = threading.Timer(_WITHIN, _shut_down, [connection])
-        timer.daemon = True
-        timer.start()
-        try:
-            connection.connect()
+        with self._lock:
             if self._stopped:
                 raise NotReportedError("stopped before it was sent")
-            # The service refuses a body that is too large before it has received all of it.
-            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-                connection.request(
-                    method, self._prefix + path, body, {"User-Agent": "infra-service", **headers}
-                )
-            response = connection.getresponse()
-            return _answer(response, response.read(_MOST_BYTES))
-        except (OSError, http.client.HTTPException) as error:
-            self._mend(error)
+            self._open = connection = Connection(self._url, context=self._context)
+        sent = {"User-Agent": "infra-service", **headers}
+        deadline = Deadline(_WITHIN, _SILENCE)
+        try:
+            response = connection.exchange(
+                method, self._url + path, sent, body, deadline=deadline, limit=_MOST_BYTES
+            )
+            return _answer(response)
+        except FetchError as error:
+            cause = error.__cause__ or error
+            self._mend(cause)
             # Without the text of the exchange: the error concerns the connection.
-            said = f"{type(error).__name__}: {error}"[:_MOST_TEXT]
+            said = f"{type(cause).__name__}: {cause}"[:_MOST_TEXT]
             raise NotReportedError(f"the service does not answer ({said})") from error
         except ValueError as error:  # its text may quote the token
             raise NotReportedError(
                 f"the request cannot be sent, or its answer be read ({type(error).__name__})"
             ) from None
         finally:
-            timer.cancel()
             with self._lock:
                 self._open = None
-            connection.close()
 
     def stop(self) -> None:
         """Abort the current request, and refuse new requests."""
         with self._lock:
             self._stopped = True
             if self._open is not None:
-                _shut_down(self._open)
+                self._open.shut_down()
 
-    def _connection(self) -> http.client.HTTPConnection:
-        with self._lock:
-            if self._stopped:
-                raise NotReportedError("stopped before it was sent")
-            if self._context is None:
-                connection = http.client.HTTPConnection(self._host, self._port, timeout=_SILENCE)
-            else:
-                connection = http.client.HTTPSConnection(
-                    self._host, self._port, timeout=_SILENCE, context=self._context
-                )
-            self._open = connection
-            return connection
-
-    def _mend(self, error: Exception) -> None:
+    def _mend(self, error: BaseException) -> None:
         """Reload the certificate authorities after a refused certificate: they are rotated.
 
         If the file cannot be read, the previous authorities stay.
@@ -128,8 +112,8 @@ class ServiceConnection:
                 self._context = _context(self._ca_file)
 
 
-def _parts(url: str) -> tuple[str, int | None, str, bool]:
-    """Return host, port, path prefix, and whether it is HTTPS.
+def _base_url(url: str) -> str:
+    """Return the address of the service, without a slash at its end.
 
     Raises:
         AddressError: the address is invalid, or would send a token in plain text. The message does
@@ -140,7 +124,7 @@ def _parts(url: str) -> tuple[str, int | None, str, bool]:
     parts = urlsplit(url)
     if parts.query or parts.fragment:
         raise AddressError(_FORM)
-    return parts.hostname or "", parts.port, parts.path.rstrip("/"), parts.scheme == "https"
+    return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
 
 
 def _context(ca_file: str | None) -> ssl.SSLContext:
@@ -150,16 +134,9 @@ def _context(ca_file: str | None) -> ssl.SSLContext:
         raise AddressError(f"{ca_file} holds no authorities: {error}") from error
 
 
-def _shut_down(connection: http.client.HTTPConnection) -> None:
-    """Wake up the thread that waits for the connection; closing alone would not."""
-    sock = connection.sock
-    if sock is not None:
-        with contextlib.suppress(OSError):
-            sock.shutdown(socket.SHUT_RDWR)
-
-
-def _answer(response: http.client.HTTPResponse, body: bytes) -> Answer:
+def _answer(response: Response) -> Answer:
     pause = wished_pause(response.headers.get("Retry-After", ""))
+    body = response.body
     reason, message = ("", "") if response.status == HTTPStatus.OK else _refusal(body)
     return Answer(response.status, body, reason, message, pause)
 

@@ -15,7 +15,7 @@ from infra_service.lib.api.parameters import InvalidParameter
 from infra_service.lib.commandline.isolation import isolated
 from infra_service.lib.database.retries import retrying
 from infra_service.lib.encryption import current_key
-from infra_service.lib.http_client.connecting import FetchError
+from infra_service.lib.http_client.errors import FetchError
 from infra_service.webhooks import audit_reader, health_changes, secrets
 from infra_service.webhooks.errors import (
     TooManyWebhooks,

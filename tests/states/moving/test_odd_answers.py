@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from states.moving import connections
+from states.moving import web
 from states.moving.sources import SourceError, open_source
 from states.moving.web import WebClient
 from tests.states.moving import gitlab, tfe
@@ -139,7 +139,7 @@ def endless(part: Callable[[int], bytes]) -> Iterator[str]:
 
 @pytest.mark.parametrize("kind", ENDLESS)
 def test_an_answer_without_an_end(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "_ANSWER_SECONDS", 0.3)
+    monkeypatch.setattr(web, "_ANSWER_SECONDS", 0.3)
     with endless(ENDLESS[kind]) as base, pytest.raises(SourceError):
         client(base).json("a")
 
