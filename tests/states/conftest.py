@@ -1,4 +1,4 @@
-"""What the tests of the state backend share."""
+"""Fixtures of the state backend tests."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def document(serial: int | None = 1, lineage: str | None = LINEAGE, **more: Any)
 
 
 class Backend:
-    """The state backend of one (component, environment), as seen by one client."""
+    """The state backend of a (component, environment), as seen by one client."""
 
     def __init__(self, client: ApiClient) -> None:
         self.client = client
@@ -105,7 +105,7 @@ def seeing(backend: Backend, client_with: Any) -> Backend:
 
 
 class UnsteadyStorage(InMemoryStorage):
-    """An object store in memory that can be told to fail."""
+    """An object store in memory with injectable failures."""
 
     failing: bool = False
 
@@ -145,7 +145,7 @@ class UnsteadyStorage(InMemoryStorage):
 
 @pytest.fixture
 def store(settings: Any, monkeypatch: pytest.MonkeyPatch) -> UnsteadyStorage:
-    """An object store, to which new documents go; nobody pauses before asking it again."""
+    """Store new documents in an object store and retry it without pauses."""
     monkeypatch.setattr(faults, "PAUSES", (0.0,) * len(faults.PAUSES))
     name = f"{__name__}.{UnsteadyStorage.__name__}"
     settings.STORAGES = {**settings.STORAGES, "states": {"BACKEND": name}}

@@ -1,9 +1,9 @@
-"""A process that forks runs of a command, which are killed at a statement.
+"""Fork runs of a command and kill them at a chosen statement.
 
-Python and Django start once; each run is a process of its own, and dies as by SIGKILL does.
-``python -m tests.states.forked`` reads a line of JSON for each round: a command with its
-arguments, and of each run that is to begin at one time which of its statements that write kills
-it, or null; with "reads", which of all its statements. It prints how they ended.
+Python and Django start once. Each run is a process of its own, killed with SIGKILL. ``python -m
+tests.states.forked`` reads a line of JSON per round: the arguments of the command and, for each
+simultaneous run, the number of the write statement that kills it, or null. With "reads", SELECT
+statements count too. It prints the exit codes.
 """
 
 from __future__ import annotations

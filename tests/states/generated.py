@@ -19,7 +19,7 @@ ALPHABETS = (
 
 
 def generated(*alphabets: str, least: int = 20, most: int = 64) -> st.SearchStrategy[str]:
-    """Return random texts of at least 20 characters, from one of the alphabets each."""
+    """Return random texts of at least 20 characters, each from a single alphabet."""
 
     def made(alphabet: str, size: int, seed: int) -> str:
         return "".join(random.Random(seed).choices(alphabet, k=size))

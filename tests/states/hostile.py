@@ -22,7 +22,7 @@ def of_instances(instances: str, *, outputs: str = "{}") -> bytes:
 
 
 def of(attributes: str, marked: str = _MARKED) -> bytes:
-    """Return a state of one object, of which the attribute ``s`` is marked."""
+    """Return a state of one object whose attribute ``s`` is marked as sensitive."""
     return of_instances(f'{{"schema_version":0,"attributes":{attributes},{marked}}}')
 
 

@@ -1,4 +1,4 @@
-"""What the tests of the index of resources share."""
+"""Helpers of the resource index tests."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def addresses(**of: Any) -> list[str]:
 
 
 def found(value: Any) -> list[str]:
-    """Return the addresses of what the value identifies."""
+    """Return the addresses of the resources that the value identifies."""
     ids = ResourceDigest.objects.filter(digest__in=digests(value)).values("entry_id")
     return addresses(pk__in=ids)
 

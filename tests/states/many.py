@@ -24,7 +24,7 @@ _OF_THE_STATE = (
 
 
 def make_many_states() -> None:
-    """Make 2,000 states, and nine copies of them that follow, whose documents cannot be opened."""
+    """Make 2,000 states and nine copies of each, whose documents cannot be opened."""
     load_states(_FEW, lambda _done: None)
     multiply(
         Application,
@@ -53,7 +53,7 @@ def make_many_states() -> None:
         updated_at=f"updated_at + {_LATER}",
     )
     multiply(StateVersion, _TIMES, id=another("id"), state_id=_OF_THE_STATE)
-    # As many as the demo data locks: one of 500.
+    # The same share as in the demo data: every 500th.
     locked = State.objects.order_by("id").values_list("pk", flat=True)[::500]
     State.objects.filter(pk__in=locked).update(
         lock_id=UUID(int=1), lock_info={"ID": str(UUID(int=1))}, lock_acquired_at=timezone.now()

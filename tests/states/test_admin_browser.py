@@ -54,7 +54,7 @@ def story(live: LiveServer) -> Story:
 
 @pytest.fixture
 def operator_page(browser: Browser, live: LiveServer, story: Story) -> Iterator[Page]:
-    """A page on which an operator, who may not see secrets, is logged in."""
+    """A page with the session of an operator without access to secrets."""
     with page_of(browser, live) as page:
         log_in(page, live, "olga", story.password)
         yield page
@@ -96,7 +96,7 @@ def test_force_unlock_with_a_reason_then_restore_by_keyboard_alone(
     page = operator_page
 
     def reach(name: str, role: Any = "link") -> None:
-        """Press Tab until the element has the focus, as one without a mouse does."""
+        """Press Tab until the element has the focus, as a keyboard user does."""
         wanted = page.get_by_role(role, name=name, exact=True)
         expect(wanted).to_have_count(1)
         for _ in range(120):
@@ -117,12 +117,12 @@ def test_force_unlock_with_a_reason_then_restore_by_keyboard_alone(
     press("Force-unlock", "button")
     expect(page.get_by_text("This field is required.")).to_be_visible()
     assert live.request("LOCK", story.path, LOCK, token=story.token).status == 423
-    # 2. With one it is done, and the trail has both it and the reason.
+    # 2. With a reason the lock is released, and the audit log records both.
     reach("Reason:", "textbox")
     page.keyboard.type("ada is on holiday")
     press("Force-unlock", "button")
     expect(page.get_by_text("The lock is broken.")).to_be_visible()
-    # 3. A version is restored as a new one.
+    # 3. Restoring an old version creates a new version.
     press("Restore version 1")
     expect(page.get_by_role("heading", name="What it changes")).to_be_visible()
     press("Restore a version", "button")

@@ -135,7 +135,7 @@ def test_a_component_takes_its_states_along(db: None) -> None:
 
 
 def test_the_application_of_a_component_is_named(db: None) -> None:
-    """What it has stays when nothing is changed, also where others are called so; or an id."""
+    """An unchanged form keeps the application despite other equal names; an ID works too."""
     own, other = (Application.objects.create(name="billing") for _ in range(2))
     component = Component.objects.create(name="network", application=own)
     address = f"{root('component')}{component.pk}/change/"

@@ -1,4 +1,4 @@
-"""What PostgreSQL reads for the lists of states and the catalogue in the admin."""
+"""Rows that PostgreSQL reads for the lists of states and the catalogue in the admin."""
 
 import json
 from collections.abc import Iterator
@@ -43,7 +43,7 @@ def client(states: None, db: None) -> Client:
 
 
 def rows_read(client: Client, query: str) -> int:
-    """Return how many states the list looked at, none of them by walking the table."""
+    """Return the number of states that the list read; fail if it scanned the table."""
     with plans_of("states_state", analyze=True) as plans:
         answer = client.get(f"/admin/states/state/?{query}")
     assert answer.status_code == 200, query
@@ -69,7 +69,7 @@ def test_each_search_is_served_by_an_index(client: Client) -> None:
         f"q={component}+production": 8,
         f"q={oldest.component_id}": 8,
         "q=production": AT_ONCE,
-        # The rarest environment, one state in a thousand, and the oldest application.
+        # The rarest environment, with 0.1 % of the states, and the oldest application.
         "q=sandbox": AT_ONCE,
         f"q={application}": AT_ONCE,
         f"q={application}+sandbox": 3 * of_application,
@@ -121,7 +121,7 @@ def test_the_order_of_changes_is_read_in_its_index(client: Client) -> None:
 
 @pytest.mark.parametrize("column", ["serial", "size"])
 def test_an_order_with_states_that_have_no_value(client: Client, column: str) -> None:
-    """The few of them, behind all others, are found in the same index."""
+    """The few states without a value, sorted last, come from the same index."""
     rows = State.objects.order_by("id")[500:510]
     State.objects.filter(pk__in=[row.pk for row in rows]).update(
         version_number=0, current_version=None, serial=None, md5=None, size_bytes=None
@@ -136,8 +136,8 @@ def test_versions_are_found_by_their_state(client: Client) -> None:
     state = State.objects.order_by("id")[100]
     with plans_of("states_stateversion", analyze=True) as plans:
         client.get(f"/admin/states/state/{state.pk}/change/")
-    # The list, which asks also where each is imported from, the documents that are compared, and
-    # the one that is shown.
+    # The list of versions with their import sources, the documents to compare, and the document
+    # shown.
     assert [found.rows_read for found in plans] == [1] * 3
     assert all("stateversion_number" in found.indexes for found in plans)
 

@@ -1,4 +1,4 @@
-"""Resources in the admin: the list, one of them, and the search by what identifies them."""
+"""Resources in the admin: the list, the detail page, and the search by identifier."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_who_may_look(network: Backend, group: str, status: int) -> None:
 
     assert [client.get(page).status_code for page in pages] == [status] * 3
     assert client.post(FIND, {"value": "logs-1"}).status_code == status
-    # Nobody adds, changes or deletes what follows from documents.
+    # Resources are derived from documents, so the admin is read-only.
     root = person(username="root", is_superuser=True)
     assert root.get(f"{LIST}add/").status_code == 403
     assert root.post(f"{LIST}{entry.pk}/change/", {"name": "x"}).status_code == 403

@@ -81,7 +81,7 @@ def test_the_list_in_the_order_of_changes(state: State) -> None:
 def test_what_was_never_pushed_is_last_however_the_list_is_sorted(
     db: None, client_with: Any, monkeypatch: pytest.MonkeyPatch, column: str
 ) -> None:
-    """Also over pages, there and back, on both databases; each state is on one page."""
+    """Also across pages in both directions, on both databases; no state repeats."""
     monkeypatch.setattr(StateAdmin, "list_per_page", 2)
     writer = client_with("state:write")
     pushed = []

@@ -1,4 +1,4 @@
-"""States in the admin: who sees them, and what may be done to one."""
+"""States in the admin: access and actions."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ def test_restoring_shows_first_what_it_changes(admin: Backend) -> None:
     def shown(query: dict[str, Any]) -> str:
         return text_of(client.get(page(admin.record, "restore-version"), query))
 
-    # Without a choice it is the version before the current one.
+    # The default is the version before the current version.
     first = client.get(page(admin.record, "restore-version"))
     assert 'value="2"' in first.content.decode()
     assert "The document is encrypted by OpenTofu" in text_of(first)
@@ -232,7 +232,7 @@ def test_what_to_copy(state: State) -> None:
 
 
 def test_what_to_copy_begins_with_names(state: State) -> None:
-    """Of what has names; its ids are the second choice."""
+    """Names come first; IDs are the second choice."""
     Component.objects.filter(pk=state.component_id).update(name="Network", slug="network")
     Environment.objects.filter(pk=state.environment_id).update(name="Live", slug="live")
     by_ids = f"http://testserver/api/v1/state/{state.component_id}/env/{state.environment_id}"

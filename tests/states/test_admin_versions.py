@@ -260,7 +260,7 @@ def test_what_each_version_changed(admin: Backend, monkeypatch: pytest.MonkeyPat
     assert "+2 ~1 −1 2 added, 1 changed, 1 removed in version 2" in text  # noqa: RUF001 - a minus
     assert "outputs only in version 4" in text
     assert "nothing in version 3" in text
-    # One statement for all of them, and no more documents than the bound lets through.
+    # A single statement fetches all documents, up to the limit.
     assert len([sql for sql in asked if '"document"' in sql]) == 2, "and one for what is in it"
     monkeypatch.setattr(state_page, "COMPARED", 1)
     assert [change is None for change in told()] == [True] * 6
@@ -283,11 +283,11 @@ def test_what_is_in_it_on_the_page(recorded: Backend, monkeypatch: pytest.Monkey
     assert "Show sensitive values" not in text
     instances = sum(len(resource["instances"]) for resource in document_["resources"])
     assert f"Resources {instances}" in text
-    # To look at the page is not to read the document; what leads on from it is.
+    # Viewing the page records no access to the document. The links for secrets do.
     assert not AuditEvent.objects.filter(actor_name="viewer-person").exists()
     assert "Show sensitive values" in text_of(person("administrator").get(page(recorded)))
 
-    # A large one is read when somebody asks for it.
+    # A large document is read only on request.
     monkeypatch.setattr(state_page, "READ_BYTES", 10)
     assert "The document is large." in text_of(client.get(page(recorded)))
     assert f"Resources {instances}" in text_of(client.get(page(recorded), {"contents": ""}))

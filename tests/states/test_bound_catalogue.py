@@ -1,4 +1,4 @@
-"""What a bound token sees of the catalogue, and what of it is its alone to change."""
+"""The part of the catalogue that a bound token can read, and the part that it can change."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ KINDS = {"application": Application, "component": Component, "environment": Envi
 
 
 class World:
-    """shop/web in dev and prod, shop/db in prod, bank/ledger in prod; and what has no state."""
+    """shop/web in dev and prod, shop/db in prod, bank/ledger in prod; and unused entries."""
 
     def __init__(self) -> None:
         self.entries: dict[str, Any] = {
@@ -77,7 +77,7 @@ BOUND: dict[str, tuple[list[str], ...]] = {
     "web of shop": (["web"], [], ["shop", "bank"]),
     "ledger of shop": (["ledger"], [], ["shop"]),
 }
-# What each sees, and what of that it may change.
+# The entries visible to each binding, and the entries that it may change.
 SEES: dict[str, tuple[str, str]] = {
     "nothing": (
         "bank db dev empty idle ledger prod shop unused web",
@@ -206,7 +206,7 @@ def test_components_of_a_bound_application(client_with: ClientWith, world: World
     for application, status in (("shop", 201), ("bank", 400), (None, 403)):
         fields = {"name": "new", "application_id": application and str(world[application])}
         assert client.send("POST", "/api/v1/components", fields).status_code == status
-    # It comes later, and is inside at once; none is moved to where it is not.
+    # The new component is inside the binding at once. It cannot be moved outside.
     new = Component.objects.get(name="new")
     assert client.get(f"/api/v1/components/{new.pk}").status_code == 200
     for application, status in (("bank", 400), (None, 403), ("shop", 200)):
@@ -308,7 +308,7 @@ def test_all_pages_of_many(client_with: ClientWith, many: dict[str, uuid.UUID]) 
 def test_a_page_reads_no_more_than_it_shows_or_the_token_has(
     client_with: ClientWith, many: dict[str, uuid.UUID]
 ) -> None:
-    # 1. Of ten components and one more: each is found in an index of states, and looked up.
+    # 1. Ten components and the next: each is found in an index of states, then looked up.
     for names, most in {
         "often": 22, "late": 22, "seldom": 22, "once": 2, "never": 0, "late once": 24,
     }.items():  # fmt: skip
@@ -321,12 +321,13 @@ def test_a_page_reads_no_more_than_it_shows_or_the_token_has(
     for name, most in {"often": 322, "seldom": 100, "once": 2, "never": 0}.items():
         reader = client_with("state:read", bound_environment_ids=[str(many[name])])
         assert_rows_read(reader, "application", most)
-    # 3. What belongs to five components: each has a state in one environment, one in two.
+    # 3. A token for five components: each has a state in one environment, a component in two.
     few = [str(pk) for pk in Component.objects.values_list("pk", flat=True)[1000:1005]]
     reader = client_with("state:read", bound_component_ids=few)
     assert_rows_read(reader, "application", 5 + 1)
     assert_rows_read(reader, "environment", 6 + 5)
-    # 4. What is in an application has an index of its own; its states are in three environments.
+    # 4. The components of an application have their own index. Their states are in three
+    # environments.
     columns = Binding(application_ids=frozenset({Application.objects.all()[0].pk})).columns()
     reader = client_with("state:read", **columns)
     assert_rows_read(reader, "component", 10 + 10)
@@ -336,7 +337,7 @@ def test_a_page_reads_no_more_than_it_shows_or_the_token_has(
 
 
 def assert_rows_read(reader: ApiClient, kind: str, most: int) -> None:
-    """See that a page of ten looks at so many rows; SQLite takes 50 steps for one."""
+    """Check the rows read for a page of ten; SQLite needs 50 steps per row."""
     list_page = partial(reader.get, f"/api/v1/{kind}s", {"page_size": "10"})
     assert list_page().status_code == 200
     if connection.vendor == "postgresql":

@@ -30,7 +30,7 @@ def line() -> Iterator[Line]:
 
 
 class Installation:
-    """The service with one address of the store after another."""
+    """The service with changing addresses of the object store."""
 
     def __init__(self, settings: Any, monkeypatch: pytest.MonkeyPatch, line: Line) -> None:
         self._settings, self._monkeypatch, self.url = settings, monkeypatch, line.url
@@ -117,7 +117,7 @@ def test_readiness(installation: Installation, db: None) -> None:
 def test_readiness_is_verified_again(
     installation: Installation, db: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A verdict holds for a while, and then another one is asked for."""
+    """A verdict is cached for a limited time and then checked again."""
     installation.with_bucket("no-such-bucket")
     assert refused(Client().get("/readyz"))
     verdict = readiness._verdict
@@ -138,7 +138,7 @@ def test_readiness_without_a_store(settings: Any, db: None) -> None:
 def test_an_outage_is_no_mistake(
     installation: Installation, backend: Backend, line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The service is ready without its store, also where that is silent, and is told of at once."""
+    """The service stays ready while its store is down or silent, and answers at once."""
     monkeypatch.setattr(readiness, "_WAIT", 0.1)
     line.fault = "silence"
     assert Client().get("/readyz").status_code == 200

@@ -1,4 +1,4 @@
-"""/api/v1/applications, /components and /environments; what moves with a component."""
+"""/api/v1/applications, /components and /environments; the effects of moving a component."""
 
 import uuid
 from typing import Any

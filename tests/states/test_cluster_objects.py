@@ -1,4 +1,4 @@
-"""What a resource of a state is in a Kubernetes cluster, as the index keeps it."""
+"""References from resources in a state to Kubernetes objects, as stored in the index."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ CASES: list[tuple[str, dict[str, Any], dict[str, Any], str | None]] = [
     ("helm_release", release(), {}, "edge/ingress"),
     ("helm_release", release(metadata=[{"name": "ingress", "namespace": "edge"}]), {},
      "edge/ingress"),
-    # Somebody else's object, which is read.
+    # A data source: the object is read, not managed.
     ("kubernetes_deployment_v1", deployment(), {"mode": "data"}, None),
     # No workload.
     ("kubernetes_service_v1", deployment(), {}, None),
     ("thing", deployment(), {}, None),
     ("kubernetes_manifest", {"object": {"value": {"metadata": {"uid": UID}}}}, {}, None),
-    # What no provider writes.
+    # Values that no provider writes.
     *(("kubernetes_deployment_v1", deployment(uid), {}, None)
       for uid in (None, "", 7, ["x"], "x" * 318, "a\0b")),
     *(("kubernetes_deployment_v1", {"metadata": metadata}, {}, None)

@@ -26,7 +26,7 @@ class Member(NamedTuple):
 
     place: tuple[Any, ...]
     values: st.SearchStrategy[Any]
-    plain: Any = None  # what absent, null and empty mean
+    plain: Any = None  # equal to absent, null and empty
 
 
 _text = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=5)
@@ -84,7 +84,7 @@ MEMBERS = [
 
 
 def with_value(member: Member, value: Any) -> bytes:
-    """Return a document with this value of the member; the others are as short as they may be."""
+    """Return a document with this value of the member and otherwise minimal content."""
     check = {"object_kind": "check", "config_addr": "check.z", "status": "pass", "objects": [{}]}
     document = {
         "version": 4, "serial": 1, "lineage": "l", "outputs": {"o": {}}, "check_results": [check],

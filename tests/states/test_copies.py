@@ -106,7 +106,7 @@ class TestRegionInASensitiveOutput:
         }  # fmt: skip
         document = reader.get(f"{backend.root}/outputs.tfstate").json()
         assert document["outputs"].keys() == {"bucket_arn", "db_port", "vpc_arn"}
-        # Hidden and absent are one answer to a search.
+        # A search does not distinguish hidden values from absent values.
         hit, hidden, absent = (
             reader.send("POST", "/api/v1/resources:find", {"value": value}).json()
             for value in (attributes["arn"], PASSWORD, "tr0ub4dor-and-four")

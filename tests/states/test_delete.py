@@ -88,7 +88,7 @@ def test_needs_its_scope(backend: Backend) -> None:
 def test_one_that_was_overtaken_looks_again(
     admin: Backend, lock_id: uuid.UUID, monkeypatch: Any
 ) -> None:
-    """Somebody locks after the deletion has looked: the compare-and-swap notices."""
+    """A lock acquired after the deletion's check makes its compare-and-swap fail."""
     admin.push(document())
     state = admin.record
     before = StateTarget.of(state).find()

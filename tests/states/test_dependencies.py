@@ -51,7 +51,7 @@ def http(name: str, address: str) -> dict[str, Any]:
 
 @pytest.fixture
 def network(backend: Backend) -> Backend:
-    """A state that others read, which has names."""
+    """A state with names that other states read."""
     network = Backend(backend.client)
     network.push(state())
     Component.objects.filter(pk=network.component_id).update(slug="network", name="Network")
@@ -102,7 +102,7 @@ def test_by_ids_and_by_names(backend: Backend, network: Backend, reader: ApiClie
     assert {one["address"] for one in back["read_by"]} == {o["address"] for o in found["reads"]}
     assert {one["state"]["id"] for one in back["read_by"]} == {str(backend.record.pk)}
 
-    # What was read stays what it was, whatever the name leads to later.
+    # A recorded dependency stays the same when the name later leads elsewhere.
     Component.objects.filter(pk=network.component_id).update(slug="other")
     assert all(one["state"] for one in look(reader, backend.record)["reads"])
 
@@ -224,7 +224,7 @@ def test_it_follows_the_states(backend: Backend, network: Backend, client_with: 
     index()
     (kept,) = StateDependency.objects.values_list("pk", flat=True)
     assert kept in before
-    # What it reads is deleted, and then the reader.
+    # First the source is deleted, then the reader.
     assert network.as_client(client).delete().status_code == 200
     assert [one["state"] for one in look(client, backend.record)["reads"]] == [None]
     assert client.send("POST", f"{network.root}:undelete", {}).status_code == 200
@@ -235,7 +235,7 @@ def test_it_follows_the_states(backend: Backend, network: Backend, client_with: 
 
 
 def test_pages(backend: Backend, network: Backend, reader: ApiClient) -> None:
-    """What it reads, and then who reads it, each once."""
+    """First the sources, then the readers, each exactly once."""
     backend.push(reading(1, *(http(f"r{n}", f"{HOST}{network.path}") for n in range(5))))
     network.push(reading(2, *(http(f"n{n}", f"{HOST}{backend.path}") for n in range(3))))
     index()
@@ -255,7 +255,7 @@ def test_pages(backend: Backend, network: Backend, reader: ApiClient) -> None:
 
 @pytest.mark.long
 def test_nothing_from_outside_a_binding(client_with: ClientWith) -> None:
-    """Each of nine states reads some others: both directions show what is seen, and no more."""
+    """Nine states read each other at random: both directions show visible states only."""
     writer, rng = client_with("state:write"), random.Random(3)
     states = matrix(writer)
     edges: dict[uuid.UUID, list[State]] = {}

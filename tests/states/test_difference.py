@@ -1,4 +1,4 @@
-"""What changed between two documents."""
+"""Differences between two documents."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def resources(before: bytes, after: bytes, *, hide: bool = True) -> list[Any]:
 
 
 def changes(old: Any, new: Any, *paths: Any, hide: bool = True) -> list[Any]:
-    """Return the attribute changes of one thing."""
+    """Return the attribute changes of a single resource."""
     before, after = (state(resource("x", instance(v, *paths))) for v in (old, new))
     found: list[Any] = [c for r in resources(before, after, hide=hide) for c in r["attributes"]]
     return found
@@ -382,7 +382,7 @@ def test_values_nested_deeper_than_python_goes() -> None:
 
 @pytest.mark.parametrize(("size", "turns"), [(1000, 0), (9_000_000, 1)])
 def test_large_documents_take_turns(monkeypatch: pytest.MonkeyPatch, size: int, turns: int) -> None:
-    """Also one that is small while it is gzip'd."""
+    """Including documents that are small only while compressed with gzip."""
     taken = []
     turn = contextlib.ExitStack()
     turn.callback(taken.append, size)

@@ -1,4 +1,4 @@
-"""How many steps it takes to look into a document: each part of it counts, however it is made."""
+"""The number of steps to search a document: every part counts, whatever its structure."""
 
 from __future__ import annotations
 
@@ -124,12 +124,12 @@ def steps(work: Callable[[Effort], None]) -> int:
 def test_each_part_takes_its_steps(
     work: Callable[[int], Callable[[Effort], None]], each: float
 ) -> None:
-    """Those of the JSON itself, about one for 1,500 bytes, come on top."""
+    """Parsing the JSON adds about one step per 1,500 bytes."""
     assert (steps(work(300)) - steps(work(200))) / 100 == pytest.approx(each, abs=0.04)
 
 
 def test_secrets_that_are_alike_cost_each_comparison() -> None:
-    """All have one word in their middle, which the text has again and again."""
+    """All secrets share a middle part that the text repeats."""
     alike = [f"{number:04}MIDDLEMIDDLE{number:04}" for number in range(100)]
 
     few, many = (steps(searched("-MIDDLEMIDDLE" * n, secrets=alike)) for n in (1000, 2000))

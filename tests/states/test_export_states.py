@@ -1,4 +1,4 @@
-"""export_states: one can leave, and come back to the same."""
+"""export_states: an export can be imported without loss."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def client(client_with: Any) -> ApiClient:
 
 
 def wipe() -> None:
-    """Leave what a new service has; the trail is not of states alone."""
+    """Delete everything except the audit log, which also covers other areas."""
     State.objects.update(
         version_number=0, current_version=None, serial=None, lineage=None, md5=None, size_bytes=None
     )
@@ -72,7 +72,7 @@ def wipe() -> None:
 
 
 def promised(*, of_source: bool) -> Any:
-    """Return what an export must bring back: address, number, digest, time and author."""
+    """Return the address, number, digest, time and author that an export must restore."""
     return {
         (
             version.state.component_id,
@@ -153,7 +153,7 @@ def test_into_a_new_service(client: ApiClient, tmp_path: Path) -> None:
     assert promised(of_source=True) == before
     assert {a: client.get(f"/api/v1/state/{a}").content for a in documents} == documents
     assert not State.objects.exclude(lock_id=None).exists()
-    # From there to the next one.
+    # A second export of the imported states gives the same again.
     export(tmp_path / "again", "--history")
     wipe()
     assert run(tmp_path / "again", "--history", "all").error == ""
@@ -302,7 +302,7 @@ def test_the_store_gives_no_answer_for_one_document(
 
 
 def test_no_link_is_followed(client: ApiClient, tmp_path: Path) -> None:
-    """Others may have made links where an export is going to write."""
+    """Another user may have created links in the target directory."""
     precious = tmp_path / "precious"
     precious.write_text("precious")
     out = tmp_path / "made/out"

@@ -83,7 +83,7 @@ def test_clocks_may_differ(state: State, off: dt.timedelta) -> None:
 
 
 def implied(**condition: Any) -> list[str]:
-    """Return what the lists read the id by."""
+    """Return the bounds on the ID that the lists derive from the condition."""
     found = conditions_of(State.objects.filter(**condition).query)
     return sorted(c.lookup.lookup_name for c in found.of("id", Kind.RANGE))
 

@@ -42,7 +42,7 @@ def tell(
 
 @pytest.fixture
 def states(client_with: Any) -> dict[str, Backend]:
-    """States that were made with what their names say."""
+    """States with the provider versions in their names."""
     client = client_with("state:read", "state:write")
     made = {name: Backend(client) for name in ("4.67.0", "5.0.0-beta1", "5.0.0", "10.1.0", "none")}
     for name, backend in made.items():
@@ -68,7 +68,7 @@ ASKED = {
     "= '5.0'": ["5.0.0"],
     "> '5.0.0'": ["10.1.0"],
     ">= '5.0.0-beta1'": ["5.0.0-beta1", "5.0.0", "10.1.0"],
-    # What is missing is not that version, as of labels.
+    # A missing version differs from every version, as with labels.
     "!= '5.0.0'": ["4.67.0", "5.0.0-beta1", "10.1.0", "none"],
     "EXISTS": ["4.67.0", "5.0.0-beta1", "5.0.0", "10.1.0"],
     "IS NULL": ["none"],
@@ -104,7 +104,7 @@ def test_only_the_current_version_counts(states: dict[str, Backend]) -> None:
     tell(backend, 2, aws="5.5.0")
     assert listed(states, f"{PROVIDER} = '5.5.0'") == ["4.67.0"]
     assert "4.67.0" not in listed(states, f"{PROVIDER} < '5'")
-    # Late word of an older version changes nothing, and another of this one does.
+    # A late report for an older version changes nothing; new facts on this version do.
     tell(backend, 1, aws="4.0.0")
     assert listed(states, f"{PROVIDER} = '5.5.0'") == ["4.67.0"]
     tell(backend, 2, own="1.0.0", modules=["1.0.0", "1.0.0", "2.0.0"])
@@ -112,7 +112,7 @@ def test_only_the_current_version_counts(states: dict[str, Backend]) -> None:
     for version in "12":
         assert listed(states, f"field['module.{MODULE}.version'] = {version}") == ["4.67.0"]
     assert UsedVersion.objects.filter(state=backend.record).count() == 3
-    # A restored version is a new one.
+    # A restored version is a new version.
     restored = backend.call("/versions/2:restore").json()["version"]["number"]
     assert listed(states, f"field['provider.{OWN}.version'] EXISTS") == []
     tell(backend, restored, tofu="5.5.1")

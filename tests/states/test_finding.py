@@ -1,4 +1,4 @@
-"""Which texts tell a secret: the same ones that a plain search would find."""
+"""Search for secrets in texts: the results equal those of a plain search."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ def test_force_takes_any_object(live: Backend, client_with: Any, foreign: bytes)
     assert error_reason(admin.push(foreign)) == "INVALID_DOCUMENT"
     assert admin.push(foreign, "?force=true").status_code == 200
     assert admin.get().content == foreign
-    # A state, and another object, replace what is no state.
+    # A state or another object may replace a foreign document.
     assert live.push(b'{"any": "thing"}').status_code == 200
     assert live.push(document(200, None)).status_code == 200
 

@@ -36,7 +36,7 @@ def test_a_recorded_state() -> None:
         (b'{"a":{"serial":1},"serial":2}', b'{"a":{"serial":1},"serial":7}'),
         (b'{"a":"\\"serial\\":1","serial":2}', b'{"a":"\\"serial\\":1","serial":7}'),
         (b'{"ser\\u0069al":2,"\xc3\xa9":[1.50]}', b'{"ser\\u0069al":7,"\xc3\xa9":[1.50]}'),
-        # What was not there stays away, and null means that too.
+        # Absent members stay absent, and null counts as absent.
         (b'{"serial":null,"lineage":""}', b'{"serial":null,"lineage":"new\\""}'),
         (b'{"lineage":null}', b'{"lineage":null}'),
     ],

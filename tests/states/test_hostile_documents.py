@@ -1,4 +1,4 @@
-"""Time and memory of whatever looks into a document grow with its size, whoever has written it."""
+"""Processing time and memory are linear in the size of any document."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def packed(name: str, size: int) -> tuple[bytes, bytes]:
 @pytest.mark.parametrize("operation", [_resources, _diff])
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_memory(name: str, operation: Callable[[bytes, bytes], None]) -> None:
-    """At most 8 times the size, beside what every request may take."""
+    """At most 8 times the size, plus the fixed cost of a request."""
     pair = packed(name, 3 * MIB // 8)
     sizes = [sealing.size_of(gzipped) for gzipped in pair]
     size = sum(sizes) if operation is _diff else sizes[0]

@@ -1,4 +1,4 @@
-"""import_states from services over the network, as a whole: from what they keep to what is here."""
+"""End-to-end import_states runs from remote services, from their data to stored states."""
 
 import hashlib
 import uuid
@@ -28,7 +28,7 @@ Documents = list[bytes]
 
 
 def documents(number: int, count: int = 3) -> Documents:
-    """Return what a state was from its first serial on."""
+    """Return the documents of a state from the first serial on."""
     return [document(serial, lineage(number)) for serial in range(1, count + 1)]
 
 

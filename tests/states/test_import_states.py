@@ -43,7 +43,7 @@ def write(path: Path, content: bytes) -> None:
 
 
 class Run:
-    """A run of the command, and what it printed."""
+    """A run of the command and its output."""
 
     def __init__(self, *arguments: Any) -> None:
         out, err = StringIO(), StringIO()
@@ -550,7 +550,7 @@ def test_what_a_key_may_do_to_a_terminal(tree: Path) -> None:
 
 
 def test_statements(tree: Path) -> None:
-    """What a state costs, which decides how many there are in a second."""
+    """The number of statements per state limits the states per second."""
     run(tree)
     for number in range(10):
         write(tree / f"prod/new-{number}/terraform.tfstate", document(1, lineage(20 + number)))

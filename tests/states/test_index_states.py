@@ -83,7 +83,7 @@ def test_the_store_gives_no_answer_for_one_document(
 
 
 def first_of_three(backend: Backend) -> Any:
-    """Push three states, and return the ID of the one that is indexed first."""
+    """Push three states and return the ID of the state that is indexed first."""
     for _ in range(3):
         Backend(backend.client).push(with_things(1, a="i-a"))
     return State.objects.earliest("pk").pk

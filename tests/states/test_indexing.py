@@ -208,7 +208,7 @@ def test_what_cannot_be_read_is_said_and_not_read_again(
 ) -> None:
     backend.push(with_things(1, a="i-a"))
     index()
-    assert backend.lock(lock_id).status_code == 200  # who holds it may push any lineage
+    assert backend.lock(lock_id).status_code == 200  # the lock owner may push any lineage
     assert backend.push(body, f"?ID={lock_id}").status_code == 200
     other = Backend(backend.client)
     other.push(with_things(1, good="i-good"))
@@ -299,7 +299,7 @@ def test_rotated_keys_lose_nothing(backend: Backend, settings: Any) -> None:
     index()
     before = set(ResourceDigest.objects.values_list("digest", flat=True))
 
-    # 1. With both keys what the old one has made is found.
+    # 1. With both keys, digests of the old key are found.
     new = new_key()
     settings.STATE_ENCRYPTION_KEYS = [new, old]
     assert found("i-a") == ["thing.a"]

@@ -87,7 +87,7 @@ def importer(server: LiveServer) -> Iterator[subprocess.Popen[str]]:
 
 
 def run(importer: subprocess.Popen[str], source: Path, *kill_at: int | None) -> list[int]:
-    """Begin runs at one time, and return how they ended."""
+    """Start runs at the same time and return their exit codes."""
     assert importer.stdin is not None
     assert importer.stdout is not None
     arguments = ["import_states", "--from", str(source), "--history", "all"]
@@ -112,7 +112,7 @@ def test_killed_and_continued(
     server: LiveServer, importer: subprocess.Popen[str], tmp_path: Path
 ) -> None:
     digests = exported(tmp_path / "export")
-    # A version is one writing statement on PostgreSQL, and more on SQLite.
+    # A version takes a single write statement on PostgreSQL, and several on SQLite.
     most = STATES * VERSIONS // KILLS
 
     ended = [

@@ -1,4 +1,4 @@
-"""Indexers as processes: one that is killed in the middle, and two on one database."""
+"""Indexer processes: killed halfway, and two at once on the same database."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def server(db: None, tmp_path: Path, settings: Any) -> Iterator[LiveServer]:
 
 
 def fill() -> None:
-    environment_id = uuid.uuid4()  # whose totals all of them change
+    environment_id = uuid.uuid4()  # shared, so that all states update the same totals
     for _ in range(STATES):
         body = with_things(1, **{f"n{number}": f"i-{number}" for number in range(EACH)})
         target = StateTarget(component_id=uuid.uuid4(), environment_id=environment_id)
@@ -56,7 +56,7 @@ def fill() -> None:
 
 
 def index(server: LiveServer, *kill_at: int | None) -> list[int]:
-    """Let indexers run at one time, each killed at a statement, and return how they ended."""
+    """Run indexers at once, each killed at a statement, and return their exit codes."""
     asked = {"arguments": ["index_states"], "kill_at": kill_at}
     done = subprocess.run(
         [sys.executable, "-m", "tests.states.forked"],
@@ -72,7 +72,7 @@ def index(server: LiveServer, *kill_at: int | None) -> list[int]:
 
 
 def indexed() -> int:
-    """Return how many states are in the index, each whole; the others are not there at all."""
+    """Return the number of states in the index, each complete; no partial states exist."""
     ids = set(State.objects.filter(indexed_number=1).values_list("pk", flat=True))
     for entries in (ResourceEntry.objects, ResourceDigest.objects):
         assert entries.count() == EACH * len(ids)

@@ -1,4 +1,4 @@
-"""Tokens of the service in documents: told once, shown while they work, revoked if wished."""
+"""Service tokens in documents: reported once, listed while valid, revoked if configured."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def created(owner: User) -> tuple[ApiKey, str]:
 
 
 def remote_state(password: str) -> dict[str, Any]:
-    """Return what terraform_remote_state with a password in its config leaves in a state."""
+    """Return a state with a terraform_remote_state whose config holds a password."""
     config = {"value": {"address": "http://x", "password": password}, "type": ["object", {}]}
     read = instance({"backend": "http", "config": config, "outputs": {}})
     return resource("network", read, type="terraform_remote_state", mode="data")
@@ -159,7 +159,7 @@ def test_revoked_if_wished(backend: Backend, operator: User, settings: Any) -> N
     assert not AuditEvent.objects.filter(action__endswith=".revoke").exists()
 
     settings.REVOKE_TOKENS_IN_STATES = True
-    pushed(backend, document, 2)  # also what was found before
+    pushed(backend, document, 2)  # also the tokens of the earlier version
 
     revoked = AuditEvent.objects.filter(action__endswith=".revoke")
     assert {event.resource_id for event in revoked} == {token.pk, key.pk}

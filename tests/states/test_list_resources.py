@@ -56,7 +56,7 @@ def test_what_is_said_of_a_resource(backend: Backend, reader: ApiClient) -> None
     }
     assert answer.json() == {"resources": [expected], "next_page_token": ""}
     assert find(reader, "i-1").json() == answer.json()
-    # What was left alone by a later push stands in the later version all the same.
+    # Resources that a later push leaves unchanged get its version number too.
     backend.push(state(resource("x", instance(index_key="a b"), module="module.m"), serial=2))
     index()
     assert reader.get(LIST).json()["resources"][0]["version_number"] == 2
@@ -122,7 +122,7 @@ def test_pages(backend: Backend, reader: ApiClient) -> None:
             found += page["resources"]
             token = page["next_page_token"]
         assert found == reader.get(LIST).json()["resources"]
-    # A token is of what was looked for.
+    # A page token is only valid for the same value.
     token = find(reader, "same", "?page_size=1").json()["next_page_token"]
     answer = find(reader, "other", f"?page_size=1&page_token={token}")
     assert (answer.status_code, error_reason(answer)) == (400, "INVALID_PAGE_TOKEN")
@@ -158,7 +158,7 @@ def test_the_scope(client_with: ClientWith) -> None:
 
 
 def test_no_sensitive_value_is_shown_or_found(backend: Backend, client_with: ClientWith) -> None:
-    """Also not to who may see secrets: the index has none."""
+    """Also for callers with access to secrets: the index contains no secrets."""
     secret = "correct-horse-battery"
     backend.push(
         state(

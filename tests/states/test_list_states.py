@@ -77,7 +77,7 @@ def test_columns_are_compiled_once_and_values_are_parameters(
             ask(second, tokens[1] if follows else "")
         (text, values), (other, others) = [s for s in statements if "states_state" in s[0]]
         assert text == other
-        assert text.count("SELECT") == 2  # the page, and what is joined to it
+        assert text.count("SELECT") == 2  # the page, and its joined rows
         assert first.pk in values
         assert second.pk in others
         assert len(values) == 1 + follows
@@ -191,7 +191,7 @@ def test_in_the_order_of_change(
     backend: Backend, reader: ApiClient, catalogue: dict[str, list[Any]]
 ) -> None:
     states = catalogue["states"]
-    for at, state in enumerate(states):  # some at one moment, and none in the order of creation
+    for at, state in enumerate(states):  # some equal times, and an order unlike that of creation
         changed = LONG_AGO + dt.timedelta(hours=at * 5 % 4)
         State.objects.filter(pk=state.pk).update(updated_at=changed)
     expected = ids(*State.objects.order_by("updated_at", "id"))
@@ -325,7 +325,7 @@ def test_queries_do_not_grow_with_the_rows(
 def test_a_page_is_what_was_there_when_it_was_read(
     reader: ApiClient, catalogue: dict[str, list[Any]]
 ) -> None:
-    """States that come and go between two pages neither repeat nor hide others."""
+    """States added or deleted between two pages cause no duplicates and no gaps."""
     states = catalogue["states"]
     first = reader.get(PATH, {"page_size": 4}).json()
     State.objects.filter(pk__in=[states[1].pk, states[5].pk]).update(deleted_at=timezone.now())

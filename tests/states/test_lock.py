@@ -269,7 +269,7 @@ def test_needs_the_scope(
 def test_one_that_lost_the_race_is_refused(
     backend: Backend, lock_id: uuid.UUID, monkeypatch: Any
 ) -> None:
-    """Another takes the lock after this one has looked: the UPDATE decides, not the look."""
+    """The lock is acquired elsewhere after the check: the UPDATE decides."""
     backend.push(document())
     state = backend.record
     before = StateTarget.of(state).find()

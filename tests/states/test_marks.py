@@ -1,4 +1,4 @@
-"""Which places of a state are marked sensitive."""
+"""The places of a state that are marked as sensitive."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ def marked(values: Any, *paths: Any) -> sensitive_paths.Marks:
         ({"a": {"value": {"b": 1}, "type": ["object", {}]}}, ["a", "b"],
          {"a": {"value": {"b": True}}}),
         ({"a": {"value": "x", "type": "string"}}, ["a"], {"a": True}),
-        # What only looks like one.
+        # Attributes that only resemble a typed value.
         ({"a": {"value": "x", "type": "A"}}, ["a", "type"], {"a": {"type": True}}),
         ({"a": {"value": "x", "type": "string"}}, ["a", "type"],
          {"a": {"value": True, "type": True}}),
         ({"a": {"value": "x", "type": 3}}, ["a", "value"], {"a": {"value": True}}),
-        # What leads nowhere hides all from there.
+        # A path that leads nowhere hides everything below its last valid step.
         ({"a": {"b": 1}}, ["a", "gone"], {"a": True}),
         ({"a": {"b": 1}}, ["a", "gone", "b"], {"a": True}),
         ({"a": [1]}, ["a", 1], {"a": True}),

@@ -1,4 +1,4 @@
-"""What is hidden, and where else."""
+"""Masking of sensitive values, and of their copies elsewhere."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def shown_outputs(document: bytes, *, hide: bool = True) -> list[Any]:
 
 
 def attributes(values: Any, *paths: Any, other: Any = None) -> Any:
-    """Return the attributes of a thing as shown, and those of another one in the same state."""
+    """Return the attributes of two resources of the same state as shown."""
     first, second = shown(
         state(resource("a", instance(values, *paths)), resource("b", instance(other)))
     )
@@ -352,7 +352,7 @@ def test_a_number_that_no_machine_has() -> None:
 
 
 def shown_raw(document: bytes) -> bool:
-    """Whether it is shown as it was written to whoever may see secrets."""
+    """Return whether a caller with access to secrets sees the number as written."""
     page = contents.resources(sealing.compress(document), start=0, size=1, hide=False)
     return b"1e99999999999999999999" in bytes(page.items)
 

@@ -25,7 +25,7 @@ def version(state: State, **changes: Any) -> StateVersion:
 
 
 def refused(name: str) -> Any:
-    """Expect the constraint of this name to refuse; SQLite names columns for a unique one."""
+    """Expect a violation of this constraint; for a unique constraint SQLite names the columns."""
     return pytest.raises(IntegrityError, match=name)
 
 

@@ -235,7 +235,7 @@ def test_did_you_mean(client: ApiClient, client_with: ClientWith) -> None:
     near = "/api/v1/state/at/network/Prod_EU"
     assert description(client.get(near)).endswith("; did you mean 'prod-eu'?")
     assert description(client.get("/api/v1/state/at/network/Staging")).endswith("no UUID.")
-    # What a bound token does not see is not suggested.
+    # Suggestions contain only entries that the bound token can see.
     for environment_id, ending in (
         (state.environment_id, "; did you mean 'prod-eu'?"), (uuid.uuid4(), "no UUID.")
     ):  # fmt: skip
@@ -322,7 +322,7 @@ def test_a_token_bound_to_an_application_registers_components_of_it(
     }  # fmt: skip
     assert Application.objects.count() == 2
 
-    # By ids, of a component that is there: its application decides, and of a new one there is none.
+    # For IDs of an existing component its application decides. A new component has no application.
     other = Backend(bound)
     assert other.push(document()).status_code == 404
     component = Component.objects.create(application=shop)
@@ -330,7 +330,7 @@ def test_a_token_bound_to_an_application_registers_components_of_it(
     assert other.get().status_code == 404
     assert other.push(document()).status_code == 200
     assert other.get().content == document()
-    # One that is moved is outside from then on, also at its former address.
+    # A moved component is outside from then on, also at its former address.
     network = Component.objects.get(slug="network")
     for moved in (component, network):
         body = {"component": {"application_id": str(bank.pk)}}

@@ -67,7 +67,7 @@ def _patterns(entries: list[URLPattern | URLResolver]) -> list[URLPattern]:
 
 
 def test_each_route_has_a_name_of_its_own() -> None:
-    """By which metrics tell one operation from another."""
+    """Metrics identify operations by the name of the route."""
     patterns = _patterns(get_resolver().url_patterns)
 
     assert not [p for p in patterns if not p.name]

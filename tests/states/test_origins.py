@@ -31,7 +31,7 @@ def exported(
     numbers: dict[int, bytes],
     ids: dict[int, uuid.UUID] | None = None,
 ) -> Path:
-    """Write an export of one state as ``export_states`` does; without an installation, format 1."""
+    """Write a one-state export like ``export_states``; without an installation, in format 1."""
     header: dict[str, Any] = {"infra_service_export": 1, "exported_at": "2026-11-25T15:13:45Z"}
     if installation is not None:
         header |= {"infra_service_export": 2, "installation": str(installation)}

@@ -1,4 +1,4 @@
-"""To a bound token, what is outside is as if it were not there: no answer tells the two apart."""
+"""A bound token gets the same answers for entries outside its binding as for missing entries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What PostgreSQL reads for a page of states: an index, and no more rows than the page has."""
+"""A page of states takes an index scan in PostgreSQL and reads only the rows that it shows."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -42,10 +42,10 @@ def states(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
 
 
 def make_states() -> None:
-    """Make 20,000 states, the last tenth in an environment and an application of its own.
+    """Make 20,000 states, the last tenth in an environment and application of its own.
 
-    Thousands of environments have none: two pages of a table PostgreSQL reads whole where it would
-    look up two rows, so the names of a page would seem to come from a walk.
+    Thousands of empty environments are added: PostgreSQL scans a table of two pages even to look up
+    two rows, so name lookups would appear as table scans.
     """
     make_many_states()
     Environment.objects.bulk_create(
@@ -62,7 +62,7 @@ def make_states() -> None:
 
 
 def use_versions() -> None:
-    """Let a hundredth use AWS 4 and the others 5 or 6; all use another provider too."""
+    """Let 1 % use AWS 4 and the rest 5 or 6; all use another provider too."""
     later = [sort_key(f"{5 + turn % 2}.{turn}.0") for turn in range(30)]
     with connection.cursor() as cursor:
         cursor.execute(_USE, [later, sort_key("4.67.0"), sort_key("3.6.3")])
@@ -91,10 +91,10 @@ def test_versions_are_found_by_an_index(reader: ApiClient) -> None:
 
 
 def rows_read(reader: ApiClient, text: str, **query: str) -> int:
-    """Return how many states the page looked at, none of them by walking the table.
+    """Return the number of states that the page read; fail if it scanned the table.
 
-    Beside them it looks up what each state that it shows belongs to, for its name and for its slug,
-    and of the one behind them.
+    In addition it looks up the component and environment of each state shown, for name and slug,
+    and those of the next state.
     """
     with plans_of("states_state", analyze=True) as plans:
         answer = reader.get(PATH, {"filter": text, "page_size": "100", **query})
@@ -159,7 +159,7 @@ def test_the_newest_and_the_last_pages(reader: ApiClient) -> None:
     last = State.objects.order_by("id")[STATES - 50]
     text = f"field['created_at'] >= '{last.created_at.isoformat()}'"
     assert rows_read(reader, text) <= 2 * MOST_ROWS + 101
-    # 2. A late page costs what the first costs.
+    # 2. A late page costs as much as the first page.
     environment = State.objects.order_by("id")[0].environment_id
     for text in ("", f"field['environment_id'] = '{environment}'"):
         token = ""
@@ -184,7 +184,7 @@ def test_other_orders_are_read_in_an_index(reader: ApiClient) -> None:
 
 @pytest.mark.django_db
 def test_a_page_is_planned_for_its_own_values(client_with: ClientWith) -> None:
-    """A plan that is to do for any value would walk the table for a rare one."""
+    """A generic plan would scan the whole table for a rare value."""
     reader = client_with("state:read")
     for _ in range(12):
         reader.get(PATH, {"filter": "field['serial'] > 0"})

@@ -190,7 +190,7 @@ def test_a_state_that_was_only_locked_once(admin: Backend, lock_id: Any) -> None
 def test_one_that_is_revived_meanwhile(
     six: Backend, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
-    """What a push brings back is current; what went before it, went."""
+    """The push restores the current version; versions pruned before stay deleted."""
     monkeypatch.setattr(pruning, "_BATCH", 3)
     delete(six, 91)
     run = pruning.prune(actor=pruning_actor())

@@ -437,7 +437,7 @@ def test_the_trail_tells_what_was_forced(client_with: ClientWith) -> None:
 
 
 def test_the_trail_tells_who_used_and_broke_the_lock_of_another(client_with: ClientWith) -> None:
-    """The ID of a lock is in the answer to whoever finds the state locked."""
+    """The response for a locked state contains the ID of the lock."""
     holder = Backend(client_with("state:read", "state:write"))
     other = holder.as_client(client_with("state:read", "state:write", "state:admin"))
     holder.push(document(1))

@@ -1,4 +1,4 @@
-"""What happens between a look and a write; each test puts another writer exactly there.
+"""Races between a read and a write; each test puts a competing writer exactly in between.
 
 Real simultaneous clients are in tests/e2e.
 """
@@ -141,7 +141,7 @@ def test_an_unlock_twice_at_once(
 
 
 class RolledBackError(Exception):
-    """As a PostgreSQL-wire database says that it preferred another transaction."""
+    """A serialization failure, as PostgreSQL-compatible databases report it."""
 
     sqlstate = "40001"
 
@@ -159,7 +159,7 @@ def test_what_the_database_rolls_back_is_done_again(
 
     monkeypatch.setattr(audit, "_event", event)
     monkeypatch.setattr(retries, "_PAUSES", (0, 0))
-    # The test's own transaction, which is around all, is none of the service's.
+    # The transaction of the test surrounds all others and does not belong to the service.
     monkeypatch.setattr(retries, "connection", SimpleNamespace(in_atomic_block=False))
 
     deeds = (
@@ -183,7 +183,7 @@ def test_what_the_database_rolls_back_is_done_again(
 def test_one_that_always_loses_is_told_to_come_again(
     admin: Backend, lock_id: uuid.UUID, monkeypatch: pytest.MonkeyPatch, method: str
 ) -> None:
-    """Whatever is read is outdated at once: somebody takes the lock, and gives it back."""
+    """Each read is outdated at once: a competing client acquires and releases the lock."""
     admin.push(document(1))
     real = StateTarget.find
 

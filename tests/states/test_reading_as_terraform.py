@@ -64,7 +64,7 @@ def printed(document: bytes, directory: Path) -> list[str]:
 
 
 def odd_document() -> bytes:
-    """Return a document with a null or a number of another form wherever Terraform takes one."""
+    """Return a document with null or an odd number in every place where Terraform accepts it."""
     written = {"mode": "managed", "type": "terraform_data", "provider": TERRAFORM}
     things = [
         {**written, "name": f"of_{member}", "instances": [{member: None}]} for member in MEMBERS

@@ -40,7 +40,7 @@ def refused(answer: Any) -> str:
 
 @pytest.mark.parametrize("query", ["", "?force=true"])
 def test_a_push_without_a_lock_is_refused(strict: Backend, lock_id: uuid.UUID, query: str) -> None:
-    """Also the first, one that forces, and one of what is current already."""
+    """Also the first push, a forced push, and a push of the current document."""
     assert "lock_address" in refused(strict.push(document(1), query))
     strict.lock(lock_id)
     assert strict.push(document(1), query).status_code == 423
@@ -65,7 +65,7 @@ def test_a_lock_that_was_broken_is_none(strict: Backend, lock_id: uuid.UUID) -> 
 
 
 def test_what_is_no_push_needs_no_lock(strict: Backend, lock_id: uuid.UUID) -> None:
-    """A restore and a deletion are one write each, and none while somebody holds the lock."""
+    """A restore and a deletion are single writes, and are refused while the state is locked."""
     strict.lock(lock_id)
     for serial in (1, 2):
         strict.push(document(serial, outputs={str(serial): {}}), f"?ID={lock_id}")

@@ -1,4 +1,4 @@
-"""GET /api/v1/resource-index: how far the index is behind, and what it cannot read."""
+"""GET /api/v1/resource-index: the backlog of the index and the unreadable states."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_what_waits(backend: Backend, reader: ApiClient) -> None:
 
     index()
     assert told(reader) == UP_TO_DATE
-    # What is only read again is in the index meanwhile.
+    # States that are reindexed stay in the index meanwhile.
     indexing.begin_anew(everything=True)
     assert told(reader) == UP_TO_DATE
 
@@ -154,7 +154,7 @@ def test_only_what_is_not_indexed_is_read(client_with: ClientWith) -> None:
         with plans_of("states_state", analyze=True) as plans:
             assert client.get(PATH).status_code == 200
         assert not [plan.sql for plan in plans if plan.reads_a_table]
-        # What is bound may be found by the states that it sees.
+        # A bound token may use the index of the states that it sees.
         if client is clients[0]:
             assert [plan.indexes[0] for plan in plans] == ["state_unreadable", "state_index_due"]
             assert {plan.rows_by_table["states_state"] for plan in plans} == {len(few)}

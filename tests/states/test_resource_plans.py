@@ -1,4 +1,4 @@
-"""What PostgreSQL reads for a page of resources, to find one, and to see which states are due."""
+"""Rows that PostgreSQL reads to list resources, to find a resource, and to find due states."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ FROM (SELECT *, row_number() OVER (ORDER BY id) - 1 AS number FROM states_state)
   generate_series(0, %s - 1) turn
 ORDER BY number, turn
 """
-# One that is of a single entry, and one that all have; the others are of nothing that is asked for.
+# A digest of a single entry, a digest of all entries, and unrelated digests.
 _DIGESTS = """
 INSERT INTO states_resourcedigest (digest, entry_id)
 SELECT CASE WHEN number = 777 THEN %s ELSE md5(number::text)::uuid END, id
@@ -62,7 +62,7 @@ def resources(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
 
 
 def make_resources() -> None:
-    """Give each of 2,000 states ten resources, of which one in all is of a rare type."""
+    """Give each of 2,000 states ten resources; a single resource in total has a rare type."""
     load_states(STATES, lambda _done: None)
     State.objects.update(indexed_number=1)
     with connection.cursor() as cursor:
@@ -71,7 +71,7 @@ def make_resources() -> None:
 
 
 def rows_read(ask: Any, *, most: int = 100) -> Counter[str]:
-    """Return how many rows of each table were looked at, none of them by walking the table."""
+    """Return the number of rows read per table; fail if a table was scanned."""
     with (
         plans_of("states_resourceentry", analyze=True) as plans,
         plans_of("states_resourcedigest", analyze=True) as others,

@@ -1,4 +1,4 @@
-"""No value that a state marks sensitive is in the index, in any column, nor a digest of one."""
+"""The index has no value that a state marks as sensitive, in any column, nor its digest."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.states.generated import generated
 from tests.states.samples import instance, path, resource, state
 
 PUBLIC = st.text("abc-:/1", min_size=1, max_size=12)
-#: Of other characters than all else, so that one is recognised.
+#: Secrets use characters that appear nowhere else, so that they are recognised.
 SECRET = generated("SECRTABDFGHJKLM0123456789")
 NAMES = ("id", "arn", "self_link", "name")
 

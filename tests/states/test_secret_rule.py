@@ -1,4 +1,4 @@
-"""Which marked values hide others: the rule by itself."""
+"""The rule that decides which marked values are hidden everywhere, tested alone."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PUBLIC = [
     "arn:aws:ec2:eu-west-1:111122223333:vpc/vpc-0shop", "arn:aws-cn:s3:::shop",
     "-----BEGIN RSA PRIVATE KEY-----", "-----END PRIVATE KEY-----", "localhost", "verify-full",
 ]  # fmt: skip
-#: Values of a composite that say nothing, though they are no vocabulary.
+#: Values of a composite that reveal nothing, although they are no vocabulary.
 ORDINARY = [
     "db.shop.example", "https://db.shop.example:5432/", "*.shop.example", "ann@shop.example",
     "vpc-0shop", "vpc-0a1b2c3d4e5f67890", "subnet-0123abcd", "111122223333", "payments", "shop-db",

@@ -1,4 +1,4 @@
-"""A slug, current or former, belongs to one entry; only an explicit slug takes a former one."""
+"""A slug, current or former, belongs to one entry; only an explicit slug takes a former slug."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def refused(answer: Any, reason: str, **metadata: str) -> None:
 
 
 def renamed(admin: ApiClient, kind: str, **fields: Any) -> str:
-    """Return the id of an entry whose slug was ``old``."""
+    """Return the ID of an entry whose former slug is ``old``."""
     entry: str = made(admin, kind, name="First", slug="old", **fields)["id"]
     assert sent(admin, "PATCH", kind, entry, slug="new").status_code == 200
     return entry
@@ -98,7 +98,7 @@ def test_a_binding_covers_the_entry_or_takes_nothing(
     in_environment = client_with(*ALL, bound_environment_ids=[environment])
     fields = {"name": "Second", "slug": "old", "application_id": shop}
 
-    # 1. One environment of a component is not all of it.
+    # 1. A binding to an environment does not cover the whole component.
     renamed(admin, "component")
     refused(sent(in_environment, "POST", "component", name="Third", slug="old"), "SLUG_TAKEN")
     # 2. The component has moved out of the application.
@@ -118,7 +118,7 @@ def test_a_binding_covers_the_entry_or_takes_nothing(
 @pytest.mark.both
 @pytest.mark.parametrize("steps", ["move, name", "name and move", "form"])
 def test_a_name_moves_no_address(admin: ApiClient, steps: str) -> None:
-    """The second case of the issue, also in one PATCH and in the admin's form."""
+    """In two requests, in one PATCH, and in the form of the admin."""
     assert Named(admin, "shop/network/prod").push(document(1)).status_code == 200
     shop, first = Application.objects.get(), Component.objects.get()
     sent(admin, "PATCH", "component", first.pk, slug="vpc")
@@ -156,7 +156,7 @@ def test_the_same_name_again(admin: ApiClient, kind: str) -> None:
     first = made(admin, kind, name="payments")["id"]
     for name in ("payments", "Payments", "PAYMENTS", "payments!", "\uff50ayments"):
         refused(sent(admin, "POST", kind, name=name), "ALREADY_EXISTS", id=first, name="payments")
-    # The same where the slug is another one.
+    # The same for an entry with an explicit slug.
     second = made(admin, kind, name="Billing", slug="money")["id"]
     refused(sent(admin, "POST", kind, name="Billing"), "ALREADY_EXISTS", id=second, name="Billing")
     assert made(admin, kind, name="payments", slug_suffix=True)["slug"] == "payments-2"

@@ -1,7 +1,7 @@
 """Random changes of the catalogue against a model of its rules in plain Python.
 
-The model is docs/reference/states-and-workloads.md#slugs: a slug of a parent belongs to one entry,
-its address never leads to another one unless a ``state:admin`` caller, whose binding covers both
+The model is docs/reference/states-and-workloads.md#slugs: a slug of a parent belongs to a single
+entry. Its address leads to another entry only after a ``state:admin`` caller, bound to both
 entries, sends that slug.
 """
 
@@ -32,7 +32,7 @@ from tests.states.conftest import document
 from tests.states.test_named import Named
 from tests.states.test_slugs import KINDS, sent
 
-#: Names, and the slugs made from them; None is the slug of the kind.
+#: Names and the slugs derived from them; null stands for the slug of the kind.
 NAMES: Final = {"a": "a", "A!": "a", "b": "b", "\uff42": "b", "a-2": "a-2", "Ж": None, "Ю": None}
 SLUGS: Final = ("a", "b")
 kinds = st.sampled_from(("environment", "component"))
@@ -97,7 +97,7 @@ class Model(RuleBasedStateMachine):
         same = (e.name for e in self.known.values() if (e.kind, e.parent) == (kind, parent))
         return name in same or (kind, parent, NAMES[name]) in self.owners
 
-    # What callers do.
+    # Actions of the callers.
 
     @rule(
         target=entries, kind=kinds, caller=callers, name=st.sampled_from(sorted(NAMES)),
@@ -216,7 +216,7 @@ class Model(RuleBasedStateMachine):
             self.change(second, caller, {"parent": "shop"})
         self.create(caller=caller, name="b", slug="a", suffix=False, **former)
 
-    # What holds after each of them.
+    # Invariants, checked after each action.
 
     def parent_id(self, parent: str | None) -> uuid.UUID:
         return uuid.UUID(self.applications[parent]) if parent else addresses.NO_PARENT

@@ -1,4 +1,4 @@
-"""Slugs of applications, components and environments: form, uniqueness, and what had one before."""
+"""Slugs of applications, components and environments: form, uniqueness, and former slugs."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_a_component_has_its_slug_in_its_application(admin: ApiClient) -> None:
     for parent in (None, one):
         answer = sent(admin, "POST", "component", name="x", slug="network", application_id=parent)
         assert error_reason(answer) == "SLUG_TAKEN"
-    # Nor is it moved to where another one has it.
+    # A move into an application with the same slug is refused too.
     answer = sent(admin, "PATCH", "component", shown["id"], application_id=one)
     assert error_reason(answer) == "SLUG_TAKEN"
     assert str(Component.objects.get(pk=shown["id"]).application_id) == two
@@ -199,7 +199,7 @@ def test_lists_are_filtered_by_slug(admin: ApiClient, kind: str) -> None:
 
 @pytest.fixture
 def eight(admin: ApiClient) -> None:
-    """Two components of one slug in two applications, two without, each in two environments."""
+    """Two components with equal slugs in two applications, two without; each in two places."""
     parents = [made(admin, "application", name=name)["id"] for name in ("shop", "bank")]
     components = [
         made(admin, "component", name="network", application_id=parents[0])["id"],

@@ -193,7 +193,7 @@ def test_a_deleted_row_is_no_document(backend: Backend) -> None:
 def test_an_unknown_outcome_keeps_the_object(
     backend: Backend, store: UnsteadyStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A commit whose answer is lost may have happened: the object must not go."""
+    """A commit without a response may have succeeded, so the object must be kept."""
 
     def lost(*_given: Any, **_details: Any) -> None:
         raise RuntimeError("the connection is gone")
@@ -213,7 +213,7 @@ def test_an_unknown_outcome_keeps_the_object(
 def test_an_object_that_goes_between_its_opening_and_its_reading(
     store: UnsteadyStorage, monkeypatch: pytest.MonkeyPatch, code: str, raised: type[Exception]
 ) -> None:
-    """S3's client looks whether there is one, and then asks for it."""
+    """The S3 client first checks that the object exists, then reads it."""
 
     class ClientError(Exception):
         response = {"Error": {"Code": code}}

@@ -19,14 +19,14 @@ Alter = Callable[[bytes], bytes]
 
 @pytest.fixture(autouse=True)
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Nobody waits; the pauses that were made are told."""
+    """Record pauses instead of sleeping."""
     made: list[float] = []
     monkeypatch.setattr(faults.time, "sleep", made.append)
     return made
 
 
 class _Told(io.BytesIO):
-    """An object as S3 hands it out: what it says of itself stands beside its bytes."""
+    """An object as S3 delivers it: the declared size is independent of the bytes."""
 
     def __init__(self, sent: bytes, held: bytes) -> None:
         super().__init__(sent)
@@ -34,7 +34,7 @@ class _Told(io.BytesIO):
 
 
 def sending(monkeypatch: pytest.MonkeyPatch, store: UnsteadyStorage, *alter: Alter) -> list[int]:
-    """Let the store alter what it sends, each time by the next of these; then no more."""
+    """Alter each download by the next of these functions; then stop altering."""
     real, pending, sent = store.open, [*alter], [0]
 
     def open_(name: str, mode: str = "rb") -> Any:
@@ -120,7 +120,7 @@ def test_a_store_that_does_not_return_what_it_holds(
 
 
 def test_damage(pushed: Backend, store: UnsteadyStorage, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same wrong bytes each time, and the store says that they are what it holds."""
+    """The same wrong bytes on each read, with metadata that matches them."""
     sending(monkeypatch, store, *[_flipped(20)] * 9)
     before = counted("damaged")
 

@@ -1,6 +1,6 @@
-"""Several indexers at once, each with a connection of its own, on PostgreSQL.
+"""Several simultaneous indexers with separate connections, on PostgreSQL.
 
-SQLite has no row locks: there several read the same state, and one of them writes it
+SQLite has no row locks: there several indexers read the same state, and a single indexer writes it
 (``test_indexing``).
 """
 
@@ -45,7 +45,7 @@ def test_side_by_side(client_with: ClientWith, monkeypatch: Any) -> None:
     assert Counter(one.state_id for one in done) == Counter(
         State.objects.values_list("pk", flat=True)
     )
-    assert set(read.values()) == {1}  # none is read by both
+    assert set(read.values()) == {1}  # no state is read twice
     assert due() == []
     assert ResourceEntry.objects.count() == 2 * STATES
     assert ResourceDigest.objects.count() == 2 * STATES
@@ -70,7 +70,7 @@ def test_what_another_is_at_is_passed_over(client_with: ClientWith, monkeypatch:
         worker = threading.Thread(target=other)
         worker.start()
         worker.join()
-        # A push is not kept waiting by who reads the version before.
+        # Reading the earlier version does not block a push.
         assert second.push(with_things(2, b="i-b")).status_code == 200
         return real(gzipped)
 

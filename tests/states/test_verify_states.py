@@ -17,7 +17,7 @@ from tests.support.terminal import Terminal
 
 
 def verify(**options: Any) -> Any:
-    """Run it; return what it prints, also when it fails."""
+    """Run the command and return its output, also after a failure."""
     out, err = io.StringIO(), io.StringIO()
     try:
         call_command("verify_states", stdout=out, stderr=err, json=True, **options)
@@ -34,7 +34,7 @@ def all_well(**counts: int) -> dict[str, Any]:
 
 @pytest.fixture
 def both(backend: Backend, store: UnsteadyStorage, settings: Any) -> Backend:
-    """One document in the store, one in the database."""
+    """A document in the object store and another in the database."""
     backend.push(document(1))
     settings.STATE_STORAGE_WRITES = False
     backend.push(document(2))

@@ -20,7 +20,7 @@ def three(backend: Backend) -> Backend:
 
 
 def changed(answer: Any) -> list[Any]:
-    """Return what the one resource's one attribute was, and became."""
+    """Return the old and new value of the only attribute of the only resource."""
     (found,) = answer.json()["diff"]["resources"]
     return [found["attributes"][0][side] for side in ("before", "after")]
 

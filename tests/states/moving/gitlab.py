@@ -54,7 +54,7 @@ class GitLabService:
         return Reply(404, {"error": "404 Not Found"})
 
     def _group(self, group: str, asked: Asked) -> Reply:
-        """Pages are told by a Link header, and below a group only if that is asked for."""
+        """Paginate by a Link header; include subgroups only on request."""
         if group != GROUP:
             return Reply(404, {"message": "404 Group Not Found"})
         assert asked.query["with_shared"] == "false"
@@ -100,7 +100,7 @@ class GitLabService:
 
 
 def _shown(state: Kept) -> dict[str, Any]:
-    """What GraphQL tells of a state; of its versions, only of the newest."""
+    """Return a state as GraphQL does, with its newest version only."""
     newest = max(state.versions, default=None)
     user = state.author and {"username": state.author}
     return {

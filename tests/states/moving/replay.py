@@ -1,4 +1,4 @@
-"""An HTTP server on loopback that answers as somebody else's API would, and keeps what is asked."""
+"""An HTTP server on loopback that answers like a remote API and records the requests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Asked:
     query: dict[str, str]
     headers: Mapping[str, str]
     body: bytes
-    port: int  # the client's, which tells one connection from another
+    port: int  # the client's, identifies the connection
 
     @property
     def token(self) -> str:
@@ -33,7 +33,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Reply:
-    """An answer; what is no text is sent as JSON."""
+    """A reply; anything except text is sent as JSON."""
 
     status: int
     content: Any = ""
@@ -46,7 +46,7 @@ class Reply:
 
 
 class Replay:
-    """The server. ``first`` are answers that are given, one each, before all others."""
+    """The server. Each reply in ``first`` is sent once, before all other replies."""
 
     def __init__(self, answer: Callable[[Asked], Reply], tls: ssl.SSLContext | None = None) -> None:
         self.asked: list[Asked] = []
@@ -93,7 +93,7 @@ class Replay:
                 self.end_headers()
                 if self.command != "HEAD":
                     self.wfile.write(reply.body)
-                # A body that is shorter than it says ends here.
+                # Closing the connection truncates a body shorter than its Content-Length.
                 self.close_connection |= reply.headers.get("Content-Length", length) != length
 
             do_HEAD = do_POST = do_GET  # noqa: N815 - as http.server has it

@@ -1,4 +1,4 @@
-"""Files of an export: what cannot be read or written is said in a sentence."""
+"""Files of an export: unreadable or unwritable files give a clear error."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""From keys to names: the usual patterns, a map, and what is wrong with one."""
+"""Mapping from keys to names: the usual patterns, map files, and errors in a map."""
 
 from pathlib import Path
 

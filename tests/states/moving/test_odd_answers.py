@@ -1,4 +1,4 @@
-"""Whatever a service answers, an import ends, and says in a sentence what is wrong."""
+"""An import finishes with a clear error for any malformed response of a service."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class Backend:
 
     def run(self, statement: str, *values: object) -> None:
         name = sql.Identifier(self.schema)
-        # Of an identifier with dashes, what stands in quotes is quoted too.
+        # psycopg.sql quotes the schema name, because it may contain dashes.
         self.connection.execute(sql.SQL(statement).format(schema=name), values or None)
 
     def put(self, name: str, data: str | None) -> None:
@@ -164,7 +164,7 @@ def test_connection_that_broke_is_opened_again(backend: Backend) -> None:
 
 @on_postgresql
 def test_a_server_that_falls_silent(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither a new connection nor a statement on an open one waits for ever."""
+    """A new connection and a statement on an open connection both time out."""
     monkeypatch.setattr(pg, "_SILENT_SECONDS", 1.0)
     backend.put("prod", "{}")
     parts = urlsplit(URL)

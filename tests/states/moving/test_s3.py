@@ -32,7 +32,7 @@ def port() -> Iterator[int]:
 
 @pytest.fixture
 def environment(port: int, monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """What boto3 finds in the environment."""
+    """Set the environment variables that boto3 reads."""
     for name, value in variables(port).items():
         monkeypatch.setenv(name, value)
     return monkeypatch
@@ -40,14 +40,14 @@ def environment(port: int, monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatc
 
 @pytest.fixture(scope="module")
 def client(port: int) -> Any:
-    """A client that all share: to make one takes longer than most tests."""
+    """Share a client, because creating it takes longer than most tests."""
     return boto3.session.Session("key", "secret", region_name="us-east-1").client(
         "s3", endpoint_url=f"http://127.0.0.1:{port}"
     )
 
 
 def variables(port: int) -> dict[str, str]:
-    """Return what is in the environment of who uses the store on this port, and no other."""
+    """Return all environment variables for the store on this port."""
     return {
         "AWS_ACCESS_KEY_ID": "key",
         "AWS_SECRET_ACCESS_KEY": "very-secret",
@@ -60,7 +60,7 @@ def variables(port: int) -> dict[str, str]:
 
 
 class Store:
-    """A bucket of its own, and what is written there."""
+    """A separate bucket, with helpers that write to it."""
 
     def __init__(self, client: Any, name: str) -> None:
         self.client = client
@@ -101,7 +101,7 @@ def found(source: Source, key: str) -> SourceState:
 
 
 def contents(source: Bucket, key: str, most: int | None = None) -> list[str]:
-    """Return what each version of a state is, the oldest first."""
+    """Return the documents of each version of a state, the oldest first."""
     state = found(source, key)
     return [source.read(state, version, LIMIT).decode() for version in source.versions(state, most)]
 
@@ -316,7 +316,7 @@ class TestSentences:
     def test_refused(
         self, status: int, code: str, sentence: str, environment: pytest.MonkeyPatch
     ) -> None:
-        """moto asks nobody who they are."""
+        """Use a replay server, because moto does not authenticate."""
         environment.setenv("AWS_MAX_ATTEMPTS", "1")
         with Replay(lambda _: Reply(status, f"<Error><Code>{code}</Code></Error>")) as replay:
             environment.setenv("AWS_ENDPOINT_URL", replay.url)

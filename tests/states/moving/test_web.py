@@ -1,4 +1,4 @@
-"""How other services are asked: states.moving.web."""
+"""HTTP requests to other services: states.moving.web."""
 
 import socket
 import ssl

@@ -115,7 +115,7 @@ class TfeService:
         return next(one for one in self.workspaces if one.name == name), int(number)
 
     def stored(self, asked: Asked) -> Reply:
-        """What the other service answers, which wants no token and must not see one."""
+        """Return a document from the object store, which must not receive the token."""
         assert "Authorization" not in asked.headers
         workspace, number = self._found(asked.path.removeprefix("/v1/object/"))
         return Reply(200, workspace.documents[number].decode())
