@@ -1,8 +1,8 @@
 """Encryption at rest with ``STATE_ENCRYPTION_KEYS``: AES-256-GCM (NIST SP 800-38D).
 
-A stored value is a random 96-bit nonce, the ciphertext and the 128-bit tag, in this order. The name
-of its key is stored beside it: the first 16 hexadecimal digits of the key's SHA-256. The context is
-the associated data. It names the row of the value, so that a copy in another row does not decrypt.
+A stored value consists of a random 96-bit nonce, the ciphertext and the 128-bit tag. The name of
+its key, the first 16 hexadecimal digits of the key's SHA-256, is stored separately. The associated
+data names the row of the value, so that a copy in another row does not decrypt.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ AFTER: Final = "after"
 BEFORE: Final = "before"
 ORDER: Final = "order"
 CSV: Final = "csv"
-# NUL, and halves of a surrogate pair: no database takes them.
+# Databases reject NUL and unpaired surrogates.
 _NO_TEXT: Final = re.compile("[\0\ud800-\udfff]")
 
 #: The range of integer columns, and of SQLite's integers.
@@ -116,7 +116,7 @@ class KeysetChangeList(ChangeList):
         self.show_results(rows, before, after)
 
     def show_results(self, rows: list[Any], before: Any = None, after: Any = None) -> None:
-        """Show these rows; the positions are those of the pages beside them."""
+        """Show these rows, with links to the pages at the positions."""
 
         def link(name: str, position: Any) -> str | None:
             return position and self.get_query_string({name: json.dumps(position)})

@@ -48,7 +48,7 @@ class KeysetAdmin(ModelAdmin):
     when_empty: ClassVar[str] = ""
     #: Whether the filtered list can be had as CSV.
     has_csv: ClassVar[bool] = False
-    #: Columns that only the CSV has, after those of the list.
+    #: Additional columns of the CSV, after those of the list.
     csv_columns: ClassVar[Sequence[str]] = ()
 
     actions: Any = None
@@ -63,7 +63,7 @@ class KeysetAdmin(ModelAdmin):
     last_used = moment_of("last_used_at", "last used", absent="never")
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:  # noqa: ARG002 - Django's signature
-        """Return the list that does not count."""
+        """Return the change list with keyset pagination."""
         return KeysetChangeList
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:

@@ -1,6 +1,6 @@
-"""Reading a request's body: whole or not at all, within a limit.
+"""Reading a request's body completely or not at all, within a limit.
 
-Django's ``request.body`` knows neither chunked bodies nor a body that ends too soon.
+Django's ``request.body`` supports neither chunked nor truncated bodies.
 """
 
 from __future__ import annotations
@@ -67,7 +67,8 @@ def blocks(request: HttpRequest, limit: int) -> Iterator[bytes]:
     length = None if chunked else int(request.META.get("CONTENT_LENGTH") or 0)
     if length is not None and length > limit:
         raise BodyTooLarge(limit)
-    # Django takes a body without Content-Length for empty; the server knows where its chunks end.
+    # Django treats a body without Content-Length as empty; the server detects the end of its
+    # chunks.
     stream = request.META["wsgi.input"] if chunked else request
     received = 0
     try:

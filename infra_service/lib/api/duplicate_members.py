@@ -17,7 +17,7 @@ def duplicate_member(body: bytes | bytearray) -> str | None:
     Decoders keep the last member, while a proxy may have checked the first.
     """
     try:
-        # Numbers are not converted: Python refuses long integers.
+        # Numbers are not converted, because Python rejects long integers.
         json.loads(body, object_pairs_hook=_unique, parse_int=str, parse_float=str)
     except _DuplicateError as found:
         return str(found)

@@ -107,7 +107,7 @@ def exception_handler(exc: Exception, context: dict[str, Any]) -> Response | Non
     if error is None:
         return None
     request = context["request"]._request
-    # An error with a token's id refuses its authentication, too.
+    # An error with a token's id is an authentication failure, too.
     token_id = getattr(error, "token_id", None)
     is_failure = isinstance(error, exceptions.AuthenticationFailed) or token_id is not None
     # A stranger must not use up the requests of a token that works elsewhere.

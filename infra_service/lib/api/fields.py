@@ -40,7 +40,7 @@ def described(text: str) -> Callable[[type[S]], type[S]]:
 
 
 class StrictSerializer(serializers.Serializer[Any]):
-    """Refuses fields that it does not know; those that are only put out are ignored."""
+    """A serializer that rejects unknown fields and ignores read-only fields."""
 
     def to_internal_value(self, data: Any) -> Any:
         """Return the validated fields; the errors name unknown fields beside wrong ones."""
@@ -61,7 +61,7 @@ class StrictSerializer(serializers.Serializer[Any]):
 
 
 class NothingSerializer(StrictSerializer):
-    """The body of a method that takes no options."""
+    """The body of a method without options."""
 
 
 def _unknown_field(name: str, known: Iterable[str]) -> ErrorDetail:
@@ -69,7 +69,7 @@ def _unknown_field(name: str, known: Iterable[str]) -> ErrorDetail:
 
 
 class KnownListField(serializers.ListField):
-    """A list within JSON that is kept as it came, left out while nothing of it is known."""
+    """A list within JSON, unchanged, and omitted if unknown."""
 
 
 class PresentSerializer(serializers.Serializer[Any]):

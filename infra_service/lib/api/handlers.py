@@ -41,7 +41,7 @@ def _plain(
 
 
 def refused(request: HttpRequest, error: APIException) -> JsonResponse:
-    """Answer an error before any view is chosen."""
+    """Return the response to an error that occurs before a view is chosen."""
     more = {name: getattr(error, name, None) for name in ("metadata", "field_violations")}
     return _plain(request, error.status_code, reason_of(error), str(error.detail), **more)
 

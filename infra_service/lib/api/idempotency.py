@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rest_framework.request import Request
 
 HEADER: Final = "Idempotency-Key"
-#: In an answer that was stored.
+#: The header of a repeated response.
 REPLAYED: Final = "Idempotent-Replayed"
 MAX_LENGTH: Final = 255
 PATTERN: Final = rf"^[ -~]{{1,{MAX_LENGTH}}}$"
@@ -113,7 +113,7 @@ def idempotent(method: Callable[..., Response]) -> Callable[..., Response]:
 
 
 def is_idempotent(view: Any) -> bool:
-    """Whether the method that answers the view's request is idempotent."""
+    """Whether the view's method for the request is idempotent."""
     name = getattr(view, "action", None) or view.request.method.lower()
     return getattr(getattr(view, name, None), "is_idempotent", False)
 
@@ -136,7 +136,7 @@ def _asked(request: Request, digest: bytes) -> IdempotentRequest:
     key = request.META[_META]
     if _FORM.fullmatch(key) is None:
         raise IdempotencyKeyInvalid
-    _ = request.data  # a body that cannot be parsed is refused here
+    _ = request.data  # rejects an invalid body
     django_request = request._request
     path = django_request.path.rstrip("/")
     text = f"{request.method} {path}?{request.META.get('QUERY_STRING', '')}\n"

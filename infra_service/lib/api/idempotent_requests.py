@@ -1,4 +1,4 @@
-"""The table of stored answers to requests with an Idempotency-Key."""
+"""The table of stored responses to requests with an Idempotency-Key."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 #: An answer to a request with an Idempotency-Key is kept for so long.
 ANSWERS_KEPT: Final = dt.timedelta(hours=24)
-#: An answer with a secret is kept for so long.
+#: The retention of a response with a secret.
 SECRETS_KEPT: Final = dt.timedelta(minutes=10)
 #: Rows that a statement removes.
 _BATCH: Final = 500
@@ -45,7 +45,7 @@ class IdempotentRequestQuerySet(models.QuerySet["IdempotentRequest"]):
 
 
 class IdempotentRequest(models.Model):
-    """A POST with an Idempotency-Key and its answer."""
+    """A POST with an Idempotency-Key and its response."""
 
     # SHA-256 of the digest of the caller's secret and of the key, in hexadecimal.
     id = models.CharField(max_length=64, primary_key=True)
@@ -82,7 +82,7 @@ class IdempotentRequest(models.Model):
         return self.created_at <= timezone.now() - ANSWERS_KEPT
 
     def store(self, status: int, body: bytes, *, has_secret: bool) -> None:
-        """Store the answer, encrypted."""
+        """Store the response, encrypted."""
         self._encrypt(body)
         self.status = status
         self.answer_until = self.created_at + (SECRETS_KEPT if has_secret else ANSWERS_KEPT)
@@ -118,5 +118,5 @@ class IdempotentRequest(models.Model):
 
     @property
     def _context(self) -> bytes:
-        """The associated data: an answer that was moved to another row does not decrypt."""
+        """The associated data: a response that was moved to another row does not decrypt."""
         return b"idempotent" + bytes.fromhex(self.id)

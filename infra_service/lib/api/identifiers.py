@@ -21,7 +21,7 @@ def milliseconds_of(moment: dt.datetime) -> int:
 
 
 def uuid7_of(moment: dt.datetime) -> uuid.UUID:
-    """Return a new UUIDv7 of that moment, to the millisecond."""
+    """Return a new UUIDv7 of that time, in milliseconds."""
     return uuid7(nanoseconds=milliseconds_of(moment) * 1_000_000)
 
 

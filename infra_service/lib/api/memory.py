@@ -49,10 +49,10 @@ class _Budget:
         self.held = 0
 
     def change(self, number: int) -> None:
-        """Take bytes, or give them back when the number is negative.
+        """Take bytes, or return them if the number is negative.
 
         Raises:
-            MemoryUnavailable: there are not so many left.
+            MemoryUnavailable: the budget is exhausted.
         """
         with self._lock:
             if number > 0 and self.held + number > settings.MEMORY_BUDGET_BYTES:
@@ -74,11 +74,11 @@ _room: Final = _Room()
 
 
 def take(number: int) -> None:
-    """Take so many bytes more for the request; a command's are not counted.
+    """Take bytes for the current request. Commands are not counted.
 
     Raises:
-        MemoryUnavailable: other requests hold them.
-        MemoryInsufficient: they will never be there.
+        MemoryUnavailable: other requests hold the memory.
+        MemoryInsufficient: the request exceeds the whole budget.
     """
     if _room.is_open:
         _hold(_room.held + number)
@@ -91,7 +91,7 @@ def give_back(number: int) -> None:
 
 
 def demand(number: int) -> None:
-    """Raise if so many bytes do not fit now, without taking them: a client may never send them.
+    """Raise if the bytes do not fit now, without taking them: a client may never send them.
 
     Raises:
         MemoryUnavailable, MemoryInsufficient: as for ``take``.
@@ -102,7 +102,7 @@ def demand(number: int) -> None:
 
 @contextlib.contextmanager
 def taken_back() -> Iterator[None]:
-    """Give back at the end of the block all that it has taken."""
+    """Release at the end of the block the memory that it has taken."""
     before = _room.held
     try:
         yield

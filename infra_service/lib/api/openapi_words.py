@@ -60,7 +60,7 @@ class DeclaredErrors:
 def error_docs(
     *errors: type[APIException], beside: Named | None = None, instead: Named | None = None
 ) -> dict[int, DeclaredErrors]:
-    """Return these errors by status, to stand among the ``responses``."""
+    """Return these errors by status, for ``responses``."""
     by_status: dict[int, list[type[APIException]]] = {}
     for error in errors:
         by_status.setdefault(int(error.status_code), []).append(error)
@@ -73,7 +73,7 @@ def request_example(value: Any) -> OpenApiExample:
 
 
 def answer_example(value: Any) -> OpenApiExample:
-    """Return the example of an answer, as a whole."""
+    """Return the example of a whole response."""
     return OpenApiExample("Answer", value, response_only=True)
 
 
@@ -91,7 +91,7 @@ NO_STORE: Final = OpenApiParameter(
     response=[200, 201],
     description="It holds a secret, which no cache may keep.",
 )
-#: An answer without a body.
+#: A response without a body.
 EMPTY: Final = OpenApiResponse(None, "Done; the body is empty.")
 
 

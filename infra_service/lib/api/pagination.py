@@ -111,7 +111,7 @@ class KeysetPagination(BasePagination):
 
     # The list's view; for the OpenAPI description infra_service.openapi.schema sets it.
     view: Any = None
-    #: Whether the list can be asked for in other orders.
+    #: Whether the list supports ``order_by``.
     takes_order: ClassVar[bool] = True
 
     def answer(self, queryset: QuerySet[Any, Any], request: Request, view: Any) -> Response:
@@ -202,7 +202,7 @@ def _answer_in_segments(
 
 
 def _known(view: Any) -> set[str]:
-    """Return the names of the parameters that the list takes."""
+    """Return the names of the list's parameters."""
     known = {_SIZE, _TOKEN, *getattr(view, "list_parameters", ())}
     for backend in view.filter_backends:
         known |= {p["name"] for p in backend().get_schema_operation_parameters(view)}
@@ -228,7 +228,7 @@ def _scope(path: str, parameters: QueryDict, more: str) -> str:
 
 
 def _position(token: str, scope: str, lengths: Collection[int]) -> list[Any]:
-    """Return where the page before ended."""
+    """Return the position of the token."""
     try:
         found, *rest = signing.loads(token, salt=_SALT, max_age=TOKEN_AGE)
     except (signing.BadSignature, ValueError, TypeError) as error:

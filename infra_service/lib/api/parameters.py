@@ -27,10 +27,10 @@ class InvalidParameter(APIException):
 
 
 def refuse_unknown(parameters: QueryDict, known: Collection[str]) -> None:
-    """Refuse parameters that are misspelt, since a filter that is not applied shows too much.
+    """Reject unknown parameters: ignoring a misspelt filter would show too much.
 
     Raises:
-        InvalidParameter: unknown, or given more than once.
+        InvalidParameter: an unknown or repeated parameter.
     """
     for name, values in parameters.lists():
         if name not in known:

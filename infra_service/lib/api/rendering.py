@@ -65,7 +65,7 @@ class ListReader:
 
     def read(self, queryset: Any, order: Sequence[str], limit: int) -> list[Any]:
         """Return the first rows of the queryset in this order, read in the best of the ways."""
-        # A view that asked for values() itself gets those.
+        # A queryset with the view's own values() is returned unchanged.
         parts = self._parts if queryset._fields is None else None
         if parts is not None and connection.vendor == "postgresql":
             if columns := self._columns(parts, queryset):
@@ -86,7 +86,7 @@ class ListReader:
         return _columns(queryset, parts, self._key)
 
     def items(self, rows: list[Any]) -> Any:
-        """Return the rows as parts of an answer, for ``JsonRenderer``."""
+        """Return the rows as parts of a response, for ``JsonRenderer``."""
         if self.written:
             return [msgspec.Raw(row[-1]) for row in rows]
         return self._view.get_serializer(rows, many=True).data

@@ -82,9 +82,9 @@ def count_failure(request: HttpRequest, token_id: str | None = None) -> Exceeded
 
 
 def count_login(request: HttpRequest) -> Exceeded | None:
-    """Count a try to log in with a password.
+    """Count an attempt to log in with a password.
 
-    All are counted, and refused before the password is looked at: a password can be guessed.
+    Every attempt counts, and is rejected before the password is checked: a password can be guessed.
     """
     return limiter().hit(Limit("login", _network(request), settings.RATE_LIMIT_LOGINS))
 

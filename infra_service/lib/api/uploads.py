@@ -27,16 +27,16 @@ class RefusingUploadHandler(FileUploadHandler):
         boundary: Any,  # noqa: ARG002
         encoding: Any = None,  # noqa: ARG002
     ) -> None:
-        """Look at the whole form.
+        """Check the size of the whole form.
 
         Raises:
-            RequestDataTooBig: it is larger than any form of ours.
+            RequestDataTooBig: the form exceeds the limit.
         """
         if content_length > settings.DATA_UPLOAD_MAX_MEMORY_SIZE:
             raise RequestDataTooBig("The form is too large.")
 
     def new_file(self, *_args: Any, **_named: Any) -> None:
-        """Refuse a file.
+        """Reject a file.
 
         Raises:
             FileRefused: always.

@@ -60,7 +60,7 @@ class ListView(GenericAPIView[M]):
     """A view with a list of rows, in pages."""
 
     def list(self, request: Request, **_path: str) -> Response:
-        """Answer with a page of the rows that the filter leaves."""
+        """Return a page of the rows that match the filter."""
         paginator: Any = self.paginator
         answer: Response = paginator.answer(
             self.filter_queryset(self.get_queryset()), request, self
@@ -106,7 +106,7 @@ class ResourceViewSet(ViewSetMixin, ListView[M]):
     def answer(
         self, instance: M, *, status: int = 200, secret: str | None = None, **beside: Any
     ) -> Response:
-        """Answer with the wrapped resource, and beside it once its secret, and more."""
+        """Return the wrapped resource, with a new secret and further fields beside it."""
         body: dict[str, Any] = {self.resource: self.get_serializer(instance).data, **beside}
         if secret is None:
             return Response(body, status)

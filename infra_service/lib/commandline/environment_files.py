@@ -1,9 +1,9 @@
-"""Environment files as systemd reads them: settings for ``manage.py --env-file``, without a shell.
+"""Environment files in systemd's format for ``manage.py --env-file``, without a shell.
 
-A shell gives ``&``, ``;`` and ``$`` in a value a meaning; ``. FILE`` can lose a setting and report
+A shell interprets ``&``, ``;`` and ``$`` in a value; ``. FILE`` can lose a setting and report
 success. The grammar is that of ``EnvironmentFile=`` in systemd.exec(5): comments, single and double
-quotes, backslashes, continued lines, and no substitution. A line that systemd would ignore with a
-warning is an error here.
+quotes, backslashes, continued lines, and no substitution. Lines that systemd would ignore with a
+warning are errors.
 """
 
 from __future__ import annotations

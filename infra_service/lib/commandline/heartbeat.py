@@ -62,7 +62,7 @@ class Heartbeat:
             self._renew_if_due()
 
     def end(self, loop: str) -> None:
-        """Wait for no further turn of a loop, which has ended."""
+        """Exclude a finished loop from the heartbeat."""
         with self._guard:
             self._loops.discard(loop)
             self._awaited.discard(loop)
@@ -85,7 +85,7 @@ class Heartbeat:
 
 
 class BeatingEvent(threading.Event):
-    """An event that ends a loop, which makes the heartbeat whenever the loop asks for it."""
+    """A stop event of a loop that renews the heartbeat at each check."""
 
     def __init__(self, heartbeat: Heartbeat) -> None:
         super().__init__()

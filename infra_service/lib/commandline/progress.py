@@ -27,7 +27,7 @@ class Progress:
         return f"{self._done}{total} {self._unit}"
 
     def advance(self, count: int = 1) -> None:
-        """Count so many more."""
+        """Increase the count."""
         self._done += count
         if self._total is not None:
             # Concurrent processes may add rows.
@@ -35,7 +35,7 @@ class Progress:
         self.show(self._unit, self._done, self._total)
 
     def reach(self, done: int) -> None:
-        """Count up to so many."""
+        """Set the count."""
         self.advance(done - self._done)
 
     def show(self, what: str, done: int, total: int | None) -> None:
@@ -54,7 +54,7 @@ class Progress:
             self._bar.clear()
 
     def close(self) -> None:
-        """Take the bar away."""
+        """Remove the bar."""
         if self._bar is not None:
             self._bar.close()
 

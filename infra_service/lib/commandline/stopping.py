@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 @contextmanager
 def stopped_by_signals(stop: Callable[[], None]) -> Iterator[None]:
-    """Let SIGTERM and ``^C`` call ``stop``, which has the block end where it may.
+    """Call ``stop`` on SIGTERM and ``^C``, so that the block ends at a safe point.
 
-    A second ``^C`` interrupts it where it is.
+    A second ``^C`` interrupts the block immediately.
 
     Raises:
-        KeyboardInterrupt: it was ``^C``, and the block has ended.
+        KeyboardInterrupt: the block has ended after ``^C``.
     """
     interrupts = []
 
@@ -29,9 +29,9 @@ def stopped_by_signals(stop: Callable[[], None]) -> Iterator[None]:
             interrupts.append(number)
             signal.signal(signal.SIGINT, signal.default_int_handler)
 
-    # A handler runs in the main thread, not before its wait ends if that began as the signal came.
-    # And it interrupts that thread, which may hold a lock that `stop` takes. So `stop` runs in a
-    # thread of its own, which the signal wakes through a socket.
+    # A signal handler runs in the main thread, after a wait that started as the signal arrived, and
+    # may interrupt a thread that holds a lock of `stop`. So `stop` runs in its own thread, which
+    # the signal wakes through a socket.
     woken, waker = socket.socketpair()
     waker.settimeout(0)
 
@@ -55,7 +55,7 @@ def stopped_by_signals(stop: Callable[[], None]) -> Iterator[None]:
 
 
 def stop_at_eof(stop: threading.Event) -> None:
-    """Set the event when standard input ends, which is a pipe of the process to end with."""
+    """Set the event at the end of standard input, a pipe of the parent process."""
     threading.Thread(target=_wait_for_eof, args=(stop,), daemon=True).start()
 
 

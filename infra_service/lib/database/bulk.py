@@ -92,7 +92,7 @@ class Writer:
             row[at] = _written(row[at])
         unknown = row.count(None)
         line = self._line % tuple([_NULL if v is None else v for v in row] if unknown else row)
-        # Nearly no row has anything to escape; to look into each of its texts takes longer.
+        # Few rows need escapes; checking each text separately takes longer.
         if (
             line.count("\\") != unknown
             or line.count("\t") >= len(row)
@@ -210,7 +210,7 @@ class Writer:
 
 
 def batches(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
-    """Yield the items, so many at a time."""
+    """Yield the items in batches."""
     rest = iter(items)
     while batch := list(itertools.islice(rest, size)):
         yield batch
@@ -227,7 +227,7 @@ def _written(moment: dt.datetime | None) -> str | None:
 
 
 def _escaped(value: Any) -> Any:
-    """Return a value as COPY takes it, whatever is in it."""
+    """Return a value in COPY's text format."""
     if value is None:
         return _NULL
     return value.translate(_ESCAPES) if isinstance(value, str) else value

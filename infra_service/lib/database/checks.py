@@ -48,7 +48,7 @@ def replica_is_of_postgresql(**_kwargs: Any) -> list[CheckMessage]:
 
 
 def _mixes_up(wrapper: Any) -> bool:
-    # PostgreSQL's client takes long to import: commands on SQLite do without.
+    # psycopg is slow to import, and commands on SQLite do not need it.
     import psycopg  # noqa: PLC0415
 
     from infra_service.lib.database.postgresql import pooler  # noqa: PLC0415

@@ -219,7 +219,7 @@ class CompiledInsert(Generic[M]):
 
 
 def insert(instance: Model) -> None:
-    """Insert a new row, as ``save(force_insert=True)`` does, without its signals."""
+    """Insert a new row, like ``save(force_insert=True)`` without signals."""
     database = connections[DEFAULT_DB_ALIAS]
     into, places, values = _insertion(instance, database)
     with database.cursor() as cursor:

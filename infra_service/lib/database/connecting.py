@@ -19,7 +19,7 @@ _DEFAULTS: Final[dict[str, str | int]] = {
     "keepalives_idle": 3,
     "keepalives_interval": 1,
     "keepalives_count": 3,
-    # After a switch of roles the former primary still takes connections, and refuses writes.
+    # After a failover the former primary still accepts connections, and rejects writes.
     "target_session_attrs": "read-write",
 }
 
@@ -29,5 +29,5 @@ _OF_REPLICA: Final = {"target_session_attrs": "any"}
 
 
 def with_defaults(options: dict[str, Any], *, is_replica: bool = False) -> dict[str, Any]:
-    """Return the options of a connection, those that are given before ours."""
+    """Return the options of a connection, with these defaults."""
     return {**_DEFAULTS, **(_OF_REPLICA if is_replica else {}), **options}

@@ -16,7 +16,7 @@ _moment: Final[ContextVar[float]] = ContextVar("deadline", default=math.inf)
 
 @contextmanager
 def within(seconds: float) -> Iterator[None]:
-    """Give up PostgreSQL's answers in the block after a time, and close their connections."""
+    """Limit the time for PostgreSQL's responses in the block; then close the connections."""
     before = _moment.set(time.monotonic() + seconds)
     try:
         yield

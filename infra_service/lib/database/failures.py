@@ -145,7 +145,7 @@ def is_repeatable(error: Error) -> bool:
 
 
 def _kind_of(error: Error) -> type[DatabaseFailure] | None:
-    # PostgreSQL's client takes long to import: commands on SQLite do without.
+    # psycopg is slow to import, and commands on SQLite do not need it.
     from psycopg_pool import PoolTimeout, TooManyRequests  # noqa: PLC0415
 
     cause: Any = error.__cause__

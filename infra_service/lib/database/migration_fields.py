@@ -34,15 +34,15 @@ def unindexed_key(
 
 
 def optional_text(name: str, max_length: int) -> tuple[str, models.Field[Any, Any]]:
-    """Return a text field that is empty unless it is set, also by code that does not know it."""
+    """Return a text field with a database default of "", also for code that lacks the field."""
     return name, models.CharField(blank=True, db_default="", default="", max_length=max_length)
 
 
 def compare_bytes(schema_editor: Any, table: str, columns: Mapping[str, int]) -> None:
-    """Let PostgreSQL compare text columns by their bytes, as SQLite does.
+    """Compare text columns by bytes on PostgreSQL, as SQLite does.
 
-    An index then also finds prefixes, and the order does not depend on the server's locale or on
-    the version of the system's libraries. ``columns`` has the maximum length of each column.
+    An index then also serves prefixes, and the order does not depend on the server's locale or the
+    version of the system's libraries. ``columns`` has the maximum length of each column.
     """
     if schema_editor.connection.vendor == "postgresql":
         changes = ", ".join(

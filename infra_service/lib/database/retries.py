@@ -1,4 +1,4 @@
-"""Transactions that the database asks to run again."""
+"""Retries of transactions after a conflict in the database."""
 
 from __future__ import annotations
 

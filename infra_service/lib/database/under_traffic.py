@@ -69,7 +69,7 @@ class RemoveIndexUnderTraffic(operations.RemoveIndexConcurrently):
 
 
 class AddConstraintUnderTraffic(AddConstraint):
-    """A CHECK that holds for new rows at once, and then is proved for those that are there."""
+    """A CHECK that applies to new rows at once, and is then validated for existing rows."""
 
     def database_forwards(
         self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any

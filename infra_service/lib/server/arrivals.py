@@ -1,4 +1,4 @@
-"""Connections that no thread has to look after: a request arrives, or an answer leaves."""
+"""Connections without a thread: incomplete requests and unsent responses."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Arrival:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing has come."""
+        """Whether no data has arrived."""
         return not self.received
 
     @property
@@ -77,7 +77,7 @@ class Arrival:
         self.deadline = min(time.monotonic() + LINGER, self._ended_by)
 
     def _end_head(self, end: int) -> None:
-        """Find out how much is to come."""
+        """Determine the number of outstanding bytes."""
         self._complete_at = end + len(_END)
         headers = _FRAMING.findall(self.received, 0, end + len(_END))
         framing = {name.lower(): value for name, value in headers}

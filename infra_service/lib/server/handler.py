@@ -27,7 +27,7 @@ _EXTENDED_IN_PART: Final = re.compile(rb"^[\w-]+:.*\*[^;=\w\n]*=", re.MULTILINE)
 
 
 class ServiceRequest(WSGIRequest):
-    """A request that looks up no codec."""
+    """A request that never looks up a codec."""
 
     def __init__(self, environ: dict[str, Any]) -> None:
         if (encoding := _named_encoding(environ)) is not None:

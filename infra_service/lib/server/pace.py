@@ -11,11 +11,11 @@ from typing import Any, Final
 
 #: Seconds within which the headers of a request must be complete.
 HEADER_TIMEOUT: Final = float(os.environ.get("HEADER_TIMEOUT", "15"))
-#: Seconds that a body, and an answer, may take beside those for its size.
+#: Seconds for a body, and for a response, in addition to the time for its size.
 BODY_TIMEOUT: Final = float(os.environ.get("BODY_TIMEOUT", "30"))
 #: Bytes that extend the deadline by a second.
 LEAST_RATE: Final = 64 * 1024
-#: Bytes of an answer that no thread waits for: more than of any answer that needs no token.
+#: Bytes of a response that are sent without a thread: more than any response without a token.
 LARGEST_REST: Final = 2 * 1024 * 1024
 #: The word that a client with ``Expect: 100-continue`` waits for before it sends its body.
 CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -34,7 +34,7 @@ class Pace:
         self.left = BODY_TIMEOUT
 
     def waited(self, seconds: float, size: int) -> None:
-        """Take note of how long so many bytes took."""
+        """Record the duration of a transfer of ``size`` bytes."""
         self.left = min(BODY_TIMEOUT, self.left + size / LEAST_RATE - seconds)
 
 
@@ -96,7 +96,7 @@ class PacedSocket(socket.socket):
         started = time.monotonic()
         self.settimeout(max(self.sending.left, 0.001) + len(data) / LEAST_RATE)
         try:
-            super().sendall(data, flags)  # the timeout is that of all the data
+            super().sendall(data, flags)  # the timeout covers all the data
         except TimeoutError as error:
             raise BrokenPipeError(errno.EPIPE, "the client reads too slowly") from error
         self.sending.waited(time.monotonic() - started, len(data))

@@ -28,7 +28,7 @@ class Overheard:
         self.said = b""
 
     def sendall(self, data: bytes) -> None:
-        """Take note of it."""
+        """Capture the data."""
         self.said += data
 
     def __getattr__(self, name: str) -> Any:
@@ -36,7 +36,7 @@ class Overheard:
 
 
 def refusal(status: int, request_id: str) -> bytes:
-    """Return a whole answer, after which the connection ends."""
+    """Return a complete response that closes the connection."""
     # The worker class is imported before Django's settings are.
     from infra_service.lib.api.errors import error_body  # noqa: PLC0415
 

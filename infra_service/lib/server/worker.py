@@ -34,7 +34,7 @@ from infra_service.lib.server.arrivals import LINGER, Arrival, Departure
 from infra_service.lib.server.pace import CONTINUE, HEADER_TIMEOUT, PacedSocket
 from infra_service.lib.server.server_errors import Overheard, refusal
 
-# Bytes of unfinished requests and answers that a worker keeps.
+# Bytes of incomplete requests and unsent responses that a worker buffers.
 _BUDGET: Final = 32 * 1024 * 1024
 #: Connections that have their last answer and are not closed by the client yet.
 _MOST_LINGERING: Final = 250
@@ -68,10 +68,10 @@ class ServiceWorker(ThreadWorker):  # type: ignore[misc,unused-ignore]
         super().init_process()
 
     def set_accept_enabled(self, enabled: bool) -> None:  # noqa: FBT001 - gunicorn's signature
-        """Accept connections, or stop; a worker that is stopping closes the port at once.
+        """Accept connections, or stop. A worker that is stopping closes the port at once.
 
-        gunicorn would close it last. Until then the kernel takes connections that no worker
-        accepts, and resets them in the end; a proxy would not choose another instance meanwhile.
+        gunicorn would close it last. Until then the kernel would accept connections and later reset
+        them, while a proxy could have chosen another instance.
         """
         super().set_accept_enabled(enabled)
         if not self.alive:
@@ -124,7 +124,7 @@ class ServiceWorker(ThreadWorker):  # type: ignore[misc,unused-ignore]
         self._buffered += what.size
 
     def _forget(self, conn: Any) -> None:
-        """Wait no longer."""
+        """Stop waiting."""
         if what := self._waiting.pop(conn, None) or self._lingering.pop(conn, None):
             self._buffered -= what.size
             self.poller.unregister(conn.sock)
@@ -185,7 +185,7 @@ class ServiceWorker(ThreadWorker):  # type: ignore[misc,unused-ignore]
         if hosts > 1 or (hosts == 0 and req.version >= (1, 1)):
             raise InvalidHeader("Host")
         conn.sock.is_expecting = req._expected_100_continue
-        req._expected_100_continue = False  # gunicorn would answer it at once
+        req._expected_100_continue = False  # gunicorn would send it at once
         return super().handle_request(req, conn)
 
     def _keepalive_after(self, conn: Any, keepalive: bool) -> bool:  # noqa: FBT001 - gunicorn's signature
@@ -255,7 +255,7 @@ class ServiceWorker(ThreadWorker):  # type: ignore[misc,unused-ignore]
         return len(self._connections) - len(self._lingering) >= limit
 
     def _cap_keepalive(self, deadline: float) -> None:
-        """Let connections on which nothing has come end by then: the worker is stopping."""
+        """Limit the time of idle connections while the worker stops."""
         for what in (*self._waiting.values(), *self._lingering.values()):
             if what.is_idle:
                 what.deadline = min(what.deadline, deadline)

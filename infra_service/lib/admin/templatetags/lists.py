@@ -21,7 +21,7 @@ _CELL: Final = re.compile(r"<(td|th)\b")
 
 @register.filter
 def labelled(cells: Iterable[str], headers: list[dict[str, Any]]) -> Iterator[SafeString]:
-    """Give each cell of a row its column's name, which stands beside it on a small screen."""
+    """Add the column's name to each cell of a row, for display on a small screen."""
     for cell, header in zip(cells, headers, strict=True):
         tag = _CELL.match(cell)
         text = "" if "action-checkbox" in header["class_attrib"] else str(header["text"])

@@ -18,5 +18,5 @@ _PLACES: Final = re.compile(r"(?<=[/.:=_\]])(?=\w)|(?<=[a-z])(?=[A-Z])")
 
 @register.filter
 def breakable(text: object) -> str:
-    """Let a line end between the parts of a long word."""
+    """Allow line breaks between the parts of a long word."""
     return format_html_join(_BREAK, "{}", ((part,) for part in _PLACES.split(str(text))))

@@ -1,8 +1,8 @@
-"""A list's table, cut down to a bounded piece before any other condition is looked at.
+"""A list's table, limited to a number of rows before its other conditions are tested.
 
 ``FROM (SELECT … FROM states_state WHERE … ORDER BY … LIMIT 5000) states_state WHERE …``: neither
-PostgreSQL nor SQLite moves a condition below a LIMIT, so whatever stands behind it is asked of so
-many rows and no more. The piece has the table's own name, and all of its columns.
+PostgreSQL nor SQLite moves a condition below a LIMIT, so the outer conditions are tested for at
+most that many rows. The subquery has the table's own name and all of its columns.
 """
 
 from __future__ import annotations
@@ -78,10 +78,10 @@ def statement_of(
     columns: Sequence[str] = (),
     after: tuple[Sequence[str], Sequence[Any]] | None = None,
 ) -> Statement:
-    """Return the statement that finds the rows of an access, and no more than ``limit``.
+    """Return the statement that finds at most ``limit`` rows of an access.
 
-    It returns ``columns``, else those that the queryset does not defer; with ``after``, a page key
-    and a position, only the rows beyond that.
+    It returns ``columns``, or else the columns that the queryset does not defer. ``after`` is a
+    page key and a position, behind which the rows begin.
     """
     several = _several(access)
     if several is None or connection.vendor != "postgresql":

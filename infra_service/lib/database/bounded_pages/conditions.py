@@ -53,7 +53,7 @@ _KINDS: Final[dict[type[Any], Kind]] = {
 }
 #: As many searches as it costs to look into another table for a row.
 _JOIN: Final = 10
-#: Nothing comes after it in the order of bytes.
+#: The last character in byte order.
 _LAST_CHARACTER: Final = "\U0010ffff"
 
 
@@ -157,7 +157,7 @@ def _joins(leaf: Any) -> bool:
 
 
 def without(query: Any, condition: NamedBy) -> None:
-    """Take a condition out of the query's WHERE."""
+    """Remove a condition from the query's WHERE."""
     for node, position in _conjuncts(query.where):
         if getattr(node.children[position], "lhs", None) is condition:
             del node.children[position]

@@ -59,7 +59,7 @@ _DEARER_IN_ORDER: Final = 2
 _DEARER_BY_KEY: Final = 4
 
 
-#: Takes a queryset, an order as ``order_by`` does, and how many rows are wanted at most.
+#: A function of a queryset, an order as for ``order_by``, and a maximum number of rows.
 Reader: TypeAlias = "Callable[[Any, Sequence[str], int], list[Any]]"
 
 
@@ -71,7 +71,7 @@ class Page(NamedTuple):
 
 
 class _Request(NamedTuple):
-    """A page that is asked for."""
+    """A requested page."""
 
     queryset: Any
     conditions: Conditions
@@ -199,7 +199,7 @@ def _bounded(asked: _Request) -> Page:
     page = asked.page(piece, asked.path.order)
     if page.position is not None:
         return page
-    # Whether the list ends here, or only the piece.
+    # Distinguish the end of the list from the end of the limited table.
     columns, _ = columns_of(asked.key)
     last = list(rows_of(asked.path, asked.queryset, columns, after)[most - 1 : most])
     return page._replace(position=position_of(last[0], columns) if last else None)

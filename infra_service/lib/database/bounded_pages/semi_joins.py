@@ -56,7 +56,7 @@ class Naming:
     is_own: bool = False
 
     def decides_all(self, conditions: Conditions) -> bool:
-        """Whether nothing is left but that some rows name the row."""
+        """Whether the reference is the only remaining condition."""
         written = {id(c.lookup) for c in conditions.comparisons if c.node is not None}
         return conditions.others == len(conditions.named) == 1 and written <= self.decides
 

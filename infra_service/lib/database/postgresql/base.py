@@ -28,8 +28,9 @@ if TYPE_CHECKING:
     from psycopg.abc import Buffer
     from psycopg_pool import ConnectionPool
 
-# libpq never shrinks its buffers: a connection that has carried a value of this size would keep up
-# to twice as much. A new connection takes a few milliseconds, which is little beside such a value.
+# libpq never shrinks its buffers, so a connection that has carried a value of this size would keep
+# up to twice as much memory. Replacing it takes a few milliseconds, little compared to such a
+# value.
 _LARGE: Final = 8 * 1024 * 1024
 # The server may be so much later than the end that it sets for a statement.
 _LATE: Final = 1.25
@@ -45,7 +46,7 @@ class _BinaryJsonLoader(Loader):
 
 
 class _ReturningCursor(CursorWrapper):
-    """A cursor that gives the connection back when it is closed."""
+    """A cursor that returns its connection to the pool when it is closed."""
 
     db: DatabaseWrapper
 
@@ -84,7 +85,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     SchemaEditorClass = DatabaseSchemaEditor
 
-    #: Whether this process answers requests, to which OPTIONS["request_timeouts"] apply.
+    #: Whether this process serves requests, so that OPTIONS["request_timeouts"] apply.
     serves_requests = False
     #: Of each database by its alias, as Django's pools are.
     _watches: ClassVar[dict[str, Watch]] = {}
@@ -128,7 +129,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     @property
     def prepares_through_pooler(self) -> bool:
-        """Whether statements are prepared whatever stands between us and the server."""
+        """Whether statements are prepared even through a pooler."""
         return bool(self.settings_dict["OPTIONS"].get("prepares_through_pooler"))
 
     def get_connection_params(self) -> dict[str, Any]:
@@ -152,7 +153,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
             connection.prepare_threshold = None
         if self.pool:
             stale_connections.count(connection)
-        return True  # statements were run: without autocommit their transaction is to be ended
+        return True  # a statement ran: without autocommit, its transaction must end
 
     def _limit(self, connection: Any) -> None:
         """Set the timeouts of requests, unless through a pooler, whose sessions are shared."""
@@ -243,7 +244,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         elif self._is_discarded:
             connection.close()
         self._is_discarded = self._is_lost = False
-        connection._pool.putconn(connection)  # the pool that it came from; tests exchange it
+        connection._pool.putconn(connection)  # the connection's own pool; tests replace it
 
 
 def _any_large(values: Iterable[Any]) -> bool:

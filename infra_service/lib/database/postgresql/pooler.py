@@ -27,13 +27,13 @@ def is_between(connection: Any) -> bool:
 
 
 def breaks_prepared_statements(parameters: Mapping[str, Any]) -> bool:
-    """Whether two connections with these parameters disturb each other's prepared statements.
+    """Whether two connections with these parameters mix up each other's prepared statements.
 
-    Each numbers its own, so the names are the same, which only a pooler that knows of prepared
-    statements, such as pgbouncer from 1.21 on, keeps apart.
+    Both use the same names for them. Only a pooler that supports prepared statements, such as
+    pgbouncer from 1.21 on, separates them.
 
     Raises:
-        OperationalError: the database does not answer.
+        OperationalError: the database does not respond.
     """
     given = {**parameters, "prepare_threshold": 0, "autocommit": True}
     with psycopg.connect(**given) as first, psycopg.connect(**given) as second:

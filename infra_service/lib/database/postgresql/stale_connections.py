@@ -70,9 +70,9 @@ def leads_to_no_primary(error: Exception) -> bool:
 
 
 def _is_alive(connection: Any) -> bool:
-    """Whether the socket holds no word from the server that the connection has ended.
+    """Whether the connection is open, according to the data in its socket.
 
-    A notice or a changed setting may also wait there; neither ends a connection.
+    The data may also be a notice or a changed setting, which do not end the connection.
     """
     try:
         poll = select.poll()

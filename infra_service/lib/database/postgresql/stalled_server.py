@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 PATIENCE: Final = 5.0
 #: Seconds within which a healthy server accepts a connection and responds.
 BOUND: Final = 2
-# Seconds between two looks at the clock while psycopg waits, unless a deadline comes before.
+# Seconds between checks of the time while psycopg waits, unless a deadline is earlier.
 _INTERVAL: Final = 0.1
-# Seconds for which the last look holds.
+# Seconds for which a test's result is valid.
 _FRESH: Final = 1.0
 # Seconds that other threads wait for a test: a recovered server responds sooner.
 _MOMENT: Final = 0.1
@@ -52,10 +52,10 @@ class Watch:
         self._is_silent, self._looked = True, 0.0
 
     def refuse_if_silent(self) -> None:
-        """Wait for no more than a moment while the server is known to be silent.
+        """Fail after a short wait while the server is known to be stalled.
 
         Raises:
-            OperationalError: it is, as far as is known.
+            OperationalError: the server is stalled, according to the last test.
         """
         if self._is_silent and self._looking.acquire(timeout=_MOMENT):
             try:

@@ -15,7 +15,7 @@ from typing import Final
 from django.db import OperationalError
 from django.db.backends.sqlite3 import base
 
-#: Three quarters of the threads that gunicorn gives to a worker.
+#: Three quarters of a gunicorn worker's threads.
 _MOST: Final = max(1, int(os.environ.get("WEB_THREADS", "32")) * 3 // 4)
 #: Seconds in which a place becomes free, unless the lock is held for long.
 _PATIENCE: Final = 1.0
