@@ -1,1 +1,1 @@
-"""Libraries: modules that know no app, and no setting of an app."""
+"""Libraries: modules that import no app and read no setting of an app."""

@@ -85,5 +85,5 @@ def decrypt(context: bytes, encrypted: Encrypted) -> bytes:
     payload = memoryview(encrypted.payload)
     try:
         return cipher.decrypt(payload[:_NONCE_BYTES], payload[_NONCE_BYTES:], context)
-    except (InvalidTag, ValueError) as error:  # ValueError: cut off within the nonce
+    except (InvalidTag, ValueError) as error:  # ValueError: truncated within the nonce
         raise DamagedError from error

@@ -2,7 +2,7 @@ from django.apps import AppConfig
 
 
 class AdminLibraryConfig(AppConfig):
-    """Finds the templates, template tags and static files of every admin page."""
+    """The app with the templates, template tags and static files of every admin page."""
 
     name = "infra_service.lib.admin"
     label = "admin_library"

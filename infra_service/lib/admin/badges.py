@@ -1,4 +1,4 @@
-"""Standings as pages show them."""
+"""Status badges of admin pages."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from django.utils.html import format_html
 
 
 def badge(sign: str, word: object) -> str:
-    """Return a word behind its sign, which is ``ok``, ``warning``, ``error`` or ``idle``."""
+    """Return a word with its icon: ``ok``, ``warning``, ``error`` or ``idle``."""
     return format_html('<span class="status status-{}">{}</span>', sign, word)

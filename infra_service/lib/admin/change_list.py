@@ -43,7 +43,7 @@ class KeysetChangeList(ChangeList):
     model_admin: Any  # a KeysetAdmin
     next_url: str | None
     previous_url: str | None
-    #: Whether the rows that were looked at are not the last ones, though the page is not full.
+    #: Whether more rows may follow although the page is not full.
     stopped_early: bool = False
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -52,7 +52,7 @@ class KeysetChangeList(ChangeList):
 
     @property
     def without_search_url(self) -> str:
-        """The same filters without the search."""
+        """The link to the same filters without the search."""
         return self.get_query_string(remove=[SEARCH_VAR])
 
     def get_queryset(self, request: HttpRequest, *args: Any, **kwargs: Any) -> QuerySet[Any]:
@@ -97,17 +97,17 @@ class KeysetChangeList(ChangeList):
 
     @property
     def input_names(self) -> set[str]:
-        """The filters that are typed in the form of the search."""
+        """The names of the text filters in the search form."""
         specs: list[Any] = self.filter_specs
         return {spec.parameter_name for spec in specs if hasattr(spec, "is_input")}
 
     @property
     def csv_url(self) -> str:
-        """The same list as a file."""
+        """The link to the list as CSV."""
         return self.get_query_string({CSV: "1"})
 
     def get_results(self, request: HttpRequest) -> None:
-        """Read the page, and where its neighbours begin; a file reads its rows itself."""
+        """Read the page and the positions of its neighbours; a CSV reads its own rows."""
         if self.model_admin.has_csv and CSV in request.GET:
             self.show_results([])
             return

@@ -1,4 +1,4 @@
-"""A filtered list as CSV: the columns of its page, for a spreadsheet."""
+"""CSV export of a filtered list, with the columns of its page."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ if TYPE_CHECKING:
 
     from infra_service.lib.admin.change_list import KeysetChangeList
 
-#: Rows of a file, and how many are read at a time.
+#: The limit of rows in a file, and the batch size.
 MOST_ROWS: Final = 10_000
 _AT_ONCE: Final = 500
-#: Pages that are read at most, of which some may be short.
+#: The limit of pages, some of which may be short.
 _MOST_PAGES: Final = 40
 #: A relative time on a page. The CSV has the exact time.
 _MOMENT: Final = re.compile('<time datetime="([^"]*)"[^>]*>[^<]*</time>')
-#: Where a spreadsheet may read a formula: at the start of a field, and behind a character at which
-#: a spreadsheet with other settings begins a cell or a row, with any white space before the sign.
+#: Positions where a spreadsheet may read a formula: the start of a field, or after a character that
+#: starts a cell or a row under other settings, with optional white space before the sign.
 #: Full-width signs count as well.
 _FORMULA: Final = re.compile(r"(^|[;\t\r\n])(?=\s*[=+\-@\uff1d\uff0b\uff0d\uff20])|^(?=[\t\r\n])")
 
 
 def csv_of(request: HttpRequest, cl: KeysetChangeList) -> HttpResponse:
-    """Return the first rows of the list, from its beginning."""
+    """Return the first rows of the list as CSV."""
     file = io.StringIO()
     writer = csv.writer(file, quoting=csv.QUOTE_ALL)
     admin = cl.model_admin
@@ -73,5 +73,5 @@ def _text(name: Any, row: Any, admin: Any) -> str:
 
 
 def _inert(text: str) -> str:
-    """Return the text with an apostrophe at each place where a formula could begin."""
+    """Return the text with an apostrophe before each possible formula."""
     return _FORMULA.sub(r"\1'", text)

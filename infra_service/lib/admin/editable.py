@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def _left_to_the_trail(*_args: Any) -> None:
-    """Do not log: the actions do."""
+    """Do not log, because the actions write the audit log."""
 
 
 class EditableAdmin(ReadOnlyAdmin):
@@ -29,7 +29,7 @@ class EditableAdmin(ReadOnlyAdmin):
     log_deletions: Any = staticmethod(_left_to_the_trail)
 
     def create(self, fields: Mapping[str, Any], actor: Any) -> Any:
-        """Create an object of these columns and return it."""
+        """Create an object with these columns and return it."""
         raise NotImplementedError
 
     def update(self, obj: Any, changes: Mapping[str, Any], actor: Any) -> None:

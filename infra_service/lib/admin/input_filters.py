@@ -1,4 +1,4 @@
-"""Filters that are typed: an input in the form of the search, where choices would be too many."""
+"""Text filters: inputs in the search form, for columns with too many choices."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class InputFilter(SimpleListFilter):
         self.suggestions: Sequence[str] = self.suggested(request)
 
     def lookups(self, _request: HttpRequest, _model_admin: Any) -> list[tuple[str, str]]:
-        """Return nothing: there are no choices."""
+        """Return no choices."""
         return []
 
     def has_output(self) -> bool:
-        """Show it always."""
+        """Show the filter always."""
         return True
 
     def suggested(self, request: HttpRequest) -> Sequence[str]:
@@ -48,7 +48,7 @@ class InputFilter(SimpleListFilter):
         return queryset.none() if "\0" in self.text else self.typed(queryset, self.text, request)
 
     def typed(self, queryset: Any, text: str, request: HttpRequest) -> Any:
-        """Return the rows that the text means."""
+        """Return the rows that match the text."""
         raise NotImplementedError
 
 
@@ -66,5 +66,5 @@ class DateFilter(InputFilter):
             return queryset.none()
 
     def of_day(self, queryset: Any, day: dt.datetime) -> Any:
-        """Return the rows that the beginning of the day means."""
+        """Return the rows that match the day, given by its beginning."""
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""The admins that ours derive from: closed by default, and never counting."""
+"""Base classes of the admins: without permissions by default, and without COUNT."""
 
 from __future__ import annotations
 
@@ -39,14 +39,15 @@ class KeysetAdmin(ModelAdmin):
     """An admin with keyset pagination: no COUNT, no OFFSET, and an index for each order."""
 
     admin_site: TrailedSite
-    #: The order of the list: unique together, all ascending or all descending, served by an index.
+    #: The order of the list: columns that are unique together, all ascending or all descending,
+    #: with an index.
     page_key: ClassVar[Sequence[str]] = ("-id",)
 
-    #: By column: orders that an index serves, each a key as ``page_key``, ascending.
+    #: Alternative orders by column, each an ascending key like ``page_key`` with an index.
     orders: ClassVar[Mapping[str, Sequence[str]]] = {}
     #: The advice for an empty list without filters.
     when_empty: ClassVar[str] = ""
-    #: Whether the filtered list can be had as CSV.
+    #: Whether the filtered list can be exported as CSV.
     has_csv: ClassVar[bool] = False
     #: Additional columns of the CSV, after those of the list.
     csv_columns: ClassVar[Sequence[str]] = ()
@@ -67,7 +68,7 @@ class KeysetAdmin(ModelAdmin):
         return KeysetChangeList
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
-        """Show the list, or send it as a file."""
+        """Show the list, or send it as CSV."""
         answer: Any = super().changelist_view(request, extra_context)
         cl = getattr(answer, "context_data", None) and answer.context_data.get("cl")
         return csv_of(request, cl) if cl and self.has_csv and CSV in request.GET else answer
@@ -134,7 +135,7 @@ class ReadOnlyAdmin(KeysetAdmin):
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> HttpResponse:
-        """Show the object with the tools that this person may use on it now."""
+        """Show the object with the tools that the user may run now."""
         obj = context.get("original")
         if obj is not None:
             context |= {"title": self.heading(obj), "subtitle": None}
@@ -187,7 +188,7 @@ class ReadOnlyAdmin(KeysetAdmin):
         return TemplateResponse(request, "admin_base/tool.html", context)
 
     def after_tool(self, request: HttpRequest, obj: Any) -> HttpResponse:
-        """Lead on from a tool that has succeeded: to the page of its object."""
+        """Redirect to the object's page after a successful tool."""
         del request
         return HttpResponseRedirect(self._address(obj, "change"))
 

@@ -1,4 +1,4 @@
-"""Fields in which a name is typed, and offered meanwhile (``static/admin_base/names.js``)."""
+"""Name inputs with suggestions (``static/admin_base/names.js``)."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from django.urls import reverse_lazy
 
 
 def names_of(kind: str) -> dict[str, Any]:
-    """Return the attributes of a field that offers the names of clusters, components or so."""
+    """Return the attributes of an input that suggests names of clusters, components or similar."""
     return {"data-names": reverse_lazy("admin:names", args=(kind,))}

@@ -1,4 +1,4 @@
-"""Values that admin pages take from their site, because an app supplies them."""
+"""Values that admin pages read from their site, because an app supplies them."""
 
 from __future__ import annotations
 

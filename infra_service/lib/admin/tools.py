@@ -23,7 +23,7 @@ def _nothing(_obj: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectTool:
-    """How a tool is offered; ``permission`` is Django's, such as ``apikeys.revoke_apikey``."""
+    """The properties of a tool; ``permission`` is Django's, such as ``apikeys.revoke_apikey``."""
 
     label: str
     permission: str

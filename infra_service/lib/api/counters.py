@@ -14,7 +14,7 @@ WINDOW: Final = 60
 
 
 class Counters(Protocol):
-    """Where the counts are."""
+    """A store of counters."""
 
     def hit(self, names: Sequence[str], window: int) -> list[int]:
         """Increment each counter in this window, and return the new counts.

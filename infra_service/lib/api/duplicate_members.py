@@ -1,4 +1,4 @@
-"""Members of a JSON object that share a name."""
+"""Duplicate member names in JSON objects."""
 
 from __future__ import annotations
 

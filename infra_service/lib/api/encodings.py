@@ -1,4 +1,4 @@
-"""Text of a request that is not UTF-8: refused with its place, and never read with replacements."""
+"""Rejection of request text that is not UTF-8, with its position and without replacements."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def error_body(
     metadata: Mapping[str, str] | None = None,
     field_violations: list[dict[str, str]] | None = None,
 ) -> dict[str, Any]:
-    """Return the error form; ``message`` is for people, ``reason`` for programs."""
+    """Return the error format; ``message`` is for people, ``reason`` for programs."""
     info: dict[str, Any] = {"@type": _TYPE + "ErrorInfo", "reason": reason, "domain": DOMAIN}
     info["metadata"] = dict(metadata or {})
     details = [info]
@@ -110,7 +110,7 @@ def exception_handler(exc: Exception, context: dict[str, Any]) -> Response | Non
     # An error with a token's id is an authentication failure, too.
     token_id = getattr(error, "token_id", None)
     is_failure = isinstance(error, exceptions.AuthenticationFailed) or token_id is not None
-    # A stranger must not use up the requests of a token that works elsewhere.
+    # A third party must not exhaust the rate limit of a token that works elsewhere.
     counted_id = None if getattr(error, "is_of_working_token", False) else token_id
     if is_failure and (exceeded := count_failure(request, counted_id)):
         error = RateLimited(exceeded)
@@ -128,7 +128,7 @@ def exception_handler(exc: Exception, context: dict[str, Any]) -> Response | Non
         field_violations=violations,
     )
     request.error_reason = reason
-    # A view's own renderer, such as the schema's YAML, would give the form another shape.
+    # A view's own renderer, such as the schema's YAML, would change the format.
     context["request"].accepted_renderer = JSONRenderer()
     context["request"].accepted_media_type = JSONRenderer.media_type
     if error.status_code == HTTPStatus.INTERNAL_SERVER_ERROR:
@@ -172,7 +172,7 @@ def too_large() -> BodyTooLarge:
 
 
 def reason_of(error: exceptions.APIException | type[exceptions.APIException]) -> str:
-    """Return the reason, for programs, of an error or a kind of errors."""
+    """Return the machine-readable reason of an error or an error class."""
     code = str(error.default_code).upper()
     return _REASONS.get(code, code)
 

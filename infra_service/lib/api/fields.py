@@ -22,7 +22,7 @@ _RFC3339: Final = re.compile(
     r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII | re.IGNORECASE
 )
 _SECONDS: Final = re.compile(r"(\d{1,9}(\.\d{1,9})?)s", re.ASCII)
-# How many unknown fields are named.
+# The limit of unknown fields in an error.
 _LISTED: Final = 10
 
 
@@ -43,7 +43,7 @@ class StrictSerializer(serializers.Serializer[Any]):
     """A serializer that rejects unknown fields and ignores read-only fields."""
 
     def to_internal_value(self, data: Any) -> Any:
-        """Return the validated fields; the errors name unknown fields beside wrong ones."""
+        """Return the validated fields; the errors include unknown fields and invalid fields."""
         unknown: dict[str, Any] = {}
         if isinstance(data, dict):
             names = [name for name in data if name not in self.fields][:_LISTED]
@@ -73,7 +73,7 @@ class KnownListField(serializers.ListField):
 
 
 class PresentSerializer(serializers.Serializer[Any]):
-    """An object made of its parent's own columns, left out while ``present_with`` is null."""
+    """An object made of its parent's own columns, omitted while ``present_with`` is null."""
 
     present_with: ClassVar[str]
 
@@ -110,7 +110,7 @@ class IdField(serializers.UUIDField):
 
 
 def _is_whole(data: Any) -> bool:
-    """Whether it is an integer as JSON Schema has it: 60 and 60.0, but not true and not 1e400."""
+    """Whether a value is a JSON Schema integer: 60 and 60.0, but not true and not 1e400."""
     return isinstance(data, int | float) and not isinstance(data, bool) and data % 1 == 0
 
 
@@ -149,7 +149,7 @@ class TimestampField(serializers.DateTimeField):
             self.fail("invalid")
         try:
             moment = dt.datetime.fromisoformat(value.upper()).astimezone(dt.UTC)
-        except (ValueError, OverflowError):  # the right form, but no such day or year
+        except (ValueError, OverflowError):  # valid format, but no such day or year
             self.fail("invalid")
         if self.in_future and moment <= dt.datetime.now(dt.UTC):
             self.fail("past")
@@ -157,7 +157,7 @@ class TimestampField(serializers.DateTimeField):
 
 
 class SecondsField(serializers.Field[dt.timedelta, Any, str, Any]):
-    """A length of time: ``"3600s"`` as JSON writes google.protobuf.Duration, or whole seconds."""
+    """A duration: ``"3600s"``, the JSON form of google.protobuf.Duration, or whole seconds."""
 
     default_error_messages = {
         "invalid": "Not a length of time, such as '3600s' or 3600.",

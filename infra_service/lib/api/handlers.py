@@ -1,4 +1,4 @@
-"""Django's own errors, before a view or after its failure, in the error form."""
+"""Django's own errors, before or after a view, in the error format."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def refused(request: HttpRequest, error: APIException) -> JsonResponse:
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Django's handler400: a wrong Host header and the like, before any view."""
+    """Django's handler400, for errors before any view, such as an invalid Host header."""
     if isinstance(exception, RequestDataTooBig):
         return refused(request, too_large())
     if isinstance(exception, FileRefused):
@@ -69,7 +69,7 @@ def permission_denied(request: HttpRequest, exception: Exception) -> JsonRespons
 
 
 def not_found(request: HttpRequest, exception: Exception) -> JsonResponse:  # noqa: ARG001 - Django's signature
-    """Django's handler404: no such path."""
+    """Django's handler404, for unknown paths."""
     meant = path_with_right_prefix(request.path_info)
     advice = f"ask {meant} instead." if meant else "/api/docs/ lists those that there are."
     message = f"There is nothing at this path; {advice}"
@@ -78,7 +78,7 @@ def not_found(request: HttpRequest, exception: Exception) -> JsonResponse:  # no
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Django's handler500, for whatever no view's own handler has answered."""
+    """Django's handler500, for exceptions that no view's own handler covers."""
     exception = sys.exception()
     if failure := database_failure(exception):
         return _unavailable(request, failure)
@@ -92,7 +92,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:  # noqa: ARG001 - Django's signature; the log has it
-    """Django's CSRF_FAILURE_VIEW, which only forms of the admin reach."""
+    """Django's CSRF_FAILURE_VIEW, reached only by forms of the admin."""
     title = "The form was not sent from a page of yours"
     advice = (
         "Go back, load the page again, and send the form once more: you may have logged in since, "
@@ -133,7 +133,7 @@ def _unavailable(request: HttpRequest, failure: DatabaseFailure) -> HttpResponse
 
 
 def insecure_transport(request: HttpRequest) -> JsonResponse:
-    """Refuse plain HTTP where it is not allowed; a redirect would turn a POST into a GET."""
+    """Reject plain HTTP if it is not allowed; a redirect would turn a POST into a GET."""
     return _plain(
         request,
         HTTPStatus.BAD_REQUEST,

@@ -82,13 +82,13 @@ ERRORS: Final = (
 
 
 class _TakenError(Exception):
-    """Another request with the same key was faster."""
+    """A concurrent request with the same key was faster."""
 
 
 def idempotent(method: Callable[..., Response]) -> Callable[..., Response]:
-    """Let a method of a view act once for each ``Idempotency-Key`` of a caller.
+    """Make a view's method act once for each ``Idempotency-Key`` of a caller.
 
-    Without the header nothing is read or written for it.
+    Requests without the header need no additional query.
     """
 
     @functools.wraps(method)
@@ -128,7 +128,7 @@ def stored_answer(request: Request, digest: bytes) -> Response | None:
 
 
 def _asked(request: Request, digest: bytes) -> IdempotentRequest:
-    """Return the request as its row, without an answer.
+    """Return the row for the request, without a response.
 
     Raises:
         IdempotencyKeyInvalid: the header is not a key.
@@ -157,7 +157,7 @@ def _stored_answer(asked: IdempotentRequest) -> Response | None:
     if first is None:
         return None
     if first.is_over:
-        # Not by the id alone: another request may have replaced the row.
+        # Not by the id alone, because a concurrent request may have replaced the row.
         IdempotentRequest.objects.filter(pk=first.pk, created_at=first.created_at).delete()
         return None
     if first.fingerprint != asked.fingerprint:

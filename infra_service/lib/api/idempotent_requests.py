@@ -14,7 +14,7 @@ from infra_service.lib import encryption
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-#: An answer to a request with an Idempotency-Key is kept for so long.
+#: The retention of a response to a request with an Idempotency-Key.
 ANSWERS_KEPT: Final = dt.timedelta(hours=24)
 #: The retention of a response with a secret.
 SECRETS_KEPT: Final = dt.timedelta(minutes=10)
@@ -53,7 +53,7 @@ class IdempotentRequest(models.Model):
     fingerprint = models.CharField(max_length=64)
     created_at = models.DateTimeField(default=timezone.now)
     status = models.PositiveSmallIntegerField(null=True)
-    # Encrypted; null when it is removed.
+    # Encrypted; null once it has been removed.
     answer = models.BinaryField(null=True)
     encryption_key = models.CharField(max_length=16, default="")
     answer_until = models.DateTimeField(null=True)
@@ -89,7 +89,7 @@ class IdempotentRequest(models.Model):
         self.save(force_update=True)
 
     def reencrypt(self) -> bool:
-        """Encrypt the answer with the first key; return whether this call did it."""
+        """Encrypt the response with the first key; return whether this call changed it."""
         body, used = self.answer_body(), self.encryption_key
         if body is None:
             return False

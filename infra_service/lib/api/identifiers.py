@@ -1,4 +1,4 @@
-"""UUIDs as the API writes and reads them."""
+"""UUIDs in the API's format."""
 
 from __future__ import annotations
 
@@ -26,5 +26,5 @@ def uuid7_of(moment: dt.datetime) -> uuid.UUID:
 
 
 def parse_uuid(text: str) -> uuid.UUID | None:
-    """Return the UUID that is written in the canonical 8-4-4-4-12 form, in any case."""
+    """Return the UUID for the canonical 8-4-4-4-12 form, in any case, or None."""
     return uuid.UUID(text) if _CANONICAL_UUID.fullmatch(text) else None

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger("infra_service.limits")
 
-# How long requests go uncounted after the counters could not be reached.
+# Seconds without counting after the counters were unreachable.
 _PAUSE: Final = 5
 
 
@@ -34,7 +34,7 @@ class Limit(NamedTuple):
 
 
 class Exceeded(NamedTuple):
-    """The limit that a request is over, and the seconds until the next window."""
+    """The exceeded limit of a request, and the seconds until the next window."""
 
     limit: Limit
     wait: float
@@ -82,7 +82,7 @@ def limiter() -> Limiter:
 @functools.cache
 def _limiter() -> Limiter:
     if settings.CACHE_URL:
-        # The client takes long to import, and most commands and small services have no Redis.
+        # redis is slow to import, and most commands and small services do not use it.
         from infra_service.lib.api.redis_counters import RedisCounters  # noqa: PLC0415
 
         return Limiter(RedisCounters(settings.CACHE_URL))

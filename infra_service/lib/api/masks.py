@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from django.http import QueryDict
 
-#: The mask's own name, in the body or in the query.
+#: The names of the mask in the body and the query.
 NAMES: Final = ("update_mask", "updateMask")
 EVERYTHING: Final = "*"
 

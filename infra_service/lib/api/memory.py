@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from django.http import HttpRequest, HttpResponse
 
-#: Bytes of each request that are not counted.
+#: Bytes of each request that the budget does not count.
 FREE: Final = 1024 * 1024
 
 
@@ -148,7 +148,7 @@ class MemoryMiddleware:
             size = 0 if response.streaming else len(response.content)
             give_back(_room.held - size)
             if kept := max(0, _room.held - FREE):
-                # Django calls these when the server has sent the answer, or could not.
+                # Django calls these after the server has sent the response or failed to.
                 response._resource_closers.append(lambda: BUDGET.change(-kept))  # type: ignore[attr-defined]
                 _room.held = 0
         finally:

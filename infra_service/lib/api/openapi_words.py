@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class Named(dict[str, Any]):
-    """A JSON schema that becomes the component of this name, wherever it stands."""
+    """A JSON schema that becomes the component of this name."""
 
     def __init__(self, name: str, schema: Mapping[str, Any]) -> None:
         super().__init__(schema)
@@ -38,7 +38,7 @@ class Named(dict[str, Any]):
 
 
 class Page(Named):
-    """The schema of an answer with a part of a list, for an endpoint that is no list of rows."""
+    """The schema of a response with a part of a list, for an endpoint that does not list rows."""
 
     def __init__(self, name: str, **properties: Any) -> None:
         token = {"type": "string", "description": "Of the next page; empty on the last one."}
@@ -78,7 +78,7 @@ def answer_example(value: Any) -> OpenApiExample:
 
 
 def needs(*scopes: str, of: str) -> Any:
-    """Return the security of a method that demands more than its view declares."""
+    """Return the security of a method that requires more than its view declares."""
     return [{of: list(scopes)}]
 
 
@@ -96,7 +96,7 @@ EMPTY: Final = OpenApiResponse(None, "Done; the body is empty.")
 
 
 def object_of(**properties: Any) -> dict[str, Any]:
-    """Return the schema of an object that has all of these."""
+    """Return the schema of an object with all of these required properties."""
     return {"type": "object", "required": list(properties), "properties": properties}
 
 
@@ -122,7 +122,7 @@ def wrapped(
 ) -> Any:
     """Return the schema of a resource in its wrapper, with the fields beside it."""
     resource = serializer(partial=partial)
-    # Copied, because fields stand in the order in which they were made.
+    # Copied, because serializer fields keep the order of their creation.
     return inline_serializer(name, {field: resource, **copy.deepcopy(beside)})
 
 
@@ -204,7 +204,7 @@ def resource_schema(
 def list_schema(
     resource: str, description: str, sample: Any, *, plural: str = "", **options: Any
 ) -> Callable[[Any], Any]:
-    """Return the decorator of a list, of which ``sample`` is an item."""
+    """Return the decorator of a list; ``sample`` is an item of it."""
     plural = plural or f"{resource}s"
     page = {plural: [sample], "next_page_token": ""}
     return extend_schema(

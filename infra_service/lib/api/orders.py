@@ -20,7 +20,7 @@ PARAMETER: Final = "order_by"
 
 
 def keys_of(view: Any) -> list[Sequence[str]]:
-    """Return the keys by which the list can be ordered, its own first."""
+    """Return the keys that can order the list, with its default first."""
     return [view.page_key, *getattr(view, "other_keys", ())]
 
 
@@ -35,7 +35,7 @@ def orders_of(view: Any) -> dict[str, Sequence[str]]:
 
 
 def key_asked(parameters: QueryDict, view: Any) -> Sequence[str]:
-    """Return the key of the order that is asked for, or else the list's own.
+    """Return the key of the requested order, or else the list's default.
 
     Raises:
         InvalidParameter: no index of the list has this order.

@@ -107,7 +107,7 @@ class PageRequest:
 
 
 class KeysetPagination(BasePagination):
-    """``page_size`` and ``page_token`` in, ``next_page_token`` out; "" on the last page only."""
+    """Pages by ``page_size`` and ``page_token``; ``next_page_token`` is "" on the last page only."""
 
     # The list's view; for the OpenAPI description infra_service.openapi.schema sets it.
     view: Any = None
@@ -115,7 +115,7 @@ class KeysetPagination(BasePagination):
     takes_order: ClassVar[bool] = True
 
     def answer(self, queryset: QuerySet[Any, Any], request: Request, view: Any) -> Response:
-        """Answer with a page of the rows: the list under its name, and the next page's token.
+        """Return the response with a page of the list and the next page's token.
 
         Raises:
             InvalidParameter, InvalidPageToken: see there.
@@ -172,7 +172,7 @@ class SegmentPagination(KeysetPagination):
     takes_order = False
 
     def answer(self, queryset: QuerySet[Any, Any], request: Request, view: Any) -> Response:
-        """Answer with a page of the rows, and the next page's token.
+        """Return the response with a page of the list and the next page's token.
 
         Raises:
             InvalidParameter, InvalidPageToken: see there.

@@ -1,4 +1,4 @@
-"""JSON bodies, of which nothing may become a 500."""
+"""JSON bodies: every invalid body is a 400, not a 500."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 class JsonParser(BaseParser):
-    """Strict JSON (RFC 8259) in UTF-8, without NUL characters, which PostgreSQL has no place for.
+    """Strict JSON (RFC 8259) in UTF-8, without NUL characters, which PostgreSQL cannot store.
 
-    Its size is limited by Django's ``DATA_UPLOAD_MAX_MEMORY_SIZE``.
+    Django's ``DATA_UPLOAD_MAX_MEMORY_SIZE`` limits its size.
     """
 
     media_type = "application/json"

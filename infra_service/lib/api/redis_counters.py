@@ -1,4 +1,4 @@
-"""Counts of requests in Redis; imported only where ``CACHE_URL`` is set."""
+"""Request counters in Redis; imported only if ``CACHE_URL`` is set."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from infra_service.lib.api.counters import WINDOW
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# Redis answers in well under a millisecond, or is as good as down: no request waits longer than a
-# tenth of a second for its being counted.
+# Redis responds in well under a millisecond, or is effectively down: counting delays a request by a
+# tenth of a second at most.
 _PATIENCE: Final = 0.1
 
 
@@ -51,7 +51,7 @@ class RedisCounters:
         except redis.RedisError as error:
             raise OSError(f"{type(error).__name__}: {error}") from error
         finally:
-            counting.cancel()  # if it has not begun
+            counting.cancel()  # if it has not started
 
     def _hit(self, names: Sequence[str], window: int) -> list[int]:
         with self._redis.pipeline() as pipeline:

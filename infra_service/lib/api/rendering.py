@@ -32,7 +32,7 @@ def _as_text(value: Any) -> str:
     Raises:
         TypeError: the type has no JSON representation.
     """
-    if isinstance(value, str | Promise):  # DRF's errors are a kind of text
+    if isinstance(value, str | Promise):  # DRF's error details are a subclass of str
         return str(value)
     raise TypeError(f"No rule says how {type(value).__name__} is written.")
 
@@ -64,7 +64,7 @@ class ListReader:
         self._parts = derive(view.get_serializer_class())
 
     def read(self, queryset: Any, order: Sequence[str], limit: int) -> list[Any]:
-        """Return the first rows of the queryset in this order, read in the best of the ways."""
+        """Return the first rows of the queryset in this order, read in the fastest possible way."""
         # A queryset with the view's own values() is returned unchanged.
         parts = self._parts if queryset._fields is None else None
         if parts is not None and connection.vendor == "postgresql":

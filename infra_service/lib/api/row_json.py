@@ -49,7 +49,7 @@ Parts = tuple[Any, ...]
 
 
 class Source(NamedTuple):
-    """Where a value comes from: a column or annotation, and for JSON the key in it."""
+    """The source of a value: a column or annotation, and for JSON the key in it."""
 
     name: str
     key: str
@@ -64,7 +64,7 @@ class OmittedWhenNull(NamedTuple):
 
 
 class UnknownFieldError(Exception):
-    """A serializer that the database cannot write."""
+    """A serializer field that the database cannot render."""
 
 
 @functools.cache
@@ -101,7 +101,7 @@ def _source(field: Any) -> Source:
 
 
 def names_of(parts: Parts) -> Iterator[str]:
-    """Yield the columns and annotations that the parts are made of."""
+    """Yield the columns and annotations of the parts."""
     for part in parts:
         if not isinstance(part, str):
             yield part.name
@@ -153,7 +153,7 @@ class _Writer:
 
 
 def is_served(parts: Parts, query: Any) -> bool:
-    """Whether each part has a column or an annotation of a type that goes with it."""
+    """Whether each part has a column or annotation of a matching type."""
     for part in parts:
         if isinstance(part, str):
             continue

@@ -1,4 +1,4 @@
-"""Rate limits: of tokens, keys and owners, and of failures by address."""
+"""Rate limits of tokens, keys and owners, and of failures by address."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def _count(*limits: Limit) -> None:
 
 
 def _of_owner(origin_id: str | None, owner_id: uuid.UUID) -> list[Limit]:
-    """Return the limits of an owner, and of the key or trust policy that the token hangs on."""
+    """Return the limits of an owner, and of the key or trust policy behind the token."""
     owner = Limit("owner", str(owner_id), settings.RATE_LIMIT_OWNER)
     return [Limit("key", origin_id, settings.RATE_LIMIT_KEY), owner] if origin_id else [owner]
 

@@ -14,7 +14,7 @@ class FileRefused(SuspiciousOperation):
 
 
 class RefusingUploadHandler(FileUploadHandler):
-    """Refuses files before a byte of them is read, and forms that are too large by their length.
+    """An upload handler that rejects files unread, and large forms by their length.
 
     Django limits the fields of a multipart form, but not its files.
     """

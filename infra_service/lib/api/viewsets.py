@@ -57,7 +57,7 @@ class ResourceRouter(SimpleRouter):
 
 
 class ListView(GenericAPIView[M]):
-    """A view with a list of rows, in pages."""
+    """A view with a paginated list of rows."""
 
     def list(self, request: Request, **_path: str) -> Response:
         """Return a page of the rows that match the filter."""
@@ -75,17 +75,17 @@ class ResourceViewSet(ViewSetMixin, ListView[M]):
     resource: ClassVar[str]
     resource_plural: ClassVar[str]
     page_key: ClassVar[tuple[str, ...]] = ("id",)
-    #: In which other orders an index has the list, each unique like ``page_key``.
+    #: Alternative orders with an index, each unique like ``page_key``.
     other_keys: ClassVar[tuple[tuple[str, ...], ...]] = ()
-    #: The orders, each by its first column, in which an item may change its place.
+    #: The orders, named by their first column, in which an item may move.
     moving_orders: ClassVar[tuple[str, ...]] = ()
-    #: Columns that ``get_queryset`` fixes, with which indexes may begin.
+    #: Columns that ``get_queryset`` fixes, which may be the first columns of indexes.
     scoped_by: ClassVar[tuple[str, ...]] = ()
-    #: Filterable fields without an index: looked for a piece of the list at a time.
+    #: Filterable fields without an index, tested on a limited number of rows at a time.
     searched_fields: ClassVar[tuple[str, ...]] = ()
     not_found: ClassVar[type[NotFound]] = NotFound
     lookup_field = "id"
-    # No colon, which begins a method's name, and no character that a database refuses.
+    # No colon, which starts a method's name, and no character that a database rejects.
     lookup_value_regex = "[0-9A-Za-z._~-]+"
 
     def retrieve(self, _request: Request, **_path: str) -> Response:
@@ -93,7 +93,7 @@ class ResourceViewSet(ViewSetMixin, ListView[M]):
         return self.answer(self.get_object())
 
     def get_object(self) -> M:
-        """Return the resource that the path names, from ``get_queryset``.
+        """Return the resource of the path, from ``get_queryset``.
 
         Raises:
             NotFound: ``not_found``, also for an id of the wrong form.
@@ -131,7 +131,7 @@ class ResourceViewSet(ViewSetMixin, ListView[M]):
         return _validated(self.get_serializer(data=data, partial=True), path)
 
     def read_options(self, serializer: type[Serializer[Any]]) -> dict[str, Any]:
-        """Return the validated body of a method such as ``:rotate``, which is never wrapped."""
+        """Return the validated body of a method such as ``:rotate``, which has no wrapper."""
         return _validated(serializer(data=_body(self.request)), "")
 
 
@@ -155,7 +155,7 @@ def _body(request: Request) -> dict[str, Any]:
 
 
 def _unwrap(body: Mapping[str, Any], resource: str) -> tuple[Mapping[str, Any], str]:
-    """Return the resource's fields, and where they stood, for the paths of errors."""
+    """Return the resource's fields and their path, for errors."""
     if resource not in body:
         return body, "" if body else resource
     fields = body[resource]

@@ -42,11 +42,11 @@ class HelpfulCommand(BaseCommand):
     examples: ClassVar[tuple[str, ...]] = ()
 
     def get_version(self) -> str:
-        """Return the service's version, which ``--version`` prints; else it would be Django's."""
+        """Return the service's version for ``--version``, instead of Django's."""
         return __version__
 
     def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
-        """Return the parser of the options, with the examples behind its description."""
+        """Return the parser of the options, with the examples after its description."""
         parser = super().create_parser(
             prog_name, subcommand, formatter_class=HelpFormatter, **kwargs
         )
@@ -56,7 +56,7 @@ class HelpfulCommand(BaseCommand):
 
 
 class ServiceCommand(HelpfulCommand):
-    """A command with an outcome, in words or as JSON.
+    """A command with a result as text or JSON.
 
     ``self.stderr.write`` is for errors: on a terminal it is red.
     """
@@ -88,7 +88,7 @@ class ServiceCommand(HelpfulCommand):
         self.stderr.write(line, style_func=str)
 
     def problem(self, line: str) -> None:
-        """Write a line to standard error about something that is wrong; the command goes on."""
+        """Write a warning to standard error; the command continues."""
         self._make_room()
         self.stderr.write(line)
 

@@ -61,7 +61,7 @@ def read(file: Path) -> Iterator[tuple[str, str]]:
     """Yield the name and the value of each variable.
 
     Raises:
-        EnvironmentFileError: the file cannot be read, or has a line that sets nothing.
+        EnvironmentFileError: the file is unreadable or has an invalid line.
     """
     try:
         text = file.read_bytes().decode()

@@ -1,7 +1,7 @@
-"""A heartbeat of long-running commands: a file that is renewed while their loops make progress.
+"""A heartbeat of long-running commands: a file that is renewed while their loops progress.
 
 A probe reads the file's modification time (docs/how-to/monitor.md). The loops themselves renew it,
-and no thread beside them: a loop that hangs stops the heartbeat.
+not a separate thread, so that a hanging loop stops the heartbeat.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser
     from collections.abc import Iterable
 
-#: Seconds between two renewals at least, and during a wait at most.
+#: The minimum of seconds between renewals, and the maximum during a wait.
 _RENEW_EVERY: Final = 1.0
 _WAIT: Final = 2.0
 
@@ -96,7 +96,7 @@ class BeatingEvent(threading.Event):
         return super().is_set()
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait as `threading.Event` does; a wait is no hang, however long it is."""
+        """Wait like `threading.Event`, renewing the heartbeat during long waits."""
         until = None if timeout is None else time.monotonic() + timeout
         while True:
             self._heartbeat.beat()

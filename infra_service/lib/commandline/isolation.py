@@ -1,4 +1,4 @@
-"""Failures of single items in commands that process many."""
+"""Isolation of single failures in commands that process many items."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ T = TypeVar("T")
 log = structlog.get_logger("infra_service.commands")
 
 
-#: The works of the items that failed in the block of `recording_failures`.
+#: The kinds of work that failed in the block of `recording_failures`.
 _failures: Final[ContextVar[list[str] | None]] = ContextVar("failures", default=None)
 
 
 @contextmanager
 def recording_failures() -> Iterator[list[str]]:
-    """Give a list that gets the work of each item that fails in the block."""
+    """Yield a list that receives the kind of work of each failed item in the block."""
     failures: list[str] = []
     token = _failures.set(failures)
     try:
@@ -36,9 +36,9 @@ def recording_failures() -> Iterator[list[str]]:
 
 @contextmanager
 def isolated(work: str, item: object = "") -> Iterator[None]:
-    """Log an exception of the block and continue behind it.
+    """Log an exception of the block, and continue after it.
 
-    The exception of a database that is away or busy passes: every other item would fail as well.
+    The exception of an unavailable or busy database is raised: every other item would fail as well.
     """
     try:
         yield

@@ -1,4 +1,4 @@
-"""Files that only their owner can read, written without following a link that another user made."""
+"""Files that only their owner can read, written without following another user's links."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ class NotOursError(OSError):
 
 
 def open_regular(path: Path, *, follow: bool = False) -> BufferedReader:
-    """Open a regular file for reading, at once; unless ``follow``, no symbolic link.
+    """Open a regular file for reading without blocking; reject a symbolic link unless ``follow``.
 
     Raises:
-        NotRegularError, OSError: it is not a regular file, or cannot be opened.
+        NotRegularError, OSError: the file is not regular, or cannot be opened.
     """
     descriptor = os.open(path, _EXISTING_FILE | (0 if follow else os.O_NOFOLLOW))
     file = os.fdopen(descriptor, "rb") if _is_regular(descriptor) else None
@@ -58,7 +58,7 @@ def _is_regular(descriptor: int) -> bool:
 
 
 class PrivateDirectory:
-    """An open directory; its files are written through its descriptor, not through its path."""
+    """An open directory, whose files are written through its descriptor, not through its path."""
 
     def __init__(self, descriptor: int, name: object) -> None:
         self._descriptor = descriptor
@@ -70,7 +70,7 @@ class PrivateDirectory:
 
     @classmethod
     def existing(cls, path: Path) -> Self:
-        """Open a directory, also where its path is a symbolic link.
+        """Open a directory, even if its path is a symbolic link.
 
         Raises:
             NotOursError, OSError: other users can write to it, or it cannot be opened.

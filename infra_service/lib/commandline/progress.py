@@ -11,7 +11,7 @@ _BAR: Final = (
     "{desc} {percentage:3.0f}% |{bar}| {n_fmt} of {total_fmt}, {rate_noinv_fmt}, {remaining} left"
 )
 _WITHOUT_TOTAL: Final = "{desc} {n_fmt}, {rate_noinv_fmt}"
-#: Between two drawings of a bar.
+#: Seconds between updates of a bar.
 _SECONDS: Final = 0.1
 
 
@@ -39,7 +39,7 @@ class Progress:
         self.advance(done - self._done)
 
     def show(self, what: str, done: int, total: int | None) -> None:
-        """Show how much of something is done; of something else, begin anew."""
+        """Show the progress of a unit; a new unit starts a new bar."""
         if self._bar is None:
             return
         if self._bar.desc != what:
@@ -49,7 +49,7 @@ class Progress:
         self._bar.update(done - self._bar.n)
 
     def make_room(self) -> None:
-        """Take the bar away until the next count, so that a line can be written."""
+        """Remove the bar until the next update, so that a line can be written."""
         if self._bar is not None:
             self._bar.clear()
 
@@ -64,7 +64,7 @@ def _layout(total: int | None) -> str:
 
 
 class _Plain:
-    """A command's terminal as tqdm writes to it: nothing is coloured, and no line is ended."""
+    """A command's terminal in the form that tqdm needs: without colours and added line ends."""
 
     def __init__(self, terminal: OutputWrapper) -> None:
         self._terminal = terminal
@@ -79,7 +79,7 @@ class _Plain:
 def _bar(unit: str, total: int | None, terminal: OutputWrapper) -> Any:
     from tqdm import tqdm  # noqa: PLC0415 - a tenth of a second, for terminals only
 
-    tqdm.monitor_interval = 0  # its thread is for bars that count in large steps
+    tqdm.monitor_interval = 0  # its thread serves bars with large steps only
     return tqdm(
         desc=unit,
         total=total,

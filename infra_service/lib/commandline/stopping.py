@@ -60,7 +60,7 @@ def stop_at_eof(stop: threading.Event) -> None:
 
 
 def _wait_for_eof(stop: threading.Event) -> None:
-    # Not by sys.stdin: a thread that waits in there keeps the process from ending.
+    # Not through sys.stdin: a thread that waits there would block the exit of the process.
     while os.read(0, 1024):
         pass
     stop.set()

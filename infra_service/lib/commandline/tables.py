@@ -1,4 +1,4 @@
-"""Tables of text that commands print."""
+"""Text tables in the output of commands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The options of commands that do their work again and again."""
+"""The options of commands that repeat their work."""
 
 from __future__ import annotations
 

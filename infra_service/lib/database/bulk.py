@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from django.db.models import Model
 
-#: A row as ``Writer.new_row`` returns it.
+#: A row from ``Writer.new_row``.
 NewRow: TypeAlias = str | Sequence[Any]
 
 _PLAIN: Final = (CharField, IntegerField)
@@ -43,7 +43,7 @@ _BATCH: Final = 5000
 
 
 class Writer:
-    """Writes these columns of a model's table; ``columns`` begin with its key."""
+    """A writer of these columns of a model's table; ``columns`` begin with its key."""
 
     def __init__(self, model: type[Model], columns: Sequence[str]) -> None:
         fields = {field.name: field for field in model._meta.concrete_fields}
@@ -67,7 +67,7 @@ class Writer:
             return values
         row = list(values)
         for at, field in enumerate(self._fields):
-            # Text and numbers are taken as they are: asking their fields takes longer.
+            # Text and numbers need no conversion, which would take longer.
             if isinstance(field, JSONField):
                 row[at] = _json(row[at])
             elif not isinstance(field, _PLAIN):
@@ -110,7 +110,7 @@ class Writer:
             self._insert(rows)
 
     def update(self, rows: Iterable[Sequence[Any]]) -> None:
-        """Update the rows that have the first column of these."""
+        """Update the rows with the key in the first column."""
         key, *names = map(_quoted, self._columns)
         table = _quoted(self._table)
         if self._is_postgresql:
@@ -125,7 +125,7 @@ class Writer:
             )
 
     def delete(self, rows: Iterable[Sequence[Any]]) -> None:
-        """Delete the rows that have all of these columns."""
+        """Delete the rows that match all of these columns."""
         names, table = list(map(_quoted, self._columns)), _quoted(self._table)
         if self._is_postgresql:
             same = " AND ".join(f"{table}.{name} = given.{name}" for name in names)
@@ -135,7 +135,7 @@ class Writer:
             self._execute_each(f"DELETE FROM {table} WHERE {same}", rows)  # noqa: S608 - columns' names
 
     def add(self, rows: Iterable[Sequence[Any]]) -> None:
-        """Add the last column to that of the rows with the key before it, or insert them.
+        """Add the last column to the row with the key in the other columns, or insert it.
 
         No two of ``rows`` have the same key.
         """
@@ -180,7 +180,7 @@ class Writer:
     def _copy(self, lines: Iterable[str]) -> None:
         statement = f"COPY {self._into()} FROM STDIN"
         for batch in batches(lines, _BATCH):
-            # Django's cursor leaves the errors of a COPY as they are.
+            # Django's cursor does not convert the errors of a COPY.
             with (
                 connection.cursor() as cursor,
                 connection.wrap_database_errors,
@@ -192,7 +192,7 @@ class Writer:
         return f"{_quoted(self._table)} ({', '.join(map(_quoted, self._columns))})"
 
     def _given(self) -> str:
-        """Return the rows as a table, for PostgreSQL: however many, the text is the same."""
+        """Return the rows as a table for PostgreSQL, with the same SQL for any number."""
         columns = zip(map(_quoted, self._columns), map(_type, self._fields), strict=True)
         typed = ", ".join(f"{name} {kind}" for name, kind in columns)
         return f"json_to_recordset(%s::json) AS given ({typed})"

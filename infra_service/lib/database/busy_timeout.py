@@ -1,4 +1,4 @@
-"""The time that SQLite waits for its write lock."""
+"""The timeout for SQLite's write lock."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def busy_timeout(milliseconds: int) -> Iterator[None]:
-    """Wait no longer than this in the block; PostgreSQL has limits of its own."""
+    """Limit the wait for SQLite's lock in the block; PostgreSQL has its own timeouts."""
     if connection.vendor != "sqlite":
         yield
         return
@@ -29,7 +29,7 @@ def busy_timeout(milliseconds: int) -> Iterator[None]:
 
 
 def without_waiting(write: Callable[[], int]) -> bool:
-    """Write to SQLite now or not at all; return whether any row was, which ``write`` counts."""
+    """Write to SQLite without waiting for its lock; return whether ``write`` changed any row."""
     with busy_timeout(0):
         try:
             return bool(write())

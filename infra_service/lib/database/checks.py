@@ -1,4 +1,4 @@
-"""Start-up checks that ask the database: ``migrate`` and ``check --database default`` run them."""
+"""Start-up checks that query the database, run by ``migrate`` and ``check --database default``."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def statements_may_be_prepared(
 
 @register("settings")
 def replica_is_of_postgresql(**_kwargs: Any) -> list[CheckMessage]:
-    """Report a replica where no position in a log can be compared."""
+    """Report a replica if a database is not PostgreSQL, and thus has no log positions."""
     kinds = {connections[alias].vendor for alias in connections.settings}
     if replica.ALIAS not in connections.settings or kinds == {"postgresql"}:
         return []

@@ -27,7 +27,7 @@ M = TypeVar("M", bound=Model)
 
 
 class Parameter(Expression):
-    """A value that is given when the statement is run, by name."""
+    """A named placeholder for a value of the statement."""
 
     def __init__(self, name: str, output_field: Field[Any, Any]) -> None:
         super().__init__(output_field=output_field)
@@ -58,8 +58,8 @@ class _Statement(Generic[M]):
 class CompiledQuery(Generic[M]):
     """A ``values_list`` queryset with parameters; ``build`` is called at the first use.
 
-    PostgreSQL sends the row in binary: times cost a third, and a large ``bytea`` does not go
-    through hexadecimal text, which doubles it.
+    PostgreSQL sends the row in binary: timestamps cost a third, and a large ``bytea`` avoids the
+    hexadecimal text, which doubles its size.
     """
 
     def __init__(self, build: Callable[[], QuerySet[M, Any]]) -> None:
@@ -210,7 +210,7 @@ class CompiledInsert(Generic[M]):
         return _Statement(self._condition().query.get_compiler(connection=connection))
 
     def run(self, instance: Model, *rows: Model, **given: Any) -> bool:
-        """Insert the rows, or find that the condition does not hold; return whether it did."""
+        """Insert the rows if the condition holds; return whether it did."""
         database = connections[DEFAULT_DB_ALIAS]
         into, places, values = _insertion(instance, database)
         condition = self._statement(database.vendor)
@@ -243,6 +243,6 @@ def _insert_text(model: type[Model], _vendor: str) -> tuple[str, str]:
 
 
 def instance_of(model: type[M], row: Sequence[Any]) -> M:
-    """Return the instance of a row of all the columns of a model."""
+    """Return the model instance for a row of all columns."""
     names = [field.attname for field in model._meta.concrete_fields]
     return model.from_db(connection.alias, names, row)

@@ -1,16 +1,16 @@
 """Connection settings of PostgreSQL, and the detection of dead connections.
 
-Everything here is a default: each of these is a parameter of libpq that ``DATABASE_URL`` can set
-(``?connect_timeout=5``). Without them a connection waits for minutes on a host that fell silent.
+These are defaults of libpq parameters that ``DATABASE_URL`` can set (``?connect_timeout=5``).
+Without them a connection waits for minutes for a silent host.
 """
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-#: Seconds, but for ``tcp_user_timeout``, which is in milliseconds.
+#: In seconds, except for ``tcp_user_timeout`` in milliseconds.
 _DEFAULTS: Final[dict[str, str | int]] = {
-    # For each host of several; a host that is cut off costs as much at each new connection.
+    # For each of several hosts; an unreachable host delays each new connection by this.
     "connect_timeout": 3,
     # A peer that does not acknowledge data is disconnected after 6 s,
     "tcp_user_timeout": 6000,
@@ -24,7 +24,7 @@ _DEFAULTS: Final[dict[str, str | int]] = {
 }
 
 
-#: A replica takes no writes, and is read only while it is a standby.
+#: A replica is read-only, and is read only while it is a standby.
 _OF_REPLICA: Final = {"target_session_attrs": "any"}
 
 

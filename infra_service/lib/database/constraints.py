@@ -1,4 +1,4 @@
-"""The constraint that a write has violated."""
+"""Detection of the constraint that a write violates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Deadlines for database answers, for reads that another server can serve instead."""
+"""Deadlines for database queries that another server can answer instead."""
 
 from __future__ import annotations
 

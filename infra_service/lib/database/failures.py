@@ -99,7 +99,7 @@ FAILURES: Final[tuple[type[DatabaseFailure], ...]] = (
     DatabaseFull, DatabaseDiskError,
 )  # fmt: skip
 
-# Whole codes before classes, which are their first two characters.
+# Full codes before classes, which are their first two characters.
 _BY_SQLSTATE: Final[dict[str, type[DatabaseFailure]]] = {
     "08": DatabaseUnavailable,  # connection exceptions
     "25006": DatabaseReadOnly,  # read_only_sql_transaction
@@ -155,5 +155,5 @@ def _kind_of(error: Error) -> type[DatabaseFailure] | None:
         return next((_BY_SQLSTATE[c] for c in (sqlstate, sqlstate[:2]) if c in _BY_SQLSTATE), None)
     if (code := getattr(cause, "sqlite_errorcode", None)) is not None:
         return _BY_SQLITE.get(code & 0xFF)
-    # The driver itself: it found no server, or lost it, and has no code from it.
+    # The driver could not connect or lost the connection, without a SQLSTATE.
     return DatabaseUnavailable if isinstance(error, OperationalError) else None

@@ -1,7 +1,7 @@
-"""Positions in an ordered list: where a page ended, and the condition for the rows beyond.
+"""Positions in an ordered list: the end of a page, and the condition for the rows beyond.
 
-A key is a tuple of columns that are together unique and that an index serves, all ascending or all
-descending (``("-id",)``).
+A key is a tuple of columns that are unique together and indexed, all ascending or all descending
+(``("-id",)``).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def reversed_key(key: Sequence[str]) -> list[str]:
 
 
 def position_of(row: Any, columns: Sequence[str]) -> list[int | str]:
-    """Return a row's position, as JSON can hold it.
+    """Return a row's position as JSON values.
 
     The row is an instance, a dictionary, or a tuple that begins with the columns.
     """
@@ -59,5 +59,5 @@ def beyond(key: Sequence[str], position: Sequence[Any], queryset: QuerySet[Any, 
 def _converted(field: Any, value: Any) -> Any:
     try:
         return field.to_python(value)
-    except (TypeError, ValueError, OverflowError) as error:  # a number where a time is read
+    except (TypeError, ValueError, OverflowError) as error:  # a number instead of a time
         raise ValidationError("none of the column's values") from error

@@ -1,4 +1,4 @@
-"""Asking the database whether it answers, within a bound, while everything else is stuck."""
+"""Test of the database within a time limit, even if all pooled connections are blocked."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from django.db.backends.base.base import BaseDatabaseWrapper
 
-#: Seconds to connect, for each host, and for each statement.
+#: Seconds to connect to each host, and for each statement.
 _BOUND: Final = 2
 
 

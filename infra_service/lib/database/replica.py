@@ -33,11 +33,11 @@ log = structlog.get_logger("infra_service.replica")
 
 ALIAS: Final = "replica"
 HEADER: Final = "X-Data-Age"
-#: Seconds for which a replica that was behind or away is left alone, in each worker process.
+#: Seconds for which a worker process skips a replica that was behind or unreachable.
 PAUSE: Final = 1.0
-#: Seconds after which the primary serves a query that the replica has not answered.
+#: Seconds after which the primary runs a query instead of the replica.
 QUERY: Final = 1.0
-#: Seconds between two looks at a replica that is about to catch up.
+#: Seconds between tests of a replica that is about to catch up.
 _STEP: Final = 0.005
 
 _READS: Final = Counter("infra_replica_reads", "Reads that a replica could serve.", ["outcome"])
@@ -84,7 +84,7 @@ def read(query: Callable[[str], T]) -> T:
 
 
 def begin() -> None:
-    """Begin a request, which has read nothing yet."""
+    """Reset the age at the start of a request."""
     _age.set(None)
 
 
@@ -96,21 +96,21 @@ def tell_age(response: HttpResponse) -> None:
 
 
 class _Position(NamedTuple):
-    """A place in the log of a server, and the history that leads to it."""
+    """A position in the log of a server, and its history."""
 
     lsn: str
-    #: Of the data directory, which standbys share with their primary.
+    #: Identifies the data directory, which standbys share with their primary.
     system: str
-    #: The number that a promotion raises, as 8 hex digits.
+    #: The timeline's number, which a promotion increments, as 8 hex digits.
     timeline: str
     #: Identifies the timeline, as promotions can reuse its number. None until it is marked.
     mark: str | None
 
 
 def _position() -> _Position:
-    """Return the position behind everything acknowledged, which is flushed."""
+    """Return the flushed position, behind everything acknowledged."""
     with connection.cursor() as cursor:
-        # A file of the log is named after its timeline.
+        # A WAL file is named after its timeline.
         cursor.execute(
             "SELECT lsn::text, system_identifier::text, number, mark::text"
             " FROM pg_current_wal_flush_lsn() lsn"
@@ -122,7 +122,7 @@ def _position() -> _Position:
 
 
 def _mark(timeline: str) -> None:
-    """Mark a timeline of the primary that is new; a primary that takes no writes stays unmarked."""
+    """Mark a new timeline of the primary; a read-only primary stays unmarked."""
     with suppress(Error), connection.cursor() as cursor:
         cursor.execute(
             "INSERT INTO infra_service_timeline (number, mark)"

@@ -21,9 +21,9 @@ _PAUSES: Final = (0.01, 0.03, 0.1, 0.3)
 
 
 def retrying(action: Callable[P, R]) -> Callable[P, R]:
-    """Repeat an action that a PostgreSQL-wire database has rolled back in favour of another.
+    """Repeat an action that PostgreSQL has rolled back in favour of another transaction.
 
-    Inside a caller's transaction nothing can be repeated, and the error is the caller's.
+    Inside a caller's transaction a retry is impossible, and the error is raised.
     """
 
     @functools.wraps(action)

@@ -22,7 +22,7 @@ from infra_service.lib.database.postgresql.schema import limit_wait
 
 
 def _is_elsewhere(schema_editor: Any) -> bool:
-    """Whether the database is another than PostgreSQL."""
+    """Whether the database is not PostgreSQL."""
     return bool(schema_editor.connection.vendor != "postgresql")
 
 
@@ -77,7 +77,7 @@ class AddConstraintUnderTraffic(AddConstraint):
         """Add the constraint, then validate it, on PostgreSQL without blocking writes."""
         where = (app_label, schema_editor, from_state, to_state)
         if _is_elsewhere(schema_editor):
-            # SQLite copies the table: whole, or not at all.
+            # SQLite copies the table atomically.
             with transaction.atomic(schema_editor.connection.alias):
                 super().database_forwards(*where)
             return
@@ -120,7 +120,7 @@ class AddUniqueUnderTraffic(AddConstraint):
 
 
 class RemoveConstraintUnderTraffic(RemoveConstraint):
-    """Removes a CHECK with a lock of a moment; backwards it is added as above."""
+    """Remove a CHECK with a short lock; the reverse adds it as above."""
 
     def database_forwards(
         self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any

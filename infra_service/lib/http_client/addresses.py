@@ -1,4 +1,4 @@
-"""Addresses that a secret may be sent to, and addresses that are public or inside of a network."""
+"""Checks of addresses: safe for secrets, public, or inside of a network."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     Address = ipaddress.IPv4Address | ipaddress.IPv6Address
     Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
-#: IPv4 addresses within IPv6, for networks that have no other (RFC 6052).
+#: IPv4 addresses within IPv6, for IPv6-only networks (RFC 6052).
 _NAT64: Final = ipaddress.ip_network("64:ff9b::/96")
 #: The address of ``localhost``.
 LOOPBACK: Final = ipaddress.IPv4Address("127.0.0.1")
@@ -42,7 +42,7 @@ def is_loopback(host: str) -> bool:
 
 
 def is_localhost(host: str) -> bool:
-    """Whether a name is this machine wherever it is resolved (RFC 6761)."""
+    """Whether a name always resolves to this machine (RFC 6761)."""
     return host == "localhost" or host.endswith(".localhost")
 
 

@@ -1,8 +1,8 @@
 """IANA's registries of special-purpose addresses, row by row, as of November 2025.
 
 Sources: https://www.iana.org/assignments/iana-ipv4-special-registry/ and
-https://www.iana.org/assignments/iana-ipv6-special-registry/. ``ipaddress.is_global`` has parts of
-them, and other parts in each release of Python.
+https://www.iana.org/assignments/iana-ipv6-special-registry/. ``ipaddress.is_global`` covers them
+partially, and differently in each release of Python.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ _UNICAST: Final = (
     *(ipaddress.ip_network(text) for text in ("0.0.0.0/1", "128.0.0.0/2", "192.0.0.0/3")),
     ipaddress.ip_network("2000::/3"),
 )
-#: The longest prefix first: the most specific row decides.
+#: Longest prefix first, because the most specific row decides.
 _BLOCKS: Final = sorted(
     ((ipaddress.ip_network(block.network), block.is_reachable) for block in (*IPV4, *IPV6)),
     key=lambda row: -row[0].prefixlen,
@@ -88,7 +88,7 @@ _BLOCKS: Final = sorted(
 
 
 def is_globally_reachable(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
-    """Whether an address is globally reachable unicast; where the registry has N/A it is not."""
+    """Whether an address is globally reachable unicast; N/A in the registry means no."""
     for network, is_reachable in _BLOCKS:
         if address in network:
             return bool(is_reachable)

@@ -11,7 +11,7 @@ from infra_service.lib.server.pace import BODY_TIMEOUT, HEADER_TIMEOUT, LEAST_RA
 #: Bodies up to this size are received before a thread starts: all bodies except for documents and
 #: reports, whose senders are authenticated first.
 LARGEST_BODY: Final = 1024 * 1024
-#: Seconds in which a client may read our last answer, or go on sending, before the connection is
+#: Seconds for a client to read the last response, or to finish sending, before the connection is
 #: closed.
 LINGER: Final = 2.0
 
@@ -34,7 +34,7 @@ class Arrival:
         self.deadline = time.monotonic() + seconds
         self.is_ending = is_ending
         self._ended_by = self.deadline + BODY_TIMEOUT
-        #: Whether the client waits for a word before it sends the body.
+        #: Whether the client waits for "100 Continue" before it sends the body.
         self.is_expecting = False
         self._largest_head = largest_head
         self._complete_at = 0
@@ -47,7 +47,7 @@ class Arrival:
 
     @property
     def size(self) -> int:
-        """How many bytes are kept for it."""
+        """The number of buffered bytes."""
         return len(self.received)
 
     def add(self, data: bytes) -> bool:
@@ -95,20 +95,20 @@ class Arrival:
 
 
 class Departure:
-    """The rest of an answer that its client has not taken yet, and until when it must."""
+    """The rest of a response that its client has not accepted yet, and its deadline."""
 
     is_idle = False
     is_ending = False
 
     def __init__(self, unsent: bytearray, *, is_kept: bool) -> None:
         self.unsent = unsent
-        #: Whether the connection can have another request.
+        #: Whether the connection can serve another request.
         self.is_kept = is_kept
         self.deadline = time.monotonic() + BODY_TIMEOUT
 
     @property
     def size(self) -> int:
-        """How many bytes are kept for it."""
+        """The number of buffered bytes."""
         return len(self.unsent)
 
     def sent(self, size: int) -> None:

@@ -15,13 +15,13 @@ from django.core.exceptions import BadRequest
 from django.core.handlers.wsgi import WSGIHandler, WSGIRequest
 from django.utils.http import parse_header_parameters
 
-#: In the environment of a request that names another encoding than UTF-8: the charset, or "" for
-#: an encoded parameter of a header.
+#: Set in the environment of a request with an encoding other than UTF-8: the charset, or "" for an
+#: encoded parameter of a header.
 OTHER_ENCODING: Final = "infra_service.other_encoding"
 # The headers whose parameters are parsed.
 _PARSED: Final = ("CONTENT_TYPE", "HTTP_ACCEPT", "HTTP_CONTENT_DISPOSITION")
 _CHARSETS: Final = {"utf-8", "utf8", "us-ascii", "ascii"}
-# ``name*=``, with anything between that some parser may take for white space.
+# ``name*=``, with any characters between that a parser may treat as white space.
 _EXTENDED: Final = re.compile(r"\*[^;=\w]*=")
 _EXTENDED_IN_PART: Final = re.compile(rb"^[\w-]+:.*\*[^;=\w\n]*=", re.MULTILINE)
 

@@ -9,7 +9,7 @@ import socket
 import time
 from typing import Any, Final
 
-#: Seconds within which the headers of a request must be complete.
+#: Seconds until the headers of a request must be complete.
 HEADER_TIMEOUT: Final = float(os.environ.get("HEADER_TIMEOUT", "15"))
 #: Seconds for a body, and for a response, in addition to the time for its size.
 BODY_TIMEOUT: Final = float(os.environ.get("BODY_TIMEOUT", "30"))
@@ -17,17 +17,17 @@ BODY_TIMEOUT: Final = float(os.environ.get("BODY_TIMEOUT", "30"))
 LEAST_RATE: Final = 64 * 1024
 #: Bytes of a response that are sent without a thread: more than any response without a token.
 LARGEST_REST: Final = 2 * 1024 * 1024
-#: The word that a client with ``Expect: 100-continue`` waits for before it sends its body.
+#: The response that a client with ``Expect: 100-continue`` awaits before it sends its body.
 CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 # Bytes that are sent at a time while waiting.
 _BLOCK: Final = 1024 * 1024
 
 
 class Pace:
-    """Seconds that may still be waited for a peer; each byte that is transferred adds to them.
+    """The remaining seconds to wait for a peer, extended by each transferred byte.
 
-    They never exceed the seconds of the beginning: a peer that was fast and then stops holds its
-    memory and its thread no longer than a peer that never sent anything.
+    They never exceed the initial seconds: a fast peer that stops holds its memory and its thread no
+    longer than a peer that never sent anything.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Errors that the server itself returns, before Django, in the project's error form."""
+"""Errors that the server itself returns, before Django, in the project's error format."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-# gunicorn's own messages quote the request, which may hold a token.
+# gunicorn's own messages quote the request, which may contain a token.
 _REASONS: Final = {
     400: ("BAD_REQUEST", "The request is malformed."),
     403: ("PERMISSION_DENIED", "You may not do this."),
@@ -37,7 +37,7 @@ class Overheard:
 
 def refusal(status: int, request_id: str) -> bytes:
     """Return a complete response that closes the connection."""
-    # The worker class is imported before Django's settings are.
+    # The worker class is imported before Django's settings.
     from infra_service.lib.api.errors import error_body  # noqa: PLC0415
 
     reason, message = _REASONS.get(status, _INTERNAL)

@@ -36,11 +36,11 @@ from infra_service.lib.server.server_errors import Overheard, refusal
 
 # Bytes of incomplete requests and unsent responses that a worker buffers.
 _BUDGET: Final = 32 * 1024 * 1024
-#: Connections that have their last answer and are not closed by the client yet.
+#: The limit of connections that have their last response and that the client has not closed yet.
 _MOST_LINGERING: Final = 250
 _RECEIVED_AT_ONCE: Final = 64 * 1024
-# They are answered also when every thread is busy, or waits for the database, and the first also
-# when the second waits for it.
+# Their own threads serve them even when every other thread is busy or waits for the database, and
+# the first even when the second waits for it.
 _PROBES: Final = (b"healthz", b"readyz")
 _PROBE: Final = re.compile(rb"(?:GET|HEAD) /(%s)[/ ?]" % b"|".join(_PROBES))
 _AT_ONCE: Final = struct.pack("ii", 1, 0)
@@ -113,7 +113,7 @@ class ServiceWorker(ThreadWorker):  # type: ignore[misc,unused-ignore]
         return Arrival(seconds, largest_head=self._largest_head)
 
     def _wait_for(self, conn: Any, what: Arrival | Departure) -> None:
-        """Wait in the loop, and not in a thread."""
+        """Wait in the loop instead of a thread."""
         conn.sock.settimeout(0)
         if isinstance(what, Departure):
             event, react = selectors.EVENT_WRITE, self._send
@@ -189,7 +189,7 @@ class ServiceWorker(ThreadWorker):  # type: ignore[misc,unused-ignore]
         return super().handle_request(req, conn)
 
     def _keepalive_after(self, conn: Any, keepalive: bool) -> bool:  # noqa: FBT001 - gunicorn's signature
-        """Whether the connection can have another request: not if that is behind an unread body."""
+        """Whether the connection can serve another request: not behind an unread body."""
         conn.sock.receiving.left = 0  # do not wait for the rest
         return bool(keepalive and conn.parser.finish_body())
 
@@ -224,7 +224,7 @@ class ServiceWorker(ThreadWorker):  # type: ignore[misc,unused-ignore]
             self._go_on(conn, is_kept=departure.is_kept)
 
     def _go_on(self, conn: Any, *, is_kept: bool) -> None:
-        """Wait for the next request, or for the client to read the answer, which was the last."""
+        """Wait for the next request, or for the client to read its last response."""
         if not is_kept:
             self._end(conn)
             return
@@ -236,7 +236,7 @@ class ServiceWorker(ThreadWorker):  # type: ignore[misc,unused-ignore]
             self._add(conn, arrival, ahead)
 
     def murder_pending(self) -> None:
-        """End the oldest connections above the limit, and requests that are not complete in time.
+        """End the oldest connections above the limit, and incomplete requests at their deadline.
 
         gunicorn calls this at each turn of its loop. At the limit it no longer calls `accept`.
         """
@@ -294,7 +294,7 @@ class ServiceWorker(ThreadWorker):  # type: ignore[misc,unused-ignore]
         try:
             conn.sock.shutdown(socket.SHUT_WR)
             self._wait_for(conn, Arrival(LINGER, is_ending=True))
-        except (OSError, ValueError):  # it is closed already
+        except (OSError, ValueError):  # already closed
             self._drop(conn)
         if len(self._lingering) > _MOST_LINGERING:
             self._free_descriptor()
@@ -308,12 +308,12 @@ class ServiceWorker(ThreadWorker):  # type: ignore[misc,unused-ignore]
         conn.close()
 
     def handle_error(self, req: Any, client: Any, addr: Any, exc: Any) -> None:
-        """Log the error under an id, and answer it with the status that gunicorn chooses."""
+        """Log the error with an id, and respond with gunicorn's status."""
         request_id = uuid7().hex
         overheard = Overheard(client)
         with structlog.contextvars.bound_contextvars(request_id=request_id):
             super().handle_error(req, overheard, addr, exc)
         if overheard.said:
             status = int(overheard.said.split(b" ", 2)[1])
-            with contextlib.suppress(OSError):  # the client has gone
+            with contextlib.suppress(OSError):  # the client has disconnected
                 client.sendall(refusal(status, request_id))

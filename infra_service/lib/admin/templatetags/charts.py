@@ -1,4 +1,4 @@
-"""Small charts as inline SVG: no script, colours of the page, and their figures also as text."""
+"""Small charts as inline SVG without scripts, in the page's colours, with their values as text."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _SHARES: Final = (
 
 @register.filter
 def thousands(value: float) -> str:
-    """Write a number with a comma before each three digits."""
+    """Format a number with thousands separators."""
     return f"{value:,}"
 
 

@@ -17,7 +17,7 @@ _MINUTE: Final = dt.timedelta(minutes=1)
 
 @register.filter
 def relative(moment: dt.datetime) -> str:
-    """Write how long ago it was, or in how long it will be."""
+    """Format a time relative to now, in the past or the future."""
     now = timezone.now()
     if abs(moment - now) < _MINUTE:
         told = "just now"

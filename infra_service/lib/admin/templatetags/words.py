@@ -1,4 +1,4 @@
-"""Long words that may go on in the next line, and where."""
+"""Line breaks within long words."""
 
 from __future__ import annotations
 

@@ -24,17 +24,17 @@ if TYPE_CHECKING:
 
     from infra_service.lib.database.bounded_pages.indexes import Access
 
-#: A text, and the values of its parameters.
+#: SQL and its parameters.
 Statement = tuple[str, tuple[Any, ...]]
 
 
 class OneOf(lookups.Exact):
-    """``column = ANY (ARRAY[value])``: PostgreSQL takes it for no constant.
+    """``column = ANY (ARRAY[value])``, which PostgreSQL does not treat as a constant.
 
-    A column that is compared with a constant is dropped from the order, and then any index in the
-    order of the rest will do: the planner walks the primary key past a million other rows, because
-    it believes that matching ones are spread evenly. Only the first column of an index is compared
-    so: any other would lose the order.
+    PostgreSQL drops a column that equals a constant from the sort order, and can then use any index
+    with the rest of the order: it may read the primary key past a million other rows, because it
+    expects matching rows to be spread evenly. Only the first column of an index is compared this
+    way; any other column would lose the order.
     """
 
     def as_sql(self, compiler: Any, connection: Any) -> tuple[str, Any]:
@@ -63,7 +63,7 @@ def forced(comparison: Comparison) -> Any:
 
 
 def fenced(queryset: Any, sql: str, params: Sequence[Any]) -> Any:
-    """Return the queryset reading from the statement instead of from its table."""
+    """Return the queryset with the statement in place of its table."""
     queryset = queryset.all()
     alias = queryset.query.get_initial_alias()
     table = queryset.model._meta.db_table

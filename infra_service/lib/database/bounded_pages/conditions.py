@@ -1,4 +1,4 @@
-"""Conditions of a queryset's WHERE: comparisons of a column that an index may serve."""
+"""The conditions of a queryset's WHERE: comparisons of a column that an index may serve."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class NamedBy(Exists):
     A page is read from those rows if that is faster (``semi_joins``).
     """
 
-    #: Whether to be named is enough; else the condition is asked of each row that is named.
+    #: Whether a reference suffices; otherwise each referenced row is tested again.
     is_exact: ClassVar[bool] = True
 
     def __init__(self, rows: QuerySet[Any, Any], column: str) -> None:
@@ -33,7 +33,7 @@ class NamedBy(Exists):
 
 
 class Kind(Enum):
-    """How a column is compared, as far as an index cares."""
+    """The kind of a comparison, as relevant for indexes."""
 
     EQUAL = "="
     IN = "IN"
@@ -51,7 +51,7 @@ _KINDS: Final[dict[type[Any], Kind]] = {
     lookups.LessThanOrEqual: Kind.RANGE,
     lookups.Range: Kind.RANGE,
 }
-#: As many searches as it costs to look into another table for a row.
+#: The cost of a look-up in another table, in text searches.
 _JOIN: Final = 10
 #: The last character in byte order.
 _LAST_CHARACTER: Final = "\U0010ffff"
@@ -142,7 +142,7 @@ def weight(query: Any) -> int:
 
 def _weight(leaf: Any) -> int:
     rhs = getattr(leaf, "rhs", None)
-    if isinstance(rhs, dict):  # a label, which is compared with each of several values
+    if isinstance(rhs, dict):  # a label, compared with each of several values
         (values,) = rhs.values()
         return len(values) if type(values) is tuple else 1
     if _joins(leaf):
@@ -184,7 +184,7 @@ def _implied(lookup: Any, column: Col, model: Any) -> Iterator[Comparison]:
     """Yield the comparisons that a condition implies and an index can serve."""
     implied: list[Any] = []
     if isinstance(lookup, TextMatches):
-        # The beginning of a text is a range where the column is in the order of bytes.
+        # A prefix is a range if the column is sorted by bytes.
         piece = lookup.rhs
         names = getattr(model, "byte_ordered", ())
         if piece.at_start and not piece.ignore_case and column.target.attname in names:

@@ -44,11 +44,11 @@ class Access:
 
     @property
     def decides(self) -> frozenset[int]:
-        """The comparisons, as something to compare."""
+        """The ids of the comparisons, for set operations."""
         return frozenset(id(c.lookup) for c in self.comparisons)
 
     def decides_all(self, conditions: Conditions) -> bool:
-        """Whether it decides every comparison of the condition."""
+        """Whether it decides every comparison of the conditions."""
         written = {id(c.lookup) for c in conditions.comparisons if c.node is not None}
         return not conditions.others and written <= self.decides
 
@@ -74,7 +74,7 @@ class Access:
 
 @functools.cache
 def indexes_of(model: type[models.Model]) -> tuple[PageIndex, ...]:
-    """Return the model's B-trees, those that are declared first by preference first."""
+    """Return the model's B-trees, in the order of their declaration."""
     return tuple(_indexes(model._meta))
 
 
@@ -110,7 +110,7 @@ def _index(
 
 
 def _nulls(condition: Any) -> Iterator[tuple[str, Any]]:
-    """Yield those of the conditions, all of which must hold, that are about NULL."""
+    """Yield the NULL tests among conditions that must all hold."""
     if condition.negated or condition.connector != condition.AND:
         return
     for child in condition.children:
@@ -125,14 +125,14 @@ def walk(model: type[models.Model], conditions: Conditions, page_key: Sequence[s
     """
     compared = tuple((comparison.column, comparison.kind) for comparison in conditions.comparisons)
     index = _index_to_walk(model, compared, tuple(page_key))
-    return cast("Access", _walk(index, conditions, page_key))  # as it was walked to be chosen
+    return cast("Access", _walk(index, conditions, page_key))  # the access of the chosen index
 
 
 @functools.lru_cache(maxsize=1024)
 def _index_to_walk(
     model: type[models.Model], compared: tuple[tuple[str, Kind], ...], page_key: tuple[str, ...]
 ) -> PageIndex:
-    """Return the best index for comparisons of this form, whatever they are compared with."""
+    """Return the best index for comparisons of these kinds, for any values."""
     conditions = Conditions(tuple(Comparison(*pair, lookup=None) for pair in compared), 0)
     sorted_by = PageIndex(tuple((n.removeprefix("-"), n.startswith("-")) for n in page_key))
     found = [
@@ -171,7 +171,7 @@ def _walk(index: PageIndex, conditions: Conditions, page_key: Sequence[str]) -> 
 
 
 def sets(model: type[models.Model], conditions: Conditions) -> list[Access]:
-    """Return how else the rows may be found, of which each may turn out to be few or many."""
+    """Return the other accesses that find the rows, which may be few or many."""
     found: dict[frozenset[int], Access] = {}
     for index in indexes_of(model):
         access = _set(index, conditions)
@@ -223,7 +223,7 @@ def _set(index: PageIndex, conditions: Conditions) -> Access | None:
 
 def _equal(index: PageIndex, conditions: Conditions) -> tuple[Comparison, ...]:
     """Return the comparisons that fix the first columns."""
-    # Of a unique index many rows may have no value.
+    # In a unique index, many rows may be null.
     kinds = (Kind.EQUAL,) if index.is_unique else (Kind.EQUAL, Kind.NULL)
     found: list[Comparison] = []
     for name, _ in index.columns:

@@ -1,4 +1,4 @@
-"""The plan that PostgreSQL chooses for a repeated statement."""
+"""Query plans of repeated statements on PostgreSQL."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def planned_for_values(queryset: Any) -> Iterator[None]:
     if connection.vendor != "postgresql" or not is_selective(queryset):
         yield
         return
-    with connection.cursor() as cursor:  # keeps the connection for as long as the block
+    with connection.cursor() as cursor:  # keeps the connection during the block
         driver: Any = cursor.connection
         threshold, driver.prepare_threshold = driver.prepare_threshold, None
         try:
@@ -33,5 +33,5 @@ def planned_for_values(queryset: Any) -> Iterator[None]:
 
 
 def is_selective(queryset: Any) -> bool:
-    """Whether the rows are selected by values, of which some may be rare and some common."""
+    """Whether values select the rows, as some values may be rare and others common."""
     return any(not isinstance(leaf, IsNull) for leaf in queryset.query.where.leaves())

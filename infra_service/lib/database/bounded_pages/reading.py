@@ -97,7 +97,7 @@ class _Request(NamedTuple):
 
 
 def instances(queryset: Any, order: Sequence[str], limit: int) -> list[Any]:
-    """Read them as instances."""
+    """Read the rows as instances."""
     return list(queryset.order_by(*order)[:limit])
 
 

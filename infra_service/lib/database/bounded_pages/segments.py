@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Segment(NamedTuple):
-    """The rows of a condition, in the order of a key; the conditions leave each other no row."""
+    """The rows of a condition, in the order of a key; the conditions are disjoint."""
 
     condition: Q
     key: Sequence[str]
@@ -40,9 +40,9 @@ class Stretch(NamedTuple):
 
 
 def with_nulls_last(model: Any, key: Sequence[str]) -> Sequence[Segment]:
-    """Return the order of the key, with the rows behind that have no value in its first column.
+    """Return segments in the order of the key, with nulls of its first column last.
 
-    They are last whichever way the list is turned, on each database.
+    Nulls are last in both directions, on each database.
     """
     first = key[0].removeprefix("-")
     if not model._meta.get_field(first).null:
@@ -159,7 +159,7 @@ def _read_few(
 
 
 def _value_of(row: Any, column: str, width: int) -> Any:
-    """Return the column of a row; of a tuple it stands behind the key."""
+    """Return a column of a row; in a tuple it follows the key."""
     if isinstance(row, tuple):
         return row[width]
     return row[column] if isinstance(row, dict) else getattr(row, column)

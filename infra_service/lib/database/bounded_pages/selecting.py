@@ -35,7 +35,7 @@ class ColumnOf(Subquery):
         return f'"{self.key}"."{field.column}"'
 
     def join(self, table: str) -> str:
-        """Return how the row is joined, under the key's name."""
+        """Return the SQL that joins the row under the key's name."""
         meta: Any = self.model._meta
         return (
             f'LEFT JOIN "{meta.db_table}" "{self.key}"'
@@ -52,7 +52,7 @@ class Columns(NamedTuple):
 
 
 def columns_sql(model: Any, names: Iterable[str]) -> list[str]:
-    """Return how a statement names columns of a model's table."""
+    """Return the qualified SQL names of columns of a model."""
     table, meta = model._meta.db_table, model._meta
     return [f'"{table}"."{meta.get_field(name).column}"' for name in names]
 

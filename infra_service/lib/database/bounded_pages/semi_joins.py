@@ -38,21 +38,21 @@ if TYPE_CHECKING:
 
 #: The limit of column values that are searched separately, each of which may find a whole page.
 _MOST_VALUES: Final = 100
-#: The same where only entries of an index are read for each. SQLite takes 500 parts in a UNION.
+#: The same if only index entries are read for each. SQLite limits a UNION to 500 parts.
 _MOST_OWN_VALUES: Final = {"postgresql": 1_000, "sqlite": 400}
 
 
 @dataclass(frozen=True)
 class Naming:
-    """How an index finds the rows that name those of a list."""
+    """An index access that finds the rows that refer to a list's rows."""
 
     access: Access
     condition: NamedBy
     #: The number of values that are searched separately.
     values: int = 1
-    #: The comparisons of the list that it decides, because the rows that name have copies.
+    #: The comparisons of the list that it decides, through copies in the referring rows.
     decides: frozenset[int] = frozenset()
-    #: Whether each row is named once, because the rows name themselves.
+    #: Whether each row is referenced once, because the rows refer to themselves.
     is_own: bool = False
 
     def decides_all(self, conditions: Conditions) -> bool:
@@ -61,11 +61,11 @@ class Naming:
         return conditions.others == len(conditions.named) == 1 and written <= self.decides
 
     def keys(self, limit: int) -> Statement:
-        """Return the statement that finds the named keys in any order, and some of them twice."""
+        """Return the statement that finds the referenced keys, unordered and with duplicates."""
         return statement_of(self.access, self.condition.rows, limit, [self.condition.column])
 
     def next_keys(self, limit: int, position: Sequence[Any] | None) -> Statement:
-        """Return the statement that finds the next named keys behind a position, in their order."""
+        """Return the statement that finds the next referenced keys behind a position, sorted."""
         columns = [self.condition.column]
         after = None if position is None else (columns, position)
         sql, params = each_of(self.access, self.condition.rows, limit, columns, after)
@@ -87,7 +87,7 @@ class Naming:
         return self._cut_down(queryset, self.keys(limit))
 
     def next_piece(self, queryset: Any, limit: int, position: Sequence[Any] | None) -> Any:
-        """Return the queryset, cut down to the next ``limit`` named rows."""
+        """Return the queryset reduced to the next ``limit`` referenced rows."""
         return self._cut_down(queryset, self.next_keys(limit, position))
 
     def _cut_down(self, queryset: Any, keys: Statement) -> Any:
@@ -109,7 +109,7 @@ class Copied(Naming):
     key: tuple[str, ...] = ()
 
     def next_keys(self, limit: int, position: Sequence[Any] | None) -> Statement:
-        """Return the statement that finds the next named keys behind a position, in their order."""
+        """Return the statement that finds the next referenced keys behind a position, sorted."""
         sql, params = self._next(limit, position)
         return f'SELECT "next"."{self.condition.column}" FROM ({sql}) "next"', params  # noqa: S608 - compiled
 
@@ -164,7 +164,7 @@ def _rows_of_keys(queryset: Any, keys: str, params: tuple[Any, ...]) -> Statemen
 
 
 def in_order(model: Any, conditions: Conditions, key: Sequence[str]) -> Naming | None:
-    """Return how the named rows are found in the order of the list, if an index has it."""
+    """Return the access that finds the referenced rows in the order of the list, if any."""
     if list(key) != [model._meta.pk.attname]:
         return _copied(conditions, key)
     for condition in conditions.named:
@@ -178,10 +178,10 @@ def in_order(model: Any, conditions: Conditions, key: Sequence[str]) -> Naming |
 
 
 def each_in_order(model: Any, conditions: Conditions, key: Sequence[str]) -> Naming | None:
-    """Return how the rows of some values are found, if an index has those of each in order.
+    """Return the access that has the rows of each of some values in order, if any.
 
-    They name themselves: the next keys of each value are read from the index alone, and then the
-    rows of the first of all these.
+    The rows refer to themselves: the next keys of each value are read from the index alone, and
+    then the rows of the first of these keys.
     """
     if list(key) != [model._meta.pk.attname]:
         return None

@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 # up to twice as much memory. Replacing it takes a few milliseconds, little compared to such a
 # value.
 _LARGE: Final = 8 * 1024 * 1024
-# The server may be so much later than the end that it sets for a statement.
+# The server's response may be later than its statement timeout by this factor.
 _LATE: Final = 1.25
 
 
 class _BinaryJsonLoader(Loader):
-    """Leaves JSON to Django also where a row is sent in binary: a text, after its form's number."""
+    """A loader of binary JSON: removes the version byte and leaves decoding to Django."""
 
     format = Format.BINARY
 
@@ -77,7 +77,7 @@ class _ReturningCursor(CursorWrapper):
 
 
 class _ReturningDebugCursor(_ReturningCursor, base.CursorDebugWrapper):
-    """The same, counting and timing statements for tests."""
+    """The same, with the statement counts and times of tests."""
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
@@ -87,7 +87,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     #: Whether this process serves requests, so that OPTIONS["request_timeouts"] apply.
     serves_requests = False
-    #: Of each database by its alias, as Django's pools are.
+    #: For each database by its alias, like Django's pools.
     _watches: ClassVar[dict[str, Watch]] = {}
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -101,12 +101,12 @@ class DatabaseWrapper(base.DatabaseWrapper):
             options["pool"] = {**options["pool"], "connection_class": WatchedConnection}
 
     def connect(self) -> None:
-        """Take a connection from the pool, as it was set up when it was opened."""
+        """Take a connection that was already set up from the pool."""
         pool = self.pool
         if pool is not None and not pool.closed:
             self._take(pool)
             return
-        self._is_connecting = True  # the check of the server's version opens a cursor, too
+        self._is_connecting = True  # the check of the server's version also opens a cursor
         try:
             super().connect()
         finally:
@@ -139,7 +139,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return parameters
 
     def _configure_connection(self, connection: Any) -> bool:
-        """Set up a connection that was just opened."""
+        """Set up a new connection."""
         timeouts = self.settings_dict["OPTIONS"].get("request_timeouts", {})
         if self.serves_requests and timeouts.get("statement_timeout"):
             connection.limit(
@@ -161,7 +161,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         if self.serves_requests and timeouts:
             calls = ", ".join(["set_config(%s, %s, false)"] * len(timeouts))
             values = [text for name, s in timeouts.items() for text in (name, str(int(s * 1000)))]
-            connection.execute(f"SELECT {calls}", values)  # once for each connection
+            connection.execute(f"SELECT {calls}", values)  # once per connection
 
     @property
     def watch(self) -> Watch:
@@ -192,13 +192,13 @@ class DatabaseWrapper(base.DatabaseWrapper):
             raise OperationalError("no connection to the database could be opened") from error
 
     def get_autocommit(self) -> bool:
-        """Whether there is no transaction. Django would take a connection to find out."""
+        """Whether there is no transaction. Django would take a connection to answer this."""
         return self.connection is None or self.autocommit
 
     def set_autocommit(self, autocommit: bool, *args: Any, **kwargs: Any) -> None:  # noqa: FBT001 - Django's signature
         """Begin or end a transaction; its end returns the connection."""
         if autocommit and self.connection is None and not self.in_atomic_block:
-            return  # the connection was lost, and with it the transaction
+            return  # the lost connection ended the transaction
         super().set_autocommit(autocommit, *args, **kwargs)
         self._return_connection()
 
@@ -221,11 +221,11 @@ class DatabaseWrapper(base.DatabaseWrapper):
         self._is_discarded = True
 
     def lose_connection(self) -> None:
-        """Let the connection be closed instead of returned, and all that lie in the pool."""
+        """Close the connection instead of returning it, and all idle connections of the pool."""
         self._is_lost = True
 
     def close(self) -> None:
-        """Return the connection whatever is open on it."""
+        """Return the connection, even with open cursors."""
         self._cursors.clear()
         super().close()
 

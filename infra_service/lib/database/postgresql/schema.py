@@ -1,4 +1,4 @@
-"""Changes of the schema while the service runs."""
+"""Schema changes while the service runs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _WAIT: Final = "5s"
 
 
 def limit_wait(editor: Any) -> None:
-    """Let the transaction give up when a table is not free in time; it can be run again."""
+    """Limit the wait for a table's lock in the transaction, which can be repeated."""
     editor.execute(f"SET LOCAL lock_timeout = '{_WAIT}'")
 
 

@@ -15,7 +15,7 @@ import psycopg
 if TYPE_CHECKING:
     from psycopg_pool import ConnectionPool
 
-# read_only_sql_transaction: the server is a standby, or was set to read only.
+# read_only_sql_transaction: the server is a standby, or was set to read-only.
 _NO_PRIMARY: Final = "25006"
 
 # All connections that pools have opened. Unused connections are garbage collected.
@@ -36,7 +36,7 @@ def take(pool: ConnectionPool[Any]) -> Any:
 
 
 def count(connection: Any) -> None:
-    """Count a connection that its pool has opened, until it is closed."""
+    """Count a new connection of a pool until it is closed."""
     with _counting:
         _opened.add(connection)
 

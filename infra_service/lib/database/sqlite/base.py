@@ -17,7 +17,7 @@ from django.db.backends.sqlite3 import base
 
 #: Three quarters of a gunicorn worker's threads.
 _MOST: Final = max(1, int(os.environ.get("WEB_THREADS", "32")) * 3 // 4)
-#: Seconds in which a place becomes free, unless the lock is held for long.
+#: Seconds until a place is free, unless the lock is held for long.
 _PATIENCE: Final = 1.0
 
 places: Final = threading.BoundedSemaphore(_MOST)
