@@ -107,7 +107,7 @@ class PageRequest:
 
 
 class KeysetPagination(BasePagination):
-    """Pages by ``page_size`` and ``page_token``; ``next_page_token`` is "" on the last page only."""
+    """Pages by ``page_size`` and ``page_token``; ``next_page_token`` is "" at the end only."""
 
     # The list's view; for the OpenAPI description infra_service.openapi.schema sets it.
     view: Any = None
