@@ -1,4 +1,4 @@
-"""What the tests of keys and tokens share."""
+"""Fixtures of the tests of API keys and access tokens."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _encode(body: Any) -> bytes:
 
 
 class KeyOwner(KeyClient):
-    """A client whose secret is an API key's."""
+    """A client that authenticates with an API key."""
 
     def __init__(self, key: ApiKey, secret: str) -> None:
         super().__init__(secret)
@@ -60,7 +60,7 @@ class KeyOwner(KeyClient):
 
 
 class KeyWith(Protocol):
-    """``key_with("apikey:read")``: a client whose API key has just these scopes."""
+    """``key_with("apikey:read")``: a client whose API key has exactly these scopes."""
 
     def __call__(
         self,
@@ -102,12 +102,12 @@ def owner(key_with: KeyWith) -> KeyOwner:
 
 @pytest.fixture
 def stranger(key_with: KeyWith, db: None) -> KeyOwner:
-    """Somebody else."""
+    """An unrelated user."""
     return key_with("apikey:read", "apikey:write", user=User.objects.create(username="stranger"))
 
 
 def expire(key: ApiKey) -> None:
-    """Make the key one that has expired a minute ago."""
+    """Let the key expire a minute ago."""
     now = NOW()
     ApiKey.objects.filter(pk=key.pk).update(
         created_at=now - dt.timedelta(days=1), expires_at=now - dt.timedelta(minutes=1)
@@ -122,7 +122,7 @@ def wire(moment: dt.datetime | None) -> str | None:
 
 
 def violations(response: Any) -> list[tuple[str, str]]:
-    """Return field and reason of each fault that a 400 tells."""
+    """Return the field and reason of each violation in a 400 response."""
     for detail in response.json()["error"]["details"]:
         if detail["@type"].endswith("BadRequest"):
             return [(v["field"], v["reason"]) for v in detail["field_violations"]]

@@ -1,4 +1,4 @@
-"""What the tests of the exchange share: an issuer on loopback, a policy, and a pipeline."""
+"""Fixtures of the token exchange tests: an issuer on loopback, a policy, and a pipeline."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ GRANT: Final = {
     "subject_token_type": "urn:ietf:params:oauth:token-type:jwt",
 }
 LOOPBACK: Final = ipaddress.ip_network("127.0.0.0/8")
-#: What everybody is told whose assertion is refused, whatever the reason is.
+#: The response to every refused assertion, whatever the reason.
 REFUSED: Final = {
     "error": "invalid_grant",
     "error_description": "The token was refused. The audit log has the reason.",
@@ -55,7 +55,7 @@ class Pipeline(Client):
         return self.server.token(self.kind, **claims)
 
     def exchange(self, token: str | None = None, **more: str) -> Any:
-        """Exchange a token of the platform, a new one unless it is given."""
+        """Exchange a token of the platform, by default a new token."""
         given = {**GRANT, "client_id": self.policy_id, **more}
         given["subject_token"] = self.token() if token is None else token
         return self.post(PATH, urlencode(given), FORM)

@@ -1,4 +1,4 @@
-"""What the views cannot reach, because they look first."""
+"""Checks of the actions that the views perform earlier, so that requests cannot reach them."""
 
 import datetime as dt
 

@@ -84,7 +84,7 @@ def test_what_is_old_leaves_in_order(old: list[str], tmp_path: Path) -> None:
     assert left() == []
     assert archived(tmp_path) == [json.loads(files.encode(event)) for event in before[:10]]
     assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o600}
-    # Today's are there, and who archived.
+    # Today's events remain, and the archiving is recorded.
     actions = AuditEvent.objects.order_by("pk").values_list("action", flat=True)
     assert list(actions) == ["state.push"] * 2 + ["audit.archive"] * 3
     event = AuditEvent.objects.filter(action="audit.archive").latest("pk")
@@ -94,7 +94,7 @@ def test_what_is_old_leaves_in_order(old: list[str], tmp_path: Path) -> None:
 
 
 def test_a_line_can_be_checked_with_what_every_machine_has(old: list[str], tmp_path: Path) -> None:
-    """Each digest is the SHA-256 of the one before it and the event's own bytes."""
+    """Each digest is the SHA-256 of the previous digest and the bytes of the event."""
     archive_all(tmp_path)
     script = (
         "p=$(printf %064d 0); gzip -dc audit-*.gz | while IFS= read -r l; do "
@@ -231,7 +231,7 @@ def test_a_file_that_went_bad_removes_nothing(
     assert left() == old
 
 
-# --- What is found --------------------------------------------------------------------------------
+# --- Detected damage ------------------------------------------------------------------------------
 
 
 def rewritten(path: Path, change: Callable[[list[bytes]], list[bytes]]) -> None:
@@ -243,7 +243,7 @@ def rewritten(path: Path, change: Callable[[list[bytes]], list[bytes]]) -> None:
 
 
 def made_anew(directory: Path) -> None:
-    """A chain that is right in itself, by somebody who knows how."""
+    """Forge a file with valid digests, as an informed attacker would."""
     path = files.path_of(directory, 3)
     previous = files.contents(path).previous
     events = [json.loads(text) for text in files.events(path)]
@@ -345,7 +345,7 @@ def test_only_what_is_entered_can_be_removed(old: list[str], tmp_path: Path) -> 
 @pytest.mark.parametrize("recursive", ["ON", "OFF"])
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="SQLite's own words")
 def test_sqlite_replaces_nothing(verb: str, recursive: str, db: None) -> None:
-    """REPLACE deletes what is in its way and asks no trigger of DELETE."""
+    """REPLACE deletes conflicting rows without running the DELETE trigger."""
     happened(2)
     names = [field.column for field in AuditEvent._meta.concrete_fields]
     columns = ", ".join(f"'bob' AS {n}" if n == "actor_name" else n for n in names)
@@ -412,7 +412,7 @@ EVENTS = 3000
 
 
 def fill() -> None:
-    """Events of one day; their ids are a millisecond apart, because archives go by ids."""
+    """Add events of a day with IDs a millisecond apart, because archives are ordered by ID."""
     moment = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
     AuditEvent.objects.bulk_create(
         AuditEvent(

@@ -1,4 +1,4 @@
-"""What is believed of a signed token: each way in which others were deceived is tried."""
+"""Validation of signed tokens, against each known attack on other implementations."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ CLAIMS: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize("what", CLAIMS)
 def test_claims_that_are_refused(pipeline: Pipeline, what: str) -> None:
     claims, reason = CLAIMS[what]
-    # What is left out cannot be told from what is null, so it is taken out here.
+    # A null in this table means that the claim is missing, so remove it.
     more = {name: value for name, value in claims.items() if value is not None}
     said = claims_of("GITHUB", pipeline.server.url, **more)
     for name in claims.keys() - more.keys():
@@ -127,7 +127,7 @@ def test_no_signature(pipeline: Pipeline) -> None:
 
 
 def test_a_public_key_is_no_shared_secret(pipeline: Pipeline) -> None:
-    """An HMAC with what everybody knows, of the algorithm that the header names."""
+    """An HMAC keyed with the public key, with the algorithm that the header names."""
     Issuer.objects.update(algorithms=["ES256", "HS256"])
     key = pipeline.server.keys[0]
     public = key.private.public_key().public_bytes(
@@ -204,7 +204,7 @@ def test_headers_that_bring_keys(pipeline: Pipeline) -> None:
     ):
         assert refusal(pipeline.exchange(sign(said, stranger, **header))) == REFUSED
     assert set(pipeline.server.asked) == {DISCOVERY, KEYS}
-    # The issuer's own token has one at times, and it is passed over.
+    # Genuine tokens of the issuer may contain the header, which is ignored.
     good = sign(said, pipeline.server.keys[0], jku=url, x5t="x")
     assert pipeline.exchange(good).status_code == 200
 

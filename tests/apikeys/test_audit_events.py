@@ -22,7 +22,7 @@ def auditor(client_with: ClientWith) -> ApiClient:
 
 @pytest.fixture
 def trail(auditor: ApiClient) -> None:
-    """Three events after the one of the auditor's own token."""
+    """Three events, after the event of the auditor's own token."""
     ada = Actor(
         name="ada", user_id=SOMEBODY, token_id="tok-a", address="2001:db8::1", request_id="r1"
     )

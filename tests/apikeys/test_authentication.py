@@ -1,4 +1,4 @@
-"""Who is let in, and what the others are told (RFC 6750)."""
+"""Authentication, and the responses to rejected requests (RFC 6750)."""
 
 import base64
 import datetime as dt
@@ -28,7 +28,7 @@ def ask(authorization: str, path: str = WHOAMI) -> Any:
 
 
 def misspelt(secret: str) -> str:
-    """Return the secret with one character changed, which its checksum notices."""
+    """Return the secret with a changed character, which its checksum detects."""
     return secret[:10] + ("a" if secret[10] != "a" else "b") + secret[11:]
 
 
@@ -77,7 +77,7 @@ def test_what_is_not_valid_is_one_answer(owner: KeyOwner, client_with: ClientWit
 
 @pytest.mark.parametrize("form", ["{0}", "Token {0}", "Basic {1}", "Bearer ", "Bearer"])
 def test_a_header_that_holds_no_token(owner: KeyOwner, form: str) -> None:
-    """What else is in it is not looked at: a secret that works makes no difference."""
+    """The rest of the header is ignored: even a valid secret changes nothing."""
     messages = set()
     for secret in (owner.secret, tokens.generate(TokenKind.API_KEY)):
         pair = base64.b64encode(f"x:{secret}".encode()).decode()

@@ -1,4 +1,4 @@
-"""Bound keys and tokens: what is outside is not there."""
+"""Bound keys and tokens: entries outside the binding appear as missing."""
 
 import uuid
 from typing import Any
@@ -80,7 +80,7 @@ def test_nobody_binds_wider_than_they_are(keys: dict[str, KeyOwner], caller: str
             given = wanted.within_applications_of(own)
             expected: tuple[int, Any] = (403, "GRANT_EXCEEDED")
             if own.application_ids and B in (given.component_ids or ()):
-                # To who is bound to applications, a component that is in none is not there.
+                # With a binding to applications, a component without an application is missing.
                 expected = (400, "INVALID_FIELDS")
             elif given.is_within(own):
                 expected = (201, given.described())

@@ -1,4 +1,4 @@
-"""Reading a body; what real sockets do to it is in tests/e2e."""
+"""Reading a request body. Behaviour with real sockets is tested in tests/e2e."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from infra_service.lib.api.bodies import BodyIncomplete, BodyTooLarge
 
 
 def chunked(stream: Any) -> HttpRequest:
-    """Return a request as gunicorn hands over a chunked one: no length, and a stream that ends."""
+    """Return a chunked request as gunicorn passes it: no length, and a stream that ends."""
     request = RequestFactory().post("/")
     del request.META["CONTENT_LENGTH"]
     request.META["HTTP_TRANSFER_ENCODING"] = "chunked"

@@ -18,7 +18,7 @@ A_MOMENT = dt.timedelta(microseconds=1)
 
 @pytest.fixture
 def now(monkeypatch: pytest.MonkeyPatch) -> dt.datetime:
-    """Now, for whoever is asked who calls."""
+    """Freeze the time that authentication uses."""
     moment = NOW()
     monkeypatch.setattr(callers, "timezone", SimpleNamespace(now=lambda: moment))
     return moment

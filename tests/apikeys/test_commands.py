@@ -46,7 +46,7 @@ def test_seed_is_idempotent(operator: User) -> None:
 
 
 def described(component: str) -> Any:
-    """Return a binding to one component, as it is shown."""
+    """Return a binding to a single component as the API shows it."""
     return Binding(component_ids=frozenset({uuid.UUID(component)})).described()
 
 

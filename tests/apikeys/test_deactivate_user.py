@@ -1,4 +1,4 @@
-"""manage.py deactivate_user: whoever leaves, with keys, tokens and trust policies."""
+"""manage.py deactivate_user: departing users with keys, tokens and trust policies."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WHO = "/v1/whoami"
 
 @pytest.fixture
 def ada(tmp_path: Path) -> dict[str, str]:
-    """A person with a key, a token that was issued, one that was minted, and a policy."""
+    """A user with a key, an issued token, a minted token and a policy."""
     user = User.objects.create_user("ada", password="p", is_staff=True)
     options = ("--user", "ada", "--name", "n", "--scopes", "apikey:write,state:read", "--json")
     (key,) = json.loads(run("seed_apikeys", *options))["api_keys"]

@@ -1,4 +1,4 @@
-"""What a key has made ends with it, and never has more than it."""
+"""Revoking a key revokes the keys it made, and these never exceed its permissions."""
 
 import random
 import uuid
@@ -181,7 +181,7 @@ def test_what_a_token_made_is_not_prolonged_beyond_it(root: KeyOwner) -> None:
 def test_what_had_expired_ends_with_what_made_it(
     root: KeyOwner, owner: KeyOwner, *, by_token: bool
 ) -> None:
-    """A revocation leaves it as it is, and nobody brings it back."""
+    """Revoking the parent leaves an expired key unchanged, and it cannot be renewed."""
     made = make(minted(root) if by_token else root)
     grandchild = make(made)
     expire(made.key_id, grandchild.key_id)
@@ -254,7 +254,7 @@ def test_an_owner_has_no_more_keys_than_a_revocation_can_take(
                maker_id=root.key_id, expires_at=NOW() + DAY if n % 2 else None)
         for n in range(999)
     ]  # fmt: skip
-    # Neither somebody else's keys nor revoked ones are among the owner's.
+    # Keys of other owners and revoked keys do not count towards the limit.
     stranger = User.objects.create(username="stranger")
     others: list[dict[str, Any]] = [
         {"created_by": stranger}, {"created_by": operator, "revoked_at": NOW()},
@@ -268,7 +268,7 @@ def test_an_owner_has_no_more_keys_than_a_revocation_can_take(
     assert answer.json()["error"]["status"] == "FAILED_PRECONDITION"
     expire(keys[0].pk)
     make(root, name="one more")
-    # Nor does one that has expired work again beside so many.
+    # Renewing an expired key counts towards the limit too.
     again = root.send("PATCH", f"/v1/api-keys/{keys[0].pk}", {"expires_at": None})
     assert (again.status_code, error_reason(again)) == (400, "TOO_MANY_API_KEYS")
     expire(keys[1].pk)

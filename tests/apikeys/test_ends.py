@@ -1,4 +1,4 @@
-"""An end is a part of what one holds: nothing ends later than what made or changed it."""
+"""Expiry is part of a grant: nothing outlives the credential that made or changed it."""
 
 import datetime as dt
 from typing import Any
@@ -144,7 +144,7 @@ def test_a_token_from_before_the_rotation_manages_no_keys(owner: KeyOwner) -> No
         assert (answer.status_code, create(client).status_code // 100) == (status, status // 100)
     answer = before.send("POST", owner.path + ":revoke")
     assert (answer.status_code, error_reason(answer)) == (403, "SECRET_RETIRED")
-    # It does what else it is for.
+    # Other operations still work.
     assert before.get("/v1/api-keys").status_code == 200
     assert before.get("/api/v1/states").status_code == 200
 
@@ -158,7 +158,7 @@ def test_a_retired_secret_reads_and_mints_until_its_grace_ends(retired: KeyOwner
     assert answer.status_code == 201
     answer = retired.send("POST", "/v1/access-tokens", {**body, "ttl": 3700})
     assert violations(answer) == [("ttl", "LIFETIME_EXCEEDED")]
-    # Nor does it mint what could do in its place what it cannot.
+    # It cannot mint a token for operations that it may not perform itself.
     answer = retired.send("POST", "/v1/access-tokens", {**body, "scopes": ["apikey:write"]})
     assert (answer.status_code, error_reason(answer)) == (403, "GRANT_EXCEEDED")
 

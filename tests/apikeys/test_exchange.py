@@ -257,7 +257,7 @@ def test_another_method(pipeline: Pipeline) -> None:
     "header", ["Bearer x", "Basic " + base64.b64encode(b"fed-1:x").decode(), "x"]
 )
 def test_other_credentials(pipeline: Pipeline, header: str) -> None:
-    """Who has two ways to say who they are is believed in neither."""
+    """A request with two credentials is rejected."""
     given = {**GRANT, "client_id": pipeline.policy_id, "subject_token": pipeline.token()}
 
     answer = pipeline.post(PATH, urlencode(given), FORM, headers={"Authorization": header})
@@ -308,7 +308,7 @@ def test_a_policy_that_loses_something(pipeline: Pipeline) -> None:
 
 
 def test_there_is_no_such_policy(pipeline: Pipeline) -> None:
-    """The answer is the same, and the trail is not filled by who guesses."""
+    """The response is the same, and guesses do not fill the audit log."""
     answer = pipeline.exchange(client_id="fed-0")
 
     assert (answer.status_code, refusal(answer)) == (400, REFUSED)
@@ -459,11 +459,11 @@ def test_one_without_an_id_is_good_for_one_token(pipeline: Pipeline) -> None:
 
     assert refusal(pipeline.exchange(f"{signed}.{again}")) == REFUSED
     assert why() == "assertion_used"
-    # Another one without an id is another one.
+    # Without an ID, assertions with different claims count as different.
     assert pipeline.exchange(pipeline.token(jti=None, run_attempt="2")).status_code == 200
 
 
-# Also what an operator does with SQL alone, which changes no revision.
+# Also a change by SQL alone, which leaves the revision unchanged.
 @pytest.mark.parametrize("by_sql", [False, True])
 @pytest.mark.parametrize("changed", [TrustPolicy, Issuer])
 def test_a_policy_or_issuer_that_changes_meanwhile(

@@ -1,4 +1,4 @@
-"""Each invariant of issuers, trust policies and used assertions is one of the database."""
+"""Database constraints of issuers, trust policies and used assertions."""
 
 import datetime as dt
 from typing import Any
@@ -164,7 +164,7 @@ def test_a_token_of_a_policy_is_none_that_an_operator_issued(operator: User) -> 
 
 def test_a_change_is_noticed(operator: User) -> None:
     policy = make_policy(operator)
-    # SQLite's clock has milliseconds, of which one is enough for all of this.
+    # SQLite's clock has millisecond resolution, so the changes can share a timestamp.
     before = timezone.now() - dt.timedelta(minutes=1)
     for model in (TrustPolicy, Issuer):
         model.objects.update(updated_at=before)

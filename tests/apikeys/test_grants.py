@@ -1,4 +1,4 @@
-"""The one rule: nobody hands on more than they hold."""
+"""The central rule: callers cannot grant more than they have."""
 
 import datetime as dt
 import itertools

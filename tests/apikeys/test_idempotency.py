@@ -182,7 +182,7 @@ def test_a_key_of_the_right_form(owner: KeyOwner, key: str) -> None:
 
 
 def age(by: dt.timedelta) -> None:
-    """Make each stored request one that came so much earlier."""
+    """Make each stored request older by this duration."""
     for request in IdempotentRequest.objects.all():
         request.created_at -= by
         assert request.answer_until is not None

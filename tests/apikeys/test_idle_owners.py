@@ -1,4 +1,4 @@
-"""OWNER_IDLE_DAYS: who has not signed on for long, and what becomes of their keys."""
+"""OWNER_IDLE_DAYS: owners without a recent login, and the effect on their keys."""
 
 import datetime as dt
 import json
@@ -18,7 +18,7 @@ from tests.support.people import person
 
 DAY = dt.timedelta(days=1)
 STAFF, MACHINE = {"is_staff": True}, {"is_staff": False}
-#: What is known of an owner, with days for moments, and whether 90 days make them idle.
+#: The data of an owner, with days in place of times, and whether 90 days make the owner idle.
 OWNERS: list[tuple[dict[str, Any], bool]] = [
     ({**MACHINE, "date_joined": 400}, False),
     ({**MACHINE, "date_joined": 400, "last_login": 91}, True),

@@ -1,4 +1,4 @@
-"""How an issuer's keys are had: little is asked, of nobody inside, and nobody waits for long."""
+"""Fetching an issuer's keys: few requests, no internal addresses, and short waits."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_keys_go_on_while_the_issuer_is_away_for_an_hour(pipeline: Pipeline) -> 
 
     assert [pipeline.exchange().status_code for _ in range(3)] == [200] * 3
 
-    # One of them has asked, and the others did not wait for the next.
+    # The first exchange retried the fetch; the next two did not repeat it.
     assert pipeline.server.asked[DISCOVERY] == 2
     assert pipeline.issuer.failures == 1
     later(23 * HOUR - dt.timedelta(minutes=1))
@@ -151,7 +151,7 @@ def test_keys_end_when_the_issuer_is_away_for_two_days(pipeline: Pipeline) -> No
 
 def test_keys_that_come_after_the_issuer_was_changed_are_not_kept(pipeline: Pipeline) -> None:
     def changes(handler: BaseHTTPRequestHandler) -> None:
-        # The address is another one by now, says somebody else's process.
+        # Another process has changed the address meanwhile.
         in_threads([lambda: Issuer.objects.change(name="changed")])
         respond(handler, b'{"keys": []}')
 
@@ -167,7 +167,7 @@ def test_keys_that_come_after_the_issuer_was_changed_are_not_kept(pipeline: Pipe
     connection.vendor == "sqlite", reason="threads share a database in memory, where no lock waits"
 )
 def test_a_hundred_at_once_ask_once(pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever is not first waits for the keys, in whatever process it is."""
+    """All later requests wait for the keys, across processes."""
     many, asked = 12, threading.Barrier(12)
     began = key_sets._begin_fetch
 
@@ -208,7 +208,7 @@ def test_who_died_while_fetching_is_not_waited_for(pipeline: Pipeline) -> None:
     assert pipeline.exchange().status_code == 200
 
 
-# --- What is not read -----------------------------------------------------------------------------
+# --- Rejected responses ---------------------------------------------------------------------------
 
 
 def redirect(handler: BaseHTTPRequestHandler) -> None:
@@ -350,7 +350,7 @@ def test_five_seconds_are_for_all_of_it() -> None:
     assert 0 < fetching.Deadline().left() <= 5
 
 
-# --- Nobody inside --------------------------------------------------------------------------------
+# --- Internal addresses ---------------------------------------------------------------------------
 
 
 def test_no_private_address(pipeline: Pipeline, settings: Any) -> None:
@@ -365,7 +365,7 @@ def test_no_private_address(pipeline: Pipeline, settings: Any) -> None:
 def test_a_name_that_resolves_elsewhere_the_second_time(
     pipeline: Pipeline, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was looked at is what is connected to: nobody resolves the name again."""
+    """The connection uses the checked address without resolving the name again."""
     settings.ISSUER_NETWORKS = []
     port = int(pipeline.server.url.rpartition(":")[2])
     resolved, connected = [], []

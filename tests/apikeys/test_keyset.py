@@ -1,4 +1,4 @@
-"""Positions in an ordered list. What lists make of them: test_pagination.py and the admin's."""
+"""Positions in an ordered list. For lists see test_pagination.py and the admin tests."""
 
 import datetime as dt
 import json

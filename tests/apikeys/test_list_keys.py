@@ -95,7 +95,7 @@ def test_the_queries_stay_when_the_keys_double(owner: KeyOwner, key_with: KeyWit
             owner.get(PATH)
         counts.append(len(queries))
 
-    assert counts == [2, 2]  # who calls, and the page
+    assert counts == [2, 2]  # authentication, and the page
 
 
 def test_it_needs_its_scope(key_with: KeyWith) -> None:

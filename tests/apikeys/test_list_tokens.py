@@ -22,7 +22,7 @@ def mint(owner: KeyOwner, name: str, **fields: Any) -> str:
 
 @pytest.fixture
 def four(owner: KeyOwner, client_with: ClientWith) -> None:
-    """Tokens: minted, expired, revoked, and one that an operator issued."""
+    """Tokens: minted, expired, revoked, and issued by an operator."""
     mint(owner, "minted", kind="SERVICE")
     expired = AccessToken.objects.filter(pk=mint(owner, "expired"))
     now = NOW()

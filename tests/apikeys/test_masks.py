@@ -1,4 +1,4 @@
-"""What a mask clears: to null, or to the field's default, where it has one."""
+"""Fields cleared by a mask get their default, or null."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Authentications are counted by how they ended, of which the client is told less."""
+"""Authentication metrics count by outcome, with more detail than the client receives."""
 
 import base64
 import datetime as dt

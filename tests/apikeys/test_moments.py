@@ -1,4 +1,4 @@
-"""Moments as pages tell them."""
+"""Formats of dates and times on pages."""
 
 import datetime as dt
 

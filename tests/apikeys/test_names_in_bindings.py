@@ -1,4 +1,4 @@
-"""Bindings by names: what a name leads to when a key or token is made."""
+"""Bindings by name, resolved when a key or token is created."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def create(client: KeyClient, path: str = "/v1/api-keys", **binding: Any) -> Any
 
 
 def made(answer: Any) -> Any:
-    """Return the binding of what was made."""
+    """Return the binding of the created key or token."""
     assert answer.status_code == 201, answer.content
     return next(iter(answer.json().values()))["binding"]
 
@@ -127,7 +127,7 @@ def test_what_is_outside_is_as_unknown(
 
 
 def test_a_component_of_the_application_is_inside_of_it(world: World, key_with: KeyWith) -> None:
-    """What is made is bound to both, so that it does not follow a component that is moved."""
+    """The result is bound to both, so that it loses access if the component moves."""
     key = key_with(*SCOPES, binding=Binding(application_ids=ids(world.shop)))
     both = Binding(component_ids=ids(world.network), application_ids=ids(world.shop))
     given = {"components": ["shop/network"]}

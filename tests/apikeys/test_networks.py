@@ -111,7 +111,7 @@ def test_descendants_are_never_wider(owner: KeyOwner) -> None:
 
     assert changed.json()["api_key"]["allowed_networks"] == ["10.1.7.0/25", "10.2.0.0/16"]
     left = ApiKey.objects.filter(name="grandchild")
-    # One was limited to both, and what remains of IPv6 is nothing; both keep what both allow.
+    # A grandchild was limited to both networks and keeps the intersection; its IPv6 part is empty.
     assert {tuple(key.allowed_networks) for key in left} == {("10.1.7.0/25",)}
     assert AuditEvent.objects.filter(action="api_key.update").count() == 3
 

@@ -64,7 +64,7 @@ def all_pages(queryset: Any, key: tuple[str, ...], size: int) -> tuple[list[Any]
 def test_any_filter(db: None, monkeypatch: pytest.MonkeyPatch, **given: Any) -> None:
     monkeypatch.setattr(reading, "MOST_ROWS", given["most"])
     monkeypatch.setattr(reading, "_LEAST_ROWS", 1)
-    with transaction.atomic():  # the trail forgets nothing, but what never was
+    with transaction.atomic():  # rolled back, because the audit log is append-only
         for action, token_id, resource_id, actor_name in given["rows"]:
             authorize_and_record(Actor(name=actor_name, token_id=token_id), action, resource_id)
         events = AuditEvent.objects.filter(given["condition"])

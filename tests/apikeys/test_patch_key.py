@@ -144,7 +144,7 @@ def test_what_is_refused(
 
 def test_it_is_written_to_the_trail(owner: KeyOwner, target: KeyOwner) -> None:
     owner.send("PATCH", target.path, {"name": "new", "scopes": ["state:read"]})
-    owner.send("PATCH", target.path, {"name": "new"})  # nothing changes, nothing is told
+    owner.send("PATCH", target.path, {"name": "new"})  # no change, no event
 
     (event,) = AuditEvent.objects.filter(action="api_key.update")
     assert event.resource_id == target.key_id

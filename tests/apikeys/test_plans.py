@@ -1,4 +1,4 @@
-"""What PostgreSQL reads of 100,000 events: a bounded piece, whatever is asked for."""
+"""PostgreSQL reads a bounded number of 100,000 events for any filter."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ SELECT ('01900000-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid,
   CASE WHEN n IN (10, 50) THEN 'rare' ELSE 'common' END, '{}'
 FROM generate_series(1, 100000) n
 """
-# Of each field a value that two of the oldest rows have, one that all others have, and one of none.
+# Values per field: of two of the oldest rows, of all other rows, and of no row.
 VALUES = {
     "action": ("test.rare", "state.push", "none"),
     "actor_id": tuple(f"00000000-0000-7000-8000-00000000000{n}" for n in (1, 2, 3)),
@@ -112,7 +112,7 @@ def filters() -> Iterator[str]:
         single += terms(field.name, field.operators)
     yield ""
     yield from single
-    # Two fields, of which one has few and the other most of the rows, or both none in common.
+    # Two fields: a rare and a common value, or two values that never occur together.
     for one, other in itertools.combinations(VALUES, 2):
         yield f"field['{one}'] = '{VALUES[one][0]}' AND field['{other}'] = '{VALUES[other][1]}'"
         yield f"field['{other}'] = '{VALUES[other][1]}' AND field['{one}'] != '{VALUES[one][1]}'"
@@ -127,7 +127,7 @@ def test_any_filter_reads_a_bounded_piece(reader: ApiClient) -> None:
     for text in filters():
         for token in ("", deep(text))[: 1 if " AND " in text else 2]:
             found, _ = plans(reader, text, token)
-            # Each statement for itself: what is counted in the index, the page, its end.
+            # Each statement alone: the count in the index, the page, and its end.
             for plan in found:
                 counted = plan.sql.count("COUNT(*)")
                 if plan.rows_read > max(counted, 1) * (MOST_ROWS + 1):
@@ -141,7 +141,7 @@ def test_any_filter_reads_a_bounded_piece(reader: ApiClient) -> None:
 def test_what_an_index_finds_is_found_at_once(reader: ApiClient) -> None:
     rows = {}
     for name, (rare, common, nothing) in VALUES.items():
-        if name == "actor_name":  # the one without an index
+        if name == "actor_name":  # has no index
             continue
         for operator, value, number in (("=", rare, 2), ("=", nothing, 0), ("IN", rare, 2)):
             written = f"('{value}')" if operator == "IN" else f"'{value}'"
@@ -154,11 +154,11 @@ def test_what_an_index_finds_is_found_at_once(reader: ApiClient) -> None:
             found, _ = plans(reader, f"field['{name}'] = '{common}'", token)
             rows[name, bool(token)] = sum(plan.rows_read for plan in found)
     assert {what: number for what, number in rows.items() if number > 101} == {}
-    # The rare ones of what most rows have: counted in the index, and then looked through.
+    # The rare rows among the common rows: counted in the index, then filtered.
     text = "field['action'] = 'state.push' AND field['token_id'] = 'tok-rare'"
     found, answer = plans(reader, text)
     assert (answer["audit_events"], answer["next_page_token"]) == ([], "")
-    # A day of the past, of one token.
+    # Events of a token on a day in the past.
     day = dt.datetime(2026, 1, 7, tzinfo=dt.UTC)
     text = (
         f"field['token_id'] = 'tok-common' AND field['occurred_at'] >= '{day.isoformat()}' "

@@ -1,4 +1,4 @@
-"""Two at the same moment, against a live server: one consistent result."""
+"""Two simultaneous requests to a live server have a consistent result."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class LiveKey:
         )
 
     def make(self) -> tuple[str, str]:
-        """Return the path and the secret of a new key like this one."""
+        """Return the path and the secret of a new key with these fields."""
         body = {"api_key": {"name": "raced", "scopes": SCOPES}}
         answer = self.send("POST", "/v1/api-keys", body).json()
         return f"/v1/api-keys/{answer['api_key']['id']}", answer["secret"]
@@ -168,7 +168,7 @@ def test_minting_and_revoking(key: LiveKey, round_: int) -> None:
 
 @pytest.mark.parametrize("round_", range(ROUNDS))
 def test_a_narrowing_and_a_rotation_by_the_narrow(key: LiveKey, round_: int) -> None:
-    """Whoever rotates holds all that the key holds at that very moment."""
+    """A rotation requires all grants that the key has at that moment."""
     path, _ = key.make()
     narrow = key.send("POST", "/v1/api-keys", {"name": "narrow", "scopes": SCOPES[:3]}).json()
     key.send("PATCH", path, {"scopes": ["state:read"]})
@@ -210,7 +210,7 @@ conditions = [
 
 @pytest.mark.parametrize("round_", range(ROUNDS))
 def test_making_a_policy_and_revoking(live: LiveServer, round_: int) -> None:
-    """No policy of a key that is revoked is left, whoever was first."""
+    """No policy of the revoked key remains, in either order."""
     writer = LiveKey(live, *POLICY_WRITER)
     issuer = {"kind": "GITHUB", "name": "github", "audience": "https://infra.example.com"}
     made = writer.send("POST", "/v1/issuers", {"issuer": issuer}).json()["issuer"]

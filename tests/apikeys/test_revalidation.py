@@ -153,7 +153,7 @@ def rename_users(actor: Actor) -> bool:
 
 @pytest.fixture
 def caller_of(key_with: KeyWith, client_with: ClientWith, operator: User) -> Callable[[str], Any]:
-    """Make a caller of a form, and another one of the same form beside it."""
+    """Return a factory of callers of a form, each with a second caller of that form."""
     issuer = Issuer.objects.create(kind="GITHUB", url="https://issuer.example", audience="x")
 
     def exchanged() -> Any:
@@ -185,7 +185,7 @@ def _row(caller: Any) -> Any:
     return model.objects.filter(pk=caller.token_id)
 
 
-# Also what an operator does with SQL alone in an emergency, which changes no revision.
+# Also emergency changes by SQL alone, which leave the revision unchanged.
 ENDS: dict[str, tuple[tuple[str, ...], Callable[[Any], object]]] = {
     "revoked with SQL": (revalidation.FORMS, lambda c: _row(c).update(revoked_at=timezone.now())),
     "changed": (revalidation.FORMS, lambda c: _row(c).change(scopes=["state:write"])),
@@ -274,7 +274,7 @@ def queries(client: KeyClient, method: str, path: str, body: Any) -> int:
 def test_it_costs_no_statement(owner: KeyOwner) -> None:
     """As many as before callers were looked at again."""
     assert queries(owner, "POST", "/v1/api-keys", NEW) == 4
-    # On PostgreSQL the token and its event are one.
+    # On PostgreSQL a single statement inserts the token and its event.
     assert queries(owner, "POST", "/v1/access-tokens", NEW) == 4 - IS_POSTGRESQL
     assert queries(owner, "PATCH", owner.path, {"name": "x"}) == 6
     other = ApiKey.objects.latest("id")

@@ -41,7 +41,7 @@ def test_both_work_in_the_grace_period(owner: KeyOwner, grace: Any) -> None:
     assert (whoami(owner.secret), whoami(secret)) == (200, 200)
     end = owner.key.previous_digest_expires_at
     assert end is not None
-    # The old secret is told when it ends, the new one has no end.
+    # Responses to the old secret contain its expiry; the new secret does not expire.
     answer = owner.get("/v1/whoami")
     assert answer.json()["caller"]["expires_at"] == wire(end)
     assert answer["Token-Expires-At"] == end.strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -124,7 +124,7 @@ def test_anothers_key(owner: KeyOwner, stranger: KeyOwner) -> None:
 
 
 def rotated_meanwhile(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> None:
-    """Let somebody else change the key after it was read and before it is written."""
+    """Let a competing request change the key between its read and its write."""
     as_seen = ApiKeyQuerySet.as_seen
     done = []
 

@@ -112,7 +112,7 @@ def test_the_admin_shows_none(owner: KeyOwner, operator: User) -> None:
 
 
 class BrokenError(Exception):
-    """Says what it should not."""
+    """An error whose text contains a secret."""
 
 
 def test_a_failure_tells_none(

@@ -21,7 +21,7 @@ def made(kind: TokenKind, random: str) -> str:
 
 RANDOM = st.text(string.ascii_letters + string.digits, min_size=32, max_size=32)
 TOKENS: Final = st.builds(made, st.sampled_from(list(TokenKind)), RANDOM)
-#: Also what a token begins or goes on with, and what is escaped or ends a word.
+#: Also prefixes and continuations of tokens, escapes, and ends of words.
 AROUND: Final = st.lists(
     st.one_of(st.text(max_size=20), st.sampled_from(["isk_", "is", "iss_ab", "\\", '"', "A" * 40]))
 ).map("".join)

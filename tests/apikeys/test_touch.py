@@ -67,7 +67,7 @@ def test_a_row_that_another_holds_is_not_waited_for(other_connection: Any) -> No
     ApiKey.objects.using("other").update(name="y")  # and does not commit
 
     with connection.cursor() as cursor:
-        cursor.execute("SET LOCAL lock_timeout = '5s'")  # whoever waits fails
+        cursor.execute("SET LOCAL lock_timeout = '5s'")  # a blocked statement fails
     assert ApiKey.objects.touch(key.pk, NOW(), "192.0.2.1") is False
 
     other_connection.rollback()

@@ -33,7 +33,7 @@ def _now(model: Any, column: str) -> Callable[[], object]:
     return lambda: model.objects.update(**{column: timezone.now()})
 
 
-#: Each fault, and the reason that it gives a key, a minted token, an issued one and a pipeline's.
+#: Each fault, and the reason it gives for a key, a minted, an issued and a pipeline's token.
 FAULTS: dict[
     str, tuple[Callable[[], object], tuple[str | None, str | None, str | None, str | None]]
 ]

@@ -1,7 +1,6 @@
-"""Expressions made together with what they mean: a text, and a predicate over rows in Python.
+"""Random expressions with their meaning: a text, and a Python predicate over rows.
 
-The predicate is made from the same choices as the text and never from the text, so that it knows
-nothing of the parser.
+The predicate is built from the same choices as the text, independently of the parser.
 """
 
 import operator
@@ -48,7 +47,7 @@ TEXTUAL = ("=", "!=", "~=", "CONTAINS", "STARTS_WITH", "ENDS_WITH")
 
 
 def missing(name):
-    """What a comparison says of a row without a value: only the negative ones hold."""
+    """Return the result of a comparison for a row without a value: true only if negative."""
     return name in {"!=", "NOT IN"}
 
 

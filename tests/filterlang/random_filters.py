@@ -69,7 +69,7 @@ def nanoseconds(text: str) -> int:
 
 
 def term(random: Random, field: FilterField, rows: Sequence[Row]) -> Filter:
-    """Return a term with a value of some row, or beside one."""
+    """Return a term with a value of some row, or a value near it."""
     chosen = random.choice(field.operators)
     name, key = field.written, None
     if "<key>" in name:
@@ -163,7 +163,7 @@ def _written(random: Random, field: FilterField, value: Any) -> str:
 def random_filter(
     random: Random, fields: Sequence[FilterField], rows: Sequence[Row], depth: int = 3
 ) -> Filter:
-    """Return a term, or what NOT, AND and OR make of smaller filters."""
+    """Return a term, or smaller filters joined by NOT, AND and OR."""
     form = random.choice(("term", "term", "not", "and", "or", "mixed")) if depth else "term"
     if form == "term":
         return term(random, random.choice(fields), rows)

@@ -1,4 +1,4 @@
-"""A list to filter: one column of each type, nullable where it can be, and a field set over it."""
+"""A list to filter: a column of each type, nullable where possible, with a field set."""
 
 from django.db import models
 from django_filters import BooleanFilter, CharFilter, FilterSet, IsoDateTimeFilter, UUIDFilter

@@ -88,7 +88,7 @@ FORMS = {
 
 
 def applied(text, error):
-    """Return the text with the suggestion applied; None when it only explains a rule."""
+    """Return the text with the suggestion applied, or null if it only explains a rule."""
     if EXPLANATIONS.fullmatch(error.suggestion):
         return None
     for form, apply in FORMS.items():
@@ -98,7 +98,7 @@ def applied(text, error):
 
 
 def outcome(text):
-    """Return the filter that following the advice leads to; None when it leads to none."""
+    """Return the filter after following all suggestions, or null without a valid filter."""
     for _ in range(6):
         try:
             return compile_filter(RowFilters, text)

@@ -64,7 +64,7 @@ def broken(draw):
 
 
 def verdict(text):
-    """What is wrong with the text, or None."""
+    """Return the error of the text, if any."""
     try:
         assert isinstance(compile_filter(RowFilters, text), Q)
     except FilterError as error:

@@ -148,7 +148,7 @@ def test_no_parameter_without_a_field_set():
 
 
 def test_settings_may_name_the_backend():
-    # DRF's views import what settings name, so the backend must not import them in its turn.
+    # DRF's views import the classes in its settings, so the backend must not import the views.
     program = """
 from django.conf import settings
 name = "filterlang.backend.FilterLanguageBackend"

@@ -77,7 +77,7 @@ JOIN = "expected AND, OR, ')' or the end"
         ("field['a'] IN ('x'", 18, "expected ',' or ')'", ""),
         ("field['a'] BETWEEN 1, 2", 20, "expected AND", ""),
         ("field['a'] BETWEEN 1", 20, "expected AND", ""),
-        # What follows it.
+        # Text after a complete term.
         ("field['a']=1 field['b']=1", 13, JOIN, "put AND or OR between two terms"),
         ("field['a']=1 && field['b']=1", 13, JOIN, "did you mean AND ?"),
         ("field['a']=1, field['b']=1", 12, JOIN, "put AND or OR between two terms, not ,"),

@@ -1,9 +1,10 @@
-"""Every list of the API selects the rows that a plain Python evaluator selects, in their order.
+"""Every list of the API selects and orders the same rows as a plain Python evaluator.
 
-The evaluator is the same for SQLite and PostgreSQL, on both of which this runs, so the databases
-agree with each other. The lists and their fields are those of the OpenAPI document.
+The evaluator is the same for SQLite and PostgreSQL, and the test runs on both, so the databases
+agree with each other. The lists and their fields come from the OpenAPI document.
 
-``FILTERS=400 SEED=2 pytest tests/filterlang/test_every_list.py`` compares 400 others per list.
+``FILTERS=400 SEED=2 pytest tests/filterlang/test_every_list.py`` compares 400 other filters per
+list.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What an expression selects in the database is what Python says it selects."""
+"""Expressions select the same rows in the database as in Python."""
 
 import pytest
 from hypothesis import HealthCheck, Phase, assume, given, settings

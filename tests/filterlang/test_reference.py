@@ -1,4 +1,4 @@
-"""docs/reference/filter-language.md says what the code does."""
+"""Agreement of docs/reference/filter-language.md with the code."""
 
 import json
 import re

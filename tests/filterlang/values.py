@@ -94,13 +94,13 @@ def keyword(word):
 
 
 def lower(text):
-    """The case of A to Z is what `~=` ignores."""
+    """Return the text with A to Z in lower case, as `~=` compares it."""
     return text.encode().lower()
 
 
 @st.composite
 def quoted(draw, text):
-    # A backslash before the quote would be its escape, so some texts fit one kind of quote only.
+    # A backslash before the quote would escape it, so some texts fit only a single kind of quote.
     fitting = [quote for quote in "'\"" if f"\\{quote}" not in f"{text}{quote}"]
     quote = draw(st.sampled_from(fitting))
     inside = draw(st.sampled_from([f"\\{quote}", quote * 2]))

@@ -1,4 +1,4 @@
-"""What the tests of the admin's pages of keys, tokens, people and the trail share."""
+"""Fixtures for the admin pages of keys, tokens, users and the audit log."""
 
 from __future__ import annotations
 

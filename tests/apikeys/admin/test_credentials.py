@@ -96,7 +96,7 @@ def test_tokens_end_with_their_key(operator: User) -> None:
         ("THEIRS", ["theirs"]),
         ("{id}", ["mine"]),
         ("key-unknown", []),
-        ("mi\0ne", ["theirs", "mine"]),  # said to be no search, and not searched for
+        ("mi\0ne", ["theirs", "mine"]),  # rejected as a search term
         ("", ["theirs", "mine"]),
     ],
 )

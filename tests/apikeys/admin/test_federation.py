@@ -150,7 +150,7 @@ def test_the_last_run_and_what_was_refused(issuer: Issuer, operator: User) -> No
 
     assert "acme/infra 9f31820 77" in page
     assert f"{because}; environment was &#x27;&lt;staging&gt;&#x27;" in page
-    # Who may not see the trail does not see it here.
+    # The history needs the permission to view the audit log.
     from django.contrib.auth.models import Permission  # noqa: PLC0415 - used here alone
 
     blind = person()

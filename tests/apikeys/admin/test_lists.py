@@ -143,7 +143,7 @@ def test_a_list_in_the_order_of_names(operator: User) -> None:
     ],
 )
 def test_what_is_no_position(position: str) -> None:
-    """As Django does with what it cannot read, it goes to the beginning."""
+    """An invalid position redirects to the first page, as other invalid input in Django does."""
     answer = person("viewer").get(TRAIL, {"after": position})
 
     assert answer.status_code == 302
@@ -223,7 +223,7 @@ def test_the_trail_by_actor_token_address_and_day(operator: User) -> None:
     assert days(until="9999-12-31") == []
     assert days(order="moment") == [1, 2, 3]
     assert days(order="-moment") == days(order="address") == [3, 2, 1]
-    # The form keeps what is typed.
+    # The form keeps the typed values.
     body = client.get(TRAIL, {"action": "test.done", "actor": "<ada>"}).content.decode()
     assert 'name="actor" value="&lt;ada&gt;"' in body
     assert 'name="action" value="test.done"' in body

@@ -1,4 +1,4 @@
-"""Names that forms offer while somebody types."""
+"""Name suggestions in forms."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_of_one_name_the_ids_are_offered(db: None) -> None:
 
 
 def test_who_sees_names(db: None) -> None:
-    """Each kind is for who may see its list."""
+    """Suggestions of a kind need the permission to view its list."""
     Component.objects.create(name="network")
     someone = User.objects.create(username="someone", is_staff=True)
     someone.user_permissions.add(Permission.objects.get(codename="view_component"))

@@ -1,4 +1,4 @@
-"""Users and groups: nobody gives what they have not."""
+"""Users and groups: a user cannot grant permissions that they lack."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Each page for each group: exactly who gets in."""
+"""Access to each page by each group."""
 
 from typing import Any
 
@@ -67,7 +67,7 @@ def test_get(path: str, statuses: tuple[int, ...], ids: dict[str, Any]) -> None:
     assert tuple(got) == statuses
 
 
-# What changes something, by POST: the same statuses, and nothing done where it is refused.
+# POST requests with side effects: the same statuses, and no effect after a refusal.
 DEEDS = [
     (f"{KEYS}{{key}}/revoke/", {}, (403, 403, 302, 302)),
     (f"{TOKENS}{{token}}/revoke/", {}, (403, 403, 302, 302)),

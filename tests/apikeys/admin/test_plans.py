@@ -1,4 +1,4 @@
-"""What PostgreSQL reads for the lists of keys, tokens and events: a page's rows, at any depth."""
+"""Rows that PostgreSQL reads for the lists of keys, tokens and events: a page's, at any depth."""
 
 import json
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 ROWS = 20_000
-# Almost all tokens were minted and are over; one in 200 was issued and ends in some weeks.
+# Almost all tokens are minted and expired; every 200th was issued and expires within weeks.
 _FILL = """
 INSERT INTO apikeys_apikey
   (id, name, scopes, digest, created_at, expires_at, revoked_at, revision, created_by_id)
@@ -100,7 +100,7 @@ def test_tokens(client: Client) -> None:
         )
     }  # fmt: skip
 
-    # The others are read in an index of their own.
+    # The other filters use a dedicated index.
     most = {
         "status=active": 2 * MOST_ROWS,
         "status=expiring": 200,
@@ -116,7 +116,8 @@ def test_keys(client: Client) -> None:
         "order=expires&status=revoked",
     ):  # fmt: skip
         assert rows_read(client, "apikeys_apikey", f"{KEYS}?{query}") <= 60, query
-    # Of a third of the keys half are over, and are not read, nor what ends later than is asked.
+    # Only a third of the keys expires. Half of these have expired and are not read, nor are keys
+    # that expire after the requested period.
     for status, most in (("active", 400), ("expiring", 150)):
         path = f"{KEYS}?order=expires&status={status}"
         assert rows_read(client, "apikeys_apikey", path) <= most, status
@@ -148,11 +149,11 @@ def test_the_overview(client: Client) -> None:
     AccessToken.objects.update(created_at=timezone.now() - timedelta(days=300))
     analyze(AccessToken)
     for table, most in {
-        # Those that were issued: what ends soon of them is listed and counted, and all are looked
-        # through for what was never used.
+        # Issued tokens only: the tokens that expire soon are listed and counted, and all are
+        # checked for unused tokens.
         "apikeys_accesstoken": 4 * ROWS // 200,
-        # All keys for what was never used, counted before; what ends soon, listed and counted, with
-        # its owners.
+        # All keys are checked for unused keys and counted first; the keys that expire soon are
+        # listed and counted, with their owners.
         "apikeys_apikey": 3 * ROWS // 10 + 100,
         "apikeys_auditevent": 60,
     }.items():

@@ -1,4 +1,7 @@
-"""Nobody takes over who has more, nor gives what they have not, also where nobody is active."""
+"""Users cannot take over accounts with more permissions or grant permissions that they lack.
+
+This includes deactivated accounts.
+"""
 
 from typing import Any
 
@@ -15,7 +18,7 @@ PASSWORD = "correct horse battery staple"
 
 
 def holder(*codenames: str) -> Client:
-    """Return the browser of somebody with just these permissions."""
+    """Return the browser of a user with exactly these permissions."""
     client = person(username="holder")
     permissions = Permission.objects.filter(codename__in=codenames)
     assert len(permissions) == len(codenames)
@@ -25,7 +28,7 @@ def holder(*codenames: str) -> Client:
 
 @pytest.fixture
 def former() -> User:
-    """An administrator who was deactivated."""
+    """A deactivated administrator."""
     user = User.objects.create(username="former", is_staff=True, is_active=False)
     user.groups.add(Group.objects.get(name="administrator"))
     user.set_password(PASSWORD)
@@ -86,7 +89,7 @@ def codenames(group: Group) -> set[str]:
 
 
 def test_nobody_gives_a_group_what_they_have_not() -> None:
-    """Also not one that they are a member of."""
+    """Also if the user is a member of the group."""
     client = holder("change_group", "view_user")
     own = Group.objects.create(name="own")
     User.objects.get(username="holder").groups.add(own)
@@ -120,7 +123,7 @@ def test_nobody_makes_a_group_with_more() -> None:
 
 
 def test_what_a_form_does_not_show_is_not_taken(operator: User) -> None:
-    """Neither permissions of one's own, nor the hash, nor who is a superuser."""
+    """The permissions, the password hash and the superuser status cannot be posted."""
     all_of_them = list(Permission.objects.values_list("pk", flat=True))
 
     person("administrator").post(
@@ -136,12 +139,12 @@ def test_what_a_form_does_not_show_is_not_taken(operator: User) -> None:
     assert not operator.user_permissions.exists()
 
 
-# --- Who becomes active again ---------------------------------------------------------------------
+# --- Reactivation ---------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def inactive(operator: User) -> User:
-    """Somebody with two keys and a token that would work, and one that was revoked."""
+    """A deactivated user with two valid keys, a valid token and a revoked key."""
     make_key(operator), make_key(operator), make_token(operator)
     ApiKey.objects.revoke(make_key(operator).pk)
     operator.is_active = False
@@ -155,7 +158,7 @@ def test_the_form_says_what_would_work_again(inactive: User) -> None:
     assert "2 API keys and 1 access token would work again" in text_of(page)
     box = page.context["adminform"].form["revoke_credentials"]
     assert "checked" in str(box)
-    # Who may not change it sees no question.
+    # A user without the permission to change it does not see the question.
     assert "work again" not in text_of(person("viewer").get(f"{USERS}{inactive.pk}/change/"))
 
 
@@ -205,7 +208,7 @@ def test_revoking_takes_along_what_they_have_made(inactive: User) -> None:
     assert maker is not None
     for child in (make_key(inactive), make_key(inactive)):
         ApiKey.objects.filter(pk=child.pk).update(maker=maker)
-    # By whom it was made, not whose it is, says that it goes along.
+    # Revocation follows the maker of a key, not its owner.
     elsewhere = make_key(User.objects.create(username="another"))
     ApiKey.objects.filter(pk=elsewhere.pk).update(maker=maker)
     working = {*ApiKey.objects.active().values_list("pk", flat=True), token.pk}
@@ -281,7 +284,7 @@ def test_part_of_a_user_is_saved_with_the_end_of_the_sessions(operator: User) ->
 
 
 def test_what_is_ticked_can_only_be_revoked() -> None:
-    """Deletion of what was ticked is on by default in Django's admin."""
+    """Django's admin offers bulk deletion by default."""
     request = RequestFactory().get("/")
     request.user = User(username="root", is_superuser=True)
 

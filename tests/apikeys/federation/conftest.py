@@ -1,4 +1,4 @@
-"""What the tests of issuers and trust policies share."""
+"""Fixtures of the tests of issuers and trust policies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conditions on claims: what is met, what is not, and which conditions are refused."""
+"""Conditions on claims: matches, mismatches, and refused conditions."""
 
 import re
 
@@ -69,14 +69,14 @@ def test_a_condition_is_met(condition, claims):
         ({"claim": "ref", "glob": "refs/heads/*"}, {"ref": "refs/heads/a/b"}),
         ({"claim": "sub", "glob": "repo:o/*:main"}, {"sub": "repo:o/a:x:main"}),
         ({"claim": "sub", "glob": "**"}, {"sub": "a/b"}),
-        # What a name with dots and slashes would be, if it was taken apart.
+        # Wrong paths that result from splitting a name at its dots and slashes.
         ({"claim": "kubernetes.io/namespace", "equals": "infra"}, KUBERNETES),
         ({"claim": "kubernetes.io.namespace", "equals": "infra"}, KUBERNETES),
         ({"claim": "/oidc.circleci.com/project-id", "equals": "11c3"}, CIRCLECI),
         ({"claim": "/kubernetes.io/namespace/x", "equals": "infra"}, KUBERNETES),
         ({"claim": "/oidc.circleci.com~1context-ids/0", "equals": "aa"}, CIRCLECI),
         ({"claim": "oidc.circleci.com/context-ids", "equals": "['aa', 'bb']"}, CIRCLECI),
-        # Rows that nobody validated.
+        # Rows that bypassed validation.
         ({"claim": "ref"}, {"ref": "x"}),
         ({"claim": "ref", "regex": ".*"}, {"ref": "x"}),
     ],

@@ -239,7 +239,7 @@ def test_who_holds_less_than_a_policy_gives_does_not_say_whose_signature_counts(
 
     for answer in _tries(less, issuer):
         assert (answer.status_code, error_reason(answer)) == (403, "ISSUER_SHARED")
-        # Which policies there are, and what they give, is not told.
+        # The response does not disclose other policies or their scopes.
         assert "state:write" not in answer.content.decode()
     assert [answer.status_code for answer in _tries(writer, issuer)] == [200, 200]
 

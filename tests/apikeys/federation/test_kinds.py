@@ -1,4 +1,4 @@
-"""What is known of each platform: what a policy must pin, what is never let in, and presets."""
+"""Rules per platform: claims that a policy must pin, claims never accepted, and presets."""
 
 import pytest
 

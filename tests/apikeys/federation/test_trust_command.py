@@ -280,7 +280,7 @@ def test_disabling_is_all_or_nothing_and_idempotent(trust: Any) -> None:
     assert sorted(actions.values_list("action", flat=True)) == [
         "issuer.disable", "trust_policy.disable",
     ]  # fmt: skip
-    # What is disabled does not count: the file makes it anew, under another id.
+    # Disabled policies do not count: the file creates a new policy with another ID.
     assert trust(ISSUER + POLICY)["trust_policies"][0]["result"] == "created"
 
 

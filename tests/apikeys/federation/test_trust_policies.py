@@ -177,7 +177,7 @@ def test_nobody_gives_more_than_they_hold(
     response = create(holder, issuer, **fields)
     assert (response.status_code, error_reason(response)) == (403, "GRANT_EXCEEDED")
 
-    # Unless said, it is bound as its maker is, and ends with it.
+    # By default a policy has the binding and the expiry of its maker.
     policy = policy_of(holder)
     assert (policy.binding, policy.expires_at) == (CLUSTER, holder.key.expires_at)
     response = change(holder, policy, **fields)
@@ -336,7 +336,7 @@ def test_a_disabled_policy_stays_so(writer: KeyOwner, policy_of: PolicyOf) -> No
 
 
 def locked_ids(captured: CaptureQueriesContext, *ids: str) -> set[str]:
-    """Return those of the ids whose rows were read for their lock alone."""
+    """Return the IDs whose rows were selected only to lock them."""
     alone = re.compile(r"SELECT [^,]+ FROM")
     return {
         one
@@ -349,7 +349,7 @@ def locked_ids(captured: CaptureQueriesContext, *ids: str) -> set[str]:
 
 
 def test_what_makes_a_policy_is_locked_meanwhile(writer: KeyOwner, issuer: Issuer) -> None:
-    """Who revokes it waits, and then finds the policy, both when it is made and when it changes."""
+    """A concurrent revocation waits and then finds the created or changed policy."""
     client = _minted(writer, *WRITER)
     token = AccessToken.objects.get()
     with CaptureQueriesContext(connection) as making:
