@@ -1,4 +1,6 @@
-"""The long run: ``python -m tools.fuzz [examples per operation] [seed]``, or ``make fuzz``."""
+"""Run the full fuzz test: ``python -m tools.fuzz [examples per operation] [seed]``, or ``make
+fuzz``.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from tools.fuzz import running
 
 
 def main() -> None:
-    """Run every phase and every check, and fail on the first thing that is not as described."""
+    """Run every phase and every check; fail on the first deviation from the document."""
     examples = sys.argv[1] if len(sys.argv) > 1 else "200"
     seed = sys.argv[2] if len(sys.argv) > 2 else str(secrets.randbelow(2**31))
     with live_server(**running.UNLIMITED) as server:

@@ -1,7 +1,7 @@
 """Constraints of requests that JSON Schema cannot express; schemathesis loads this file.
 
-A request that is generated to be right is made right in these points before it is sent, so that it
-gets past the door. What is generated to be wrong is sent as it is.
+Valid generated requests are adjusted in these points before they are sent, so that they pass the
+validation. Invalid requests are sent unchanged.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from schemathesis.generation.meta import TestPhase
 from schemathesis.openapi.checks import RejectedPositiveData
 
 OWN_IDS = os.environ["FUZZ_OWN_IDS"].split(",")
-# Few, so that requests meet: states that are there, and places where some come to be.
+# Few, so that requests meet: existing states, and places where states are created.
 STATES = os.environ["FUZZ_STATES"].split(",")
 PLACES = [f"01941f29-7c00-7d82-b082-00000000000{digit}" for digit in range(3)]
-#: What JSON has beside texts, objects and lists, as it is written into a path.
+#: JSON's literals, as they appear in a path.
 _NOT_TEXT = {"0", "true", "false", "null"}
 WORDS = ["web", "cache", "network", "production", "100%", "o'hara", "it\\s", "naïve", "_"]
 _BOUND = ("component", "environment", "application")
@@ -32,8 +32,8 @@ _BOUND = ("component", "environment", "application")
 
 @schemathesis.deserializer("application/vnd.oai.openapi")
 def read_openapi(_context: Any, response: Any) -> Any:
-    """Return the document that the service gives of itself."""
-    # In C: the document has 12,000 lines, and is asked for again and again.
+    """Return the OpenAPI document of the service."""
+    # The C parser: the document has 12,000 lines, and is read repeatedly.
     return yaml.load(response.content, Loader=yaml.CSafeLoader)
 
 
@@ -42,9 +42,9 @@ def before_call(_context: Any, case: Any, _kwargs: Any) -> None:
     """Adjust a request."""
     path = case.path_parameters or {}
     if path.get("id") in OWN_IDS:
-        # Who revokes the key or the token that it calls with has ended the run.
+        # A request that revokes its own key or token would end the run.
         path["id"] = f"{path['id'][:4]}0"
-    # The same valid key with another body is 422, which is tested elsewhere.
+    # The same valid key with another body gets a 422, which is tested elsewhere.
     if re.fullmatch(r"[ -~]{1,255}", (case.headers or {}).get("Idempotency-Key") or ""):
         case.headers["Idempotency-Key"] = str(uuid.uuid4())
     if case.meta is not None and case.meta.generation.mode.is_positive:
@@ -54,7 +54,7 @@ def before_call(_context: Any, case: Any, _kwargs: Any) -> None:
 
 
 def _let_meet(path: dict[str, Any]) -> None:
-    """Replace ids that nothing has, most of the time, by such as something may have."""
+    """Replace most unknown ids by ids that may exist."""
     pools = {"state_id": STATES, "component_id": PLACES, "environment_id": PLACES[:1]}
     for name, pool in pools.items():
         if name in path:
@@ -65,7 +65,7 @@ def _let_meet(path: dict[str, Any]) -> None:
 
 def _make_right(case: Any) -> None:
     query, body = case.query or {}, case.body
-    # A token of another page is signed, and nobody can make one up.
+    # Tokens of pages are signed, and cannot be generated.
     query.pop("page_token", None)
     _make_time_right(query)
     if "filter" in query:
@@ -91,7 +91,7 @@ def _make_right(case: Any) -> None:
 
 
 def _make_time_right(query: dict[str, Any]) -> None:
-    """Let a time end after its beginning, and soon."""
+    """Make a period end after its beginning, and soon."""
     now = dt.datetime.now(dt.UTC)
     for name, moment in (("since", now - dt.timedelta(days=1)), ("until", now)):
         if name in query:
@@ -99,7 +99,7 @@ def _make_time_right(query: dict[str, Any]) -> None:
 
 
 def _whole(value: Any) -> Any:
-    """Write 5.0, which JSON Schema takes for an integer and the service does not, as 5."""
+    """Turn 5.0 into 5: JSON Schema takes it for an integer, the service does not."""
     if isinstance(value, float) and value.is_integer():
         return int(value)
     if isinstance(value, dict):
@@ -108,7 +108,7 @@ def _whole(value: Any) -> Any:
 
 
 def _filter(fields: dict[str, Any], seed: str) -> str:
-    """Return a filter in the language, of these fields; the same for the same seed."""
+    """Return a filter of these fields; deterministic for a seed."""
     chance = random.Random(seed)
     first, *others = chance.choices(list(fields.items()), k=chance.randint(1, 3))
     text = _term(chance, *first)
@@ -149,7 +149,7 @@ def _value(chance: random.Random, about: dict[str, Any]) -> str:
 
 
 def _make_report_right(body: dict[str, Any]) -> None:
-    """Let it be of now, with each workload once, and each told in one way."""
+    """Make a report current, with each workload once, and each described in a single way."""
     body["reported_at"] = dt.datetime.now(dt.UTC).isoformat()
     places = set()
     for name in {"workloads", "upserts", "deletes"} & body.keys():
@@ -161,7 +161,7 @@ def _make_report_right(body: dict[str, Any]) -> None:
 
 
 def _told_once(item: dict[str, Any]) -> dict[str, Any]:
-    """Return what an item must not say beside what it says."""
+    """Return replacements of the fields that contradict the rest of an item."""
     if item.get("health_status") is None:
         hidden = {"status_reason": ""} if item.get("status_reason") else {}
         if item.get("pods") is not None and item.get("replicas_desired") is None:
@@ -171,7 +171,7 @@ def _told_once(item: dict[str, Any]) -> dict[str, Any]:
 
 
 def _make_credential_right(fields: dict[str, Any]) -> None:
-    """Let it end in the future, once, and be bound in one way, to networks."""
+    """Give a credential a single future expiry and a single binding, to networks."""
     if fields.get("allowed_networks"):
         fields["allowed_networks"] = ["10.0.0.0/8"]
     if fields.get("expires_at") is not None:
@@ -183,12 +183,12 @@ def _make_credential_right(fields: dict[str, Any]) -> None:
     if binding.get("cluster_id") is not None:
         for kind in _BOUND:
             binding.pop(f"{kind}_ids", None)
-    for kind in _BOUND:  # nothing is called so
+    for kind in _BOUND:  # these names do not exist
         binding.pop(f"{kind}s", None)
 
 
 def _seconds(given: Any, most: int, least: int = 0) -> Any:
-    """Return a length of time within bounds, of the form that was given."""
+    """Return a duration within bounds, in the given form."""
     if not isinstance(given, str):
         return given
     whole = min(max(int(float(given.removesuffix("s"))), least), most)
@@ -197,17 +197,17 @@ def _seconds(given: Any, most: int, least: int = 0) -> Any:
 
 @schemathesis.hook
 def filter_failure(_context: Any, failure: Any, _case: Any, response: Any) -> bool:
-    """Say whether it is one.
+    """Return whether it is a failure.
 
-    The request may be right, and its resource not in the state for it, or another one that it names
-    not there; and an empty parameter is none, as in a form that was not filled in. In a path a
-    number is text, and a slug.
+    A valid request may be refused because its resource is in another state, or because another
+    resource in it does not exist. An empty parameter counts as absent, as in an empty form field.
+    In a path, a number is text, and a slug.
     """
     if isinstance(failure, RejectedPositiveData):
         error = response.json()["error"]
-        if isinstance(error, str):  # OAuth's form: no schema makes a token that somebody signed
+        if isinstance(error, str):  # OAuth's form: a schema cannot generate signed tokens
             return error != "invalid_grant"
-        if error["details"][0]["reason"] == "INVALID_FILE":  # nor what Terraform writes
+        if error["details"][0]["reason"] == "INVALID_FILE":  # nor Terraform's files
             return False
         violations = [v for d in error["details"] for v in d.get("field_violations", [])]
         is_missing = {v["reason"] for v in violations} == {"UNKNOWN_APPLICATION"}

@@ -1,4 +1,4 @@
-"""schemathesis against a live server: generated requests, and every answer held to the document."""
+"""Run schemathesis against a live server: generated requests, responses checked by the document."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from tests.support.server import LiveServer
 
 CONFIG = Path(__file__).with_name("schemathesis.toml")
 DOCUMENT = ROOT / "docs" / "reference" / "openapi.yaml"
-#: The limits of a server that is to be fuzzed: none.
+#: The rate limits of a server for fuzzing: unlimited.
 UNLIMITED = {"RATE_LIMIT_TOKEN": "0", "RATE_LIMIT_FAILURES": "0"}
 
 
 def prepare(server: LiveServer) -> dict[str, str]:
-    """Fill the server with data, and return what schemathesis is to know of it."""
+    """Fill the server with data; return the configuration for schemathesis."""
     user = ("--user", "operator", "--name", "fuzz", "--scopes", ",".join(Scope.values), "--json")
     demo = ("--states", "12", "--clusters", "2", "--workloads", "30")
     keys, token, _ = server.manage_all(
@@ -38,9 +38,9 @@ def prepare(server: LiveServer) -> dict[str, str]:
 
 
 def run(known: dict[str, str], output: IO[str], *options: str, config: Path = CONFIG) -> int:
-    """Run schemathesis with these options; return its exit code, 0 when nothing was found.
+    """Run schemathesis with these options; return its exit code, 0 without findings.
 
-    It is told little else: for each request it looks through its whole environment for proxies.
+    The environment is minimal, because schemathesis scans it for proxies at each request.
     """
     command = [Path(sys.executable).with_name("schemathesis"), "--config-file", config]
     done = subprocess.run(
@@ -56,6 +56,6 @@ def run(known: dict[str, str], output: IO[str], *options: str, config: Path = CO
 
 
 def server_errors(server: LiveServer) -> list[str]:
-    """Return the lines of the server's log that should not be there."""
+    """Return the unexpected lines of the server's log."""
     bad = ('"status":500', "unhandled_exception", "internal_error")
     return [line for line in server.log.read_text().splitlines() if any(b in line for b in bad)]

@@ -1,1 +1,1 @@
-"""A real Kubernetes control plane, and the collector run against it."""
+"""Tests of the collector with a real Kubernetes control plane."""

@@ -1,6 +1,6 @@
-"""Hold the collector against a real control plane: ``make live-kubernetes``.
+"""Compare the collector with a real control plane: ``make live-kubernetes``.
 
-It ends with 0 only when no row differed from what the oracle says, at any rest and after any fault.
+The exit status is 0 only if no row ever differed from the oracle, at any rest and after any fault.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def followed(
     table: Table,
     directory: Path,
 ) -> int:
-    """Hold the direct collector against the cluster, and return how it ended."""
+    """Compare the direct collector with the cluster; return its exit status."""
     once(scene, table)
     if not options.fault:
         one_namespace(scene, service, directory, table)
@@ -120,7 +120,7 @@ def lived_through(
     options: argparse.Namespace,
     table: Table,
 ) -> int:
-    """Let life go on, play the faults, and return how the collector ended."""
+    """Run random changes and the faults; return the collector's exit status."""
     scene.seconds_down = options.down
     storms(scene, options.minutes * 60, table)
     for fault in faults:
@@ -135,7 +135,7 @@ def lived_through(
 
 @contextlib.contextmanager
 def inhabited(plane: ControlPlane, seed: int) -> Iterator[tuple[Life, MetricsApi]]:
-    """Give a control plane nodes, kubelets and metrics for as long as the block."""
+    """Provide a control plane with nodes, kubelets and metrics during the block."""
     kubelets = Kubelets(plane.api())
     kubelets.make_nodes()
     kubelets.start()
@@ -151,7 +151,7 @@ def inhabited(plane: ControlPlane, seed: int) -> Iterator[tuple[Life, MetricsApi
 def prepared(
     plane: ControlPlane, life: Life, metrics: MetricsApi, service: LiveServer, directory: Path
 ) -> CollectorScene:
-    """Register the cluster, with the rights that the documents give, and begin to follow it."""
+    """Register the cluster, with the permissions in the documents, and start to follow it."""
     admin = plane.api()
     COLLECTOR.grant(admin)
     token_file = directory / "token"
@@ -170,7 +170,7 @@ def prepared(
 
 
 def once(scene: CollectorScene, table: Table) -> None:
-    """Compare one snapshot of a cluster at rest, and follow it from then on."""
+    """Compare a snapshot of a cluster at rest, and then follow it."""
     started = time.monotonic()
     scene.collector.wait(120)
     scene.life.rest(12)
@@ -184,7 +184,7 @@ def once(scene: CollectorScene, table: Table) -> None:
 def one_namespace(
     scene: CollectorScene, service: LiveServer, directory: Path, table: Table
 ) -> None:
-    """Compare what an account sees that may read one namespace and no more."""
+    """Compare the view of an account with permissions in a single namespace."""
     started = time.monotonic()
     namespace = "live-a"
     text = RBAC_OF_ONE.read_text().replace("shop", namespace)
@@ -208,7 +208,7 @@ def one_namespace(
 
 
 def storms(scene: Scene, seconds: float, table: Table) -> None:
-    """Let life go on, and compare at each rest."""
+    """Run random changes, and compare at each rest."""
     left = seconds
     while left > 0:
         started = time.monotonic()
@@ -221,7 +221,7 @@ def storms(scene: Scene, seconds: float, table: Table) -> None:
 
 
 def record(scene: CollectorScene, directory: Path) -> None:
-    """Write what this server answered to all that the collector asks, for the tests' server."""
+    """Record this server's answers to all requests of the collector, for the tests' server."""
     relay = Relay(scene.plane.url, scene.plane.certificate)
     relay.start()
     path = directory / "recorded.kubeconfig"
@@ -233,12 +233,12 @@ def record(scene: CollectorScene, directory: Path) -> None:
     for options in ((), ("--namespace", "live-a", "--namespace", "live-b")):
         scene.collected.collect(path, "--once", *options).wait(120)
         watching = scene.collected.watch(path, *options)
-        # Until each watch has had its time, and ended.
+        # Until each watch has reached its timeout.
         scene.life.go_on(70)
         end(watching)
     relay.close()
     found: dict[str, dict[str, Exchange]] = answered() if TABLE.exists() else {}
-    # Debian's build has no version of its own: "v0.0.0-master+…".
+    # Debian's build has a generic version: "v0.0.0-master+…".
     version = "1.20.2"
     for request, exchange in relay.seen.items():
         found.setdefault(request, {})[version] = exchange

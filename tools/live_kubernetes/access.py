@@ -1,4 +1,4 @@
-"""Accounts of a cluster with the rights that our manifests give them, and their tokens."""
+"""Accounts of a cluster with the permissions of our manifests, and their tokens."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Account:
         api.delete(f"{_BINDINGS}/{self.name}")
 
     def token(self, api: Api, **spec: object) -> str:
-        """Ask for a token, for the API server itself unless the spec names audiences."""
+        """Request a token, for the API server unless the spec names audiences."""
         request = {
             "apiVersion": "authentication.k8s.io/v1",
             "kind": "TokenRequest",
@@ -49,7 +49,7 @@ class Account:
         return made
 
     def make_anew(self, api: Api) -> None:
-        """Delete it and make it again, which ends its tokens and gives it another uid."""
+        """Delete and create it again, which revokes its tokens and changes its uid."""
         api.delete(self.path)
         self.grant(api)
 
@@ -64,7 +64,7 @@ def documents(path: Path) -> list[dict[str, Any]]:
 
 
 def rights(rules: list[dict[str, Any]]) -> Rights:
-    """Return what rules allow: API group, resource, the name of one object or "", and verb."""
+    """Return the permissions of rules: API group, resource, object name or "", and verb."""
     return {
         (group, resource, name, verb)
         for rule in rules
@@ -76,7 +76,7 @@ def rights(rules: list[dict[str, Any]]) -> Rights:
 
 
 def reviewed(api: Api, namespace: str) -> Rights:
-    """Return what the API server says that the owner of the token may do in a namespace."""
+    """Return the API server's review of the token owner's permissions in a namespace."""
     review = {
         "apiVersion": "authorization.k8s.io/v1",
         "kind": "SelfSubjectRulesReview",

@@ -1,7 +1,7 @@
-"""The agent as docs/how-to/install-the-agent.md installs it, with the files of deploy/agent.
+"""The agent, installed by docs/how-to/install-the-agent.md with the files of deploy/agent.
 
 kubectl applies the files, the trust policy is the how-to's, and the API server signs the tokens
-that the service exchanges. Only the kubelet is a stand-in, and no image is run; see `agent_pods`.
+that the service exchanges. Only the kubelet is a stand-in, and no image runs; see `agent_pods`.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ HOW_TO = ROOT / "docs/how-to/install-the-agent.md"
 DEPLOYMENT = ROOT / "deploy/agent/agent.yaml"
 _DEPLOYMENT = "/apis/apps/v1/namespaces/infra-agent/deployments/infra-agent"
 _BASE = "https://infra.example.com"
-# Of a report: the agent has begun anew, and been told to come again in between.
+# Seconds until a report: the agent restarts, and may be asked to retry in between.
 _PATIENCE = 60
 
 
 @dataclass(kw_only=True)
 class AgentScene(Scene):
-    """The collector is an agent, in pods."""
+    """A scene whose collector is an agent, in pods."""
 
     collector: AgentPods
     service: LiveServer
     directory: Path
 
     def restart(self) -> bool:
-        """Delete the pods, and tell whether those that come in their place report."""
+        """Delete the pods; return whether their replacements report."""
         before = self.collector.names
         for name in before:
             self.admin.delete(f"/api/v1/namespaces/{self.account.namespace}/pods/{name}")
@@ -56,7 +56,7 @@ class AgentScene(Scene):
         )
 
     def reports(self) -> bool:
-        """Tell whether a report comes from now on."""
+        """Return whether a new report arrives."""
         last = self.collected.cluster()["last_report_at"]
         return wait_for(lambda: self.collected.cluster()["last_report_at"] != last, _PATIENCE)
 
@@ -64,7 +64,7 @@ class AgentScene(Scene):
 def installed(
     plane: ControlPlane, life: Life, metrics: MetricsApi, service: LiveServer, directory: Path
 ) -> AgentScene:
-    """Do what the how-to says, in its order, and wait for the first report."""
+    """Follow the how-to in its order, and wait for the first report."""
     collected = Collected(service, service.token("cluster:read", "cluster:write"), plane.name)
     _apply(plane, AGENT.manifest)
     policy = trusted(plane, service, collected.cluster_id, directory)
@@ -91,7 +91,7 @@ def installed(
 
 
 def trusted(plane: ControlPlane, service: LiveServer, cluster_id: str, directory: Path) -> str:
-    """Let the service trust the account, as the how-to's file says; return the policy's id."""
+    """Create the how-to's trust policy for the account; return the policy's id."""
     admin = plane.api()
     (text,) = re.findall(r"^```toml\n(.+?)^```", HOW_TO.read_text(), re.MULTILINE | re.DOTALL)
     text = text.replace(_printed_cluster(text), cluster_id)
@@ -111,7 +111,9 @@ def trusted(plane: ControlPlane, service: LiveServer, cluster_id: str, directory
 
 
 def compared_rights(scene: Scene) -> tuple[int, list[str]]:
-    """Return how many rights the role gives, and what the account may do else, or may not."""
+    """Return the number of the role's permissions, and missing or excess permissions of the
+    account.
+    """
     nobody = Account(AGENT.manifest, AGENT.namespace, "nobody")
     metadata = {"name": nobody.name, "namespace": nobody.namespace}
     scene.admin.apply([{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}])
@@ -127,7 +129,7 @@ def compared_rights(scene: Scene) -> tuple[int, list[str]]:
 
 
 def service_away(scene: AgentScene) -> str:
-    """The agent goes on following the cluster, and the first report brings all of it."""
+    """The agent continues to follow the cluster, and the first report contains all changes."""
     scene.service.stop()
     scene.life.go_on(30)
     scene.service.start()
@@ -135,7 +137,7 @@ def service_away(scene: AgentScene) -> str:
 
 
 def pod_deleted(scene: AgentScene) -> str:
-    """Another pod comes, with tokens of its own; those of the old one end with it."""
+    """A new pod starts, with new tokens; those of the old pod expire with it."""
     came = scene.restart()
     scene.life.go_on(CHURN)
     ended = scene.collector.ended
@@ -154,7 +156,7 @@ def two_pods(scene: AgentScene) -> str:
 
 
 def account_made_anew(scene: AgentScene) -> str:
-    """An account of the same name is another one, until the policy says its uid."""
+    """A recreated account with the same name is refused, until the policy has its uid."""
     scene.account.make_anew(scene.admin)
     came = scene.restart()
     said = "400 invalid_grant" in scene.collected.log.read_text()

@@ -1,7 +1,7 @@
-"""A stand-in for the kubelet of the agent's pods: each is a process that sees what its pod mounts.
+"""A stand-in for the kubelet of the agent's pods: each is a process with its pod's mounts.
 
-What is run is the image's command with the arguments that the API server has stored. The tokens are
-the API server's own, bound to the pod, and renewed when the kubelet would renew them.
+The image's command runs with the arguments that the API server has stored. The tokens are the API
+server's own, bound to the pod, and renewed at the kubelet's times.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from tools.live_kubernetes.plane import ControlPlane
 Object = dict[str, Any]
 
 _ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
-# As the kubelet does: after four fifths of a token's life.
+# Like the kubelet: after four fifths of a token's lifetime.
 _RENEWED_AFTER = 0.8
-# In mounts of its own, in which it may mount without being root; $@ is the command.
+# In a mount namespace, where it may mount without being root; $@ is the command.
 _ENTER = 'mount -t tmpfs tmpfs /run\n{mounts}\nexec "$@"'
 
 
 class AgentPods(threading.Thread):
-    """Runs every pod of the agent's namespace, and ends those that are deleted."""
+    """Runs every pod of the agent's namespace, and stops deleted pods."""
 
     def __init__(self, plane: ControlPlane, account: Account, log: Path) -> None:
         super().__init__(name="agent-pods", daemon=True)
@@ -40,7 +40,7 @@ class AgentPods(threading.Thread):
         self._api = plane.api()
         self._stop_asked = threading.Event()
         self._running: dict[str, _Pod] = {}
-        #: Exit statuses of those that were told to end.
+        #: Exit statuses of the stopped processes.
         self.ended: list[int] = []
 
     @property
@@ -49,7 +49,7 @@ class AgentPods(threading.Thread):
 
     def run(self) -> None:
         while not self._stop_asked.wait(0.5):
-            # The API server is stopped now and then; the processes go on.
+            # The API server is stopped at times; the processes continue.
             with contextlib.suppress(OSError, ValueError):
                 self._tend()
 
@@ -86,7 +86,7 @@ class AgentPods(threading.Thread):
 
 
 class _Pod:
-    """One pod: its volumes are directories, its container is a process."""
+    """A pod: its volumes are directories, its container is a process."""
 
     def __init__(self, plane: ControlPlane, account: Account, pod: Object, log: Path) -> None:
         self.name: str = pod["metadata"]["name"]
@@ -120,7 +120,7 @@ class _Pod:
             )
 
     def renew_tokens(self) -> None:
-        """Write those that are due."""
+        """Write the due tokens."""
         self._renew(self._directory / "account/token", {"expirationSeconds": 3607})
         for volume in self._pod["spec"]["volumes"]:
             for source in volume.get("projected", {}).get("sources", []):

@@ -1,4 +1,4 @@
-"""Requests of the harness itself: plain JSON, none of the code that is tested."""
+"""Requests of the harness itself: plain JSON, without the code under test."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MERGE = "application/merge-patch+json"
 
 
 class RefusedError(OSError):
-    """An answer that is no success."""
+    """An unsuccessful answer."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(f"{status}: {message[:300]}")
@@ -22,7 +22,7 @@ class RefusedError(OSError):
 
 
 class Api:
-    """One API server, as the owner of a token."""
+    """An API server, with a token."""
 
     def __init__(self, url: str, token: str, certificate: Path) -> None:
         self.url, self.token = url, token
@@ -55,13 +55,13 @@ class Api:
         return self._object(*self._send("PATCH", path, value, {"Content-Type": MERGE}))
 
     def delete(self, path: str, **options: object) -> None:
-        """Delete; it is no error when it is gone already."""
+        """Delete; a missing object is no error."""
         status, body = self._send("DELETE", path, options or None)
         if status != 404:
             self._object(status, body)
 
     def apply(self, documents: Iterator[dict[str, Any]] | list[dict[str, Any]]) -> None:
-        """Create what a manifest says."""
+        """Create the objects of a manifest."""
         for document in documents:
             group = document["apiVersion"]
             base = f"/apis/{group}" if "/" in group else f"/api/{group}"
@@ -85,7 +85,7 @@ class Api:
         self, method: str, path: str, value: object, headers: dict[str, str] | None
     ) -> urllib3.BaseHTTPResponse:
         if self._pool is None:
-            # The server makes its certificate when it starts.
+            # The server creates its certificate when it starts.
             context = ssl.create_default_context(cafile=str(self._certificate))
             self._pool = urllib3.PoolManager(ssl_context=context, maxsize=8, retries=False)
         try:

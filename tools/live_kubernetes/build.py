@@ -1,7 +1,7 @@
 """Build a control plane from Debian's source and packages: once, into a cache outside the tree.
 
-Nothing is installed. Packages come by apt from the sources that the machine already has; they are
-unpacked beside each other. The source of Kubernetes is vendored, so Go asks no network.
+Nothing is installed. apt downloads packages from the machine's configured sources; they are
+unpacked side by side. The source of Kubernetes is vendored, so Go needs no network.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-# Go, etcd, kubectl, and the one library that must be newer than the vendored one.
+# Go, etcd, kubectl, and the only library that must be newer than the vendored version.
 PACKAGES = (
     "golang-1.19-go",
     "golang-1.19-src",
@@ -39,7 +39,7 @@ def cache_directory() -> Path:
 
 
 def binaries(cache: Path) -> Binaries:
-    """The programs, built on the first call (about ten minutes on two cores, 4 GB of disk)."""
+    """Return the programs; the first call builds them (10 minutes on two cores, 4 GB of disk)."""
     found = Binaries(
         etcd=cache / "root/usr/bin/etcd",
         kubectl=cache / "root/usr/bin/kubectl",
@@ -55,7 +55,7 @@ def binaries(cache: Path) -> Binaries:
 
 
 def _apt(cache: Path) -> list[str]:
-    """An apt with lists of its own: the machine's sources, asked for source packages too."""
+    """Return an apt with separate lists: the machine's sources, with source packages."""
     parts = cache / "apt/sources.list.d"
     for directory in (parts, cache / "apt/lists/partial", cache / "apt/archives/partial"):
         directory.mkdir(parents=True, exist_ok=True)
@@ -89,7 +89,7 @@ def _unpack_packages(cache: Path, apt: list[str]) -> None:
 
 
 def _unpack_source(cache: Path, apt: list[str]) -> Path:
-    """The GOPATH in whose place Kubernetes lies, as its generators want it."""
+    """Return a GOPATH with Kubernetes in its place, as its generators require."""
     archives = cache / "source"
     archives.mkdir(exist_ok=True)
     _run([*apt, "source", "--download-only", "kubernetes"], archives)
@@ -99,7 +99,7 @@ def _unpack_source(cache: Path, apt: list[str]) -> Path:
     shutil.rmtree(gopath, ignore_errors=True)
     tree.parent.mkdir(parents=True)
     _run(["dpkg-source", "--no-check", "-x", str(description), str(tree)], cache)
-    # With the vendored 1.0.1, what Go 1.19 compiles crashes under load ("fatal error: fault").
+    # With the vendored 1.0.1, programs of Go 1.19 crash under load ("fatal error: fault").
     reflect2 = tree / "vendor/github.com/modern-go/reflect2"
     shutil.rmtree(reflect2)
     shutil.copytree(cache / "root/usr/share/gocode/src/github.com/modern-go/reflect2", reflect2)
@@ -142,7 +142,7 @@ def _build(cache: Path, gopath: Path) -> None:
 def _generate_openapi(
     tree: Path, generated: Path, environment: dict[str, str], cache: Path
 ) -> None:
-    """Write the one file that upstream generates and does not ship."""
+    """Write the only file that upstream generates and does not ship."""
     generator = cache / "bin/openapi-gen"
     _run(
         ["go", "build", "-o", str(generator), "./vendor/k8s.io/kube-openapi/cmd/openapi-gen"],

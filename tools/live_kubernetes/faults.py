@@ -20,7 +20,7 @@ from tools.live_kubernetes.plane import ControlPlane, write_kubeconfig
 from tools.live_kubernetes.relay import Relay
 from tools.live_kubernetes.service import USAGE, Collected, Process, end, wait_for
 
-#: A watch lasts for a minute at most, and a pause for half of one.
+#: A watch lasts for a minute at most, and a pause for half a minute.
 REST = 40.0
 CHURN = 12.0
 SceneT = TypeVar("SceneT", bound="Scene")
@@ -28,7 +28,7 @@ SceneT = TypeVar("SceneT", bound="Scene")
 
 @dataclass(kw_only=True)
 class Scene:
-    """A cluster with life in it, the service that shows it, and a collector between them."""
+    """A cluster with random changes, the service that shows it, and a collector between them."""
 
     plane: ControlPlane
     admin: Api
@@ -49,7 +49,7 @@ class Scene:
 
 @dataclass(kw_only=True)
 class CollectorScene(Scene):
-    """The collector is `sync_workloads` with the database, and a kubeconfig."""
+    """A scene whose collector is `sync_workloads` with the database, and a kubeconfig."""
 
     collector: subprocess.Popen[bytes]
     kubeconfig: Path
@@ -65,7 +65,7 @@ def api_server_stopped(scene: Scene) -> str:
 
 
 def etcd_compacted(scene: Scene) -> str:
-    """What the watches would go on from is forgotten while the collector sleeps."""
+    """Compact the history that the watches need while the collector is suspended."""
     scene.collector.send_signal(signal.SIGSTOP)
     scene.life.go_on(CHURN)
     etcd = f"http://127.0.0.1:{scene.plane.etcd_port}/v3/kv"
@@ -80,7 +80,7 @@ def etcd_compacted(scene: Scene) -> str:
 
 
 def token_replaced(scene: CollectorScene) -> str:
-    """The old one is good for nothing any more as soon as the new one is there."""
+    """Replace the token; the old token is invalid as soon as the new token exists."""
     scene.account.make_anew(scene.admin)
     scene.token_file.write_text(scene.account.token(scene.admin) + "\n")
     scene.life.go_on(60)
@@ -97,7 +97,7 @@ def rights_taken_away(scene: Scene) -> str:
 
 
 def metrics_hang(scene: Scene) -> str:
-    """Health goes on; usage is unknown in the end, and known again when it answers."""
+    """Health continues; usage becomes unknown, and known again after the metrics API recovers."""
     scene.metrics.hang.set()
     scene.life.go_on(CHURN)
     scene.life.rest(15)
@@ -117,7 +117,7 @@ def two_collectors(scene: CollectorScene) -> str:
 
 
 def half_open_connection(scene: CollectorScene) -> str:
-    """Every connection of one collector dies without a word; another follows without a relay."""
+    """All connections of a collector die silently; another follows without a relay."""
     relay = Relay(scene.plane.url, scene.plane.certificate)
     relay.start()
     path = scene.kubeconfig.with_name("relay.kubeconfig")
@@ -140,7 +140,7 @@ def half_open_connection(scene: CollectorScene) -> str:
 
 
 def one_of_two_ends(scene: CollectorScene) -> str:
-    """Under --all --watch, a cluster whose registration is deleted leaves the other alone."""
+    """Under --all --watch, a cluster whose registration is deleted does not affect the other."""
     end(scene.collector)
     name = scene.collected.name
     second = Collected(scene.collected.service, scene.collected.token, f"{name}-second")
@@ -175,7 +175,7 @@ FAULTS: tuple[Callable[[CollectorScene], str], ...] = (
 
 
 def played(fault: Callable[[SceneT], str], scene: SceneT) -> tuple[int, list[str], float]:
-    """Play a fault; return how many rows were compared after it, what is wrong, and seconds."""
+    """Run a fault; return the number of compared rows, the differences, and seconds."""
     started = time.monotonic()
     said = fault(scene)
     scene.life.rest(REST)

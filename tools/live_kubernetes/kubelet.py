@@ -1,6 +1,6 @@
-"""A stand-in for the kubelets and the scheduler: pods get nodes made by hand, and a status.
+"""A stand-in for the kubelets and the scheduler: pods get artificial nodes, and a status.
 
-What becomes of a pod is said by its annotation `live/behaviour`, which the harness changes.
+The annotation `live/behaviour`, which the harness changes, determines the fate of a pod.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ def now() -> str:
 
 
 class Kubelets(threading.Thread):
-    """Looks at all pods twice a second, and patches those that are not as they are to be."""
+    """Checks all pods twice per second, and patches those that differ from the desired status."""
 
     def __init__(self, api: Api) -> None:
         super().__init__(name="kubelets", daemon=True)
         self._api = api
         self._stop_asked = threading.Event()
         self._next_node = 0
-        #: How many pods were touched in the last round.
+        #: The number of pods patched in the last round.
         self.busy = 0
 
     def make_nodes(self) -> None:
@@ -50,7 +50,7 @@ class Kubelets(threading.Thread):
         metadata, status = pod["metadata"], pod.get("status", {})
         path = f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}"
         behaviour = metadata.get("annotations", {}).get(BEHAVIOUR, "ready")
-        with contextlib.suppress(OSError):  # it may be gone already
+        with contextlib.suppress(OSError):  # it may have been deleted
             if metadata.get("deletionTimestamp"):
                 self._api.delete(path, gracePeriodSeconds=0)
             elif status.get("phase") in ("Failed", "Succeeded"):
@@ -80,17 +80,17 @@ class Kubelets(threading.Thread):
         )
 
     def _patch(self, path: str, pod: Object, status: Object, behaviour: str) -> bool:
-        """Patch it unless it is so already; which behaviour a status is of, its message tells."""
+        """Patch it unless it is current; the message of a status names its behaviour."""
         if pod.get("status", {}).get("message") == behaviour:
             return False
         said = {**status, "message": behaviour}
-        # A merge patch puts whole lists in the place of what was said before.
+        # A merge patch replaces whole lists.
         self._api.patch(f"{path}/status", {"status": said})
         return True
 
 
 def _wanted_node(pod: Object) -> str:
-    """The node that the DaemonSet controller has chosen."""
+    """Return the node that the DaemonSet controller has chosen."""
     affinity = pod["spec"].get("affinity", {}).get("nodeAffinity", {})
     required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution", {})
     for term in required.get("nodeSelectorTerms", []):

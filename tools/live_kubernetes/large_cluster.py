@@ -17,7 +17,7 @@ Object = dict[str, Any]
 
 
 def objects(workloads: int, replicas: int) -> Iterator[tuple[str, Object]]:
-    """Yield keys of etcd and what stands there: a Deployment, its ReplicaSet and its pods."""
+    """Yield keys and values of etcd: a Deployment, its ReplicaSet and its pods."""
     for number in range(workloads):
         namespace, name = namespace_of(number, workloads), f"w-{number:06d}"
         deployment = made("apps/v1", "Deployment", namespace, name, None)
@@ -44,7 +44,7 @@ def made(
     metadata: Object = {
         "name": name, "namespace": namespace, "uid": str(uuid.uuid4()), "generation": 1,
         "creationTimestamp": _MOMENT, "labels": {"app": name},
-        # Most of a real object is such.
+        # Most of a real object consists of it.
         "managedFields": [{
             "manager": "kubelet", "operation": "Update", "apiVersion": version, "time": _MOMENT,
             "fieldsType": "FieldsV1", "fieldsV1": {f"f:field-{n}": {} for n in range(60)},
@@ -91,7 +91,7 @@ def _running(name: str) -> Object:
 
 
 class MadeUsage(MetricsApi):
-    """What every pod uses: about as much as its name says, and never twice the same."""
+    """The usage of every pod: near the figure in its name, and different at each reading."""
 
     def __init__(self, plane: ControlPlane, workloads: int, replicas: int) -> None:
         super().__init__(plane.api(), plane.directory)

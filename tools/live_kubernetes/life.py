@@ -1,4 +1,4 @@
-"""Random life of a cluster, in the proportions that find faults rather than in real ones."""
+"""Random changes of a cluster, in proportions that find faults rather than realistic ones."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MOST_WORKLOADS = 90
 
 
 class Life:
-    """Creates, scales, rolls out, pauses, deletes, makes again, crashes and evicts."""
+    """Creates, scales, rolls out, pauses, deletes, recreates, crashes and evicts."""
 
     def __init__(self, api: Api, kubelets: Kubelets, seed: int) -> None:
         self._api, self._kubelets = api, kubelets
@@ -38,20 +38,20 @@ class Life:
             self._create()
 
     def go_on(self, seconds: float, pause: float = 0.15) -> None:
-        """Do random deeds for so long."""
+        """Make random changes for this long."""
         ends = time.monotonic() + seconds
         deeds: tuple[Callable[[], None], ...] = (
             *(self._create,) * 4, *(self._scale,) * 5, *(self._roll_out,) * 5, self._pause,
             *(self._delete,) * 3, self._make_again, *(self._turn,) * 12, self._churn_namespace,
         )  # fmt: skip
         while time.monotonic() < ends:
-            with contextlib.suppress(RefusedError):  # a conflict, or it is gone already
+            with contextlib.suppress(RefusedError):  # a conflict, or deleted meanwhile
                 self._chance.choice(deeds)()
                 self.deeds += 1
             time.sleep(pause)
 
     def rest(self, seconds: float) -> None:
-        """Wait until nothing moves any more, and then so long."""
+        """Wait until the cluster is stable, and then for this long."""
         quiet, deadline = 0, time.monotonic() + 120
         while quiet < 8 and time.monotonic() < deadline:
             time.sleep(0.5)
@@ -146,14 +146,14 @@ class Life:
         self._api.delete(self._path(*place), propagationPolicy=policy)
 
     def _make_again(self) -> None:
-        """Delete, and create under the same name at once."""
+        """Delete, and recreate with the same name at once."""
         place = self._some()
         self._api.delete(self._path(*place), propagationPolicy="Background")
         del self._workloads[place]
         self._create(place)
 
     def _turn(self) -> None:
-        """Let some pods of a namespace crash, recover or be evicted."""
+        """Make some pods of a namespace crash, recover or be evicted."""
         pods = self._api.items(f"/api/v1/namespaces/{self._chance.choice(self._namespaces)}/pods")
         for pod in self._chance.sample(pods, min(3, len(pods))):
             metadata = pod["metadata"]
@@ -161,12 +161,12 @@ class Life:
             if self._chance.random() < 0.15:
                 self._api.delete(path)
             else:
-                # Of one pod alone: a template of evicted pods would be tried for ever.
+                # Only of a single pod: a template of evicted pods would be retried forever.
                 behaviour = self._chance.choice((*BEHAVIOURS, "evicted"))
                 self._api.patch(path, {"metadata": {"annotations": {BEHAVIOUR: behaviour}}})
 
     def _churn_namespace(self) -> None:
-        """Make a namespace with a workload, or delete one with all that is in it."""
+        """Create a namespace with a workload, or delete a namespace with its contents."""
         extra = [n for n in self._namespaces if n.startswith("live-x")]
         if len(extra) < 3:
             self._made += 1

@@ -1,4 +1,4 @@
-"""A stub of metrics.k8s.io behind the aggregator: each running pod uses what its name says."""
+"""A stub of metrics.k8s.io behind the aggregator: the name of each running pod sets its usage."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class MetricsApi:
                 except OSError:
                     self.send_error(503)
                     return
-                with contextlib.suppress(OSError):  # who asked may have gone
+                with contextlib.suppress(OSError):  # the client may have disconnected
                     self.send_response(200)
                     self.send_header("Content-Type", "application/json")
                     self.send_header("Content-Length", str(len(body)))

@@ -1,7 +1,7 @@
 """The expected records of a cluster, computed from plain GETs.
 
-It is written from docs/reference/workload-health.md and shares no code with `workloads`, so that a
-mistake would have to be made twice.
+It follows docs/reference/workload-health.md and shares no code with `workloads`, so that a mistake
+would have to be made twice.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SCALE = {
 
 
 class Oracle:
-    """One look at a cluster."""
+    """A single read of a cluster."""
 
     def __init__(self, api: Api) -> None:
         self.workloads = {kind: api.items(path) for kind, path in _PATHS.items()}
@@ -44,7 +44,7 @@ class Oracle:
             self._pods.setdefault(self._owner.get(owner, owner), []).append(pod)
 
     def rows(self, as_of: dt.datetime, *, measured: bool = True) -> dict[Place, Row]:
-        """Return what is to be shown of each workload, by kind, namespace and name."""
+        """Return the expected row of each workload, by kind, namespace and name."""
         found = {}
         for kind, items in self.workloads.items():
             for raw in items:

@@ -1,4 +1,4 @@
-"""The health that the service should show: the table of the reference, written a second time."""
+"""The expected health: a second implementation of the reference's table."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def health_of(  # noqa: C901, PLR0911, PLR0912, PLR0915 - the table, line by lin
     unavailable = "" if available.get("status") == "True" else available.get("reason", "")
     progressing = conditions.get("Progressing", {})
 
-    # The grace.
+    # The grace period.
     deadline = spec.get("progressDeadlineSeconds", 0)
     rolls_out = progressing.get("status") == "True"
     rolls_out = rolls_out and progressing.get("reason") != "NewReplicaSetAvailable"
@@ -90,7 +90,7 @@ def health_of(  # noqa: C901, PLR0911, PLR0912, PLR0915 - the table, line by lin
         [created],
     ]
     earliest = [min(group) for group in moments if group]
-    # A clock that is ahead; a deadline may be.
+    # Ignore times ahead of the report, except deadlines.
     deadlines = [min(moments[2])] if moments[2] else []
     earliest = [m for m in earliest if m in deadlines or (m - as_of).total_seconds() <= 300]
     begin = max(earliest[0], created) if earliest else created

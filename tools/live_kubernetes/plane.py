@@ -25,7 +25,7 @@ CONTROLLERS = "deployment,replicaset,statefulset,daemonset,garbagecollector,name
 
 
 class ControlPlane:
-    """A cluster whose nodes and kubelets are made up; see `kubelet`."""
+    """A cluster with artificial nodes and kubelets; see `kubelet`."""
 
     def __init__(self, binaries: Binaries, directory: Path, name: str) -> None:
         self.binaries, self.directory, self.name = binaries, directory, name
@@ -33,14 +33,14 @@ class ControlPlane:
         self.port, self.etcd_port = free_port(), free_port()
         self.url = f"https://127.0.0.1:{self.port}"
         self.certificate = directory / "certificates/apiserver.crt"
-        # Off ("0") where the pages of a list may take longer than this: they would expire.
+        # Off ("0") if the pages of a list may take longer than this: they would expire.
         self.compaction_interval = "5m"
         self._peer_port = free_port()
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._write_files()
 
     def start(self, *, controllers: bool = True) -> None:
-        """Start what is not running, and wait until the API server is ready (10 s)."""
+        """Start the stopped programs, and wait until the API server is ready (10 s)."""
         self._start(
             "etcd",
             self.binaries.etcd,
@@ -94,7 +94,7 @@ class ControlPlane:
             "--max-mutating-requests-inflight=1000",
         )
         api = self.api()
-        # With a large cluster it reads for minutes before it is ready.
+        # With a large cluster it loads for minutes before it is ready.
         for _ in range(1200):
             with contextlib.suppress(OSError):
                 if api.get("/readyz", raw=True)[0] == 200:
@@ -158,7 +158,7 @@ class ControlPlane:
 
 
 def write_kubeconfig(path: Path, clusters: dict[str, tuple[str, Path]], user: object) -> Path:
-    """Write a kubeconfig with a context for each cluster, as one user."""
+    """Write a kubeconfig with a context for each cluster and a common user."""
     config = {
         "apiVersion": "v1",
         "kind": "Config",
@@ -180,7 +180,7 @@ def write_kubeconfig(path: Path, clusters: dict[str, tuple[str, Path]], user: ob
 def control_plane(
     binaries: Binaries, name: str = "live", *, controllers: bool = True
 ) -> Iterator[ControlPlane]:
-    """Run a control plane for as long as the block."""
+    """Run a control plane during the block."""
     directory = Path(tempfile.mkdtemp(prefix="infra-kubernetes-"))
     plane = ControlPlane(binaries, directory, name)
     try:

@@ -1,4 +1,4 @@
-"""Requests that the collector never makes, to learn what a real API server makes of them."""
+"""Requests that the collector never sends, to record a real API server's answers."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ ODD: tuple[tuple[str, dict[str, str]], ...] = (
 
 
 def probe(api: Api, version: str) -> int:
-    """Ask all of it, and write what was answered; return how many there were."""
+    """Send all probes and write the answers; return their number."""
     found: dict[str, dict[str, Exchange]] = probed() if PROBES.exists() else {}
     asked = [(path, query, accept) for path, query in ASKED for accept in ACCEPTS]
     asked += [(path, query, _JSON) for path, query in ODD]

@@ -1,7 +1,7 @@
-"""A plain-text relay before the API server: it records what is asked and answered, and can freeze.
+"""A plain-text relay before the API server: it records exchanges, and can freeze.
 
-A frozen relay keeps its connections open and says nothing more on them, as a firewall does that
-has forgotten them; new ones are served.
+A frozen relay keeps its connections open silently, like a firewall that has dropped their state;
+new connections are served.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _HEADERS = ("Accept", "Accept-Encoding", "Authorization")
 
 
 class Relay:
-    """Forwards to an API server; `seen` has what was exchanged, by signature."""
+    """Forwards to an API server; `seen` has the exchanges by signature."""
 
     def __init__(self, url: str, certificate: Path) -> None:
         self.seen: dict[str, Exchange] = {}
@@ -41,7 +41,7 @@ class Relay:
         threading.Thread(target=self._http.serve_forever, args=(0.1,), daemon=True).start()
 
     def freeze(self) -> None:
-        """Let every connection of now be dead without a word."""
+        """Freeze all current connections silently."""
         self._generation += 1
 
     def close(self) -> None:
@@ -75,7 +75,7 @@ class Relay:
         headers = {name: handler.headers[name] for name in _HEADERS if handler.headers[name]}
         answer = self._pool.request(
             "GET",
-            # Pages of one, so that every list has some to be continued.
+            # Pages of a single item, so that every list has a continuation.
             f"{self._url}{handler.path}".replace("limit=500", "limit=1"),
             headers=headers,
             preload_content=False,

@@ -1,10 +1,10 @@
 """The cost of a large cluster: ``python -m tools.live_kubernetes.scale``.
 
-The objects are put into etcd directly, as an API server would have stored them: to create 15,000
-Deployments with 150,000 pods would take an hour. The API server and the collector are real. Behind
-the API server is a metrics API whose figures are others at each reading, of every pod.
+The objects are written to etcd directly, in the API server's form: the creation of 15,000
+Deployments with 150,000 pods would take an hour. The API server and the collector are real. A
+metrics API behind the API server returns different figures of every pod at each reading.
 
-Under `python -m tests.support.postgres` it says what the service's database writes, too.
+Under `python -m tests.support.postgres` it also reports the writes of the service's database.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _BATCH = 400
 
 
 def main() -> int:
-    """Fill a cluster, follow it, and print what that takes."""
+    """Fill a cluster, follow it, and print the cost."""
     parser = argparse.ArgumentParser(prog="python -m tools.live_kubernetes.scale")
     parser.add_argument("--workloads", type=int, default=15_000)
     parser.add_argument("--pods", type=int, default=150_000)
@@ -65,7 +65,7 @@ def main() -> int:
 
 
 def fill(plane: ControlPlane, workloads: int, replicas: int) -> int:
-    """Put the objects into etcd; return how many."""
+    """Write the objects to etcd; return their number."""
     pool = urllib3.PoolManager(retries=False)
     count = 0
     batch: list[Object] = []
@@ -119,11 +119,11 @@ def collect(plane: ControlPlane, service: LiveServer, snapshots: int) -> None:
 
 
 def written(service: LiveServer) -> Counter[str]:
-    """Return what PostgreSQL has written; nothing with SQLite."""
+    """Return the bytes that PostgreSQL has written; 0 with SQLite."""
     url = service.environment.get("DATABASE_URL")
     if not url:
         return Counter()
-    # A session tells the statistics what it did when it ends, or a second later.
+    # A session flushes its statistics when it ends, or a second later.
     time.sleep(2)
     with contextlib.closing(psycopg.connect(url)) as connection:
         rows, hot, wal = connection.execute(

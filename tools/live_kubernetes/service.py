@@ -22,7 +22,7 @@ USAGE = ("cpu_used_millicores", "memory_used_bytes")
 
 
 class Process(Protocol):
-    """What is done with a collector, whether it is a process or the pods of an agent."""
+    """The interface of a collector: a process, or the pods of an agent."""
 
     def poll(self) -> int | None: ...
 
@@ -32,7 +32,7 @@ class Process(Protocol):
 
 
 class Collected:
-    """A cluster as the service shows it, and the processes that collect it."""
+    """A cluster in the service, and the processes that collect it."""
 
     def __init__(self, service: LiveServer, token: str, name: str) -> None:
         self.service, self.token, self.name = service, token, name
@@ -70,7 +70,7 @@ class Collected:
                 return found
 
     def collect(self, kubeconfig: Path, *options: str) -> subprocess.Popen[bytes]:
-        """Start `sync_workloads` in a process of its own, of this cluster unless with --all."""
+        """Start `sync_workloads` as a process, for this cluster unless with --all."""
         which = () if "--all" in options else ("--cluster", self.name)
         with self.log.open("ab") as log:
             return subprocess.Popen(
@@ -90,11 +90,11 @@ class Collected:
     def differences(
         self, api: Api, *, namespaces: tuple[str, ...] = (), without: tuple[str, ...] = ()
     ) -> tuple[int, list[str]]:
-        """Return how many rows were compared, and what differs, with a sentence each."""
+        """Return the number of compared rows, and a sentence per difference."""
         snapshot = dt.datetime.fromisoformat(self.cluster()["last_snapshot_at"])
         oracle = Oracle(api)
         shown = self.rows()
-        # Some rules turn with time alone: a row is judged at the snapshot or at a later delta.
+        # Some rules depend on the time alone: a row is judged at the snapshot or at a later delta.
         moments = [snapshot, dt.datetime.now(dt.UTC)]
         answers = [oracle.rows(moment) for moment in moments]
         expected = {p for p in answers[0] if not namespaces or p[1] in namespaces}
@@ -115,14 +115,14 @@ class Collected:
 
 
 def end(process: Process) -> int:
-    """End a collector as an operator does, and return its exit status."""
+    """Stop a collector like an operator, and return its exit status."""
     if process.poll() is None:
         process.send_signal(signal.SIGTERM)
     return process.wait(60)
 
 
 def wait_for(condition: Any, seconds: float) -> bool:
-    """Tell whether the condition became true in time."""
+    """Return whether the condition became true in time."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:

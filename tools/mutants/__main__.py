@@ -1,7 +1,7 @@
-"""``make mutants``: change the rules, one change at a time, and see that some test fails.
+"""``make mutants``: change the rules, a single change at a time, and check that a test fails.
 
-``make mutants ROOM=states/rules`` does it for the modules whose paths begin so. It ends with 0 when
-enough mutants die, and each that lives stands in ``alive.toml`` with the reason.
+``make mutants ROOM=states/rules`` selects the modules whose paths begin so. The exit status is 0 if
+enough mutants die, and ``alive.toml`` gives the reason of each survivor.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ENOUGH = 0.95
 
 
 def main(prefix: str = "") -> int:
-    """Judge the mutants of the rooms, print the table, and return 0 if all is well."""
+    """Judge the mutants of the rooms and print the table; return 0 on success."""
     start = time.monotonic()
     found = [mutant for room in ROOMS if room.startswith(prefix) for mutant in mutants(room)]
     print(f"{len(found)} mutants", flush=True)

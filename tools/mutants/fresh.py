@@ -1,4 +1,4 @@
-"""A mutant in a process that imports it as the module itself."""
+"""A mutant in a new process that imports it as the module itself."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any, Final
 
-# Loaded once, for all the processes that are forked from this one.
+# Loaded once, for all the processes that are forked from this process.
 import django.test  # noqa: F401
 import kubernetes  # noqa: F401
 import playwright.sync_api  # noqa: F401
@@ -20,13 +20,13 @@ from tools.mutants.rooms import ROOMS
 from tools.mutants.verdicts import PYTEST, Verdict, in_a_fork, look_for_no_shortest_example
 
 _SECONDS = 180
-#: The test that has failed, which a fork tells, and those of each room, the latest first.
+#: The failed test, written by a fork, and the killers of each room, the latest first.
 _failed: Final = mmap.mmap(-1, 4096)
 _killers: Final[dict[str, list[str]]] = defaultdict(list)
 
 
 class _First:
-    """A pytest plugin: these tests before the others; tells which has failed."""
+    """A pytest plugin: runs these tests first, and reports the failed test."""
 
     def __init__(self, tests: list[str]) -> None:
         self._places = {name: place for place, name in reversed(list(enumerate(tests)))}
@@ -42,7 +42,7 @@ class _First:
 
 
 def judge_fresh(mutant: Mutant, tests: list[str]) -> Verdict:
-    """Run all the tests of the mutant's room, these first."""
+    """Run all tests of the mutant's room, these first."""
     path = str(Path(mutant.room).resolve())
     get_code = importlib.machinery.SourceFileLoader.get_code
 

@@ -1,4 +1,4 @@
-"""Every change of a module's text that may change what it does."""
+"""All changes of a module's text that may change its behaviour."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tools.mutants.operators import OPERATORS
 
 @dataclass(frozen=True)
 class Mutant:
-    """One change of one module."""
+    """A single change of a module."""
 
     room: str
     lines: range
@@ -29,7 +29,7 @@ class Mutant:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """What a reason why it lives is found by: no line number, which moves."""
+        """Return the key of a survivor's reason: without the line number, which changes."""
         return self.room, self.was, self.becomes
 
     def __str__(self) -> str:
@@ -37,13 +37,13 @@ class Mutant:
 
 
 def mutants(room: str) -> list[Mutant]:
-    """Return a module's mutants in the order of its lines, without those that run the same."""
+    """Return a module's mutants in the order of its lines, without equivalent ones."""
     source = Path(room).read_text()
     statements = list(_statements(ast.parse(source)))
     seen = {_what_runs(source)}
     found = []
     tree = get_ast(source)
-    parsed = pickle.dumps(tree)  # read many times faster than the text is parsed
+    parsed = pickle.dumps(tree)  # faster to load than the text is to parse
     for operator in OPERATORS:
         nodes = ast_nodes(tree)
         places = [place for node in nodes for place in operator.mutation_positions(node)]
@@ -52,7 +52,7 @@ def mutants(room: str) -> list[Mutant]:
                 mutated = (
                     MutationVisitor(occurrence, operator).walk(pickle.loads(parsed)).get_code()
                 )
-            except AttributeError:  # cosmic-ray takes no dotted name of an exception
+            except AttributeError:  # cosmic-ray does not support a dotted name of an exception
                 continue
             runs = _what_runs(mutated)
             if runs is None or runs in seen:
@@ -68,7 +68,7 @@ def mutants(room: str) -> list[Mutant]:
 
 
 def _statements(tree: ast.AST) -> Iterator[range]:
-    """Return the lines of each statement; of one with a body, those before its body."""
+    """Return the lines of each statement; of a compound statement, those before its body."""
     for node in ast.walk(tree):
         if isinstance(node, ast.stmt):
             body = getattr(node, "body", None)
@@ -84,7 +84,7 @@ def _change(source: str, mutated: str) -> tuple[str, str]:
 
 
 class _WithoutTypes(ast.NodeTransformer):
-    """Leaves out what only a type checker, or nobody but a writer of code, notices."""
+    """Removes code that only type checkers or authors notice."""
 
     def visit_arg(self, node: ast.arg) -> ast.arg:
         node.annotation = None
@@ -92,12 +92,12 @@ class _WithoutTypes(ast.NodeTransformer):
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         node.returns = None
-        if ast.unparse(node.body[-1]) == "return None":  # as a function's end does by itself
+        if ast.unparse(node.body[-1]) == "return None":  # the default at the end of a function
             node.body[-1] = ast.Pass()
         return self.generic_visit(node)
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
-        # What a dataclass or a msgspec.Struct keeps its writers from, and how it is stored.
+        # Restrictions of a dataclass or a msgspec.Struct on its authors, and its storage.
         decorators = [one for one in node.decorator_list if isinstance(one, ast.Call)]
         for has_words in (node, *(one for one in decorators if _is_dataclass(one))):
             words = [word for word in has_words.keywords if word.arg not in _FOR_WRITERS]

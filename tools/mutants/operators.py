@@ -1,7 +1,7 @@
 """Changes of a module: cosmic-ray's operators, one of each kind, and four of our own.
 
-cosmic-ray replaces an operator by every other one. Of ``a + b`` eleven mutants come, most of which
-raise a ``TypeError`` in any test: they would make the figure better and tell nothing.
+cosmic-ray replaces an operator by every other operator. ``a + b`` gives eleven mutants, most of
+which raise a ``TypeError`` in any test: they would improve the figure without information.
 """
 
 from __future__ import annotations
@@ -60,14 +60,14 @@ class _Own(Operator):
 
 
 class RemoveStatement(_Own):
-    """Leave out a call, a ``raise``, a ``return``, or what is set on an object."""
+    """Remove a call, a ``raise``, a ``return``, or an assignment to an attribute."""
 
     def applies(self, node: Any) -> bool:
         if node.type != "simple_stmt":
             return False
         statement = node.children[0]
         if statement.type == "expr_stmt":
-            # A name that is not set would be a NameError in any test.
+            # A missing name would be a NameError in any test.
             target, operator = statement.children[0], statement.children[1]
             return target.type != "name" or (operator.type == "operator" and operator.value != "=")
         return statement.type in ("atom_expr", "raise_stmt", "return_stmt") or (
@@ -81,7 +81,7 @@ class RemoveStatement(_Own):
 
 
 class RemoveNamedArgument(_Own):
-    """Leave out ``name=value`` of a call: a condition of a query, a detail of an event."""
+    """Remove ``name=value`` of a call: a condition of a query, a detail of an event."""
 
     def applies(self, node: Any) -> bool:
         return self._named(node) and node.parent.type in ("trailer", "arglist")
@@ -100,7 +100,7 @@ class RemoveNamedArgument(_Own):
 
 
 class ReplaceInWithNotIn(_Own):
-    """Turn ``in`` of a comparison around."""
+    """Replace ``in`` by ``not in``."""
 
     def applies(self, node: Any) -> bool:
         return node.type == "keyword" and node.value == "in" and node.parent.type == "comparison"
@@ -110,7 +110,7 @@ class ReplaceInWithNotIn(_Own):
 
 
 class ReplaceNotInWithIn(_Own):
-    """Turn ``not in`` of a comparison around."""
+    """Replace ``not in`` by ``in``."""
 
     def applies(self, node: Any) -> bool:
         return node.type == "comp_op" and [part.value for part in node.children] == ["not", "in"]

@@ -1,6 +1,6 @@
-"""The modules that hold rules, each with the tests that must notice when a rule changes.
+"""The modules with rules, each with the tests that must detect a changed rule.
 
-Only tests that run in this process belong here: a server that a test starts has no mutant in it.
+Only tests in this process qualify: a server that a test starts does not contain the mutant.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A mutant in a process that has its module loaded already.
+"""A mutant in a process that has already loaded its module.
 
-Functions get the mutated code in place, whoever holds them. What a module's own statements made is
-made anew, with what follows from it, and put wherever it was imported by its name.
+Functions get the mutated code in place, wherever they are referenced. Values of module-level
+statements are computed again, with their dependents, and replaced wherever they were imported.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ _FUNCTION = 0x2  # inspect.CO_NEWLOCALS: neither a module's code nor a class's
 
 
 class RanAtImportError(Exception):
-    """The change is in what ran when the module was imported, and cannot be made afterwards."""
+    """The change is in code that ran at import, and cannot be applied afterwards."""
 
 
 def functions_of(path: str) -> list[FunctionType]:
-    """Return every function that the module's text made."""
-    gc.unfreeze()  # tests/conftest.py freezes what is loaded, which is then not among the objects
+    """Return every function that the module's text defines."""
+    gc.unfreeze()  # tests/conftest.py freezes loaded objects, which get_objects() then omits
     return [
         thing
         for thing in gc.get_objects()
-        # isinstance() would ask what a weak proxy stands for, which may be gone.
+        # isinstance() would dereference a weak proxy, whose object may be gone.
         if type(thing) is FunctionType and thing.__code__.co_filename == path
     ]
 
@@ -39,19 +39,19 @@ _Codes = tuple[CodeType, CodeType, bool]
 
 @dataclass
 class Change:
-    """A mutant, as what is to be done to its module."""
+    """A mutant as the changes to its loaded module."""
 
     path: str
     codes: list[_Codes]
     statements: list[ast.stmt]
-    #: The same statements as they were: what making them anew does by itself.
+    #: The original statements: a control for the effect of running them again.
     originals: list[ast.stmt]
 
     def make(self, functions: list[FunctionType]) -> None:
         """Change the module.
 
         Raises:
-            RanAtImportError: that cannot be done.
+            RanAtImportError: the change is impossible.
         """
         for before, after, is_outermost in self.codes:
             held = [
@@ -65,13 +65,13 @@ class Change:
             for function in held:
                 try:
                     function.__code__ = after
-                except ValueError as error:  # of another number of variables from outside
+                except ValueError as error:  # another number of closure variables
                     raise RanAtImportError from error
         run_again(self.path, self.statements)
 
 
 def run_again(path: str, statements: list[ast.stmt]) -> None:
-    """Run statements of a module, and put what they make wherever it was imported."""
+    """Run statements of a module again, and replace their values wherever they were imported."""
     module = next(m for m in list(sys.modules.values()) if getattr(m, "__file__", None) == path)
     for statement in statements:
         names = _names_made(statement)
@@ -89,10 +89,10 @@ def _replace(held: dict[str, Any], before: dict[str, Any], now: dict[str, Any]) 
 
 
 def change_of(path: str, old: str, new: str) -> Change:
-    """Return what turns the loaded module into the mutant.
+    """Return the change that turns the loaded module into the mutant.
 
     Raises:
-        RanAtImportError: that cannot be done.
+        RanAtImportError: the change is impossible.
     """
     olds, news = ast.parse(old, path).body, ast.parse(new, path).body
     if len(olds) != len(news):
@@ -113,7 +113,7 @@ def change_of(path: str, old: str, new: str) -> Change:
             again.append(place)
             names.update(made)
     again.sort()
-    # Of the whole text: what is compiled depends on what the module imports.
+    # Of the whole text: the compiler's flags depend on the module's imports.
     texts = [compile(text, path, "exec", dont_inherit=True) for text in (old, new)]
     codes = list(_codes(*texts, is_module=True))
     return Change(path, codes, [news[i] for i in again], [olds[i] for i in again])
@@ -124,12 +124,12 @@ def _differ(before: ast.stmt, after: ast.stmt) -> bool:
 
 
 def _compiled(statement: ast.stmt, path: str = "") -> CodeType:
-    """Compile one statement; its annotations are for type checkers, and need not run."""
+    """Compile a statement; its annotations are for type checkers, and need not run."""
     return compile(ast.Module([statement], []), path, "exec", __future__.annotations.compiler_flag)
 
 
 def _runs_otherwise(before: ast.stmt, after: ast.stmt) -> bool:
-    """Whether more differs than the bodies of functions."""
+    """Return whether the difference exceeds the bodies of functions."""
     codes = [_compiled(statement) for statement in (before, after)]
     try:
         list(_codes(*codes))
@@ -139,7 +139,7 @@ def _runs_otherwise(before: ast.stmt, after: ast.stmt) -> bool:
 
 
 def _names_made(statement: ast.stmt) -> set[str]:
-    """Return the names that running the statement again would set; a class is not made again."""
+    """Return the names that running the statement again would set; classes are excluded."""
     if isinstance(statement, ast.FunctionDef):
         return {statement.name}
     if isinstance(statement, ast.AnnAssign):
@@ -161,10 +161,10 @@ def _names_read(statement: ast.stmt) -> set[str]:
 def _codes(
     old: CodeType, new: CodeType, *, is_module: bool = False, is_outermost: bool = True
 ) -> Iterator[_Codes]:
-    """Return the codes of functions that differ, from outside in.
+    """Return the code objects of different functions, from the outside in.
 
     Raises:
-        RanAtImportError: what is around them differs too; of a module that may be.
+        RanAtImportError: the surrounding code differs too, and is not a module's.
     """
     inner_old = [const for const in old.co_consts if isinstance(const, CodeType)]
     inner_new = [const for const in new.co_consts if isinstance(const, CodeType)]

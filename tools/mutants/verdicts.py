@@ -1,4 +1,4 @@
-"""The verdict on a mutant, determined in a process of its own."""
+"""The verdict on a mutant, determined in a separate process."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import Final
 
-#: How the tests are run: in an order of our own, and without what only readers of failures need.
+#: pytest options: a fixed order, and without output for readers.
 PYTEST: Final = (
     "-q", "--no-header", "--no-summary", "--tb=no",
     "-p", "no:randomly", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:schemathesis",
@@ -16,16 +16,16 @@ PYTEST: Final = (
 
 
 class Verdict(StrEnum):
-    """What became of a mutant."""
+    """The outcome of a mutant."""
 
     KILLED = "killed"
     ALIVE = "alive"
-    #: Its code has run already, and is not run by the tests.
+    #: Its code has already run, and the tests do not run it again.
     ELSEWHERE = "elsewhere"
 
 
 def in_a_fork(attempt: Callable[[], Verdict], seconds: float) -> Verdict:
-    """Return the attempt's verdict; one that breaks, or lasts too long, has killed its mutant."""
+    """Return the attempt's verdict; a crash or a timeout counts as killed."""
     verdicts = list(Verdict)
     pid = os.fork()
     if pid == 0:
@@ -44,8 +44,8 @@ def in_a_fork(attempt: Callable[[], Verdict], seconds: float) -> Verdict:
 
 
 def look_for_no_shortest_example() -> None:
-    """Any example that fails kills a mutant; hypothesis need not look for the smallest."""
-    # Not above: pytest warns of plugins that were imported before it could rewrite them.
+    """Disable shrinking in hypothesis: any failing example kills a mutant."""
+    # Imported late: pytest warns of plugins that were imported before it could rewrite them.
     from hypothesis import Phase, settings
 
     settings.register_profile(

@@ -1,4 +1,4 @@
-"""Mutants in forks of one process, in which all is imported, collected and migrated."""
+"""Mutants in forks of a process in which everything is imported, collected and migrated."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from tools.mutants.rooms import ROOMS
 from tools.mutants.swapping import RanAtImportError, change_of, functions_of, run_again
 from tools.mutants.verdicts import PYTEST, Verdict, in_a_fork, look_for_no_shortest_example
 
-#: That a test may take besides ten times its own, on a machine that does much else.
+#: The seconds that a test may take in addition to ten times its own time, on a busy machine.
 _SECONDS: Final = 20
 _Cache: Final = type(functools.cache(lambda: None))
 
 
-#: A mutant's verdict, and where it is to be tried elsewhere the tests, the likeliest first.
+#: A mutant's verdict and, if it must be tried elsewhere, the tests, the likeliest first.
 _Judged = tuple[Verdict, list[str]]
 
 
 def judge_warm(mutants: list[Mutant], listed: set[tuple[str, str, str]]) -> Iterator[_Judged]:
-    """Yield what became of each mutant, while the next ones are tried.
+    """Yield the verdict of each mutant, while the next mutants are tried.
 
-    Those of these keys are known to live.
+    The mutants with the listed keys are known to survive.
     """
     receiving, sending = os.pipe()
     pid = os.fork()
@@ -67,14 +67,14 @@ def judge_warm(mutants: list[Mutant], listed: set[tuple[str, str, str]]) -> Iter
 
 
 class _Warm:
-    """A pytest plugin: all tests once, to see which comes where; then each mutant in a fork."""
+    """A pytest plugin: runs all tests once for their coverage, then each mutant in a fork."""
 
     def __init__(
         self, mutants: list[Mutant], listed: set[tuple[str, str, str]], answer: IO[bytes]
     ) -> None:
         self._mutants, self._listed, self._answer = mutants, listed, answer
         self._paths = {mutant.room: str(Path(mutant.room).resolve()) for mutant in mutants}
-        # Begun before anything is imported: what runs then is of no test.
+        # Started before any import: code that runs then belongs to no test.
         self.coverage = Coverage(
             data_file=None, config_file=False, include=list(self._paths.values())
         )
@@ -82,15 +82,15 @@ class _Warm:
         self._ends: list[Callable[[], None]] = []
         self._took: dict[str, float] = {}
         self._kills: dict[str, Counter[str]] = defaultdict(Counter)
-        self._sound: set[str] = set()  # tests that pass by themselves, with nothing cached
+        self._sound: set[str] = set()  # tests that pass alone, with empty caches
         self._caches: list[Any] = []
-        self._place = mmap.mmap(-1, 4)  # of the test that killed, which a fork tells
+        self._place = mmap.mmap(-1, 4)  # the index of the killer, set by a fork
 
     @pytest.hookimpl(wrapper=True)
     def pytest_fixture_setup(
         self, fixturedef: pytest.FixtureDef[Any], request: Any
     ) -> Generator[None, object, object]:
-        """Note what serves in a thread, which a fork does not have: each starts its own."""
+        """Record fixtures that serve in a thread, which a fork lacks: each fork starts its own."""
         made = yield
         if isinstance(made, IssuerServer):
             self._ends.append(functools.partial(fixturedef.finish, request))
@@ -109,18 +109,18 @@ class _Warm:
             return True
         for end in self._ends:
             end()
-        # What tests say of mutants is no news.
+        # Results of tests on mutants are not printed.
         session.config.pluginmanager.unregister(name="terminalreporter")
         functions = {path: functions_of(path) for path in self._paths.values()}
         packages = {room.partition("/")[0] for room in ROOMS}
         self._caches = [
             thing
             for thing in gc.get_objects()
-            # isinstance() would ask what a weak proxy stands for, which may be gone.
+            # isinstance() would dereference a weak proxy, whose object may be gone.
             if type(thing) is _Cache and str(thing.__module__).partition(".")[0] in packages
         ]
         gc.collect()
-        gc.freeze()  # the forks share what they do not write
+        gc.freeze()  # forks share unmodified memory
         for mutant in self._mutants:
             path = self._paths[mutant.room]
             verdict, tests = self._judge(session, mutant, covered[path], functions[path])
@@ -130,7 +130,7 @@ class _Warm:
         return True
 
     def _covered(self, session: pytest.Session) -> dict[str, dict[int, list[str]]]:
-        """Run all tests, and return for each path and line the tests that came there."""
+        """Run all tests; return the tests that cover each line, per path."""
         for item in session.items:
             self.coverage.switch_context(item.nodeid)
             start = time.perf_counter()
@@ -152,11 +152,12 @@ class _Warm:
         except RanAtImportError:
             return Verdict.ELSEWHERE, self._ordered(mutant, set(self._took))
         comers = {name for line in mutant.lines for name in covered.get(line, ())}
-        # What is made anew may matter to any test, and what was made once to more than came by.
+        # Values computed again may affect any test; values computed once affect more than the
+        # covering tests.
         is_made_once = bool(change.statements) or "" in comers
         tests = self._ordered(mutant, set(self._took) if is_made_once else comers)
         if is_made_once and mutant.key in self._listed:
-            return Verdict.ELSEWHERE, tests  # where it would be tried anyway
+            return Verdict.ELSEWHERE, tests  # it would be tried there anyway
 
         def attempt() -> Verdict:
             try:
@@ -182,19 +183,19 @@ class _Warm:
         return verdict, tests
 
     def _ordered(self, mutant: Mutant, names: set[str]) -> list[str]:
-        """Return the tests of the room among these, the likeliest to fail first."""
+        """Return those of these tests that belong to the room, the likeliest to fail first."""
         kills = self._kills[mutant.room]
         of_room = [name for name in names if name.startswith(ROOMS[mutant.room])]
         return sorted(of_room, key=lambda name: (-kills[name], self._took[name]))
 
     def _outcome(self, session: pytest.Session, tests: list[str]) -> Verdict:
-        """Run tests until one fails, with nothing cached of what the module did before."""
+        """Run tests until the first failure, with empty caches of the module."""
         for cache in self._caches:
             cache.cache_clear()
         items = {item.nodeid: item for item in session.items}
         for place, name in enumerate(tests):
             self._place[:] = place.to_bytes(4)
-            # A loop without end is noticed in one test, and not after the time of all of them.
+            # The limit per test detects an endless loop early.
             signal.setitimer(signal.ITIMER_REAL, _SECONDS + 10 * self._took[name])
             _run(items[name], session)
             if self._failed:
@@ -203,5 +204,5 @@ class _Warm:
 
 
 def _run(item: pytest.Item, session: pytest.Session) -> None:
-    """Run a test; what the session's fixtures have made stays for the next."""
+    """Run a test; the session's fixtures stay for the next."""
     item.config.hook.pytest_runtest_protocol(item=item, nextitem=session)

@@ -1,8 +1,8 @@
-"""``make soak``: an hour of steady traffic on PostgreSQL, and what grows meanwhile.
+"""``make soak``: an hour of steady traffic on PostgreSQL, with a check for growth.
 
-``SOAK_SECONDS`` and ``SOAK_RATE`` (requests a second of all eight clients) change it. It ends with
-0 when every request was answered with 200, a worker holds after 100,000 requests at most a tenth
-more than after 10,000, and housekeeping bounded the size.
+``SOAK_SECONDS`` and ``SOAK_RATE`` (requests per second of all eight clients) change it. The exit
+status is 0 if every request got a 200, the memory of a worker after 100,000 requests is at most a
+tenth above that after 10,000, and housekeeping bounded the size.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MEMORY_GROWTH, _SIZE_GROWTH = 1.1, 1.25
 
 
 def main() -> int:
-    """Run it, print everything, and return 0 if nothing grew."""
+    """Run the test and print everything; return 0 if nothing grew."""
     kept = {"STATE_VERSIONS_KEPT": str(_KEPT), "STATE_VERSIONS_DAYS": "0"}
     with live_server(**kept, AUDIT_EVENTS_KEPT_DAYS="2", RATE_LIMIT_TOKEN="0") as server:
         archives = server.directory / "archives"
@@ -47,7 +47,7 @@ def main() -> int:
 
 
 def _course(server: LiveServer, removed: list[str]) -> Iterator[Sample]:
-    """Sample everything while the clients work, and keep house a few times."""
+    """Sample everything while the clients run, and run housekeeping a few times."""
     start = time.monotonic()
     kept_house = 0
     while (passed := time.monotonic() - start) < _SECONDS:

@@ -1,4 +1,4 @@
-"""Clients that keep a steady pace for hours, and remember how long each answer took."""
+"""Clients that keep a steady rate for hours, and record the duration of each request."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _READS = 4  # rounds of three small reads for each push
 
 @dataclass
 class Seen:
-    """What came of the requests: when it began, and seconds until the answer was read."""
+    """The requests: start time, and seconds until the answer was read."""
 
     taken: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
     statuses: Counter[int] = field(default_factory=Counter)
     wrong: Counter[str] = field(default_factory=Counter)
 
     def milliseconds(self, kind: str, since: float, until: float) -> tuple[float, float]:
-        """Return the median and the 99th percentile of those that began within this time."""
+        """Return the median and the 99th percentile of those that began within this period."""
         found = sorted(s for began, s in self.taken.get(kind, []) if since <= began < until)
         if not found:
             return 0.0, 0.0
@@ -39,7 +39,7 @@ class Seen:
 
 
 class Clients:
-    """Eight, each with a state of its own, together at so many requests a second."""
+    """Eight clients, each with its own state, with a common rate of requests per second."""
 
     def __init__(self, server: LiveServer, rate: float) -> None:
         self.server, self.seen = server, Seen()
@@ -50,7 +50,7 @@ class Clients:
 
     @contextlib.contextmanager
     def at_work(self) -> Iterator[Seen]:
-        """Let them loose for as long as the block."""
+        """Run the clients during the block."""
         threads = [threading.Thread(target=self._work, args=(n,)) for n in range(CLIENTS)]
         for thread in threads:
             thread.start()
@@ -65,7 +65,7 @@ class Clients:
         backend = Backend(self.server, self._token)
         due = time.monotonic() + number * self._pause / CLIENTS
         for serial in itertools.count(1):
-            # A connection for each round, so that they are spread over the workers again.
+            # A connection for each round, so that they are distributed over the workers again.
             connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=60)
             with contextlib.closing(connection):
                 for kind, method, path, body in self._round(backend, serial):
@@ -75,7 +75,7 @@ class Clients:
                     self._ask(connection, kind, method, path, body)
 
     def _round(self, backend: Backend, serial: int) -> Iterable[tuple[str, str, str, bytes | None]]:
-        """Return what Terraform does in a run, and what people look at meanwhile."""
+        """Return the requests of a Terraform run, and page views in between."""
         lock = uuid.uuid4()
         info = json.dumps(lock_info(lock)).encode()
         yield "lock", "LOCK", backend.path, info

@@ -1,4 +1,4 @@
-"""Sizes of a service and its database, read from outside."""
+"""Sizes of a service and its database, measured from outside."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from tests.support.server import LiveServer
 from tools.bench.push import state
 
 _PUSHES = 50
-# Each request is counted in one bucket.
+# Each request is counted in a single bucket.
 _OF_REQUESTS = "django_http_requests_latency_seconds_by_view_method_bucket"
 
 
 @dataclass(frozen=True)
 class Worker:
-    """One worker process at one moment."""
+    """A worker process at a point in time."""
 
     requests: int
     kilobytes: int
@@ -33,7 +33,7 @@ class Worker:
 
 @dataclass(frozen=True)
 class Sample:
-    """Everything at one moment."""
+    """All measurements at a point in time."""
 
     moment: float
     workers: dict[int, Worker]
@@ -41,7 +41,7 @@ class Sample:
 
 
 def sample(server: LiveServer) -> Sample:
-    """Look at everything once."""
+    """Take all measurements."""
     workers = {pid: _worker(server, pid) for pid in server.workers()}
     return Sample(time.monotonic(), workers, _database(server))
 
@@ -78,9 +78,10 @@ def _database(server: LiveServer) -> dict[str, int]:
 
 
 def costs_of_a_push(server: LiveServer, size: int) -> dict[str, int]:
-    """Return what a push of so many bytes, as repetitive as real ones are, adds to the database."""
+    """Return the growth of the database by a push of this size, as repetitive as real states."""
     backend = Backend(server, server.token("state:write", "state:read"))
-    _push(backend, lambda serial: state(size, serial), range(1, 11))  # pages and caches are there
+    # Allocate pages and fill caches first.
+    _push(backend, lambda serial: state(size, serial), range(1, 11))
     with psycopg.connect(server.environment["DATABASE_URL"], autocommit=True) as connection:
         before = _database(server)
         _push(backend, lambda serial: state(size, serial), range(11, 11 + _PUSHES))
@@ -105,16 +106,17 @@ def _push(backend: Backend, document: Callable[[int], bytes], serials: range) ->
 
 
 def memory_after(samples: list[Sample], pid: int, requests: int) -> int | None:
-    """Return what a worker held when it had answered so many: the median of five samples."""
+    """Return a worker's memory after this many requests: the median of five samples."""
     own = [s.workers[pid] for s in samples if pid in s.workers]
     later = [one.kilobytes for one in own if one.requests >= requests][:5]
     return int(statistics.median(later)) if later else None
 
 
 def make_events_older(server: LiveServer, days: int) -> None:
-    """Let weeks pass for the trail, of which housekeeping archives nothing from today.
+    """Move audit events weeks into the past, because housekeeping archives none from today.
 
-    The trail is append-only, so this takes the administrator's rights, and writers wait meanwhile.
+    The audit log is append-only, so this needs the administrator's permissions, and writers wait
+    meanwhile.
     """
     with psycopg.connect(server.environment["DATABASE_URL"]) as connection:
         trigger = "TRIGGER auditevent_append_only"

@@ -1,10 +1,10 @@
-"""From the release before to this one and back, under traffic: ``python -m tools.upgrades COMMIT``.
+"""Upgrade from the previous release and back, under traffic: ``python -m tools.upgrades COMMIT``.
 
-The release before is checked out beside this one. On PostgreSQL, with both roles, two instances
-serve behind nginx with ``deploy/nginx.conf`` while the owner migrates the schema. They restart
-one after the other, there and back. On SQLite, and for ``make run``, the service is stopped,
-migrated and started. Every answer is counted. A 5xx other than 503 with Retry-After, a broken
-connection and a lost push end the run with 1.
+The previous release is checked out beside this tree. On PostgreSQL, with both roles, two instances
+serve behind nginx with ``deploy/nginx.conf`` while the owner migrates the schema. They restart in
+turn, there and back. On SQLite, and for ``make run``, the service is stopped, migrated and started.
+Every answer is counted. A 5xx other than 503 with Retry-After, a broken connection or a lost push
+fails the run with status 1.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tools.upgrades.clients import Everything, Front
 
 _SCOPES = "state:read,state:write,state:admin,state:secrets,cluster:read,cluster:write,audit:read"
 _KEY_SCOPES = "apikey:read,apikey:write,state:read"
-# Rows of the tables that seed_demo leaves alone, written by the release before.
+# Rows of the tables that seed_demo leaves empty, written by the previous release.
 _FILL = """
 import datetime as dt, hashlib, sys, django
 django.setup()
@@ -57,7 +57,7 @@ fill(ApiKey, count // 10, lambda i: ApiKey(
 
 @contextlib.contextmanager
 def checkout(commit: str, parent: Path) -> Iterator[Path]:
-    """Check out a commit beside this one for as long as the block."""
+    """Check out a commit beside this tree during the block."""
     path = parent / "before"
     subprocess.run(["git", "worktree", "add", "--detach", path, commit], cwd=ROOT, check=True)
     try:
@@ -80,7 +80,7 @@ def fill(server: LiveServer, rows: int) -> None:
 
 
 def clients(server: LiveServer, front: Front) -> Everything:
-    """Make the tokens, and the clients that have them."""
+    """Create the tokens, and the clients that use them."""
     token = server.token(_SCOPES)
     names = ("--user", "operator", "--name", "clients", "--scopes", _KEY_SCOPES)
     key = json.loads(server.manage("seed_apikeys", *names, "--json"))["api_keys"][0]["secret"]
@@ -99,7 +99,7 @@ def instance(home: Path, root: Path, name: str, shared: dict[str, str], port: in
 
 
 def migrate(roles: Roles, root: Path) -> None:
-    """Migrate as the owner, with the code of a release, as the unit infra-migrate does."""
+    """Migrate as the owner, with the code of a release, like the unit infra-migrate."""
     started = time.monotonic()
     roles.migrating.root = root
     commands = (("migrate",), ("setup_groups",), ("grant_service_role", roles.service))
@@ -108,7 +108,7 @@ def migrate(roles: Roles, root: Path) -> None:
 
 
 def rolling(old_root: Path, home: Path, rows: int, seconds: int) -> list[str]:
-    """Go there and back on PostgreSQL, with two instances behind nginx; return what went wrong."""
+    """Upgrade and downgrade on PostgreSQL, with two instances behind nginx; return the problems."""
     with running() as postgres, contextlib.ExitStack() as ends:
         os.environ["DATABASE_URL"] = postgres.url
         ends.callback(os.environ.pop, "DATABASE_URL")
@@ -178,7 +178,7 @@ def unanswered(front: Front) -> list[str]:
 
 
 def broken_promises(server: LiveServer, everything: Everything) -> list[str]:
-    """Compare what is stored with what clients were told, and read every document of theirs."""
+    """Compare the stored pushes with the acknowledged pushes, and read all their documents."""
     found = snapshot(server, *(ledger.backend for ledger in everything.ledgers))
     return [wrong for ledger in everything.ledgers for wrong in ledger.broken_promises(found)]
 
@@ -202,7 +202,7 @@ def tell(front: Front, everything: Everything) -> None:
 
 
 def embedded(old_root: Path, home: Path, rows: int) -> list[str]:
-    """Stop, migrate and start on SQLite, and back; return what went wrong."""
+    """Stop, migrate and start on SQLite, and back; return the problems."""
     old = instance(home, old_root, "sqlite", {}, free_port())
     old.prepare()
     fill(old, rows)
@@ -233,7 +233,7 @@ def embedded(old_root: Path, home: Path, rows: int) -> list[str]:
 
 
 def main() -> int:
-    """Run what is asked for, and return 1 when something went wrong."""
+    """Run the requested tests; return 1 after a problem."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("commit", help="the release before")
     parser.add_argument("--rows", type=int, default=100_000, help="rows of each large table")

@@ -1,4 +1,4 @@
-"""Clients of a service that is upgraded, and their responses."""
+"""Clients of a service during an upgrade, and their responses."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from tests.support.server import Answer, LiveServer
 
 
 def filtered(path: str, field: str, value: str) -> str:
-    """Return the address of what in a list has a value in a field."""
+    """Return the address of a list, filtered by the value of a field."""
     expression = f"field['{field}'] = {value}"
     return f"{path}?{urlencode({'filter': expression})}"
 
 
 class Front(LiveServer):
-    """The service as clients reach it: a proxy, or one instance. It counts the answers by phase."""
+    """The service behind a proxy, or an instance; counts the answers by phase."""
 
     def __init__(self, port: int) -> None:
         self.port = port
@@ -57,7 +57,7 @@ def is_busy(answer: Answer) -> bool:
 
 
 class Everything(Traffic):
-    """Clients that push and lock, and others that list, report and make keys."""
+    """Clients that push and lock, and clients that list, report and create keys."""
 
     def __init__(self, front: Front, token: str, key: str, cluster_ids: list[str]) -> None:
         super().__init__(front, token)
@@ -86,7 +86,7 @@ class Everything(Traffic):
         raise GoneError
 
     def _send(self, method: str, path: str, body: Any = None, *, key: str = "") -> Any:
-        """Send JSON, and return the answer's body when it is 200."""
+        """Send JSON; return the answer's body if it is 200."""
         content = None if body is None else json.dumps(body).encode()
         kept: list[Answer] = []
 
@@ -124,7 +124,7 @@ class Everything(Traffic):
         self._send("GET", "/v1/access-tokens", key=self.key)
 
     def read_contents(self) -> None:
-        """Read what is in a state that others push to, and what changed in it."""
+        """Read the contents and changes of a state that other clients push to."""
         backend = self.ledgers[0].backend
         path = filtered("/api/v1/states", "component_id", f"'{backend.component_id}'")
         for state in self._send("GET", path).get("states", []):
@@ -138,7 +138,7 @@ class Everything(Traffic):
         time.sleep(0.05)
 
     def report(self) -> None:
-        """Report a cluster whole, each time with other figures."""
+        """Send a snapshot of a cluster, each time with other figures."""
         for cluster_id in self.clusters[-1:]:
             now = dt.datetime.now(dt.UTC)
             items = [
@@ -163,7 +163,7 @@ class Everything(Traffic):
         time.sleep(0.05)
 
     def make_keys(self) -> None:
-        """Make a key, rename and rotate it, mint from it, use and revoke what was made."""
+        """Create, rename and rotate a key, mint from it, then use and revoke the results."""
         made = self._send(
             "POST",
             "/v1/api-keys",

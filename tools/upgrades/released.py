@@ -1,9 +1,7 @@
-"""Write what the next release must get on with: ``python -m tools.upgrades.released``.
+"""Write the facts that the next release must respect: ``python -m tools.upgrades.released``.
 
-Done when a release is made, with the settings of any deployment.
-
-The last migration of each app, and each column that the code knows, with whether it fills it: what
-may be null need not be filled.
+Run at each release, with the settings of any deployment. The result has the last migration of each
+app, and each column of the code, with whether the code fills it: nullable columns may stay empty.
 """
 
 from __future__ import annotations
@@ -19,7 +17,7 @@ FILE: Final = Path(__file__).with_name("released.json")
 
 
 def released() -> dict[str, Any]:
-    """Return it."""
+    """Return these facts."""
     from django.apps import apps
     from django.db.migrations.loader import MigrationLoader
 
