@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from infra_service.webhooks.models import Delivery
-    from infra_service.webhooks.sending import Answer
+    from infra_service.webhooks.sending import Outcome
     from infra_service.webhooks.subscriptions import Reach
 
 #: Seconds between two searches for deliveries of expired endpoints and for scheduled events.
@@ -39,7 +39,7 @@ class Deliverer:
 
     def __init__(self, stop: threading.Event, attempted: Callable[[Attempt], None]) -> None:
         self._stop, self._attempted = stop, attempted
-        self._running: dict[Future[Answer], Delivery] = {}
+        self._running: dict[Future[Outcome], Delivery] = {}
         self._share = FairShare()
         self._reached: dict[uuid.UUID, Reach] = {}
         self._read_at = self._looked_at = self._swept_at = -math.inf
@@ -126,12 +126,12 @@ class Deliverer:
             over, _ = wait(self._running, _GATHER)
         attempts = [Attempt(self._running.pop(one), one.result()) for one in over]
         for future in over:
-            answer = future.result()
-            is_success = None if answer.is_withheld else answer.is_success
+            outcome = future.result()
+            is_success = None if outcome.is_withheld else outcome.is_success
             self._share.finish(future, is_success=is_success)
         if attempts:
             queue.note(attempts)
         for attempt in attempts:
-            if not attempt.answer.is_withheld:
+            if not attempt.outcome.is_withheld:
                 self._attempted(attempt)
         return len(attempts)

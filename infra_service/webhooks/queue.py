@@ -27,7 +27,7 @@ from infra_service.webhooks.subscriptions import reaches
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from infra_service.webhooks.sending import Answer
+    from infra_service.webhooks.sending import Outcome
 
 #: Pauses between attempts, as in the Standard Webhooks specification: three days in total.
 PAUSES: Final = tuple(
@@ -82,7 +82,7 @@ class Attempt(NamedTuple):
     """An attempt to deliver, and its response."""
 
     delivery: Delivery
-    answer: Answer
+    outcome: Outcome
 
 
 def note(attempts: Sequence[Attempt]) -> None:
@@ -98,13 +98,13 @@ def _record(attempts: Sequence[Attempt]) -> None:
     now = timezone.now()
     delivered: dict[int | None, list[Delivery]] = defaultdict(list)
     with transaction.atomic():
-        for delivery, answer in attempts:
-            if answer.is_withheld:
-                _give_up(delivery, answer.error)
-            elif answer.is_success:
-                delivered[answer.status].append(delivery)
+        for delivery, outcome in attempts:
+            if outcome.is_withheld:
+                _give_up(delivery, outcome.error)
+            elif outcome.is_success:
+                delivered[outcome.status].append(delivery)
             else:
-                _record_failure(delivery, answer, now)
+                _record_failure(delivery, outcome, now)
         for status, deliveries in delivered.items():
             _claimed(*deliveries).update(
                 status=Delivery.Status.DELIVERED,
@@ -140,17 +140,17 @@ def _give_up(delivery: Delivery, error: str) -> None:
     _claimed(delivery).update(status=Delivery.Status.FAILED, next_attempt_at=None, error=error)
 
 
-def _record_failure(delivery: Delivery, answer: Answer, now: dt.datetime) -> None:
-    next_at = _next_attempt(delivery.attempts, answer, now)
+def _record_failure(delivery: Delivery, outcome: Outcome, now: dt.datetime) -> None:
+    next_at = _next_attempt(delivery.attempts, outcome, now)
     is_recorded = _claimed(delivery).update(
         status=Delivery.Status.FAILED if next_at is None else Delivery.Status.WAITING,
         next_attempt_at=next_at,
         attempts=F("attempts") + 1,
         last_attempt_at=now,
-        response_status=answer.status,
-        error=(answer.error or f"it answered with the status {answer.status}")[:MAX_ERROR],
+        response_status=outcome.status,
+        error=(outcome.error or f"it answered with the status {outcome.status}")[:MAX_ERROR],
     )
-    if is_recorded and answer.status == _GONE:
+    if is_recorded and outcome.status == _GONE:
         disable_endpoint(
             endpoint_id=delivery.endpoint_id,
             reason="GONE",
@@ -158,14 +158,14 @@ def _record_failure(delivery: Delivery, answer: Answer, now: dt.datetime) -> Non
         )
 
 
-def _next_attempt(attempts: int, answer: Answer, now: dt.datetime) -> dt.datetime | None:
+def _next_attempt(attempts: int, outcome: Outcome, now: dt.datetime) -> dt.datetime | None:
     """Return the time of the next attempt after this many earlier attempts; None for no more."""
-    if answer.status == _GONE or attempts >= len(PAUSES):
+    if outcome.status == _GONE or attempts >= len(PAUSES):
         return None
     jitter = random.uniform(1 - _JITTER, 1 + _JITTER)  # noqa: S311 - jitter, not a secret
     next_at = now + PAUSES[attempts] * jitter
-    if answer.status in _RETRY_LATER and answer.retry_at is not None:
-        next_at = max(next_at, min(answer.retry_at, now + _MAX_RETRY_AFTER))
+    if outcome.status in _RETRY_LATER and outcome.retry_at is not None:
+        next_at = max(next_at, min(outcome.retry_at, now + _MAX_RETRY_AFTER))
     return next_at
 
 

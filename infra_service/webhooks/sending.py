@@ -45,7 +45,7 @@ _MOST_DIGITS: Final = 6
 _PLAIN: Final = "plain http is only for addresses of WEBHOOK_NETWORKS"
 
 
-class Answer(NamedTuple):
+class Outcome(NamedTuple):
     """The outcome of an attempt: the HTTP status, or the reason why there is no response."""
 
     status: int | None
@@ -61,7 +61,7 @@ class Answer(NamedTuple):
         return self.status is not None and HTTPStatus(200) <= self.status < HTTPStatus(300)
 
 
-def attempt(delivery: Delivery, reach: Reach) -> Answer:
+def attempt(delivery: Delivery, reach: Reach) -> Outcome:
     """Send a delivery once if its endpoint may still receive it.
 
     Every exception becomes a failed attempt.
@@ -69,17 +69,17 @@ def attempt(delivery: Delivery, reach: Reach) -> Answer:
     endpoint, event = reach.endpoint, delivery.event
     try:
         if event.type != TEST and not reach.has(event):
-            return Answer(None, "the endpoint may not be told of it any more", is_withheld=True)
+            return Outcome(None, "the endpoint may not be told of it any more", is_withheld=True)
         headers, body = message(endpoint, event)
         return post(endpoint.url, headers, body)
     except SecretUnreadableError:
-        return Answer(None, "the secret cannot be read: rotate it", is_withheld=True)
+        return Outcome(None, "the secret cannot be read: rotate it", is_withheld=True)
     except Exception as error:
         log.exception("delivery_failed", webhook=str(endpoint.pk), delivery=delivery.pk)
-        return Answer(None, f"the attempt failed: {type(error).__name__}")
+        return Outcome(None, f"the attempt failed: {type(error).__name__}")
 
 
-def post(url: str, headers: Mapping[str, str], body: bytes) -> Answer:
+def post(url: str, headers: Mapping[str, str], body: bytes) -> Outcome:
     """Send the body; do not raise for errors of the network or the receiver."""
     lines = {
         "Content-Type": "application/json",
@@ -93,8 +93,8 @@ def post(url: str, headers: Mapping[str, str], body: bytes) -> Answer:
             "POST", url, lines, body, deadline=Deadline(SECONDS), limit=None
         )
     except FetchError as error:
-        return Answer(None, str(error))
-    return Answer(response.status, retry_at=_moment(response.headers.get("Retry-After")))
+        return Outcome(None, str(error))
+    return Outcome(response.status, retry_at=_moment(response.headers.get("Retry-After")))
 
 
 def _moment(retry_after: str | None) -> dt.datetime | None:

@@ -19,13 +19,14 @@ Talk = Callable[[socket.socket], None]
 class Peer:
     """Talks with each client that connects; ``talk`` gets the connection after the first bytes."""
 
-    def __init__(self) -> None:
+    def __init__(self, host: str = "127.0.0.1") -> None:
         self.talk: Talk = lambda _: None
         self.connections = 0
         self.received: list[bytes] = []
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.address: tuple[str, int] = self._listener.getsockname()
-        self.url = f"http://127.0.0.1:{self.address[1]}"
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self._listener = socket.create_server((host, 0), family=family)
+        self.address: tuple[str, int] = self._listener.getsockname()[:2]
+        self.url = f"http://{f'[{host}]' if ':' in host else host}:{self.address[1]}"
         threading.Thread(target=self._serve, daemon=True).start()
 
     def _serve(self) -> None:
@@ -196,3 +197,27 @@ def test_an_interruption_before_or_while_it_waits(peer: Peer) -> None:
     with pytest.raises(NoResponseError):
         late.exchange("GET", peer.url, {}, deadline=Deadline(30), limit=9)
     assert len(peer.received) == 1
+
+
+def test_an_ipv6_address() -> None:
+    peer = Peer("::1")
+    peer.talk = sends(b"HTTP/1.1 204 x\r\n\r\n")
+    try:
+        assert get(Connection(peer.url), peer.url).status == 204
+    finally:
+        peer.close()
+
+    assert f"\r\nHost: [::1]:{peer.address[1]}\r\n".encode() in peer.received[0]
+
+
+def test_a_name_that_is_not_resolved_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    over = threading.Event()
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: over.wait(30))
+
+    with pytest.raises(FetchError, match="the name was not resolved in time") as told:
+        Connection("http://slow.example").exchange(
+            "GET", "http://slow.example/", {}, deadline=Deadline(60, silence=0.2), limit=9
+        )
+
+    over.set()
+    assert isinstance(told.value.__cause__, TimeoutError)

@@ -53,7 +53,7 @@ class Command(ServiceCommand):
             counts = {"delivered": 0, "failed": 0}
 
             def count(attempt: Attempt) -> None:
-                counts["delivered" if attempt.answer.is_success else "failed"] += 1
+                counts["delivered" if attempt.outcome.is_success else "failed"] += 1
                 bar.advance()
 
             deliverer = Deliverer(stop, count)

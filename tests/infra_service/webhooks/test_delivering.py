@@ -194,7 +194,7 @@ RETRY_AFTER = {
 @pytest.mark.parametrize("value", RETRY_AFTER)
 def test_how_long_retry_after_is_believed(value: str) -> None:
     now = timezone.now()
-    answer = sending.Answer(429, retry_at=sending._moment(value))
+    answer = sending.Outcome(429, retry_at=sending._moment(value))
 
     waits = queue._next_attempt(0, answer, now)
     assert waits is not None

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from infra_service.webhooks import queue, sending
-from infra_service.webhooks.sending import Answer, post
+from infra_service.webhooks.sending import Outcome, post
 from tests.conftest import ApiClient
 from tests.infra_service.webhooks.conftest import deliver, hook_of
 from tests.infra_service.webhooks.receiver import Receiver, answers
@@ -67,7 +67,7 @@ def resets(data: bytes) -> Talk:
     return talk
 
 
-def posted(peer: Peer, talk: Talk, scheme: str = "http") -> Answer:
+def posted(peer: Peer, talk: Talk, scheme: str = "http") -> Outcome:
     """Post to the peer, and check that the outcome can be recorded."""
     peer.talk = talk
     answer = post(f"{scheme}://127.0.0.1:{peer.port}/hook", {"webhook-id": "msg_1"}, b"{}")

@@ -12,7 +12,7 @@ from django.utils import timezone
 from infra_service.webhooks import queue
 from infra_service.webhooks.models import Delivery
 from infra_service.webhooks.queue import LEASE
-from infra_service.webhooks.sending import SECONDS, Answer
+from infra_service.webhooks.sending import SECONDS, Outcome
 from tests.conftest import ApiClient
 from tests.infra_service.webhooks.conftest import deliver, hook_of
 from tests.infra_service.webhooks.receiver import Receiver
@@ -55,7 +55,7 @@ def test_who_lost_the_lease_changes_nothing(client: ApiClient, receiver: Receive
     deliver()
     delivery = Delivery.objects.get()
     delivery.claim = None
-    queue.note([queue.Attempt(delivery, Answer(500))])
+    queue.note([queue.Attempt(delivery, Outcome(500))])
 
     assert Delivery.objects.get().attempts == 1
 
