@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser
     from collections.abc import Iterable
 
-#: The minimum of seconds between renewals, and the maximum during a wait.
+#: Minimum seconds between renewals, and maximum seconds during a wait.
 _RENEW_EVERY: Final = 1.0
 _WAIT: Final = 2.0
 

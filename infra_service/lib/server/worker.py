@@ -36,7 +36,7 @@ from infra_service.lib.server.server_errors import Overheard, refusal
 
 # Bytes of incomplete requests and unsent responses that a worker buffers.
 _BUDGET: Final = 32 * 1024 * 1024
-#: The limit of connections that have their last response and that the client has not closed yet.
+#: The limit of connections with a sent last response that the client has not closed yet.
 _MOST_LINGERING: Final = 250
 _RECEIVED_AT_ONCE: Final = 64 * 1024
 # Their own threads serve them even when every other thread is busy or waits for the database, and
