@@ -24,7 +24,7 @@ EQUAL = [("5", "5.0", "5.0.0", "5.0.0+x", "5+a.b-c.01"), ("1.2-a+b", "1.2.0-a")]
 
 
 def before(one, other):
-    """Return whether a version precedes another, by the rules of the standard."""
+    """Compare two versions by the rules of the standard; return -1, 0 or 1."""
 
     def parts(version):
         core, _, pre = version.partition("-")

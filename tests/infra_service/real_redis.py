@@ -36,7 +36,7 @@ class Redis:
 
 @contextlib.contextmanager
 def real_redis(directory: Path) -> Iterator[Redis]:
-    """Run one for as long as the block."""
+    """Run a Redis server for the duration of the block."""
     server = Redis(directory)
     try:
         wait_until(server.answers)

@@ -61,7 +61,7 @@ class _Server(socketserver.ThreadingTCPServer):
 
 @contextlib.contextmanager
 def redis_server() -> Iterator[tuple[str, list[Any]]]:
-    """Run one for as long as the block; yield its address and the commands that it gets."""
+    """Run a Redis server for the duration of the block; yield its address and received commands."""
     with _Server() as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()

@@ -1,4 +1,4 @@
-"""The access event: whose request it was, what it was about, and what it cost."""
+"""The access event: the caller, the resource and the cost of a request."""
 
 import json
 import re
@@ -62,7 +62,7 @@ def test_a_push(client: ApiClient, state: State, events: Any) -> None:
         "path": path_of(state),
         "view": "state-backend",
         "status": 200,
-        # In a test there are no transactions of their own, whose BEGIN SQLite counts.
+        # The test's outer transaction avoids the BEGIN that SQLite counts as a query.
         "queries": len(queries),
         "address": "127.0.0.1",
         "bytes_in": len(body),

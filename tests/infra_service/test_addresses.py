@@ -1,4 +1,4 @@
-"""Whose request it is: addresses in every form, and what proxies say of them."""
+"""The client address of a request: its forms, and the headers of proxies."""
 
 import ipaddress
 import json
@@ -77,11 +77,11 @@ def test_one_proxy(forwarded: str | None, client: str, settings: Any) -> None:
     [
         (PROXY, "6.6.6.6, 192.0.2.7, 10.0.0.2", "192.0.2.7"),
         (PROXY, "10.0.0.3, 10.0.0.2", "10.0.0.3"),
-        # The hop that could not tell is the last that is known.
+        # The hop that reported "unknown" is the last known address.
         (PROXY, "192.0.2.7, unknown, 10.0.0.2", "10.0.0.2"),
         ("", "192.0.2.7", "192.0.2.7"),  # a Unix socket
         ("::ffff:10.0.0.1", "192.0.2.7", "192.0.2.7"),
-        # Whoever is no proxy of ours says nothing.
+        # Headers of untrusted proxies are ignored.
         ("198.51.100.1", "192.0.2.7", "198.51.100.1"),
     ],
 )
@@ -107,7 +107,7 @@ def test_only_a_proxy_speaks_for_tls(peer: str, status: int, settings: Any) -> N
 
 @pytest.mark.parametrize("hop", ["192.0.2.7:80", "[2001:db8::1]:1", "unknown", "fe80::1%eth0", ""])
 def test_the_trail_takes_every_hop(hop: str, client_with: ClientWith, settings: Any) -> None:
-    """PostgreSQL's inet refuses what is no address; the change went with it."""
+    """PostgreSQL's inet rejects other text, which made the whole change fail."""
     settings.BEHIND_TLS_PROXY = True
 
     answer = client_with("state:write").generic(
@@ -121,7 +121,7 @@ def test_the_trail_takes_every_hop(hop: str, client_with: ClientWith, settings: 
 
 
 def test_gunicorn_believes_nobody() -> None:
-    """Not even a process of the same machine; SCRIPT_NAME would change what is asked for."""
+    """Not even a local process is trusted; SCRIPT_NAME would change the requested path."""
     with live_server(SECURE_SSL_REDIRECT="true") as server:
         for claim in (
             {"X-Forwarded-Proto": "https"},

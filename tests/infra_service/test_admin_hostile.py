@@ -33,7 +33,7 @@ VALUES = {
     "list of a list": "[[[]]]",
     "another form of a uuid": "{" + uuid.UUID(int=0).hex + "}",
 }
-# What a list passes over; what refuses anything would hide what another does.
+# Parameters that lists ignore; a parameter that refuses every value would hide other failures.
 PASSED_OVER = ("o", "p", "e", "_popup")
 OF_LISTS = ("q", "after", "before", "_changelist_filters", "id__in", "x__y")
 
@@ -49,7 +49,7 @@ def root(db: None, monkeypatch: pytest.MonkeyPatch) -> Client:
 
 @pytest.fixture
 def rows(operator: User) -> None:
-    """A row in the lists of what is easily made."""
+    """Add a row to each list whose objects are simple to create."""
     Cluster.objects.create(name="c")
     make_key(operator)
     make_token(operator)
@@ -62,7 +62,7 @@ def lists() -> Iterator[tuple[str, type[Model], Any]]:
 
 
 def parameters_of(model: type[Model], shown: Any) -> list[str]:
-    """Return what a list reads from its address, with its filters and a column."""
+    """Return the query parameters of a list, its filters, and a column."""
     columns = [f.name for f in model._meta.fields if isinstance(f, CharField)]
     return [*OF_LISTS, *map(name_of_filter, shown.list_filter), *columns[:1]]
 
@@ -95,7 +95,7 @@ def test_a_refusal_is_no_error_in_the_log(root: Client, caplog: pytest.LogCaptur
 HOSTILE = ("nul", "deep", "list of surrogates", "list of nothing", "list of huge", "list of a list")
 IDS = tuple(VALUES)
 if connection.vendor == "sqlite":
-    # What else PostgreSQL takes, SQLite takes too.
+    # SQLite accepts every other value that PostgreSQL accepts.
     HOSTILE = ("list of surrogates", "list of huge")
     IDS = ("surrogate", "huge", *HOSTILE)
 

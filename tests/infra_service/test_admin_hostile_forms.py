@@ -39,9 +39,9 @@ HOSTILE = {
     "list": quote('["\\ud800"]'),
 }
 if connection.vendor == "sqlite":
-    # What else PostgreSQL takes, SQLite takes too.
+    # SQLite accepts every other value that PostgreSQL accepts.
     HOSTILE = {name: HOSTILE[name] for name in ("surrogate", "digits", "negative")}
-# What a form may be sent beside its own fields.
+# Parameters that a form may receive in addition to its own fields.
 _ADDED = ("username", "reason", "o", "p", "_popup", "_to_field", "next")
 # A browser sends the fields of a search with an address.
 _NOT_SENT = re.compile(r'<form\b(?![^>]*method="post").*?</form>', re.DOTALL)
@@ -91,7 +91,7 @@ def pages_of(objects: list[Any]) -> Iterator[str]:
 
 
 def fields_of(page: str) -> dict[str, str]:
-    """Return what a browser would send, percent-encoded, by name."""
+    """Return the fields that a browser would send, percent-encoded, by name."""
     found = {}
     for kind, attributes in _FIELD.findall(page):
         name, value = _NAME.search(attributes), _VALUE.search(attributes)
@@ -103,7 +103,7 @@ def fields_of(page: str) -> dict[str, str]:
 
 @contextmanager
 def undone(client: Client) -> Iterator[None]:
-    """Forget what the block changes: what is sent next is about the same objects and person."""
+    """Roll back the block, so that later requests use the same objects and session."""
     session = client.cookies[settings.SESSION_COOKIE_NAME].value
     with transaction.atomic():
         yield
@@ -112,19 +112,19 @@ def undone(client: Client) -> Iterator[None]:
 
 
 def form_of(answer: Any) -> Any:
-    """Return the form of a page; a list has none, nor has what only asks whether one is sure."""
+    """Return the form of a page; lists and confirmation pages have no form."""
     context = answer.context or {}
     return context["adminform"].form if "adminform" in context else context.get("form")
 
 
 def refused(answer: Any) -> set[str]:
-    """Return the fields that a form refuses, which it does whatever stands in the others."""
+    """Return the fields that a form refuses, independent of the other fields."""
     form = form_of(answer)
     return set(form.errors) - {NON_FIELD_ERRORS} if form else set()
 
 
 class Form:
-    """What a page has to be filled in, and what of it was answered with a 500."""
+    """The fields of a page, and the submissions that got a 500."""
 
     def __init__(self, client: Client, page: str, shown: Any) -> None:
         self.client, self.page = client, page
@@ -141,7 +141,7 @@ class Form:
         with undone(self.client):
             answer = self.client.post(self.page, body, content_type=FORM)
             statuses = [answer.status_code]
-            if self.takes(answer):  # and what it took can be shown
+            if self.takes(answer):  # and the stored values can be shown
                 statuses.append(self.client.get(self.page).status_code)
         if max(statuses) >= 500:
             changed = {n: v[:20] for n, v in fields.items() if self.valid.get(n) != v}
@@ -149,15 +149,15 @@ class Form:
         return answer
 
     def send_in(self, names: Iterable[str], value: str | None) -> Any:
-        """Send the value in all these fields, or leave them out; the others have what is valid."""
+        """Send the value in all these fields, or omit them; the other fields are valid."""
         fields = {n: v for n, v in self.valid.items() if n not in names}
         return self.send(fields if value is None else {**fields, **dict.fromkeys(names, value)})
 
     def send_everywhere(self, value: str | None) -> None:
-        """Send the value in each field, so that no refusal of one hides what another does.
+        """Send the value in each field, so that no refusal hides another failure.
 
-        Fields that are refused are given what is valid, until all others are taken at one time.
-        Where it says no without naming a field, each is sent alone.
+        Refused fields get valid values until all remaining fields are accepted at once. If the page
+        refuses without naming a field, each field is sent alone.
         """
         answer = self.send_in({*self.known, *_ADDED}, value)
         rest = self.known.keys() - refused(answer)
@@ -190,7 +190,8 @@ def test_addresses_of_forms(root: Client, objects: list[Any]) -> None:
     wrong = []
     for page in pages_of(objects):
         shown = root.get(page)
-        # Each has several values; and those whose refusal would hide the others are alone.
+        # Each field gets several values. Fields whose refusal would hide other failures are sent
+        # alone.
         alone = {"_to_field"}
         names = {*fields_of(shown.content.decode()), "application", "owner", "next", "_popup"}
         names |= {"number", "o", "p"}

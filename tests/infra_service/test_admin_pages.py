@@ -1,4 +1,4 @@
-"""Every page that people see: for who does not see it, has a small screen, or no mouse."""
+"""Every page of the admin: accessible without sight or a mouse, and on a small screen."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.server import LiveServer, live_server
 
 pytestmark = pytest.mark.long
 
-#: What is no page: it answers with something else, or leads to a page that is looked at.
+#: Routes without a page: they answer with other content, or redirect to a tested page.
 NO_PAGES = {
     "login": "looked at below", "logout": "a button of all pages", "jsi18n": "a script",
     "autocomplete": "JSON", "names": "JSON",
@@ -36,7 +36,7 @@ CHOSEN = {
     "webhooks_webhookendpoint": "?status=working",
     "webhooks_webhookendpoint_enable": "?status=disabled",
 }  # fmt: skip
-#: What else is given in the address.
+#: Additional query parameters.
 QUERIES = {"states_state_compare": "?before=1&after=2"}
 
 #: In BEFORE.
@@ -62,7 +62,7 @@ conditions = [
 
 
 class Story(NamedTuple):
-    """What is there to be looked at."""
+    """The objects shown on the pages."""
 
     cluster: str
 
@@ -76,7 +76,7 @@ def live() -> Iterator[LiveServer]:
 
 @pytest.fixture(scope="module")
 def story(live: LiveServer, tmp_path_factory: pytest.TempPathFactory) -> Story:
-    """A service in use; a state with two versions, one that is locked and one that is deleted."""
+    """A service in use, with three states: with two versions, locked, and deleted."""
     live.manage_all(
         ("setup_groups",),
         ("seed_demo", "--states", "12", "--clusters", "2", "--workloads", "12"),
@@ -97,7 +97,7 @@ def story(live: LiveServer, tmp_path_factory: pytest.TempPathFactory) -> Story:
 
 
 def make_webhooks(live: LiveServer, token: str) -> None:
-    """Make one webhook that is enabled, with a message to it, and one that is disabled."""
+    """Make an enabled webhook with a delivery, and a disabled webhook."""
     for enabled in (False, True):
         fields = {
             "name": "chat", "url": "https://hooks.example.com/services/T0/B0/x",
@@ -112,14 +112,14 @@ def make_webhooks(live: LiveServer, token: str) -> None:
 
 @pytest.fixture(scope="module")
 def person(browser: Browser, live: LiveServer, story: Story) -> Iterator[Page]:
-    """A page on which somebody is logged in who may do everything."""
+    """A page with the session of a user who has all permissions."""
     with page_of(browser, live) as page:
         log_in(page, live)
         yield page
 
 
 def names() -> Iterator[tuple[str, URLPattern]]:
-    """Yield what the admin has, by name."""
+    """Yield the routes of the admin with their names."""
 
     def walk(patterns: Any) -> Iterator[URLPattern]:
         for pattern in patterns:
@@ -134,7 +134,7 @@ def names() -> Iterator[tuple[str, URLPattern]]:
 
 
 def address_of(page: Page, name: str, pattern: URLPattern) -> str:
-    """Return the address of the page; what it is about is found in a list."""
+    """Return the address of the page, for an object found in a list."""
     if name == "app_list":
         return reverse("admin:app_list", args=("states",))
     wanted = pattern.pattern.converters
@@ -150,9 +150,9 @@ def address_of(page: Page, name: str, pattern: URLPattern) -> str:
 
 
 def test_every_page_of_the_admin(person: Page) -> None:
-    """One that is added is looked at, without being named here.
+    """New pages are covered automatically.
 
-    Each on one of the screens, in turn: what pages of a kind have in common is seen on both.
+    The pages alternate between the screens, so that the common parts are tested on both.
     """
     wrong: dict[str, list[str]] = {}
     for name, pattern in names():
@@ -172,7 +172,7 @@ def test_every_page_of_the_admin(person: Page) -> None:
 
 
 def is_forbidden(page: Page, name: str, address: str) -> bool:
-    """Whether nobody may: what is only read is not added, nor deleted."""
+    """Return whether the page is forbidden to all: read-only objects cannot be added or deleted."""
     return name.endswith(("_add", "_delete")) and page.request.get(address).status == 403
 
 
@@ -208,7 +208,7 @@ def test_what_is_shown_after_a_mistake(person: Page) -> None:
 
 
 def test_what_a_click_leads_to(person: Page, story: Story) -> None:
-    """The secret, once; what is asked before several are revoked; shown secrets of a state."""
+    """A new secret, the confirmation of a bulk revocation, and the secrets of a state."""
     page, wrong = person, {}
     page.goto("/admin/apikeys/apikey/add/")
     page.get_by_role("textbox", name="Name").fill("for everybody")
@@ -248,7 +248,7 @@ def test_what_a_click_leads_to(person: Page, story: Story) -> None:
 
 
 def test_what_is_not_there(browser: Browser, live: LiveServer, person: Page) -> None:
-    """In pages of another kind, for the console tells of such an answer as of an error."""
+    """In separate pages, because the console logs such a response as an error."""
     wrong = {}
     state: Any = person.context.storage_state()
     with contextlib.closing(browser.new_context(base_url=live.url, storage_state=state)) as pages:
@@ -272,7 +272,7 @@ def test_before_somebody_is_logged_in(page: Page) -> None:
     page.goto("/api/docs/")
     page.locator("#operations-states-list_states .opblock-summary-control").click()
     page.get_by_text("Needs the scope state:read").wait_for()
-    # Its own headings and landmarks are no best practice, and its tables have one width.
+    # Swagger UI's headings and landmarks break best practices, and its tables have a fixed width.
     found = faults(page, rules=WCAG)
     layout = re.compile("too narrow|broken")
     wrong["Swagger UI"] = [fault for fault in found if not layout.search(fault)]

@@ -1,4 +1,4 @@
-"""The admin's site: its log-in, its policy, what it says when something is refused."""
+"""The admin site: login, content security policy, and error pages."""
 
 import re
 from typing import Any
@@ -27,7 +27,7 @@ def visitor(db: None) -> User:
 def three_tries(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.RATE_LIMIT_LOGINS = 3
     limiter = Limiter(MemoryCounters())
-    monkeypatch.setattr(limits.time, "time", lambda: 1_000_000.0)  # within one window
+    monkeypatch.setattr(limits.time, "time", lambda: 1_000_000.0)  # within the same window
     monkeypatch.setattr("infra_service.lib.api.throttling.limiter", lambda: limiter)
 
 
@@ -45,13 +45,13 @@ def test_log_in(visitor: User, three_tries: None) -> None:
 def test_a_guesser_is_stopped(visitor: User, three_tries: None) -> None:
     assert [log_in(f"guess {n}").status_code for n in range(4)] == [200, 200, 200, 429]
 
-    # Also with what is right, or guessing would only need patience with the answers.
+    # Also with the correct password, or the responses would reveal a successful guess.
     refused = log_in(PASSWORD)
     assert refused.status_code == 429
     assert "nav-sidebar" not in refused.content.decode()
     assert "Too many tries from here. Wait a minute." in refused.content.decode()
     assert "sessionid" not in refused.cookies
-    # Others are let in, and to see the form is no try.
+    # Other addresses can log in, and viewing the form does not count as an attempt.
     assert log_in(PASSWORD, address="192.0.2.2").status_code == 302
     assert Client().get(LOGIN, REMOTE_ADDR="192.0.2.1").status_code == 200
 
@@ -95,7 +95,7 @@ def test_sections_stand_in_the_order_of_use_with_groups_beside_users(db: None) -
     assert [model["object_name"] for model in sections[2]["models"]] == [
         "ApiKey", "AccessToken", "TrustPolicy", "Issuer", "User", "Group", "AuditEvent",
     ]  # fmt: skip
-    # A page that is not in the order stands behind the others, and would not be missed otherwise.
+    # Unlisted pages are sorted last, so their absence from the order would go unnoticed.
     registered = {model.__name__ for model in admin.site._registry}
     assert registered == set(_PAGES)
     access = person("viewer").get("/admin/auth/")
@@ -103,7 +103,7 @@ def test_sections_stand_in_the_order_of_use_with_groups_beside_users(db: None) -
 
 
 def test_our_style_sheets_come_after_all_of_djangos(db: None) -> None:
-    """Or a rule of ours would lose to an equal one of its, on the pages that load it."""
+    """Otherwise Django's rules would override equal rules of ours on pages that load them."""
     page = person("viewer").get("/admin/states/state/").content.decode()
 
     sheets = re.findall(r'<link rel="stylesheet" href="/static/([a-z_]+)/', page)

@@ -1,4 +1,4 @@
-"""Webhooks in the admin: who sees and does what, and that no page has a secret."""
+"""Webhooks in the admin: permissions, and pages without secrets."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def make_endpoint(owner: User, name: str = "chat", url: str = ORIGIN + REST) -> 
 
 
 def make_delivery(endpoint: WebhookEndpoint, **fields: Any) -> Delivery:
-    """Return one that waits to be sent for the first time, unless told otherwise."""
+    """Return a delivery, by default before its first attempt."""
     if fields.get("status", "WAITING") != "WAITING":
         fields["next_attempt_at"] = None
     event = WebhookEvent.objects.create(
@@ -138,7 +138,7 @@ def test_what_an_endpoint_shows(delivery: Delivery) -> None:
 
 
 def test_no_page_has_a_secret(delivery: Delivery) -> None:
-    """Of the URL neither, nor of the one before; and the columns of secrets are not read."""
+    """The current and the former URL are hidden too, and the secret columns are not read."""
     client = person("operator")
     endpoint = delivery.endpoint
     actions.change_endpoint(
@@ -256,7 +256,7 @@ def test_a_webhook_can_be_typed(endpoint: WebhookEndpoint) -> None:
 
 
 def test_pages_of_deliveries(endpoint: WebhookEndpoint) -> None:
-    """The fiftieth and the next: each page reads its rows and one more, whatever there is."""
+    """Fifty per page: each page reads its rows and one more, however many exist."""
     made = [make_delivery(endpoint).pk for _ in range(60)]
     client = person("viewer")
 

@@ -20,7 +20,7 @@ from tests.support.installation import ROOT
 from tests.support.server import LiveServer, live_server
 from tests.support.waiting import wait_until
 
-# It runs in a file system of 600 KiB: room for the files of one worker, and for no growth.
+# The file system of 600 KiB has room for the files of a single worker, without growth.
 _ON_A_SMALL_DISK = """
 set -e
 mount -t tmpfs -o size=600k none "$1"
@@ -45,7 +45,7 @@ for number in range(10_000):
 counter.labels("name 1").inc()
 print(counter.labels("name 1")._value.get())
 """
-# A Python whose files of figures are in a file system of their own: room for two workers.
+# A Python process whose metric files are in a file system with room for two workers.
 _PYTHON_WITH_LITTLE_ROOM = """#!/bin/sh
 mkdir -p "$VAR_DIR/metrics"
 mounted='mount -t tmpfs -o size=2200k none "$VAR_DIR/metrics"'

@@ -1,4 +1,4 @@
-"""What all commands have in common: help, ``--json``, bars, colours, and how they are stopped."""
+"""Common features of all commands: help, ``--json``, progress bars, colours, and signals."""
 
 import contextlib
 import io
@@ -77,7 +77,7 @@ def test_help_shows_scopes_and_defaults() -> None:
 
 
 class Counting(ServiceCommand):
-    """Counts three things, of which one is wrong."""
+    """A command with a progress bar, a note and a problem."""
 
     stops = False
 
@@ -155,7 +155,7 @@ def test_a_second_interrupt_is_not_waited_for() -> None:
 
 
 def test_a_signal_stops_a_wait_that_it_does_not_interrupt() -> None:
-    """A signal that comes as a wait begins is handled no earlier than one of another thread."""
+    """Python handles a signal at the start of a wait as late as a signal to another thread."""
     stops = threading.Event()
 
     def kill() -> None:

@@ -1,4 +1,4 @@
-"""Encryption at rest, and the secrets of one-time codes that are stored with it."""
+"""Encryption at rest, including the secrets of one-time codes."""
 
 from __future__ import annotations
 

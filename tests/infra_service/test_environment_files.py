@@ -18,7 +18,7 @@ CA = "postgres://infra:pw@db:5432/infra?sslmode=verify-full&sslrootcert=/etc/ssl
 
 @pytest.fixture(autouse=True)
 def environment(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """An environment of the test alone, with one variable."""
+    """An environment private to the test, with a single variable."""
     only = {"KEPT": "by the environment"}
     monkeypatch.setattr(os, "environ", only)
     return only

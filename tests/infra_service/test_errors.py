@@ -1,4 +1,4 @@
-"""The one error form, where no view of ours has raised it."""
+"""The common error format for errors raised outside our views."""
 
 from types import SimpleNamespace
 from typing import Any

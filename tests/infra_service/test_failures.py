@@ -1,4 +1,4 @@
-"""What an exception of the database means, each raised by a real database where it can be."""
+"""Classification of database exceptions, raised by a real database where possible."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ _TABLE = Path(__file__).parents[2] / "docs" / "explanation" / "consistency.md"
 
 
 def documented(column: int) -> dict[str, str | None]:
-    """Return the reason for each code of a column of the table; None is a mistake of ours."""
+    """Return the reason for each code in a column of the table; null marks a bug of ours."""
     found: dict[str, str | None] = {}
     text = _TABLE.read_text().partition("| PostgreSQL | SQLite |")[2].partition("\n\n")[0]
     for row in text.splitlines()[2:]:

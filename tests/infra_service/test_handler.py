@@ -61,7 +61,7 @@ class Door:
 
 
 def reason(answer: bytes) -> str:
-    """Return the reason of the error form; people are told the same by a page."""
+    """Return the reason from the JSON error, or from the equivalent error page."""
     if b"<h1>The request is malformed.</h1>" in answer:
         return "BAD_REQUEST"
     return str(json.loads(answer)["error"]["details"][0]["reason"])

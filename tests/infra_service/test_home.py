@@ -1,4 +1,4 @@
-"""``/`` says where everything is."""
+"""``/`` links to every part of the service."""
 
 from urllib.parse import urlsplit
 

@@ -1,4 +1,4 @@
-"""Housekeeping: parts that fail alone, one process at a time, and what was ended long ago goes."""
+"""Housekeeping: parts fail independently, one process at a time, and old rows are deleted."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_ended_tokens(operator: User, settings: Any, monkeypatch: pytest.MonkeyP
 
 
 def test_the_trail_names_what_went(operator: User) -> None:
-    """What a token was is told by value: its id, its name, its kind and its owner."""
+    """The event contains the ID, name, kind and owner of the deleted token."""
     out = StringIO()
     call_command(
         "issue_token", "--user", "operator", "--name", "ci", "--scopes", "state:read",
@@ -154,7 +154,7 @@ def test_old_events_leave_only_when_it_is_said_where(
 def test_events_that_another_process_archives_are_not_reported_as_done(
     db: None, settings: Any, tmp_path: Path
 ) -> None:
-    """The unit that archives as the owner has ``AUDIT_ARCHIVE_DIR``; the other one has not."""
+    """The unit that archives as the owner has ``AUDIT_ARCHIVE_DIR``; the other unit does not."""
     AuditEvent.objects.create(
         action="test.done", resource_id="old", occurred_at=timezone.now() - 401 * DAY
     )
@@ -192,7 +192,7 @@ def test_a_failure_stops_no_other_part(rows: None, replace: Any) -> None:
     after = {part.name: part for part in HousekeepingPart.objects.all()}
     assert after["objects"].succeeded_at == before["objects"]
     assert after["sessions"].succeeded_at > before["sessions"]
-    # What it removed before counts, and nobody holds it.
+    # Earlier removals count, and the lease is released.
     assert (after["objects"].removed, after["objects"].holder) == (2, None)
 
 
@@ -223,12 +223,12 @@ def test_one_process_at_a_time(db: None) -> None:
     assert outcomes["tokens"]["status"] == "held"
     assert outcomes["sessions"]["status"] == "done"
 
-    # Who held it was killed, and the lease has ended.
+    # The former holder was killed, and its lease has expired.
     HousekeepingPart.objects.filter(name="tokens").update(
         leased_until=timezone.now() - dt.timedelta(seconds=1)
     )
     assert housekeeping("--only", "tokens")["tokens"]["status"] == "done"
-    # The former holder can neither go on nor take it from others.
+    # The former holder can neither continue nor take the lease back.
     assert not HousekeepingPart.objects.keep("tokens", holder, 1)
 
 
@@ -308,7 +308,7 @@ def left() -> int:
 def test_a_killed_run_is_continued_and_a_watch_ends(tmp_path: Path, django_db_blocker: Any) -> None:
     server = LiveServer(tmp_path)
     command = [sys.executable, "manage.py", "housekeeping", "--only", "tokens", "--json"]
-    # Empty is not set: what is piped is buffered, as for most operators.
+    # Empty means unset, so that piped output is buffered, as for most operators.
     run: dict[str, Any] = {"cwd": ROOT, "env": {**server.environment, "PYTHONUNBUFFERED": ""}}
 
     def there(work: Callable[[], Any]) -> Any:
@@ -327,11 +327,11 @@ def test_a_killed_run_is_continued_and_a_watch_ends(tmp_path: Path, django_db_bl
         there(fill)
         # 1. Killed in the middle of it.
         assert 0 < there(kill_at_the_first_row_that_is_gone) < 20_000
-        # 2. Whoever comes next leaves the part alone until the lease has ended.
+        # 2. The next process skips the part until the lease has expired.
         held = subprocess.run(command, check=True, stdout=subprocess.PIPE, **run)
         assert json.loads(held.stdout)["tokens"]["status"] == "held"
         there(lambda: HousekeepingPart.objects.update(leased_until=None))
-        # 3. A watch does the rest, and ends when it is told to.
+        # 3. A watching process does the rest and stops at the signal.
         watch = subprocess.Popen([*command, "--watch"], stdout=subprocess.PIPE, **run)
         assert watch.stdout is not None
         outcome = json.loads(watch.stdout.readline())["tokens"]

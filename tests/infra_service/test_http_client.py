@@ -171,7 +171,7 @@ def test_no_address_of_a_rejected_one(peer: Peer) -> None:
 
 
 def test_the_tunnel_of_a_proxy(peer: Peer) -> None:
-    """A proxy that opens the tunnel, and then speaks no TLS; and one that refuses."""
+    """A proxy that opens the tunnel without speaking TLS, and a proxy that refuses it."""
     peer.talk = sends(b"HTTP/1.1 200 OK\r\n\r\n")
     url = "https://service.example:8443"
 

@@ -37,7 +37,7 @@ def run(command: str) -> Any:
 
 @pytest.fixture
 def hook(client_with: Any) -> WebhookEndpoint:
-    """An endpoint whose secret was replaced, both encrypted with the key of the settings."""
+    """An endpoint with a replaced secret; both secrets use the key of the settings."""
     client: ApiClient = client_with("webhook:write", "cluster:read")
     body = {"name": "a", "url": "https://hooks.example.com/x", "event_types": ["cluster.create"]}
     made = client.send("POST", "/api/v1/webhooks", {"webhook": body})

@@ -1,4 +1,4 @@
-"""No body beyond 1 MiB on any path, read by nobody, but for pushes, locks and reports."""
+"""Bodies above 1 MiB are rejected unread on all paths except pushes, locks and reports."""
 
 from __future__ import annotations
 

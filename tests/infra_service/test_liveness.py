@@ -1,4 +1,4 @@
-"""Connections that end while nobody uses them, and servers that are no primary any more."""
+"""Connections lost while idle, and servers that are no longer the primary."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_one_that_ended_in_the_pool_is_not_used(administrator: Any) -> None:
 
 
 def test_a_loss_empties_the_pool(administrator: Any) -> None:
-    """Another connection may be as dead, and say nothing of it."""
+    """Other connections may be dead too without reporting an error."""
     backend_pid()  # opens the pool
     pool = connection.pool
     mine, other = pool.getconn(), pool.getconn()

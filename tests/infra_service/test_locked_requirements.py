@@ -1,4 +1,4 @@
-"""The lock files agree: extras can be installed together, and are what the tests ran with."""
+"""The lock files agree, so that extras can be combined and match the tested versions."""
 
 from __future__ import annotations
 

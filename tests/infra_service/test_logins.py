@@ -1,4 +1,4 @@
-"""Who came in, who tried, who went, and whose password was set."""
+"""Events for logins, failed logins, logouts, and password changes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def ada(db: None) -> User:
 
 
 def events() -> list[tuple[str, str, str, dict[str, Any]]]:
-    """Return what is in the trail after the fixture's own event."""
+    """Return the events in the audit log after the fixture's own event."""
     found = AuditEvent.objects.filter(action__startswith="user.").order_by("id")[1:]
     return [(e.action, e.actor_name, e.resource_id, e.details) for e in found]
 
@@ -54,7 +54,7 @@ def test_in_and_out(ada: User) -> None:
     browser = Client()
     answer = try_to_log_in("ada", PASSWORD, browser)
     browser.post("/admin/logout/")
-    browser.post("/admin/logout/")  # whose session it was is not known any more
+    browser.post("/admin/logout/")  # the session has no user any more
 
     assert events() == [
         ("user.login", "ada", str(ada.pk), {}),

@@ -1,4 +1,4 @@
-"""Which states manage a workload: reports and the index of resources, joined."""
+"""States that manage a workload: a join of reports with the index of resources."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_an_object_that_is_made_again_is_another(
     apply(cluster, report(60, record(uid="made-by-hand")))
 
     assert (one(reader, cluster)["managed"], one(reader, cluster)["managed_by"]) == (False, [])
-    # Until Terraform has found out, and the state says the new one.
+    # Until Terraform detects the change and stores the new UID in the state.
     manages(backend, "made-by-hand", serial=2)
     assert one(reader, cluster)["managed"] is True
 
@@ -155,7 +155,7 @@ def test_a_helm_release_is_said_to_be_one(
     assert (by["address"], by["joined_by"]) == ("helm_release.ingress", "HELM_RELEASE")
     assert names(reader, cluster, "field['managed'] = 'true'") == ["controller"]
     assert counts(reader, cluster) == (1, 3)
-    # Its uid is said first.
+    # A match by UID comes first.
     other = Backend(reader)
     manages(other, "uid-controller", name="controller")
     joined = [by["joined_by"] for by in one(reader, cluster, "controller", "edge")["managed_by"]]
@@ -190,7 +190,7 @@ def test_several_states_that_claim_one_object(
 def test_who_may_know_of_the_state(
     backend: Backend, client_with: ClientWith, cluster: Cluster
 ) -> None:
-    """That somebody manages it is said to everybody who sees the workload; who, is not."""
+    """Readers of a workload see that it is managed; the state is visible only with access to it."""
     apply(cluster, report(0, record(uid=UID), record("other")))
     manages(backend, UID)
 
@@ -269,7 +269,7 @@ def test_pages_of_what_nobody_manages(
 
 
 def test_statements(backend: Backend, reader: ApiClient, cluster: Cluster) -> None:
-    """One more for one workload; the list and the summary ask as often as before."""
+    """One more statement for a workload, and no more for the list and the summary."""
     apply(cluster, report(0, record(uid=UID)))
     manages(backend, UID)
     root = f"/api/v1/clusters/{cluster.pk}/workloads"
@@ -295,7 +295,7 @@ def test_a_report_and_a_push_know_nothing_of_it(
 def test_a_recorded_cluster(
     backend: Backend, reader: ApiClient, cluster: Cluster, tmp_path: Path
 ) -> None:
-    """States of what a real cluster had, which the collector reads: all but its DaemonSets."""
+    """States of the recorded workloads of a real cluster, except its DaemonSets."""
     with ReplayServer() as api:
         for kind, path in {
             "deployment_v1": DEPLOYMENTS,
@@ -335,7 +335,7 @@ def in_terraform(metadata: dict[str, Any]) -> dict[str, Any]:
 def test_any_binding_sees_what_is_inside(
     backend: Backend, reader: ApiClient, cluster: Cluster
 ) -> None:
-    """And that somebody manages it depends on none."""
+    """The managed flag does not depend on the binding."""
     apply(cluster, report(0, record(uid=UID)))
     workload = Workload.objects.get()
     backends = [Backend(reader) for _ in range(6)]

@@ -9,7 +9,7 @@ import pytest
 
 from infra_service.operations import metric_files
 
-# What a worker does: it counts, and is gone.
+# A worker that counts and exits.
 _WORKER = """
 import os
 from prometheus_client import Counter, Histogram

@@ -1,4 +1,4 @@
-"""``/metrics``: who may read it, and what requests count as."""
+"""``/metrics``: access, and the counting of requests."""
 
 import ipaddress
 from typing import Any
@@ -94,7 +94,7 @@ def test_without_the_database_the_rest_is_told(client: Client, db: None) -> None
 
 
 def test_queries_of_a_scrape(client: Client, db: None, django_assert_num_queries: Any) -> None:
-    """Locks, clusters, housekeeping, webhooks; of the index, what waits and what is unreadable."""
+    """Locks, clusters, housekeeping, webhooks; waiting and unreadable states of the index."""
     with django_assert_num_queries(9):
         client.get("/metrics")
 
@@ -111,7 +111,7 @@ def test_a_request(client_with: ClientWith) -> None:
 
 
 def test_labels_are_bounded(client: Client, db: None) -> None:
-    """Whatever a stranger sends makes one series, not one each."""
+    """All invalid values from clients share a single series."""
     counted = Since()
 
     for n in range(3):

@@ -1,4 +1,4 @@
-"""A pool that gives no connection in time: its connections are in use, or none can be opened."""
+"""Connection pool timeouts: all connections are in use, or the server cannot be reached."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def server() -> Iterator[postgres.Server]:
 
 @pytest.fixture
 def wrapper(server: postgres.Server, django_db_blocker: Any) -> Iterator[Wrapper]:
-    """Access to it by a pool that has room for one connection."""
+    """Access to the server by a pool with a single connection."""
     ours = connection.settings_dict
     pool = {"min_size": 1, "max_size": 1, "timeout": 0.5}
     there = Env.db_url_config(server.url)
     there |= {"ENGINE": ours["ENGINE"], "OPTIONS": {**ours["OPTIONS"], "pool": pool}}
-    # Pools, and what is known of a server's silence, are kept by alias.
+    # Pools and watches of silent servers are stored by alias.
     alias = f"port {server.port}"
     handler = ConnectionHandler({"default": {}, alias: there})
     with django_db_blocker.unblock():  # it is not the tests' database
@@ -60,7 +60,7 @@ def value(own: Any) -> Any:
 
 
 def failure(wrapper: Wrapper) -> DatabaseFailure | None:
-    """Return what a statement says of the database."""
+    """Return the failure of a statement."""
     with pytest.raises(Error) as raised:
         value(wrapper())
     return failure_of(raised.value)
@@ -100,7 +100,7 @@ def test_none_can_be_opened(wrapper: Wrapper, server: postgres.Server) -> None:
 
 
 def test_all_in_use_since_nothing_answers(wrapper: Wrapper, server: postgres.Server) -> None:
-    """Whoever waits for a connection is not told that others are at work, when none are."""
+    """The error must not blame other requests when the server is silent."""
     with held(wrapper), server.frozen():
         threading.Timer(0.1, wrapper().watch.suspect).start()
         assert isinstance(failure(wrapper), DatabaseUnavailable)

@@ -1,4 +1,4 @@
-"""The admin's first page: what it tells, to whom, and with how many queries."""
+"""The start page of the admin: its content, permissions, and number of queries."""
 
 import datetime as dt
 import re
@@ -61,7 +61,7 @@ def key(owner: User, name: str, expires_at: dt.datetime | None = None) -> ApiKey
 
 
 def pushed(ago: dt.timedelta) -> None:
-    """Make one more version that was pushed so long ago."""
+    """Add a version pushed this long ago."""
     moment = NOW() - ago
     key = uuid.UUID(int=int(moment.timestamp() * 1000) << 80 | 0x7 << 76 | uuid.uuid4().int >> 64)
     version = StateVersion.objects.exclude(pk__in=State.objects.values("current_version")).first()
@@ -91,7 +91,7 @@ def test_nothing_is_there(db: None) -> None:
     text = text_of(answer)
     assert "Needs attention Nothing, as it looks from here. 0 Locked for over an hour" in text
     assert "No cluster is registered." in text
-    assert "group.change viewer command setup_groups" not in text  # nobody of the test is that
+    assert "group.change viewer command setup_groups" not in text  # another actor
     assert "group.change viewer test just now" in text
 
 
@@ -198,7 +198,7 @@ def test_more_locks_than_are_looked_at(monkeypatch: pytest.MonkeyPatch, db: None
 
 
 def test_a_lock_of_the_release_before(db: None) -> None:
-    """Whoever took it is unknown, and what is known of an earlier lock is not told of this one."""
+    """The owner is unknown, and data of an earlier lock is not shown for this lock."""
     load_states(4, nothing)
     state = State.objects.all()[0]
     lock(state, DAY)
@@ -245,7 +245,7 @@ def test_many_are_estimated(monkeypatch: pytest.MonkeyPatch, db: None) -> None:
 
 @pytest.fixture
 def five(db: None) -> list[Cluster]:
-    """Five clusters that were heard of just now: none has a workload in error."""
+    """Five recently heard clusters without a workload in error."""
     load_clusters(5)
     Cluster.objects.update(
         workloads_error=0, workloads_degraded=0, last_report_at=NOW(), last_received_at=NOW()
@@ -308,7 +308,7 @@ def test_workloads_in_error(five: list[Cluster]) -> None:
     Cluster.objects.update(workloads_error=0)
     change(a, workloads_error=2)
     change(b, workloads_error=7)
-    change(c, workloads_error=9, last_received_at=NOW() - DAY)  # nobody knows what runs there
+    change(c, workloads_error=9, last_received_at=NOW() - DAY)  # its current workloads are unknown
 
     errors = findings("viewer")["errors"]
 
@@ -446,7 +446,7 @@ def test_events_have_names_for_ids(db: None, operator: User) -> None:
 
 
 def test_names_in_events_are_for_who_may_see_what_they_name(db: None) -> None:
-    # Without the event of its creation, whose details have the name.
+    # Created without its event, whose details contain the name.
     cluster = Cluster.objects.create(name="prod-eu-1")
     authorize_and_record(ACTOR, "cluster.update", cluster.pk)
     client = person()
@@ -484,7 +484,7 @@ def test_queries(db: None, operator: User) -> None:
 
     for query in captured.captured_queries:
         sql = query["sql"]
-        # A count has a bound within; every other list has one as well, or is of some ids.
+        # A count has a limit inside. Every other list has a limit too, or selects by ID.
         if "COUNT(" in sql:
             assert re.search(r'LIMIT \d+\) (\"?subquery|"counted")', sql), sql
         elif " FROM " in sql and not re.search("django_session|permission|housekeepingpart", sql):

@@ -43,12 +43,12 @@ SCOPES = (
 
 
 def assert_nothing_is_owned() -> None:
-    """Fail if this thread keeps something from the others."""
+    """Fail if this thread holds a connection or a transaction."""
     assert not connection.in_atomic_block
     if connection.vendor == "postgresql":
         assert connection.connection is None
         figures = connection.pool.get_stats()  # type: ignore[attr-defined]
-        # The pool opens another one by itself now and then, which is not there yet.
+        # The pool sometimes opens another connection that is not ready yet.
         assert figures["pool_size"] - figures["pool_available"] <= 1, figures
     elif connection.connection is not None:
         assert not connection.connection.in_transaction
@@ -127,7 +127,7 @@ def test_every_path_of_the_api(client_with: ClientWith, watch: Watch) -> None:
         for path, view in paths(get_resolver().url_patterns)
         for method in methods_of(view)
     ]
-    # What ends the sample comes last.
+    # Deletions come last, because they remove the sample.
     for method, path in sorted(asked, key=lambda one: one[0] == "delete"):
         resource = next((r for r in names if r and path.startswith(r)), "")
         ids = {**names[""], **names[resource]}
@@ -139,7 +139,7 @@ def test_every_path_of_the_api(client_with: ClientWith, watch: Watch) -> None:
 
 
 def sample(client: ApiClient) -> dict[str, dict[str, Any]]:
-    """Make one of each resource and return their ids, by the paths under which they are."""
+    """Make a resource of each kind and return their IDs by path."""
     backend = Backend(client)
     assert backend.push(document(1)).status_code == 200
     assert backend.push(document(2)).status_code == 200

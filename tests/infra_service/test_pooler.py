@@ -78,7 +78,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def served(address: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
-    """A service that was told nothing of it, and whose database is migrated through it."""
+    """A service without settings for the pooler, whose database is migrated through it."""
     server = LiveServer(tmp_path_factory.mktemp("served"), DATABASE_URL=address)
     with contextlib.closing(server):
         server.migrate()

@@ -1,4 +1,4 @@
-"""A real Redis that is slow, full, or away: requests go on, and none waits for it."""
+"""A real Redis server that is slow, full, or down: requests continue without waiting for it."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ def server(tmp_path: Path) -> Iterator[Redis]:
 
 @pytest.fixture
 def limiter(server: Redis, monkeypatch: pytest.MonkeyPatch) -> Limiter:
-    """One that counts, whatever else this machine does."""
+    """A limiter that counts reliably on a busy machine."""
     monkeypatch.setattr(redis_counters, "_PATIENCE", 10)
     limiter = Limiter(RedisCounters(server.url))
     window = limits.WINDOW
-    if time.time() % window > window - 5:  # both hits are to be in one window
+    if time.time() % window > window - 5:  # both hits must be in the same window
         time.sleep(window - time.time() % window)
     assert limiter.hit(ONE) is None
     assert limiter.hit(ONE) is not None
@@ -45,7 +45,7 @@ def test_one_that_stands_still(server: Redis) -> None:
 
     assert [limiter.hit(ONE) for _ in range(1000)] == [None] * 1000
 
-    assert time.monotonic() - started < 50  # one of them waited; all would take 100 s
+    assert time.monotonic() - started < 50  # a single request waited; all would take 100 s
 
 
 def test_one_that_is_full(server: Redis, limiter: Limiter) -> None:

@@ -265,5 +265,5 @@ def test_the_renderer(data: Any, body: bytes) -> None:
 
 
 def test_each_known_field_has_a_form_of_its_own() -> None:
-    """One that inherits ``to_representation`` from another would be taken for it."""
+    """A class that inherits ``to_representation`` would be mistaken for its parent."""
     assert len(row_json._FORMS) == 7

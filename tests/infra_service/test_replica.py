@@ -68,7 +68,7 @@ class Pair(NamedTuple):
 
 @contextlib.contextmanager
 def running(primary: Server | None = None) -> Iterator[Server]:
-    """Run a primary, or a standby of one."""
+    """Run a primary, or a standby of it."""
     if settings.DATABASES["default"]["ENGINE"] != "infra_service.lib.database.postgresql":
         pytest.skip("a replica is one of PostgreSQL")
     with tempfile.TemporaryDirectory(prefix="infra-pg-") as directory:
@@ -222,7 +222,7 @@ def test_without_it_the_primary_is_read(
     finally:
         come_back(pair.replica)
     wait_until(pair.is_from_replica, 60)
-    # The lag of 0.1 s, and what a busy machine adds.
+    # The lag of 0.1 s plus the delay of a busy machine.
     assert max(seconds) < 1.5
 
 
@@ -248,7 +248,7 @@ def test_one_that_follows_a_former_primary_is_not_read(pair: Pair) -> None:
 
 
 def test_another_history_with_the_same_number_is_not_read(pair: Pair) -> None:
-    """Two standbys were promoted, and one of them is a standby again: both have timeline 2."""
+    """Of two promoted standbys, both on timeline 2, one is made a standby again."""
     of_both = pair.cluster_names()
     with running(pair.primary) as promoted, running(pair.primary) as other:
         for server in (promoted, other):
@@ -267,7 +267,7 @@ def test_another_history_with_the_same_number_is_not_read(pair: Pair) -> None:
                 assert not new.is_from_replica()
                 time.sleep(replica.PAUSE)
             assert new.cluster_names() >= of_both
-        # Neither where a service works on the other one, too, and leaves its mark there.
+        # Nor if a service also uses the other server and leaves its mark there.
         other.stop()
         (other.directory / "data" / "standby.signal").unlink()
         other.start()

@@ -1,7 +1,7 @@
-"""How often a request asks PostgreSQL and waits: what it costs when the database is far away.
+"""Round trips to PostgreSQL per request, the cost of a distant database.
 
 Counted on a wire (``tests.support.wire``), in the steady state: statements are prepared, and the
-use of the token was noted within the minute.
+use of the token was recorded within the minute.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from workloads.models import Cluster
 pytestmark = pytest.mark.skipif(
     connection.vendor != "postgresql", reason="SQLite is asked without a wire"
 )
-# A statement is prepared at its third use, which is one round trip more.
+# A statement is prepared at its third use, which takes an additional round trip.
 WARM = 6
 
 
@@ -42,7 +42,7 @@ def wire(db: None) -> Iterator[Wire]:  # noqa: F811 - the fixture
     settings = connection.settings_dict
     before = {name: settings[name] for name in ("HOST", "PORT", "OPTIONS")}
     wire = Wire(settings["HOST"], int(settings["PORT"]))
-    # One connection, so that a statement is prepared once.
+    # A single connection, so that a statement is prepared only once.
     options = {**settings["OPTIONS"], "pool": {**settings["OPTIONS"]["pool"], "max_size": 1}}
     _reconnect(HOST="127.0.0.1", PORT=str(wire.port), OPTIONS=options)
     try:
@@ -68,7 +68,7 @@ def state(client_with: ClientWith, wire: Wire) -> Backend:
 
 
 def trips(wire: Wire, *calls: Callable[[], Any]) -> list[int]:
-    """Return what each of the calls takes, one after the other, once all is warm."""
+    """Return the round trips of each call in turn, after a warm-up."""
     found: list[int] = []
     for _ in range(WARM):
         found = []

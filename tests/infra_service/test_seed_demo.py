@@ -44,7 +44,7 @@ DAY = dt.timedelta(days=1)
 
 @pytest.fixture(autouse=True)
 def in_a_transaction(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """VACUUM runs in none, so the tests, which do, only see which tables it is asked for."""
+    """VACUUM cannot run in a transaction, as tests do, so run ANALYZE on the same tables."""
     monkeypatch.setattr(loading, "_STATISTICS", "ANALYZE (SKIP_LOCKED)")
 
 
@@ -122,7 +122,7 @@ def test_nothing() -> None:
 
 
 def test_a_past(client_with: ClientWith) -> None:
-    """Each version, lock and end has its event, at the moment that the row tells."""
+    """Each version, lock and expiry has its event, at the time stored in the row."""
     now = timezone.now()
     seed(states=WITH_A_PAST, clusters=0, workloads=0)
 
@@ -166,7 +166,7 @@ def test_a_past(client_with: ClientWith) -> None:
 
 
 def held() -> list[dt.datetime]:
-    """Return since when states are locked, by whom the service let in."""
+    """Return the times of the current locks, after checking their owners."""
     locked = State.objects.exclude(lock_id=None)
     for state in locked:
         taken = LockInfo(**state.lock_info).described(state.lock_taken_by)["taken_by"]
@@ -180,7 +180,7 @@ def test_ids_are_of_the_moment() -> None:
     seed(states=2, clusters=0, workloads=0)
 
     for model, time in ((AuditEvent, "occurred_at"), (StateVersion, "created_at")):
-        # What the command itself has done is of now: id and time are two looks at the clock.
+        # Rows of the command itself have two readings of the clock, in the ID and the time.
         past = model._default_manager.filter(**{f"{time}__lt": began})
         assert past.exists()
         for key, moment in past.values_list("id", time):
@@ -253,7 +253,7 @@ def test_clusters_are_heard_of() -> None:
 
 
 def test_workloads_have_a_past() -> None:
-    """Each transition goes on where the one before it ended, until what is now."""
+    """Each transition continues from the previous transition, up to the current status."""
     now = timezone.now()
     seed(states=0, clusters=3, workloads=300)
     (gap,) = ReportGap.objects.all()

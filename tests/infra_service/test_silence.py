@@ -1,4 +1,4 @@
-"""A server that takes what is sent and does not answer: nobody waits for it for long."""
+"""A server that accepts data and never answers: requests time out quickly."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ on_postgresql = pytest.mark.skipif(
 
 @pytest.fixture
 def silent() -> Iterator[socket.socket]:
-    """A server whose kernel accepts, and nobody else."""
+    """A server whose kernel accepts connections without any process to serve them."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.setblocking(False)
         yield listener
@@ -47,7 +47,7 @@ def connections(listener: socket.socket) -> int:
 def test_one_look_is_for_all(silent: socket.socket, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stalled_server, "_FRESH", 600)
     watching = watch(silent)
-    watching.refuse_if_silent()  # nobody has complained
+    watching.refuse_if_silent()  # no suspicion yet
     assert connections(silent) == 0
 
     assert not watching.answers()
@@ -68,7 +68,7 @@ def test_while_somebody_looks_nobody_waits(silent: socket.socket) -> None:
 
 @on_postgresql
 def test_a_server_that_is_back_refuses_nobody(db: None) -> None:
-    """Requests wait a moment for the one that looks first."""
+    """Requests wait briefly for the first check."""
     watching = Watch(connection.get_connection_params())
     watching.suspect()
     with ThreadPoolExecutor(8) as pool:
@@ -85,7 +85,7 @@ def test_a_refusal_is_an_answer(silent: socket.socket) -> None:
 
 
 class Told(Watch):
-    """One that knows without looking."""
+    """A watch with given results, without connections."""
 
     def __init__(self, *answers: bool) -> None:
         self._answers = list(answers)
@@ -102,7 +102,7 @@ def waiting(db: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[WatchedConnec
     with WatchedConnection.connect(**parameters) as opened:
         process = opened.info.backend_pid
         yield opened
-    with psycopg.connect(**parameters) as other:  # else what was given up goes on
+    with psycopg.connect(**parameters) as other:  # else the abandoned statement continues
         other.execute("SELECT pg_terminate_backend(%s, 10000)", [process])
 
 

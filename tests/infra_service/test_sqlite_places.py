@@ -1,4 +1,4 @@
-"""Writers that wait for SQLite's lock leave threads to readers, and keep nobody."""
+"""Writers that wait for SQLite's lock leave threads for readers and block no other work."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_one_too_many_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(base, "places", places)
     monkeypatch.setattr(base, "_PATIENCE", 0.01)
     with transaction.atomic():
-        assert places.acquire(blocking=False)  # who has the lock holds no place
+        assert places.acquire(blocking=False)  # the owner of the lock holds no place
         places.release()
     with places, pytest.raises(OperationalError) as caught, transaction.atomic():
         raise AssertionError
@@ -39,7 +39,7 @@ def test_one_too_many_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="SQLite's own")
 @pytest.mark.django_db
 def test_who_frees_what_a_refused_writer_left_waits_for_nobody(tmp_path: Path) -> None:
-    """Any thread collects garbage: the worker's loop, or the one that answers /healthz."""
+    """Any thread may collect garbage: the worker's loop, or a thread that answers /healthz."""
     path, again, began = tmp_path / "db.sqlite3", threading.Event(), threading.Event()
 
     def write() -> None:

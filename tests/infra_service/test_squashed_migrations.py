@@ -1,4 +1,4 @@
-"""Databases of earlier releases: a fully migrated one continues, an older one is refused."""
+"""Databases of earlier releases: fully migrated ones continue; older versions are refused."""
 
 import pytest
 from django.core.management import call_command

@@ -1,4 +1,4 @@
-"""What a command and a worker load before they begin."""
+"""Modules that a command or a worker loads at startup."""
 
 import json
 import os
@@ -24,7 +24,7 @@ NEEDLESS = {
     "botocore", "redis", "kubernetes", "parsimonious", "rest_framework.views",
     "drf_spectacular.utils", "infra_service.urls", "apikeys.admin", "states.admin",
 }  # fmt: skip
-# Only for a database that is one.
+# Allowed only with PostgreSQL.
 POSTGRESQL = {"psycopg", "psycopg_pool"}
 
 SCRIPT = """
@@ -48,7 +48,7 @@ print(json.dumps([list(map(str, problems)), [*for_all], [*for_commands], [*sys.m
 """
 
 
-# Django's own, which check nothing, or what Django has them check.
+# Commands of Django that run no checks, or the checks that Django chooses.
 DJANGOS = {"changepassword", "createsuperuser"}
 
 

@@ -69,7 +69,7 @@ def test_what_is_refused_counts(owner: KeyOwner, method: str, path: str, status:
 
 
 def test_a_token_that_has_ended_counts(owner: KeyOwner, settings: Any) -> None:
-    """By its own name alone: whoever found it could otherwise stop its owner."""
+    """It counts under its own name only, or anyone who finds it could block its owner."""
     settings.RATE_LIMIT_FAILURES, settings.RATE_LIMIT_OWNER = 0, 4
     ApiKey.objects.filter(pk=owner.key.pk).update(revoked_at=timezone.now())
 

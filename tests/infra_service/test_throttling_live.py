@@ -10,11 +10,11 @@ from tests.support.server import LiveServer, live_server
 
 LIMIT = 20
 WINDOW = 60  # seconds
-PAUSE = 5  # seconds, after each of which a worker tries Redis again and says so
+PAUSE = 5  # seconds between a worker's attempts to reach Redis, each logged
 
 
 def answered(server: LiveServer, token: str) -> Counter[int]:
-    """Send three times what is allowed, each on a new connection, within one window."""
+    """Send three times the limit, each request on a new connection, within a single window."""
     if time.time() % WINDOW > WINDOW - 10:
         wait_for_the_next_window()
 

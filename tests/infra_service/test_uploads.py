@@ -1,4 +1,4 @@
-"""No form takes a file, whoever sends it; and no form is larger than 1 MiB."""
+"""Forms accept no files from any user, and at most 1 MiB."""
 
 from __future__ import annotations
 

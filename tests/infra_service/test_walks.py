@@ -28,13 +28,13 @@ HEALTH = ("HEALTHY", "DEGRADED", "ERROR", "WORKLOAD_HEALTH_STATUS_UNSPECIFIED")
 
 
 class Walk(NamedTuple):
-    """A list, its rows, and how one of them changes its place."""
+    """A list, its rows, and a function that moves a row in the order."""
 
     path: str
     plural: str
     rows: Any
     move: Callable[[Any, random.Random], dict[str, Any]]
-    #: Who reads it, where that is not the client of all other lists.
+    #: A client for this list, if it needs its own.
     client: ApiClient | None = None
 
 
@@ -99,7 +99,7 @@ def fleet() -> Walk:
 
 
 def api_keys() -> Walk:
-    """Return the list of keys; the one that reads it was used within the minute, and stays."""
+    """Return the list of keys; the reader's own use is recent enough not to move it."""
     user = User.objects.get(username="operator")
     for number in range(ITEMS):
         key, secret = create_api_key(

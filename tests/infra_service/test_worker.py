@@ -1,4 +1,4 @@
-"""What the server's loop does with connections, where a live server cannot be brought to it."""
+"""The server loop's handling of connections in states that a live server cannot reach reliably."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def arrival() -> Arrival:
         ([HEAD, b"Content-Length: 5\r\n\r\n123456"], True),
         ([HEAD, b"Content-Length: 0\r\n\r\n"], True),
         ([HEAD, b"Content-Length: %d\r\n\r\n" % LARGEST_BODY], False),
-        # What a thread receives itself, or refuses.
+        # Requests that a thread receives itself, or refuses.
         ([HEAD, b"Content-Length: %d\r\n\r\n" % (LARGEST_BODY + 1)], True),
         ([HEAD, b"Content-Length: 99999999999999999999\r\n\r\n"], True),
         ([HEAD, b"Content-Length: x\r\n\r\n"], True),
@@ -63,7 +63,7 @@ def test_who_waits_for_a_word_before_the_body(value: bytes) -> None:
     assert not arriving.add(HEAD + b"Expect: " + value + b"\r\nContent-Length: 5\r\n\r\n")
     assert arriving.is_expecting
     assert arriving.add(b"12345")
-    # The server's own parser would say it again.
+    # Without Expect, because the server's own parser would send 100 Continue again.
     assert arriving.received == HEAD + b"Content-Length: 5\r\n\r\n12345"
 
 
@@ -82,7 +82,7 @@ def test_the_time_for_headers_and_body(monkeypatch: pytest.MonkeyPatch) -> None:
 
     now[0] = 1070
     arriving.add(HEAD)
-    assert arriving.deadline == 1075  # what was waited already counts
+    assert arriving.deadline == 1075  # the elapsed wait counts
     arriving = Arrival(75, largest_head=1000)
     arriving.add(HEAD)
     now[0] = 1080
@@ -144,7 +144,7 @@ def test_a_small_rest_is_not_waited_for(pair: Pair) -> None:
     data = bytes(range(256)) * (LARGEST_REST // 256)
 
     pair.ours.sendall(data)
-    pair.ours.sendall(b"end")  # not before what is kept
+    pair.ours.sendall(b"end")  # stays behind the kept bytes
     kept = bytes(pair.ours.unsent)
 
     received = b""
@@ -262,7 +262,7 @@ def test_a_stopping_worker_waits_for_connections_that_linger(loop: Loop) -> None
     loop.worker._cap_keepalive(time.monotonic() + 60)
     assert loop.worker.nr_conns == 5
     loop.worker.murder_pending()
-    assert len(loop.worker._waiting) == 3  # counting the others ends none of them
+    assert len(loop.worker._waiting) == 3  # counting the others closes no connection
 
 
 @pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE])
@@ -356,7 +356,7 @@ def hello(_environ: Any, start_response: Any) -> list[bytes]:
 
 
 class Running:
-    """A worker whose own `run` serves a listener, in a thread."""
+    """A worker whose own `run` serves a listener in a thread."""
 
     def __init__(self) -> None:
         self.peers: list[socket.socket] = []

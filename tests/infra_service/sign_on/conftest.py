@@ -1,4 +1,4 @@
-"""A service whose operators sign on, and the provider that says who they are."""
+"""A service with single sign-on, and its identity provider."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ GROUPS = "platform-ops=operator,cn=admins=administrator,lost=no such group"
 
 
 class Service(LiveServer):
-    """The service, with what its database says of who signed on."""
+    """The service, with access to its database."""
 
     unblock: Callable[[], Any]
 
@@ -70,7 +70,7 @@ def running_provider() -> Iterator[Provider]:
 
 @pytest.fixture
 def provider(running_provider: Provider) -> Iterator[Provider]:
-    """The provider, where nobody has changed anything, and a person whom no other test knows."""
+    """The provider with its default settings, and a person unique to the test."""
     running_provider.reset()
     yield running_provider
     running_provider.reset()
@@ -78,7 +78,7 @@ def provider(running_provider: Provider) -> Iterator[Provider]:
 
 @pytest.fixture(scope="session")
 def migrated(running_provider: Provider, django_db_blocker: Any) -> Iterator[Service]:
-    """A service that nobody starts, with a database for others to copy: to migrate takes long."""
+    """A service that is not started, whose migrated database is copied to save time."""
     with not_running(running_provider, django_db_blocker.unblock) as service:
         service.prepare()
         service.manage_all(("migrate", "--verbosity", "0"), ("setup_groups",))

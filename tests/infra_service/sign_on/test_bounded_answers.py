@@ -1,4 +1,4 @@
-"""A provider that answers without end, slowly or compressed, holds nobody up."""
+"""Endless, slow or compressed responses of the provider do not block requests."""
 
 import contextlib
 import gzip
@@ -20,7 +20,7 @@ Answer = Callable[[BaseHTTPRequestHandler], Any]
 
 @contextlib.contextmanager
 def answering(answer: Answer) -> Iterator[str]:
-    """Run a server whose every answer is this one, and yield its address."""
+    """Run a server that always sends this response, and yield its address."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -28,7 +28,7 @@ def answering(answer: Answer) -> Iterator[str]:
                 answer(self)
 
         def log_message(self, *_: Any) -> None:
-            """Say nothing."""
+            """Suppress the log."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}).start()

@@ -71,7 +71,7 @@ def test_a_password_when_the_provider_is_away(page: Page, service: Service) -> N
 
 def test_a_refusal(browser: Browser, service: Service, provider: Provider) -> None:
     provider.person = {"sub": "stranger", "groups": []}
-    # What page_of would complain of is meant: Chromium calls every 403 an error.
+    # page_of would report an error, because Chromium logs every 403 to the console.
     with contextlib.closing(browser.new_context(base_url=service.url)) as pages:
         page = pages.new_page()
         page.goto("/admin/")

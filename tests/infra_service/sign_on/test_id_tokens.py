@@ -1,4 +1,4 @@
-"""An ID token proves who somebody is only if every part of it does."""
+"""An ID token proves an identity only if every part of it is valid."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_claims_that_are_refused(change: dict[str, Any]) -> None:
 
 
 def test_a_public_key_is_no_shared_secret() -> None:
-    """Whoever has the public key could sign with it, if HMAC were taken."""
+    """If HMAC were accepted, anyone with the public key could sign."""
     der = KEY.public_key().public_bytes(
         serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
     )

@@ -49,7 +49,7 @@ class Guarded(NamedTuple):
 
 @pytest.fixture(scope="module")
 def registered(running_provider: Provider, migrated: Service) -> Iterator[Iterator[Guarded]]:
-    """People who have added codes while a password still let in alone; one for each test."""
+    """Users registered for one-time codes while a password alone sufficed, one user per test."""
     with service_like(migrated, running_provider) as service:
         names = [f"root-{number}" for number in range(PEOPLE)]
         service.ask(lambda: [create(name) for name in names])
@@ -63,7 +63,7 @@ def registered(running_provider: Provider, migrated: Service) -> Iterator[Iterat
 
 @pytest.fixture
 def guarded(registered: Iterator[Guarded]) -> Guarded:
-    """Somebody whom no other test knows: tries are counted."""
+    """A user unique to the test, because attempts are counted."""
     return next(registered)
 
 
@@ -88,7 +88,7 @@ def register(service: Service, name: str) -> str:
 
 
 def share() -> None:
-    """Give the codes, of which none is used yet, to the others: to register takes a second each."""
+    """Copy the TOTP secret to the other users, because registering takes a second each."""
     owner = User.objects.get(username="root-0")
     with connection.cursor() as cursor:
         cursor.execute("SELECT data FROM mfa_authenticator")
@@ -188,7 +188,7 @@ def test_without_the_password_there_is_no_second_step(visitor: Visitor) -> None:
 
 
 def test_who_has_none_is_not_let_in(guarded: Guarded, visitor: Visitor) -> None:
-    """Nor may they add one: whoever has stolen the password would."""
+    """The user cannot add a second factor either, because a thief of the password could."""
 
     guarded.service.ask(lambda: create("bare"))
     answer = visitor.log_in("bare", PASSWORD)
@@ -286,7 +286,7 @@ def test_codes_survive_new_keys(guarded: Guarded, visitor: Visitor) -> None:
 def test_second_factors_are_changed_with_the_password_alone(
     guarded: Guarded, visitor: Visitor
 ) -> None:
-    """Somebody else may have found the session."""
+    """The session may have been hijacked."""
     visitor.log_in(guarded.username, PASSWORD)
     give_code(visitor, guarded.code())
     page = visitor.get("/admin/second-factors/").text

@@ -1,4 +1,4 @@
-"""What is missing or wrong in the settings of sign-on is told before the service starts."""
+"""Missing or invalid settings of sign-on are reported before the service starts."""
 
 from __future__ import annotations
 

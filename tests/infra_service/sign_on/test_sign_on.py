@@ -1,4 +1,4 @@
-"""Operators sign on at a provider: who is let in as whom, with which rights, and who is not."""
+"""Single sign-on of operators: accepted and rejected users, their accounts and permissions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.openid_provider import Claims, Provider
 
 
 def somebody(*groups: str, **claims: Any) -> Claims:
-    """Return the claims of a person whom no other test knows."""
+    """Return the claims of a person unique to the test."""
     name = f"p{secrets.token_hex(6)}"
     return {
         "sub": f"subject of {name}",
@@ -125,7 +125,7 @@ def test_without_the_claim_nobody_is_let_in_nor_registered(
 
 
 def refused(service: Service, visitor: Visitor, person: Any, details: dict[str, Any]) -> None:
-    """Check that nobody was let in or registered, and the event of it."""
+    """Check that no user was logged in or registered, and that an event records it."""
     assert not visitor.is_in
     name = person["preferred_username"]
     assert not service.ask(lambda: User.objects.filter(username=name).exists())

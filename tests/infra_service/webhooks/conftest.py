@@ -1,4 +1,4 @@
-"""What the tests of webhooks share."""
+"""Fixtures of the webhook tests."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ PATH = "/api/v1/webhooks"
 
 @pytest.fixture(scope="session")
 def committed_template(committed_template: Installation) -> Iterator[Installation]:
-    """A copy on a PostgreSQL where nobody else has a transaction.
+    """A copy on a PostgreSQL server without other transactions.
 
-    A server has one count of transactions for all its databases: whatever test runs beside would
-    hold up what reads the trail.
+    All databases of a server share its transaction counter, so tests that run in parallel would
+    delay the reader of the audit log.
     """
     if connection.vendor == "sqlite":
         yield committed_template
@@ -88,12 +88,12 @@ class Hook:
         return endpoint
 
     def deliveries(self) -> list[Any]:
-        """Return what the API says of them, the oldest first."""
+        """Return the deliveries from the API, the oldest first."""
         return self.client.items(f"{self.path}/deliveries", "deliveries")[::-1]
 
 
 def hook_of(client: ApiClient, receiver: Receiver, *types: str, **fields: Any) -> Hook:
-    """Create a webhook that is told of these types, by whoever the client is."""
+    """Create a webhook for these event types on behalf of the client."""
     body = {"name": "test", "url": receiver.url, "event_types": list(types), **fields}
     answer = client.send("POST", PATH, {"webhook": body})
     assert answer.status_code == 201, answer.content
@@ -101,12 +101,12 @@ def hook_of(client: ApiClient, receiver: Receiver, *types: str, **fields: Any) -
 
 
 def deliver(attempted: Callable[[Attempt], None] = lambda _: None) -> None:
-    """Deliver all that is due now, and call what is given after each attempt."""
+    """Deliver everything that is due and call the function after each attempt."""
     Deliverer(threading.Event(), attempted).run(None)
 
 
 def pass_time(**of: float) -> None:
-    """Let what waits for its next attempt have waited."""
+    """Make waiting deliveries due, as if this much time had passed."""
     Delivery.objects.waiting().update(next_attempt_at=timezone.now() - dt.timedelta(**of))
 
 

@@ -1,4 +1,4 @@
-"""A receiver of webhooks: a real HTTP server on loopback that answers as it is told to."""
+"""A receiver of webhooks: a real HTTP server on loopback with configurable responses."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Received:
-    """One request as it came."""
+    """A request as received."""
 
     path: str
     headers: dict[str, str]
@@ -34,7 +34,7 @@ class Received:
 
 
 class Receiver:
-    """What came, and how the next requests are answered."""
+    """The received requests, and the responses to the next requests."""
 
     def __init__(self, port: int) -> None:
         self.url = f"http://127.0.0.1:{port}/hook"
@@ -77,7 +77,7 @@ def receiving() -> Iterator[Receiver]:
         request_queue_size = 128
 
         def handle_error(self, *_: Any) -> None:
-            """A client that has hung up is what some tests are about."""
+            """Ignore disconnected clients, which some tests expect."""
 
     with Server(("127.0.0.1", 0), Handler) as server:
         receiver = Receiver(server.server_address[1])

@@ -1,4 +1,4 @@
-"""``/api/v1/webhooks``: who may have what told, and what is refused."""
+"""``/api/v1/webhooks``: permissions for event types, and rejected requests."""
 
 from __future__ import annotations
 
@@ -365,7 +365,7 @@ def test_plain_http_only_where_it_is_allowed(
 
 
 def test_a_push_asks_nothing_more(client: ApiClient, receiver: Receiver) -> None:
-    """With a webhook that is told of it, the statements are those without one."""
+    """A webhook for the event adds no statement to a push."""
     backend = Backend(client)
     backend.push(document(1))
     with CaptureQueriesContext(connection) as without:
@@ -406,7 +406,7 @@ def test_the_verification_of_the_guide(client: ApiClient, receiver: Receiver) ->
 
 
 def test_a_secret_of_before_is_read() -> None:
-    """Of 12 bytes that are used once, and what AES-GCM makes with them; whose it is goes in."""
+    """A 12-byte nonce and the AES-GCM ciphertext, with the endpoint ID as associated data."""
     endpoint_id, once = uuid.uuid4(), bytes(12)
     name, cipher = next(iter(keyring().items()))
     sealed = once + cipher.encrypt(once, b"secret", b"webhook" + endpoint_id.bytes)

@@ -1,4 +1,4 @@
-"""manage.py deliver_events: what is due once, or until it is stopped."""
+"""manage.py deliver_events: deliver due events once, or until stopped."""
 
 import json
 import os
@@ -18,7 +18,7 @@ from tests.infra_service.webhooks.test_trail import event
 
 
 def run(capsys: pytest.CaptureFixture[str], *options: str) -> dict[str, int]:
-    """Return what the command counts."""
+    """Return the counts that the command prints."""
     capsys.readouterr()
     call_command("deliver_events", "--json", *options)
     counts: dict[str, int] = json.loads(capsys.readouterr().out)
@@ -40,7 +40,7 @@ def test_once(client: ApiClient, receiver: Receiver, capsys: pytest.CaptureFixtu
 def test_once_with_an_item_that_fails(
     client: ApiClient, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The others are delivered, and the exit status is that of a failure."""
+    """The other items are delivered, and the exit status reports the failure."""
     hook_of(client, receiver, "cluster.create")
     bad, good = event("bad"), event("good")
     bad.save()
@@ -61,7 +61,7 @@ def test_once_with_an_item_that_fails(
 def test_until_it_is_stopped(
     client: ApiClient, receiver: Receiver, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What is on its way when SIGTERM comes is written down."""
+    """Deliveries in progress at SIGTERM are recorded."""
     hook_of(client, receiver, "cluster.create")
     event("a").save()
 

@@ -1,4 +1,4 @@
-"""From a change to the receiver: what it gets, and what becomes of each kind of answer."""
+"""From a change to the receiver: the message, and the handling of each kind of response."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_long_texts_are_cut(client: ApiClient, backend: Backend, receiver: Recei
 
 
 def pause() -> dt.timedelta:
-    """Return how long the one delivery waits from its last attempt to the next."""
+    """Return the time between the last and the next attempt of the only delivery."""
     delivery = Delivery.objects.get()
     assert delivery.next_attempt_at is not None
     assert delivery.last_attempt_at is not None
@@ -257,7 +257,7 @@ def test_endless_headers(client: ApiClient, backend: Backend, receiver: Receiver
 def test_a_slow_answer_ends_in_time(
     client: ApiClient, backend: Backend, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each byte is in time, and all of them are not. Others are told meanwhile."""
+    """Each byte arrives in time, the whole response does not. Other deliveries continue."""
     over = threading.Event()
 
     def drip(handler: BaseHTTPRequestHandler) -> None:
@@ -281,7 +281,7 @@ def test_a_slow_answer_ends_in_time(
 def test_in_order_for_each_resource(
     client: ApiClient, backend: Backend, receiver: Receiver
 ) -> None:
-    """What comes later waits for what came before, and other resources do not."""
+    """Later messages for a resource wait for earlier messages; other resources do not."""
     other = Backend(client)
     hook_of(client, receiver, "state.create", "state.push")
     failing = str(uuid.uuid4())
@@ -352,7 +352,7 @@ def test_a_replaced_secret_may_become_unreadable(
 def test_both_secrets_are_encrypted_with_the_new_key(
     client: ApiClient, backend: Backend, receiver: Receiver, settings: Any
 ) -> None:
-    """As in the rotation of the key: both keys, then the new one alone."""
+    """As in a key rotation: first both keys, then the new key alone."""
     hook = hook_of(client, receiver, "state.push")
     new = client.send("POST", f"{hook.path}:rotate-secret").json()["secret"]
     old_keys = settings.STATE_ENCRYPTION_KEYS

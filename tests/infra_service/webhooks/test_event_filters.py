@@ -1,4 +1,4 @@
-"""Filters of webhooks: they compare what an event recorded, also of rows that are gone."""
+"""Filters of webhooks compare the recorded event, even for deleted rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OF_CLUSTERS = ("cluster.create", "cluster.update", "cluster.delete")
 
 
 def told(receiver: Receiver) -> dict[str, list[str]]:
-    """Return the types of events by the path that received them."""
+    """Return the delivered event types by the path that received them."""
     found: dict[str, list[str]] = {}
     for one in receiver.received:
         found.setdefault(one.path.removeprefix("/hook/"), []).append(one.type.split(".")[1])
@@ -48,7 +48,7 @@ def changed_cluster(client: ApiClient) -> str:
 def test_a_cluster_that_is_renamed_and_deleted(
     is_late: bool, client: ApiClient, receiver: Receiver
 ) -> None:
-    """Each event has the name as of then, of a renamed cluster the new one."""
+    """Each event has the name at its time; a renamed cluster's event has the new name."""
     filters = {
         "old": "field['cluster'] = 'old'",
         "new": "field['cluster'] = 'new'",
@@ -126,7 +126,7 @@ def test_a_deleted_state(client: ApiClient, backend: Backend, receiver: Receiver
 def test_a_renamed_environment_after_its_event_is_published(
     client: ApiClient, backend: Backend, receiver: Receiver
 ) -> None:
-    """A delivery that waits is of its event, and not of what names lead to now."""
+    """A waiting delivery keeps the names of its event, not their current meaning."""
     backend.push(document())
     environment = Environment.objects.get(pk=backend.environment_id)
     application = Application.objects.create(name="shop", slug="shop")

@@ -1,4 +1,4 @@
-"""``workload.health_changed``: of a cluster one message for all of some minutes."""
+"""``workload.health_changed``: a single message per cluster for several minutes."""
 
 from __future__ import annotations
 
@@ -243,7 +243,7 @@ def test_what_changed_while_it_was_disabled(
 def test_a_reporter_whose_clock_is_behind(
     days_behind: float, client: ApiClient, cluster: Cluster, receiver: Receiver
 ) -> None:
-    """Its moments are before the webhook, and are compared with none of the service's clock."""
+    """Its times precede the webhook and are not compared with the service's clock."""
     minutes = days_behind * 24 * 60
     reported(cluster, minutes + 41, record())
     hook_of(client, receiver, TYPE)
@@ -289,7 +289,7 @@ def test_what_changed_while_it_was_disabled_is_not_told_later(
 def test_what_changed_while_there_was_no_webhook(
     client: ApiClient, cluster: Cluster, receiver: Receiver
 ) -> None:
-    """The positions of the one before are not gone on from."""
+    """A new webhook does not continue from the positions of its predecessor."""
     hook = hook_of(client, receiver, TYPE)
     long_ago()
     reported(cluster, 40, record())
@@ -332,7 +332,7 @@ def test_where_no_health_changes_the_rest_is_not_read_again(
 def test_a_report_that_is_committed_late(
     client: ApiClient, cluster: Cluster, receiver: Receiver
 ) -> None:
-    """What was told before it ended has not passed it."""
+    """Publishing before its commit does not skip the report."""
     hook_of(client, receiver, TYPE)
     long_ago()
     reported(cluster, 40, record(), record("api"))
@@ -406,7 +406,7 @@ def test_who_is_killed_has_entered_it_or_not(
 def test_a_look_reads_what_was_not_told(
     client: ApiClient, cluster: Cluster, receiver: Receiver
 ) -> None:
-    """Not the history of the cluster, nor what others have changed."""
+    """It reads neither the history of the cluster nor changes to other workloads."""
     hook_of(client, receiver, TYPE)
     long_ago()
     now = timezone.now()

@@ -211,7 +211,7 @@ def test_a_name_that_leads_nowhere(url: str) -> None:
 def test_an_exception_of_an_attempt_is_a_failed_attempt(
     client: ApiClient, backend: Backend, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also one of a kind that is not foreseen."""
+    """Including unforeseen exceptions."""
     hook = hook_of(client, receiver, "state.push")
     backend.push(document())
 

@@ -1,4 +1,4 @@
-"""What the passes of a worker ask of the database, and how old that may be."""
+"""The queries of a worker's passes, and the allowed age of their results."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_while_there_is_work_the_trail_is_looked_at_now_and_then(
 def test_rights_are_looked_at_while_messages_wait(
     client: ApiClient, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Those that are taken away after the first message keep the others from being sent."""
+    """Permissions revoked after the first message prevent the remaining messages."""
     assert delivering._FRESH <= 1
     monkeypatch.setattr(delivering, "_FRESH", 0.0)
     monkeypatch.setattr(fair_share, "_PER_FAST_RECEIVER", 1)
@@ -69,7 +69,7 @@ def test_rights_are_looked_at_while_messages_wait(
 def test_an_endpoint_of_now_is_not_taken_for_one_that_has_ended(
     client: ApiClient, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was remembered of endpoints is from before it was made."""
+    """The cached endpoints predate the new endpoint."""
     monkeypatch.setattr(delivering, "_FRESH", math.inf)
     monkeypatch.setattr(delivering, "_SWEEP_EVERY", 0.0)
     monkeypatch.setattr(delivering, "_WAIT", 0.0)

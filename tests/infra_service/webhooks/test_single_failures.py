@@ -1,4 +1,4 @@
-"""An exception in one item: it is logged, and the worker goes on with all others."""
+"""An exception in a single item is logged, and the worker continues with the rest."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_reading_one_event(hook: Any, receiver: Receiver, monkeypatch: pytest.Mo
 
 
 def test_entering_one_event(hook: Any, receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The others are entered although it was in one batch with them, in a transaction."""
+    """The other events of the batch are recorded despite the shared transaction."""
     three_events()
     original = publishing._insert
 
@@ -127,7 +127,7 @@ def test_making_one_message(hook: Any, receiver: Receiver, monkeypatch: pytest.M
 def test_recording_one_attempt(
     hook: Any, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Answers that come together are recorded together, and that one is not."""
+    """Concurrent results are recorded together, except the failing result."""
     three_events()
 
     def answer(handler: BaseHTTPRequestHandler) -> None:
@@ -174,7 +174,7 @@ def test_reading_one_grant(
 
 
 def test_one_lock(client: ApiClient, receiver: Receiver) -> None:
-    """A lock whose info another release wrote, with a field that this one does not have."""
+    """A lock with a field from another release that this release does not know."""
     hook_of(client, receiver, "state.lock_held")
     long_ago()
     bad, good = Backend(client), Backend(client)
@@ -241,7 +241,7 @@ def test_a_whole_kind_of_work(
 def test_the_command_survives(
     hook: Any, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever leaves a run begins another one, after a pause."""
+    """After any exception a new run starts, following a pause."""
     runs: list[float | None] = []
 
     def run(self: Deliverer, interval: float | None) -> None:

@@ -22,7 +22,7 @@ TEXTS = st.text(max_size=200)
 
 
 def section(told: dict[str, Any]) -> str:
-    """Return the text of the one section, if the message has the form that Slack takes."""
+    """Return the text of the only section, if Slack would accept the message."""
     assert told.keys() == {"text", "blocks"}
     assert told["text"]
     (block,) = told["blocks"]

@@ -1,4 +1,4 @@
-"""Slow receivers: they have threads of their own, and the others do not wait for them."""
+"""Slow receivers have dedicated threads and do not delay other receivers."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_forty_slow_receivers_do_not_delay_another(
 def test_a_slow_receiver_that_recovers_is_served_beside_forty_others(
     client: ApiClient, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The queues of the others are older and never end."""
+    """The other queues are older and never empty."""
     monkeypatch.setattr(fair_share, "SLOW_AFTER", 1.0)
     hang = threading.Event()
 

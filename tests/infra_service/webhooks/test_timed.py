@@ -1,4 +1,4 @@
-"""What is told because time has passed: once each, whoever looks, and not for ever."""
+"""Time-based events: published once each by any worker, within a limited period."""
 
 import datetime as dt
 import uuid
@@ -25,7 +25,7 @@ DAY = dt.timedelta(days=1)
 
 @pytest.fixture
 def key_of_owner(client: ApiClient) -> ApiKey:
-    """A key of the user whose webhooks are made here."""
+    """An API key of the user that creates the webhooks."""
     key, _ = create_api_key(
         user_id=client.token.created_by_id, name="deploy", scopes=["state:read"],
         expires_at=None, actor=Actor(name="test"),
@@ -93,7 +93,7 @@ def test_the_next_lock_is_another(client: ApiClient, backend: Backend, receiver:
 def test_after_a_pause(
     client: ApiClient, backend: Backend, receiver: Receiver, age: dt.timedelta, number: int
 ) -> None:
-    """Nobody looked for a week: it is told. Of what is older nobody is sure that it was not."""
+    """A week-old event is published; older events are not, because they may be duplicates."""
     hook_of(client, receiver, "state.lock_held")
     long_ago()
     hold(backend, age)
@@ -181,7 +181,7 @@ def test_nobody_wants_it(client: ApiClient, backend: Backend, receiver: Receiver
 def test_a_setting_that_changes_publishes_nothing_again(
     client: ApiClient, backend: Backend, receiver: Receiver, settings: Any
 ) -> None:
-    """A lock and a silence are each told of once, whatever their limits become."""
+    """A lock and a silent cluster are each published once, whatever their limits become."""
     hook_of(client, receiver, "state.lock_held", "cluster.unreachable")
     long_ago()
     hold(backend, DAY)

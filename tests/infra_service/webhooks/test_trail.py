@@ -1,4 +1,4 @@
-"""No event is left out, and none is told twice, however the transactions end."""
+"""Every event is published exactly once, in whatever order transactions finish."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_an_event_that_was_made_earlier_and_comes_later(
 
 @on_postgresql
 def test_transactions_that_end_in_another_order(client: ApiClient, receiver: Receiver) -> None:
-    """While the older one runs, nothing behind it is read; what ended before it is."""
+    """While the older transaction runs, earlier events are read and later events wait."""
     hook_of(client, receiver, "cluster.create")
     written, may_end = threading.Event(), threading.Event()
 
@@ -106,7 +106,7 @@ def test_a_transaction_that_is_undone_holds_nothing_up(
 def test_a_dump_that_was_restored_into_another_server(
     client: ApiClient, receiver: Receiver
 ) -> None:
-    """That one counts its transactions from the beginning; what is in it is not told again."""
+    """The new server's transaction counter starts again; restored events are not republished."""
     hook_of(client, receiver, "cluster.create")
     event("in the dump").save()
     TrailPosition.objects.update(transaction_id=2**40)
@@ -165,7 +165,7 @@ def test_more_than_is_read_at_once(
 
 
 def test_an_event_is_entered_once(client: ApiClient, receiver: Receiver) -> None:
-    """Whoever reads it a second time, after a position that was lost, tells nobody."""
+    """Reading an event again, after a lost position, publishes nothing."""
     hook_of(client, receiver, "cluster.create")
     position = TrailPosition.objects.get()
     event("once").save()
@@ -204,7 +204,7 @@ def test_an_idle_look_takes_no_lock(client: ApiClient, receiver: Receiver) -> No
 
 
 def test_long_after(client: ApiClient, receiver: Receiver) -> None:
-    """A clock that is behind does not hide what comes after."""
+    """An event from a slow clock does not hide later events."""
     hook_of(client, receiver, "cluster.create")
     behind = event("behind")
     behind.occurred_at = timezone.now() - dt.timedelta(hours=1)
@@ -213,4 +213,4 @@ def test_long_after(client: ApiClient, receiver: Receiver) -> None:
 
     deliver()
 
-    assert names(receiver) == ["now"]  # what happened before the webhook was made is not told
+    assert names(receiver) == ["now"]  # events before the webhook are not published

@@ -1,4 +1,4 @@
-"""What may become of a message while it waits: days pass, rights are lost, the endpoint ends."""
+"""Changes while a message waits: elapsed days, revoked permissions, a deleted endpoint."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def pass_time_until_the_next_attempt() -> dt.timedelta:
 def test_a_receiver_that_is_away_for_three_days(
     client: ApiClient, backend: Backend, receiver: Receiver
 ) -> None:
-    """At the last attempt it is back, and is told all in order, each under the id that it had."""
+    """After its return at the last attempt it gets all messages in order with their first IDs."""
     hook = hook_of(client, receiver, "state.create", "state.push")
     receiver.answer = hang_up
     backend.push(document(1))
@@ -85,7 +85,7 @@ def test_an_endpoint_is_told_from_the_moment_at_which_it_is_made(
 
 
 def test_a_binding_that_is_narrowed_meanwhile(operator: User, receiver: Receiver) -> None:
-    """Each attempt asks again: what is outside now is given up, and the rest is told."""
+    """Each attempt checks again: messages outside the binding are dropped, the rest delivered."""
     key, secret = actions.create_api_key(
         user_id=operator.pk, name="k", scopes=["webhook:write", "cluster:read"],
         expires_at=None, actor=Actor(name="test"),

@@ -1,4 +1,4 @@
-"""Several at once, and one that is killed between sending and writing it down."""
+"""Several workers at once, and a worker killed between sending and recording."""
 
 from __future__ import annotations
 
