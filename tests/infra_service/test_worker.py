@@ -358,10 +358,12 @@ def hello(_environ: Any, start_response: Any) -> list[bytes]:
 class Running:
     """A worker whose own `run` serves a listener in a thread."""
 
-    def __init__(self) -> None:
+    def __init__(self, **settings: Any) -> None:
         self.peers: list[socket.socket] = []
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=2048)
         cfg = Config()
+        for name, value in settings.items():
+            cfg.set(name, value)
         self.worker: Any = ServiceWorker(
             0, os.getppid(), [self.listener], None, 30, cfg, Logger(cfg)
         )
@@ -371,12 +373,12 @@ class Running:
         self.worker.poller = selectors.DefaultSelector()
         self.worker.method_queue.init()
         self.thread = threading.Thread(target=self.worker.run)
-        self.thread.start()
 
-    def open(self, sent: bytes) -> None:
+    def open(self, sent: bytes) -> socket.socket:
         peer = socket.create_connection(self.listener.getsockname(), 10)
         self.peers.append(peer)
         peer.sendall(sent)
+        return peer
 
     def probe(self) -> bytes:
         with socket.create_connection(self.listener.getsockname(), 10) as client:
@@ -388,7 +390,8 @@ class Running:
         for peer in self.peers:
             peer.close()
         self.worker.alive = False
-        self.thread.join(30)
+        if self.thread.ident is not None:
+            self.thread.join(30)
         for pool in self.worker._probes.values():
             pool.shutdown()
         self.worker.tmp.close()
@@ -399,6 +402,7 @@ def running() -> Iterator[Running]:
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(8192, limits[1]), limits[1]))
     running = Running()
+    running.thread.start()
     yield running
     running.close()
     resource.setrlimit(resource.RLIMIT_NOFILE, limits)
@@ -416,3 +420,46 @@ def test_thousands_of_idle_connections_do_not_silence_a_worker(
     assert [running.probe() for _ in range(20)] == [b"HTTP/1.1 200 OK"] * 20
     assert running.worker.nr_conns <= 1000
     assert len(running.worker._connections) <= 1000 + worker._MOST_LINGERING
+
+
+REQUEST = b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+
+
+@pytest.fixture
+def stopping() -> Iterator[Running]:
+    """A worker with room for two connections, whose stop signal arrived before it began to run."""
+    stopping = Running(worker_connections=2, threads=1, graceful_timeout=10)
+    stopping.worker.alive = False
+    yield stopping
+    stopping.close()
+
+
+def test_a_stop_before_the_first_turn_answers_waiting_requests(stopping: Running) -> None:
+    peer = stopping.open(REQUEST)
+
+    stopping.worker.run()
+
+    assert peer.recv(15) == b"HTTP/1.1 200 OK"
+    assert stopping.listener.fileno() == -1
+
+
+def test_a_stop_at_the_limit_disables_twice(stopping: Running) -> None:
+    """The loop's own turn disables first when the worker is full, and the end of `run` again."""
+    worker = stopping.worker
+    worker.set_accept_enabled(True)
+    worker.set_accept_enabled(False)
+    worker.set_accept_enabled(False)
+
+    assert stopping.listener.fileno() == -1
+
+
+def test_a_stopping_worker_accepts_up_to_its_limit(stopping: Running) -> None:
+    for _ in range(5):
+        stopping.open(b"GET / HTTP/1.1\r\n")
+    worker = stopping.worker
+    worker.set_accept_enabled(True)
+    worker.set_accept_enabled(False)
+
+    assert len(worker._connections) == 2
+    for conn in list(worker._connections):
+        worker._drop(conn)

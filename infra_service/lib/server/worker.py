@@ -72,14 +72,20 @@ class ServiceWorker(ThreadWorker):  # type: ignore[misc,unused-ignore]
 
         gunicorn would close it last. Until then the kernel would accept connections and later reset
         them, while a proxy could have chosen another instance.
+
+        A stop signal can arrive at any time. gunicorn then calls this with True although the worker
+        is stopping, or twice with False. The kernel resets the connections above the limit, and a
+        proxy tries another instance.
         """
         super().set_accept_enabled(enabled)
-        if not self.alive:
-            for listener in self.sockets:
-                for _ in range(self.cfg.backlog):
-                    if not self.accept(listener):
-                        break
-                listener.close()
+        if enabled or self.alive:
+            return
+        listeners, self.sockets = self.sockets, []
+        for listener in listeners:
+            for _ in range(self.cfg.backlog):
+                if self._is_full() or not self.accept(listener):
+                    break
+            listener.close()
 
     def accept(self, listener: Any) -> bool:
         """Accept a connection; return whether a connection was waiting.
