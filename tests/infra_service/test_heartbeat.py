@@ -16,7 +16,9 @@ from pathlib import Path
 import psycopg
 import pytest
 from django.core.management import CommandError, call_command
+from structlog.testing import capture_logs
 
+from infra_service.lib.commandline import heartbeat
 from infra_service.lib.commandline.heartbeat import BeatingEvent, Heartbeat
 from tests.support.installation import ROOT, Installation
 from tests.support.waiting import wait_until
@@ -45,12 +47,12 @@ def test_a_wait_beats(tmp_path: Path) -> None:
 
 def test_a_loop_that_does_not_return_stops_the_heartbeat(tmp_path: Path) -> None:
     file = tmp_path / "heartbeat"
-    heartbeat = Heartbeat(str(file), {"one", "other"})
+    beating = Heartbeat(str(file), {"one", "other"})
     stops = {name: threading.Event() for name in ("one", "other")}
 
     def follow(name: str) -> None:
         while not stops[name].wait(0.05):
-            heartbeat.beat(name)
+            beating.beat(name)
 
     with contextlib.ExitStack() as loops:
         for name, stop in stops.items():
@@ -61,7 +63,7 @@ def test_a_loop_that_does_not_return_stops_the_heartbeat(tmp_path: Path) -> None
         time.sleep(0.2)
         assert not renewed(file)
         # A loop that has ended is not awaited.
-        heartbeat.end("one")
+        beating.end("one")
         assert renewed(file)
 
 
@@ -77,8 +79,37 @@ class Looping:
         assert not self._thread.is_alive()
 
 
-def test_systemd_is_notified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    address = tmp_path / "notify"
+def test_a_renewal_that_fails_ends_no_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(heartbeat, "_RENEW_EVERY", 0.0)
+    directory = tmp_path / "run"
+    directory.mkdir()
+    file = directory / "heartbeat"
+    beating = Heartbeat(str(file))
+    file.unlink()
+    directory.rmdir()
+
+    with capture_logs() as logged:
+        beating.beat()
+        beating.beat()
+    directory.mkdir()
+    beating.beat()
+
+    assert file.exists()
+    (line,) = logged
+    assert (line["event"], line["log_level"]) == ("heartbeat_failed", "warning")
+    assert line["error"].startswith("--heartbeat-file cannot be written: ")
+
+
+def test_systemd_that_cannot_be_notified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "none"))
+
+    with pytest.raises(CommandError, match=r"^NOTIFY_SOCKET .+/none cannot be notified: "):
+        Heartbeat(None)
+
+
+@pytest.mark.parametrize("name", ["notify", "notify@host"])
+def test_systemd_is_notified(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    address = tmp_path / name
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
         systemd.bind(str(address))
         systemd.settimeout(20)

@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import structlog
 from django.core.management.base import CommandError
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 #: Minimum seconds between renewals, and maximum seconds during a wait.
 _RENEW_EVERY: Final = 1.0
 _WAIT: Final = 2.0
+
+log = structlog.get_logger("infra_service.commands")
 
 
 def add_heartbeat_option(parser: ArgumentParser) -> None:
@@ -43,17 +46,15 @@ class Heartbeat:
         """Write the file for the first time. Without ``file``, only systemd is notified.
 
         Raises:
-            CommandError: the file cannot be written.
+            CommandError: the file cannot be written, or systemd cannot be notified.
         """
         self._file = None if file is None else Path(file)
         self._loops = set(loops)
         self._awaited = set(self._loops)
         self._next = 0.0
+        self._is_failing = False
         self._guard = threading.Lock()
-        try:
-            self._renew()
-        except OSError as error:
-            raise CommandError(f"--heartbeat-file cannot be written: {error}") from error
+        self._renew()
 
     def beat(self, loop: str = "") -> None:
         """Record a turn of a loop."""
@@ -73,15 +74,33 @@ class Heartbeat:
         if not self._awaited and now >= self._next:
             self._next = now + _RENEW_EVERY
             self._awaited = set(self._loops)
-            self._renew()
+            try:
+                self._renew()
+            except CommandError as error:
+                # The loops go on: the probe or the watchdog restarts the process if this lasts.
+                if not self._is_failing:
+                    log.warning("heartbeat_failed", error=str(error))
+                self._is_failing = True
+            else:
+                self._is_failing = False
 
     def _renew(self) -> None:
-        if self._file is not None:
-            self._file.touch()
+        try:
+            if self._file is not None:
+                self._file.touch()
+        except OSError as error:
+            raise CommandError(f"--heartbeat-file cannot be written: {error}") from error
         if address := os.environ.get("NOTIFY_SOCKET"):
             # sd_notify(3); a leading @ is an abstract address.
-            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notifier:
-                notifier.sendto(b"WATCHDOG=1", address.replace("@", "\0", 1))
+            name = f"\0{address[1:]}" if address.startswith("@") else address
+            try:
+                with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notifier:
+                    notifier.settimeout(_WAIT)
+                    notifier.sendto(b"WATCHDOG=1", name)
+            except OSError as error:
+                raise CommandError(
+                    f"NOTIFY_SOCKET {address} cannot be notified: {error}"
+                ) from error
 
 
 class BeatingEvent(threading.Event):
