@@ -65,12 +65,16 @@ def signs_on(user: User) -> bool:
 
 
 def _names_of_groups(claims: Mapping[str, Any]) -> list[str] | None:
-    """Return the groups at the provider; None if the claim is missing or not a list of strings."""
+    """Return the groups at the provider; None if the claim is missing or contains only other types.
+
+    Members of other types are ignored: one of them must not cost a person all permissions.
+    """
     theirs = claims.get(settings.OIDC_GROUPS_CLAIM)
     theirs = [theirs] if isinstance(theirs, str) else theirs
-    if not isinstance(theirs, list) or not all(isinstance(name, str) for name in theirs):
+    if not isinstance(theirs, list):
         return None
-    return theirs
+    names = [name for name in theirs if isinstance(name, str)]
+    return names if names or not theirs else None
 
 
 def _without_group(claims: Mapping[str, Any], user: User | None = None) -> SignOnRefusedError:

@@ -106,6 +106,15 @@ def test_without_a_mapped_group_nobody_is_let_in_nor_registered(
     refused(service, visitor, person, {"reason": "no_group", "received": received})
 
 
+def test_a_group_that_is_no_text_is_ignored(
+    service: Service, provider: Provider, visitor: Visitor
+) -> None:
+    provider.person = person = {**somebody(), "groups": [None, 7, "platform-ops"]}
+
+    assert visitor.sign_on().status_code == 200
+    assert service.groups(user_of(service, person)) == ["operator"]
+
+
 @pytest.mark.parametrize("groups", [{"platform-ops": True}, None, [["platform-ops"]], 1])
 def test_without_the_claim_nobody_is_let_in_nor_registered(
     service: Service, provider: Provider, visitor: Visitor, groups: Any
