@@ -168,6 +168,20 @@ def test_events_that_another_process_archives_are_not_reported_as_done(
     assert HousekeepingPart.objects.get(name="events").succeeded_at == archived.succeeded_at
 
 
+@pytest.mark.parametrize(("days", "status"), [(29, "held"), (31, "done")])
+def test_events_are_done_again_a_month_after_archiving_was_turned_off(
+    rows: None, days: int, status: str
+) -> None:
+    AuditEvent.objects.create(
+        action="audit.archive",
+        actor_name="command housekeeping",
+        resource_id="archive",
+        occurred_at=timezone.now() - days * DAY,
+    )
+
+    assert housekeeping("--only", "events")["events"]["status"] == status
+
+
 def test_all_parts_are_done(db: None) -> None:
     outcomes = housekeeping()
 

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 #: The default of ``sweep_documents``.
 _ORPHANS_AFTER: Final = dt.timedelta(hours=24)
 _SESSIONS: Final = 500
+# Much longer than the two days after which a part counts as late: an archive that has stopped
+# by a failure must be reported for weeks, and not only at the moment at which it becomes late.
+_ARCHIVED_ELSEWHERE: Final = dt.timedelta(days=30)
 
 log = structlog.get_logger("infra_service.housekeeping")
 
@@ -74,11 +77,15 @@ def _events() -> Iterator[int]:
 def is_archived_elsewhere() -> bool:
     """Return whether another process, running as the table owner, archives the events.
 
-    Without this check, this process would report daily success even if archiving had stopped.
+    Without this check, this process would report daily success even if archiving had stopped. The
+    check considers the last archive for `_ARCHIVED_ELSEWHERE` only, so that the part is done again
+    after archiving was turned off on purpose.
     """
     if settings.AUDIT_ARCHIVE_DIR:
         return False
-    archives = AuditEvent.objects.filter(action="audit.archive").order_by("-occurred_at", "-pk")
+    archives = AuditEvent.objects.filter(
+        action="audit.archive", occurred_at__gt=timezone.now() - _ARCHIVED_ELSEWHERE
+    ).order_by("-occurred_at", "-pk")
     return archives.values_list("actor_name", flat=True).first() == _actor().name
 
 
