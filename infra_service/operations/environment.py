@@ -42,6 +42,8 @@ class MountedSecrets(FileAwareMapping):  # type: ignore[misc,unused-ignore]
             return value
         credential = Path(self.env.get("CREDENTIALS_DIRECTORY", ""), Path(name).name)
         is_loaded = credential.is_absolute() and os.access(credential, os.R_OK)
+        if is_loaded:
+            self._refuse_equal_base_names(key, Path(name))
         file = credential if is_loaded else Path(name)
         try:
             return file.read_text(encoding="utf-8").rstrip("\r\n")
@@ -50,6 +52,15 @@ class MountedSecrets(FileAwareMapping):  # type: ignore[misc,unused-ignore]
         except ValueError:
             reason = "is not UTF-8 text"
         raise ImproperlyConfigured(f"{key}_FILE names {file}, which {reason}")
+
+    def _refuse_equal_base_names(self, key: str, file: Path) -> None:
+        """Raise if another setting names another file that would have the same credential."""
+        for other, name in self.env.items():
+            if other.endswith("_FILE") and Path(name).name == file.name and Path(name) != file:
+                raise ImproperlyConfigured(
+                    f"{key}_FILE and {other} name files with the same base name, {file.name}, and "
+                    "systemd loads a single credential of that name. Rename a file"
+                )
 
 
 class Environment(environ.Env):  # type: ignore[misc,unused-ignore]

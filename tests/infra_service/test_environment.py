@@ -73,6 +73,20 @@ def test_a_unit_reads_its_own_copy_of_a_file(
     assert Env().str("OTHER_KEYS") == "three"
 
 
+def test_a_credential_belongs_to_a_single_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "key").write_text("one")
+    monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(tmp_path))
+    monkeypatch.setenv("SOME_KEYS_FILE", "/nonexistent/a/key")
+    monkeypatch.setenv("SAME_KEYS_FILE", "/nonexistent/a/key")
+    assert Env().str("SOME_KEYS") == "one"
+
+    monkeypatch.setenv("OTHER_KEYS_FILE", "/nonexistent/b/key")
+    with pytest.raises(ImproperlyConfigured, match="SOME_KEYS_FILE and OTHER_KEYS_FILE name files"):
+        Env().str("SOME_KEYS")
+
+
 def test_the_url_of_a_database_is_not_empty(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOME_URL", "")
 

@@ -86,6 +86,11 @@ def test_a_line_that_sets_nothing(text: str, line: int, tmp_path: Path) -> None:
     assert not {"A", "B", "1A", ""} & os.environ.keys()
 
 
+def test_a_nul_character(tmp_path: Path) -> None:
+    with pytest.raises(EnvironmentFileError, match="env, line 2: contains a NUL character"):
+        load(tmp_path / "env", "A=b\nB=c\0d\n")
+
+
 def test_the_environment_wins_and_then_the_last_file(tmp_path: Path) -> None:
     service, owner = tmp_path / "service.env", tmp_path / "owner.env"
     service.write_text("KEPT=no\nDATABASE_URL=postgres://infra\nSECRET_KEY=s\n")

@@ -69,6 +69,9 @@ def read(file: Path) -> Iterator[tuple[str, str]]:
         raise EnvironmentFileError(f"{file} cannot be read: {error.strerror}") from error
     except ValueError as error:
         raise EnvironmentFileError(f"{file} is not UTF-8 text") from error
+    if "\0" in text:
+        line = text.count("\n", 0, text.index("\0")) + 1
+        raise EnvironmentFileError(f"{file}, line {line}: contains a NUL character")
     at = 0
     while at < len(text):
         found = _ENTRY.match(text, at)
