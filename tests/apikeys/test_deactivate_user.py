@@ -106,3 +106,16 @@ def test_it_is_idempotent(ada: dict[str, str]) -> None:
 def test_nobody_of_this_name() -> None:
     with pytest.raises(CommandError, match="there is no user 'bob'"):
         run("deactivate_user", "bob")
+
+
+def test_the_last_active_superuser_is_refused() -> None:
+    first, second = (User.objects.create_superuser(name) for name in ("first", "second"))
+    run("deactivate_user", "first")
+
+    with pytest.raises(CommandError, match="second is the last active superuser"):
+        run("deactivate_user", "second", "--revoke")
+
+    second.refresh_from_db()
+    assert second.is_active
+    # An inactive one stays idempotent.
+    run("deactivate_user", first.username)

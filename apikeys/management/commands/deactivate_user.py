@@ -45,13 +45,18 @@ class Command(ServiceCommand):
         """Deactivate the user.
 
         Raises:
-            CommandError: the user does not exist.
+            CommandError: the user does not exist, or is the last active superuser.
         """
         username = options["username"]
         with transaction.atomic():
             user = User.objects.filter(username=username).first()
             if user is None:
                 raise CommandError(f"there is no user {username!r}")
+            if _is_last_superuser(user):
+                raise CommandError(
+                    f"{username} is the last active superuser. Create another one first, with "
+                    "createsuperuser"
+                )
             counts = {
                 "api_keys": user.api_keys.active().count(),
                 "access_tokens": user.access_tokens.issued().active().count(),
@@ -75,3 +80,8 @@ class Command(ServiceCommand):
             f"{what}: {counts['api_keys']} API keys, {counts['access_tokens']} access tokens, "
             f"{counts['trust_policies']} trust policies",
         )
+
+
+def _is_last_superuser(user: User) -> bool:
+    others = User.objects.filter(is_superuser=True, is_active=True).exclude(pk=user.pk)
+    return user.is_superuser and user.is_active and not others.exists()
