@@ -49,6 +49,8 @@ _AT_ONCE: Final = struct.pack("ii", 1, 0)
 class ServiceWorker(ThreadWorker):  # type: ignore[misc,unused-ignore]
     """Threads for complete requests, and errors in the API's format."""
 
+    sockets: list[Any]
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         # In the order in which the wait began. Connections that linger after their last response
