@@ -1,4 +1,4 @@
-"""What is wrong with a page for who does not see it, or not well, or has a small screen."""
+"""Accessibility checks of a page: screen readers, keyboard, contrast and small screens."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from playwright.sync_api import Page
 
 Screen = tuple[int, Literal["light", "dark"]]
 
-#: A large screen and a telephone, and so both themes; the narrow layout begins below 768.
+#: A large screen and a telephone, with both themes; the narrow layout begins below 768.
 SCREENS: Final[tuple[Screen, ...]] = ((1440, "light"), (390, "dark"))
-#: Between them, where only the width is looked at.
+#: Intermediate widths, at which only overflow is checked.
 _TABLET: Final = 1024
 _HEIGHT: Final = 900
-#: WCAG up to 2.2 at the levels A and AA, in axe-core's words; it knows "best-practice" beside it.
+#: axe-core's tags of WCAG up to 2.2 at the levels A and AA, and of "best-practice".
 WCAG: Final = ("wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa")
-# It would load style sheets once more, and put them into the page.
+# It would load style sheets again, and insert them into the page.
 _RUN: Final = """async tags => {
     const options = {resultTypes: ['violations'], preload: false, runOnly: tags};
     const {violations} = await axe.run(options);
@@ -27,7 +27,7 @@ _RUN: Final = """async tags => {
         node => `${id}: ${node.target.join(' ')}: ${node.failureSummary}`
     ));
 }"""
-# Boxes whose content is wider than they are, and words of letters that go on in the next line.
+# Boxes with overflowing content, and words whose letters continue on the next line.
 _TOO_WIDE: Final = r"""() => {
     const found = [], range = document.createRange();
     if (document.documentElement.scrollWidth > innerWidth) found.push('the page is too narrow');
@@ -53,7 +53,7 @@ _WATCH: Final = f"""() => {{
     document.activeElement.blur();
     addEventListener('focusin', event => event.target.setAttribute('{_REACHED}', ''), true);
 }}"""
-# Of the choices of a radio only one is a stop; arrows lead to the others.
+# A group of radio buttons has a single stop; arrows lead to the other choices.
 _UNREACHED: Final = f"""() => {{
     const reached = e => e.hasAttribute('{_REACHED}') || e.type === 'radio' &&
         [...document.getElementsByName(e.name)].some(e => e.hasAttribute('{_REACHED}'));
@@ -72,11 +72,11 @@ def faults(
     screens: Sequence[Screen] = SCREENS,
     rules: Sequence[str] = (*WCAG, "best-practice"),
 ) -> list[str]:
-    """Return what is wrong with the page that is open, in words; axe-core takes half a second.
+    """Return the faults of the open page, in words; axe-core takes half a second.
 
-    Between the screens links may stand one below the other, so their size is looked at there too.
+    At intermediate widths links may be stacked, so the size of targets is checked there too.
     """
-    page.emulate_media(reduced_motion="reduce")  # or colours are on their way while they are read
+    page.emulate_media(reduced_motion="reduce")  # or colours are in transition while they are read
     page.evaluate(_axe())
     found = []
     for width, scheme in screens:
@@ -94,7 +94,7 @@ def faults(
 
 
 def unreached(page: Page) -> list[str]:
-    """Return what in the main part of the page Tab does not lead to."""
+    """Return the elements of the main part of the page that Tab does not reach."""
     page.evaluate(_WATCH)
     for _ in range(page.evaluate(_STOPS)):
         page.keyboard.press("Tab")
@@ -103,7 +103,7 @@ def unreached(page: Page) -> list[str]:
 
 
 def _axe() -> str:
-    """Return axe-core, which a package brings along."""
+    """Return axe-core, which a package contains."""
     package = importlib.util.find_spec("axe_playwright_python")
     if package is None or package.origin is None:
         pytest.skip("no axe-core: install requirements-dev.txt again")

@@ -17,7 +17,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 expect.set_options(timeout=1000 * PATIENCE)
 NO_CHROMIUM = "no chromium on the PATH: install your system's package 'chromium'"
 
-#: Nothing of the browser's own business: no updates, no QUIC, no start pages.
+#: Disable the browser's own traffic: no updates, no QUIC, no start pages.
 ARGUMENTS = (
     "--no-sandbox",
     "--disable-gpu",
@@ -31,10 +31,10 @@ ARGUMENTS = (
 
 @contextlib.contextmanager
 def chromium() -> Iterator[Browser]:
-    """Run the browser for as long as the block; its tests are skipped where there is none.
+    """Run the browser during the block; skip the test if there is no browser.
 
     The block must not use the database: Playwright keeps an event loop in this thread, and Django
-    refuses to query beside one.
+    refuses queries in a thread with an event loop.
     """
     if CHROMIUM is None:
         pytest.skip(NO_CHROMIUM)
@@ -49,7 +49,7 @@ def chromium() -> Iterator[Browser]:
 
 @contextlib.contextmanager
 def page_of(browser: Browser, live: LiveServer, **context: Any) -> Iterator[Page]:
-    """Open a page without cookies; nothing may go wrong on it.
+    """Open a page without cookies, and check it for errors.
 
     A script's error and a violation of the Content-Security-Policy fail the test.
     """
@@ -69,7 +69,7 @@ def page_of(browser: Browser, live: LiveServer, **context: Any) -> Iterator[Page
 
 
 def log_in(page: Page, live: LiveServer, username: str = "operator", password: str = "") -> None:
-    """Log in as a person does; ``operator`` has the live server's own password."""
+    """Log in through the form; ``operator`` has the live server's own password."""
     page.goto("/admin/")
     page.get_by_label("Username").fill(username)
     page.get_by_label("Password").fill(password or live.environment["DJANGO_SUPERUSER_PASSWORD"])

@@ -1,4 +1,4 @@
-"""Certificates of our own making, for servers and clients on loopback."""
+"""Self-signed certificates for servers and clients on loopback."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cryptography.x509.oid import NameOID
 
 
 def self_signed(directory: Path, name: str) -> tuple[Path, Path]:
-    """Write a certificate of this host name, and its key; it vouches for itself."""
+    """Write a self-signed certificate of this host name, and its key."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     now = dt.datetime.now(dt.UTC)

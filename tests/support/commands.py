@@ -1,4 +1,4 @@
-"""Management commands, and other work, on a live server's database, in the process of the tests."""
+"""Management commands, and other work, on a live server's database, within the test process."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 def run(server: LiveServer, commands: Sequence[Sequence[str]]) -> list[str]:
-    """Run commands on the server's database, with its keys and store; return what each prints."""
+    """Run commands on the server's database, with its keys and store; return the output of each."""
 
     def run_all() -> list[str]:
         printed = []
@@ -34,10 +34,10 @@ def run(server: LiveServer, commands: Sequence[Sequence[str]]) -> list[str]:
 
 
 def on_database_of(server: LiveServer, work: Callable[[], T]) -> T:
-    """Return what the work returns, all of whose queries go to the server's database.
+    """Return the result of the work, with all its queries on the server's database.
 
-    Beside the event loop of a browser Django would refuse to query, so that it is done in another
-    thread. Else it is done in this one: only the main thread may listen to signals.
+    Django refuses queries beside the event loop of a browser, so then a separate thread does the
+    work. Otherwise it stays in this thread: only the main thread may handle signals.
     """
     try:
         asyncio.get_running_loop()
@@ -49,7 +49,7 @@ def on_database_of(server: LiveServer, work: Callable[[], T]) -> T:
 
 def _connected(server: LiveServer, work: Callable[[], T]) -> T:
     own = connections["default"]
-    # Pools are known by a connection's alias, and this one's has connections to another database.
+    # Pools are found by a connection's alias, and this pool has connections to another database.
     options = {k: v for k, v in own.settings_dict["OPTIONS"].items() if k != "pool"}
     there = {**own.settings_dict, **server.database_settings(), "OPTIONS": options}
     connections["default"] = type(own)(there, "default")
@@ -62,10 +62,10 @@ def _connected(server: LiveServer, work: Callable[[], T]) -> T:
 
 
 def _settings(server: LiveServer) -> dict[str, Any]:
-    """What the server has of its own, of all that commands look at."""
+    """Return the server's own values of all settings that commands use."""
     told = server.environment
     own: dict[str, Any] = {}
-    # The quick start keeps its keys in a file; commands that are run for it need none.
+    # The quick start keeps its keys in a file; its commands need no keys.
     if keys := told.get("STATE_ENCRYPTION_KEYS"):
         own["STATE_ENCRYPTION_KEYS"] = keys.split(",")
     if url := told.get("STATE_STORAGE_URL"):

@@ -1,6 +1,6 @@
-"""A database of a test's own, in which transactions are real and not one that is rolled back.
+"""A separate database per test, in which transactions are committed.
 
-Django's own way is to empty the tables afterwards, which the audit trail refuses.
+Django's own method empties the tables afterwards, which the audit log refuses.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _SQLITE: Final = "file:committed?mode=memory&cache=shared"
 def db(
     django_db_setup: None, django_db_blocker: Any, committed_template: Installation
 ) -> Iterator[None]:
-    """A database of the test's own, instead of pytest-django's; a module imports it for its tests.
+    """Replace pytest-django's ``db`` by a separate database; a module imports it for its tests.
 
-    Fixtures that ask for ``db`` get this one then.
+    Fixtures that request ``db`` then get this fixture.
     """
     on_postgresql = connection.vendor == "postgresql"
     copy = _copy_of_postgresql(committed_template) if on_postgresql else _copy_of_sqlite()
@@ -38,7 +38,7 @@ def db(
 
 
 def twice_at_once(job: Callable[[], T]) -> list[T]:
-    """Run a job in two threads that begin together, each with a connection of its own."""
+    """Run a job in two threads that start together, each with its own connection."""
     both_are_there = threading.Barrier(2)
 
     def work() -> T:
@@ -52,7 +52,7 @@ def twice_at_once(job: Callable[[], T]) -> list[T]:
 
 
 def backend_pid() -> int:
-    """Return the process of PostgreSQL that serves this connection, which tells it from another."""
+    """Return the process id of PostgreSQL's backend, which identifies this connection."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_backend_pid()")
         return int(cursor.fetchone()[0])

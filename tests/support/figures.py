@@ -1,4 +1,4 @@
-"""Reading figures as Prometheus does."""
+"""Parse metrics as Prometheus does."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def figures(metrics: Iterable[Metric]) -> Figures:
 
 
 def parsed(text: str) -> Figures:
-    """Return the figures of an exposition."""
+    """Return the samples of an exposition."""
     return figures(text_string_to_metric_families(text))
 
 
 def of(collector: Collector) -> Figures:
-    """Return what a collector tells at a scrape."""
+    """Return a collector's samples at a scrape."""
     return figures(collector.collect())
 
 
@@ -34,7 +34,7 @@ def value(found: Figures, name: str, **labels: str) -> float:
 
 
 class Since:
-    """What was counted in this process since then."""
+    """The increase of counters in this process since its creation."""
 
     def __init__(self) -> None:
         self._before = figures(REGISTRY.collect())

@@ -2,6 +2,6 @@ from django.contrib.auth.hashers import PBKDF2PasswordHasher
 
 
 class QuickPasswordHasher(PBKDF2PasswordHasher):
-    """Django's own, without the slowness that guessers are to feel."""
+    """Django's own hasher, without the deliberate slowness."""
 
     iterations = 1

@@ -1,4 +1,4 @@
-"""An installation of the service for tests: its code, its settings and a database of its own."""
+"""An installation of the service for tests: code, settings and a separate database."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ gc.freeze()  # else Python walks through all that was loaded, for a fifth of a s
 
 
 class Installation:
-    """One service that does not run. Its database lives as long as ``directory``.
+    """An installation without a running server. Its database lives as long as ``directory``.
 
-    The database is SQLite, or a new database on the PostgreSQL that ``DATABASE_URL`` names.
+    The database is SQLite, or a new database on the PostgreSQL in ``DATABASE_URL``.
     """
 
-    #: Where the code is.
+    #: The directory of the code.
     root = ROOT
 
     def __init__(self, directory: Path, database_name: str = "", **environment: str) -> None:
@@ -64,24 +64,24 @@ class Installation:
 
     @property
     def database(self) -> str:
-        """The database's name, which is a file's where it is SQLite."""
+        """Return the database's name, which is a file with SQLite."""
         return self._database_name or str(self.directory / "db.sqlite3")
 
     def database_settings(self) -> dict[str, Any]:
-        """Return where its database is, and as whom it goes there, in the words of Django."""
+        """Return Django's settings of its database and role."""
         if url := self.environment.get("DATABASE_URL"):
             given = Env.db_url_config(url)
             return {name: given[name] for name in ("HOST", "PORT", "USER", "PASSWORD", "NAME")}
         return {"NAME": self.database}
 
     def manage(self, *command: str) -> str:
-        """Run a management command on its database and return what it prints."""
+        """Run a management command on its database; return its output."""
         return self.manage_all(command)[0]
 
     def manage_all(self, *commands: Sequence[str]) -> list[str]:
-        """Run management commands on its database, in one process, for speed.
+        """Run management commands on its database in a single process, for speed.
 
-        Return what each of them prints.
+        Return the output of each.
         """
         done = subprocess.run(
             [sys.executable, "-c", _MANAGE, json.dumps(commands)],
@@ -95,18 +95,18 @@ class Installation:
         return printed
 
     def create_database(self, options: str = "") -> None:
-        """Create its database where PostgreSQL is to be told so, empty unless options say more."""
+        """Create its database on PostgreSQL, empty unless options differ."""
         if self._database_name:
             self._at_the_server(f'CREATE DATABASE "{self._database_name}" {options}')
 
     def copy_database(self, original: Installation) -> None:
-        """Create its database as a copy of another one, which nobody uses."""
+        """Create its database as a copy of another database without connections."""
         self.create_database(f'TEMPLATE "{original.database}"')
         if not self._database_name:
             shutil.copy(original.database, self.directory)
 
     def restore_database(self, original: Installation) -> None:
-        """Fill its database, on another PostgreSQL, from a dump of one on the tests' own."""
+        """Fill its database, on another PostgreSQL, from a dump of a database on the tests' own."""
         programs = postgres.binaries(self.directory)
         whole = [programs / "pg_dump", original.environment["DATABASE_URL"]]
         dump = subprocess.run(whole, check=True, stdout=subprocess.PIPE)
@@ -125,7 +125,7 @@ class Installation:
         self.manage_all(*before, ("createsuperuser", "--noinput", *names))
 
     def drop_database(self) -> None:
-        """Drop its database on PostgreSQL, also one that is in use or was never made."""
+        """Drop its database on PostgreSQL, even if it is in use or does not exist."""
         if self._database_name:
             self._at_the_server(f'DROP DATABASE IF EXISTS "{self._database_name}" WITH (FORCE)')
 

@@ -1,4 +1,4 @@
-"""An issuer of assertions on loopback: its keys over TLS, and tokens as the platforms sign them."""
+"""An issuer of assertions on loopback: its keys over TLS, and tokens in the platforms' form."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ AUDIENCE: Final = "https://infra.example"
 DISCOVERY: Final = "/.well-known/openid-configuration"
 KEYS: Final = "/keys"
 
-#: What each platform says of a run, and the conditions by which a policy trusts just that.
+#: Each platform's claims of a run, and the conditions of a policy that trusts just this run.
 CLAIMS: Final[dict[str, dict[str, Any]]] = {
     "GITHUB": {
         "sub": "repo:octo/infra:environment:production",
@@ -112,7 +112,7 @@ CONDITIONS: Final[dict[str, list[dict[str, Any]]]] = {
         {"claim": "pipeline_slug", "glob": "in*"},
     ],
 }
-#: What is kept of them with the token.
+#: The claims that are stored with the token.
 RUNS: Final[dict[str, dict[str, str]]] = {
     "GITHUB": {
         "repository": "octo/infra",
@@ -134,7 +134,7 @@ RUNS: Final[dict[str, dict[str, str]]] = {
 
 
 class Key:
-    """A key that signs, and its public half as a key set has it."""
+    """A signing key, and its public half in the form of a key set."""
 
     def __init__(self, kid: str = "one") -> None:
         self.kid = kid
@@ -147,7 +147,7 @@ class Key:
 
 
 def claims_of(kind: str, url: str, **more: Any) -> dict[str, Any]:
-    """Return what the platform would say now; a claim that is None is left out."""
+    """Return the platform's current claims; a claim that is None is omitted."""
     now = int(dt.datetime.now(dt.UTC).timestamp())
     said = {
         "iss": url,
@@ -173,7 +173,7 @@ Answer = Callable[[BaseHTTPRequestHandler], None]
 
 
 class IssuerServer:
-    """Serves a discovery document and keys; each path can be made to answer in another way."""
+    """Serves a discovery document and keys; each path can have another response."""
 
     def __init__(self, directory: Path) -> None:
         certificate, key = self_signed(directory, "issuer")
@@ -195,7 +195,7 @@ class IssuerServer:
         self._server.daemon_threads = True
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(certificate, key)
-        # The handshake is made by the thread that answers, when it first reads.
+        # The handshake happens in the thread of the response, at its first read.
         self._server.socket = context.wrap_socket(
             self._server.socket, server_side=True, do_handshake_on_connect=False
         )
@@ -218,15 +218,15 @@ class IssuerServer:
         }
 
     def token(self, kind: str = "GITHUB", **more: Any) -> str:
-        """Return a token as the platform would sign it now."""
+        """Return a current token, signed in the platform's form."""
         return sign(claims_of(kind, self.url, **more), self.keys[0])
 
     def answers(self, path: str, answer: Answer) -> None:
-        """Let a path answer so from now on."""
+        """Set the response of a path."""
         self._answers[path] = answer
 
     def reset(self) -> None:
-        """Forget what was asked, and answer as in the beginning."""
+        """Forget all requests, and restore the original responses."""
         self._answers.clear()
         self.asked.clear()
         self.keys[:] = [self._key]

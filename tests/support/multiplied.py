@@ -1,4 +1,4 @@
-"""Many rows from a few, which a database copies ten times as fast as the demo data makes them."""
+"""Copies of rows, created by the database ten times as fast as the demo data."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from django.db.models import Model
 
 
 def multiply(model: type[Model], times: int, *, order: str = "n, id", **written: str) -> None:
-    """Let there be so many of each row, with other values in these columns; n numbers the copies.
+    """Create this many copies of each row, with other values in these columns; n numbers the
+    copies.
 
-    The values are SQL, of the row that is copied, and so is the order in which they lie in the
-    table: the planner asks what reading an index costs where its rows lie apart.
+    The values are SQL expressions on the copied row, and so is the physical order: the planner's
+    cost of an index depends on the distance of its rows.
     """
     quote = connection.ops.quote_name
     columns = [quote(field.column or "") for field in model._meta.concrete_fields]
@@ -28,11 +29,11 @@ def multiply(model: type[Model], times: int, *, order: str = "n, id", **written:
 
 
 def another(column: str) -> str:
-    """Return the id that a row of this id has in the n-th copy."""
+    """Return the id of a row's n-th copy."""
     return f"md5({column}::text || n)::uuid"
 
 
 def renumbered(column: str, step: int) -> str:
-    """Return the name with the number at its end further by so much in each copy."""
+    """Return the name with its final number increased by this much in each copy."""
     start, number = f"substring({column} from '^.*-')", f"substring({column} from '[0-9]+$')"
     return f"{start} || lpad(({number}::int + n * {step})::text, length({number}), '0')"

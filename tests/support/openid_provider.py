@@ -1,4 +1,4 @@
-"""A provider of OpenID Connect on loopback. What real ones refuse, it refuses."""
+"""A provider of OpenID Connect on loopback, as strict as real providers."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ Claims = dict[str, Any]
 
 
 class Provider:
-    """One client, and one person who is logged in there: ``person``, their claims.
+    """A provider with a single client and a logged-in person, ``person``, with their claims.
 
-    ``change`` may spoil what the ID token says, and ``sign`` how it is signed.
+    ``change`` may falsify the ID token's claims, and ``sign`` its signature.
     """
 
     client_id, client_secret = "infra-service", "secret of the client"
@@ -76,10 +76,10 @@ class Provider:
         return {"keys": [{**public, "kid": "one", "use": "sig", "alg": "ES256"}]}
 
     def authorize(self, given: dict[str, str]) -> str:
-        """Return where the browser goes on.
+        """Return the address to which the browser is redirected.
 
         Raises:
-            PermissionError: the client did not ask as it must.
+            PermissionError: the client's request is invalid.
         """
         expect(given.get("client_id") == self.client_id, "unknown client")
         expect(given.get("redirect_uri") in self.redirect_uris, "unknown redirect_uri")
@@ -95,10 +95,10 @@ class Provider:
         return f"{given['redirect_uri']}?{urlencode({'code': code, 'state': given['state']})}"
 
     def end_session(self, given: dict[str, str]) -> str:
-        """Return where the browser goes after the logout.
+        """Return the address to which the browser is redirected after the logout.
 
         Raises:
-            PermissionError: the client did not ask as it must.
+            PermissionError: the client's request is invalid.
         """
         expect(given.get("client_id") == self.client_id, "unknown client")
         after = given.get("post_logout_redirect_uri", "")
@@ -119,7 +119,7 @@ class Provider:
         """Return the tokens for a code.
 
         Raises:
-            PermissionError: it is not the client's, or not now.
+            PermissionError: the code is another client's, used or expired.
         """
         expect(given.get("grant_type") == "authorization_code", "unsupported_grant_type")
         secret = (given.get("client_id"), given.get("client_secret"))
@@ -153,7 +153,7 @@ def expect(holds: bool, error: str) -> None:
 
 @contextmanager
 def openid_provider() -> Iterator[Provider]:
-    """Run a provider for as long as the block."""
+    """Run a provider during the block."""
     provider = Provider()
     thread = threading.Thread(target=provider.serve)
     thread.start()

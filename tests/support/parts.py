@@ -1,10 +1,10 @@
 """``--part``: select the tests that the gate runs on this database.
 
-``make test`` has two parts. A test that asks for the database in its own process (the fixture
-``db``) runs in both: on PostgreSQL with all its cases, on SQLite with the first of them, because
-the others make the same statements. All other tests run once, on PostgreSQL; documents are walked
-with SQLite, as their readers begin. The mark ``both`` has all cases run on both: where they make
-statements or take branches of their own, and where SQLite differs.
+``make test`` has two parts. A test that uses the database in its own process (the fixture ``db``)
+runs in both: on PostgreSQL with all its cases, on SQLite with the first case, because further cases
+execute the same statements. All other tests run once, on PostgreSQL; documents are walked with
+SQLite, like their readers. The mark ``both`` runs all cases on both databases: for cases with
+different statements or branches, and where SQLite differs.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _DOCUMENTS = ROOT / "tests" / "docs"
 
 
 def is_in_part(item: pytest.Item) -> bool:
-    """Whether the part on this database runs it."""
+    """Return whether the part on this database runs it."""
     on_sqlite = connection.vendor == "sqlite"
     if _DOCUMENTS in item.path.parents:
         return on_sqlite
@@ -28,12 +28,12 @@ def is_in_part(item: pytest.Item) -> bool:
 
 
 def is_repetition(item: pytest.Item) -> bool:
-    """Whether its statements are, but for their values, those of the test's first case."""
+    """Return whether it executes the statements of the test's first case, with other values."""
     return _uses_database(item) and not (_is_first_case(item) or _meets_both(item))
 
 
 def _meets_both(item: pytest.Item) -> bool:
-    """Whether it is marked so, or skips itself on one of the databases."""
+    """Return whether it is marked ``both``, or skips itself on one of the databases."""
     return any(item.get_closest_marker(name) for name in ("both", "skipif"))
 
 
@@ -43,6 +43,6 @@ def _uses_database(item: pytest.Item) -> bool:
 
 
 def _is_first_case(item: pytest.Item) -> bool:
-    """Whether it has the first value of each of its parameters, which most tests have none of."""
+    """Return whether it has the first value of each of its parameters, if any."""
     case = getattr(item, "callspec", None)
     return case is None or not any(case.indices.values())

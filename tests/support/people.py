@@ -1,4 +1,4 @@
-"""People in the admin, and what their pages ask of the database."""
+"""People in the admin, and the queries of their pages."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ from infra_service.console import groups
 
 
 def person(*names: str, enforce_csrf_checks: bool = False, **user: Any) -> Client:
-    """Return the browser of a person in these groups, logged in; without any they may nothing."""
+    """Return the browser of a logged-in person in these groups; without groups, without
+    permissions.
+    """
     if names and not Group.objects.filter(name__in=names).exists():
         groups.set_up(Actor(name="test"))
     given = {"username": f"{'-'.join(names) or 'nobody'}-person", "is_staff": True, **user}
@@ -35,7 +37,7 @@ def person(*names: str, enforce_csrf_checks: bool = False, **user: Any) -> Clien
 
 
 def log_in(client: Client, user: User) -> None:
-    """Give the browser a session, without a log-in that the trail would tell of."""
+    """Give the browser a session, without a log-in in the audit log."""
     session = client.session
     session[SESSION_KEY] = str(user.pk)
     session[BACKEND_SESSION_KEY] = "django.contrib.auth.backends.ModelBackend"
@@ -54,18 +56,18 @@ def text_of(answer: Any) -> str:
 
 @contextmanager
 def statements() -> Iterator[list[str]]:
-    """Collect the statements of a page; none of them counts, whatever the page shows."""
-    ContentType.objects.get_for_models(*apps.get_models())  # asked for once by each process
+    """Collect the statements of a page; no page may count rows."""
+    ContentType.objects.get_for_models(*apps.get_models())  # queried once per process
     found: list[str] = []
     with CaptureQueriesContext(connection) as captured:
         yield found
     found += [query["sql"] for query in captured.captured_queries]
-    # But within an index, and no further than to a limit.
+    # Except within an index, and up to a limit.
     assert not [sql for sql in found if "COUNT(" in sql.upper() and '"counted"' not in sql]
 
 
 def reads_of(table: str, sqls: list[str]) -> list[str]:
-    """Return the statements that list rows of the table, all of which must say how many at most."""
+    """Return the statements that list rows of the table; each must have a LIMIT."""
     reads = [sql for sql in sqls if sql.startswith("SELECT") and f'FROM "{table}"' in sql]
     assert all("LIMIT" in sql for sql in reads), reads
     return reads

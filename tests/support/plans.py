@@ -1,4 +1,4 @@
-"""What PostgreSQL does for a request: each statement's plan for its own values."""
+"""PostgreSQL's work for a request: each statement's plan with its own values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from django.db.models import Model
 
 @dataclass
 class Plan:
-    """One statement's plan, as EXPLAIN (FORMAT JSON) tells it."""
+    """A statement's plan, from EXPLAIN (FORMAT JSON)."""
 
     sql: str
     root: dict[str, Any]
@@ -40,17 +40,17 @@ class Plan:
 
     @property
     def reads_a_table(self) -> bool:
-        """Whether it reads one that it need not: to count 5,000 rows a small one is read whole."""
+        """Return whether it scans a table needlessly; a count may scan a small table."""
         return "Seq Scan" in self.types and '"counted"' not in self.sql
 
     @property
     def rows_read(self) -> int:
-        """How many rows were looked at, those that a filter then removed included."""
+        """Return the number of rows read, including those that a filter removed."""
         return self.rows_by_table.total()
 
     @property
     def rows_by_table(self) -> Counter[str]:
-        """The same, of each table."""
+        """Return the number of rows read, by table."""
         rows: Counter[str] = Counter()
         for node in self.nodes():
             if "Relation Name" in node:
@@ -82,7 +82,7 @@ class Plans:
 
 @contextlib.contextmanager
 def plans_of(table: str, *, analyze: bool = False) -> Iterator[list[Plan]]:
-    """Collect the plans of what the block reads from the table."""
+    """Collect the plans of the block's reads from the table."""
     plans = Plans(table, analyze)
     with connection.execute_wrapper(plans):
         yield plans.found
@@ -91,29 +91,29 @@ def plans_of(table: str, *, analyze: bool = False) -> Iterator[list[Plan]]:
 def rows_of_a_module(
     blocker: Any, make: Callable[[], object], *models: type[Model]
 ) -> Iterator[None]:
-    """Make rows of these models for all tests of a module, which each roll back to them."""
+    """Create rows of these models for all tests of a module, each of which rolls back to them."""
     with blocker.unblock(), transaction.atomic():
         make()
         analyze(*models)
         if connection.vendor == "postgresql":
             with connection.cursor() as cursor:
-                # How a referenced row is found was planned when there were a few, all in one page.
+                # The look-up of a referenced row was planned for a few rows in a single page.
                 cursor.execute("DISCARD PLANS")
-        # Once: what is not checked yet, each test would check at its end.
+        # Once here, because otherwise each test would check pending constraints at its end.
         connection.check_constraints()
         yield
         transaction.set_rollback(True)
-    # Dead rows are still in the tables, and in what the planner knows of their size.
+    # Dead rows are still in the tables, and in the planner's estimates of their size.
     if connection.vendor == "postgresql":
         with blocker.unblock(), connection.cursor() as cursor:
             cursor.execute("VACUUM ANALYZE")
 
 
 def analyze(*models: type[Model]) -> None:
-    """Tell the planner what is in the tables, and until the transaction's end to walk none whole.
+    """Update the planner's statistics, and disable sequential scans until the transaction's end.
 
-    A small one is sometimes as quickly read whole as by an index; that depends on how much room the
-    rows of other tests have left in it, and with a million rows it is not so.
+    A small table is sometimes scanned as fast as an index; that depends on its free space from the
+    rows of other tests, and does not hold with a million rows.
     """
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
@@ -124,7 +124,7 @@ def analyze(*models: type[Model]) -> None:
 
 @contextlib.contextmanager
 def steps_of_sqlite() -> Iterator[list[None]]:
-    """Count the steps of SQLite's machine in the block; it takes some for each row it looks at."""
+    """Count the steps of SQLite's virtual machine in the block; each row read takes some."""
     steps: list[None] = []
     connection.ensure_connection()
     connection.connection.set_progress_handler(lambda: steps.append(None), 1)

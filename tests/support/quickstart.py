@@ -1,4 +1,4 @@
-"""``make run`` as a test starts it, with a port and a place of its own."""
+"""``make run``, started by a test with a separate port and directory."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from pathlib import Path
 from tests.support.installation import ROOT
 from tests.support.server import LiveServer
 
-# What make run generates itself, and what a developer's shell does not have.
+# Variables that make run generates itself, and that a developer's shell does not have.
 GENERATED = {"SECRET_KEY", "STATE_ENCRYPTION_KEYS", "BIND", "DJANGO_SETTINGS_MODULE"}
 
 
 class Quickstart:
-    """``make run`` in a terminal of its own."""
+    """``make run`` in a separate terminal."""
 
     def __init__(self, place: LiveServer, var: Path) -> None:
         self.place, self.var = place, var
@@ -28,7 +28,7 @@ class Quickstart:
         self.process: subprocess.Popen[str] | None = None
 
     def start(self) -> str:
-        """Start it, and return what it prints until it serves."""
+        """Start it; return its output until it serves."""
         with self.place.log.open("ab") as log:
             self.process = subprocess.Popen(
                 self.command,

@@ -1,4 +1,4 @@
-"""A live server for tests: real gunicorn, real workers, a database of its own."""
+"""A live server for tests: real gunicorn, real workers, a separate database."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from tests.support.waiting import wait_until
 
 
 class LiveServer(Installation):
-    """An installation that runs, on a free loopback port."""
+    """A running installation, on a free loopback port."""
 
-    #: What answers.
+    #: The program that responds.
     wsgi = "infra_service.wsgi"
-    #: Where it listens, and the words that start a program there.
+    #: Its address, and the prefix of commands that run there.
     address = "127.0.0.1"
     launcher: Sequence[str] = ()
 
@@ -43,18 +43,18 @@ class LiveServer(Installation):
 
     @property
     def pid(self) -> int:
-        """The process that started all others."""
+        """Return the process that started all other processes."""
         assert self._process is not None
         return self._process.pid
 
     def run_commands(self, *commands: Sequence[str]) -> list[str]:
-        """Run commands; tests do it without another process (conftest.py)."""
+        """Run commands; tests do it in their own process (conftest.py)."""
         return self.manage_all(*commands)
 
     def prepare(self) -> None:
-        """Make its database, with the user ``operator``: a copy of one that was migrated once."""
+        """Create its database with the user ``operator``: a copy of a migrated template."""
         if self.brings_database and (self.root != ROOT or not os.environ.get("DATABASE_URL")):
-            self.migrate()  # by its own code, or for want of a PostgreSQL with such a database
+            self.migrate()  # by its own code, or because the PostgreSQL has no such template
             return
         template = templates.with_operator()
         name = "DJANGO_SUPERUSER_PASSWORD"
@@ -76,7 +76,7 @@ class LiveServer(Installation):
         return self.tokens(",".join(scopes))[0]
 
     def api_key(self, *scopes: str) -> str:
-        """Make an API key. A fixture of a module may be made again on one server."""
+        """Create an API key. A module's fixture may do it repeatedly on the same server."""
         name = f"test {secrets.token_hex(6)}"
         options = ("--user", "operator", "--name", name, "--scopes", ",".join(scopes), "--json")
         (printed,) = self.run_commands(("seed_apikeys", *options))
@@ -85,7 +85,7 @@ class LiveServer(Installation):
         return secret
 
     def start(self) -> None:
-        """Start gunicorn, in a process group of its own, and wait until it is ready."""
+        """Start gunicorn as a process group, and wait until it is ready."""
         assert not self.is_running
         arguments = ("-c", "python:infra_service.gunicorn", self.wsgi)
         with self.log.open("ab") as log:
@@ -98,11 +98,11 @@ class LiveServer(Installation):
                 start_new_session=True,
             )
         self.wait_until_ready(self._process)
-        # The first worker answers before gunicorn has started the others.
+        # The first worker responds before gunicorn has started the rest.
         wait_until(lambda: len(self.workers()) == int(self.environment.get("WEB_WORKERS", "2")))
 
     def wait_until_ready(self, process: subprocess.Popen[Any]) -> None:
-        """Wait until the service that this process is answers, or fail with its log."""
+        """Wait until this process's service responds, or fail with its log."""
         for _ in range(1200):
             with contextlib.suppress(OSError, http.client.HTTPException):
                 if self.request("GET", "/readyz").status == 200:
@@ -123,12 +123,12 @@ class LiveServer(Installation):
         return [int(p) for p in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
     def stop(self) -> int:
-        """End it as an operator does, and return its exit code."""
+        """Stop it like an operator, and return its exit code."""
         self.signal(signal.SIGTERM)
         return self.ended()
 
     def signal(self, number: signal.Signals, *, to_all: bool = False) -> None:
-        """Send a signal to gunicorn's master, or as a terminal does to every process of it."""
+        """Send a signal to gunicorn's master or, like a terminal, to its process group."""
         assert self._process is not None
         (os.killpg if to_all else os.kill)(self._process.pid, number)
 
@@ -140,14 +140,14 @@ class LiveServer(Installation):
         return code
 
     def kill(self) -> None:
-        """End it as a power cut does: every process of it at once."""
+        """Kill all its processes at once, like a power cut."""
         assert self._process is not None
         os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
         self._process = None
 
     def close(self) -> None:
-        """End it, and drop its database."""
+        """Stop it, and drop its database."""
         if self._process is not None:
             self.stop()
         self.drop_database()
@@ -162,7 +162,7 @@ class LiveServer(Installation):
         headers: dict[str, str] | None = None,
         timeout: float = 60,
     ) -> Answer:
-        """Send one request on a connection of its own."""
+        """Send a request on a new connection."""
         connection = http.client.HTTPConnection(self.address, self.port, timeout=timeout)
         with contextlib.closing(connection):
             given = {"Authorization": f"Bearer {token}"} if token else {}
@@ -182,14 +182,14 @@ class Answer:
 
     @property
     def reason(self) -> str:
-        """The reason of the error form."""
+        """Return the reason of the error form."""
         reason: str = self.json()["error"]["details"][0]["reason"]
         return reason
 
 
 @contextlib.contextmanager
 def live_server(**environment: str) -> Iterator[LiveServer]:
-    """Run a server in a directory of its own for as long as the block."""
+    """Run a server in a separate directory during the block."""
     with tempfile.TemporaryDirectory(prefix="infra-live-") as directory:
         server = LiveServer(Path(directory), **environment)
         with running(server):
@@ -198,7 +198,7 @@ def live_server(**environment: str) -> Iterator[LiveServer]:
 
 @contextlib.contextmanager
 def running(server: LiveServer) -> Iterator[None]:
-    """Prepare this server and run it for as long as the block."""
+    """Prepare this server and run it during the block."""
     with contextlib.closing(server):
         server.prepare()
         server.start()

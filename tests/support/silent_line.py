@@ -1,4 +1,4 @@
-"""A TCP relay whose network can vanish: connections stay open, and nothing passes any more."""
+"""A TCP relay whose network can vanish: connections stay open, but transmit nothing."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import threading
 
 
 class SilentLine:
-    """Passes connections to a port of this host on, until it is ``cut``, and from `mend` on.
+    """Forwards connections to a local port, except between ``cut`` and `mend`.
 
-    What is sent meanwhile is lost.
+    Bytes sent meanwhile are lost.
     """
 
     def __init__(self, target: int) -> None:
@@ -22,18 +22,18 @@ class SilentLine:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def cut(self) -> None:
-        """Let everything vanish, of the open connections and of new ones."""
+        """Drop all traffic of open and new connections."""
         self._is_cut = True
 
     def mend(self) -> None:
-        """Serve new connections; those that lost something end."""
+        """Serve new connections; connections with lost bytes are closed."""
         self._is_cut = False
         for each in self._open:
             with contextlib.suppress(OSError):
                 each.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
-        """Stop listening, and end all connections."""
+        """Stop listening, and close all connections."""
         self._listener.close()
         self.mend()
 

@@ -1,7 +1,7 @@
-"""The databases that a run migrates once: the tests' own and those of live servers are copies.
+"""Template databases of a run, migrated once; databases of tests and servers are copies.
 
-Migrating takes three seconds, a copy some hundredths. The processes of a run share a directory;
-whichever first needs a template makes it.
+A migration takes three seconds, a copy some hundredths. The processes of a run share a directory;
+the first that needs a template creates it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _PASSWORD = "DJANGO_SUPERUSER_PASSWORD"
 
 
 def begin() -> None:
-    """Let this process, and those that it starts from now on, share templates until its end."""
+    """Share templates between this process and its children, until its end."""
     if _VARIABLE not in os.environ:
         os.environ[_VARIABLE] = tempfile.mkdtemp(prefix="infra-templates-")
         atexit.register(_remove)
@@ -35,7 +35,7 @@ def begin() -> None:
 
 @functools.cache
 def migrated() -> Installation:
-    """Return one whose database has no row of ours."""
+    """Return a migrated template without rows of ours."""
     with _template("migrated") as (template, is_new):
         if is_new:
             template.create_database()
@@ -45,7 +45,7 @@ def migrated() -> Installation:
 
 @functools.cache
 def with_operator() -> Installation:
-    """Return one with the superuser ``operator``, whose password stands in its environment."""
+    """Return a template with the superuser ``operator``, whose password is in its environment."""
     original = migrated()
     with _template("with_operator") as (template, is_new):
         password = template.directory / "password"
@@ -59,7 +59,7 @@ def with_operator() -> Installation:
 
 @contextlib.contextmanager
 def copied_for_tests() -> Iterator[None]:
-    """Let the tests of this process use a copy of the migrated database, SQLite's in memory."""
+    """Use a copy of the migrated database for the tests of this process; SQLite's is in memory."""
     template, settings = migrated(), connection.settings_dict
     if connection.vendor == "sqlite":
         settings["NAME"] = "file:tests?mode=memory&cache=shared"
@@ -75,14 +75,14 @@ def copied_for_tests() -> Iterator[None]:
         yield
     finally:
         connection.close()
-        # Else it would look for its connections to the end, and tell that they are lost.
+        # Otherwise it would check its connections to the end, and report their loss.
         connection.close_pool()  # type: ignore[attr-defined]
         copy.drop_database()
 
 
 @contextlib.contextmanager
 def _template(name: str) -> Iterator[tuple[Installation, bool]]:
-    """Give a template, and whether it is still to be made, which only one process does."""
+    """Yield a template, and whether it must be created, which only a single process does."""
     begin()
     home = Path(os.environ[_VARIABLE]) / name
     home.mkdir(exist_ok=True)

@@ -1,10 +1,10 @@
-"""What a command draws on a terminal."""
+"""The output of a command on a terminal."""
 
 import io
 
 
 class Terminal(io.StringIO):
-    """A terminal, and all that was drawn on it, also what was drawn over."""
+    """A terminal that keeps all output, even if it was overwritten."""
 
     def isatty(self) -> bool:
         return True

@@ -1,10 +1,9 @@
-"""A wire of some milliseconds to PostgreSQL, on which round trips are counted.
+"""A relay to PostgreSQL with some milliseconds of latency, which counts round trips.
 
-A relay in threads that reads the types of the protocol's messages, and nothing else of them. A
-round trip is a question that is asked after all earlier ones were answered: a ``Query``, or a
-``Sync`` or ``Flush`` with something before it. What is sent in one pipeline is one. Answers come
-``seconds`` later than they were given, however many are on their way. What opens a connection is
-not counted: it is answered once for many requests.
+It runs in threads and reads only the types of the protocol's messages. A round trip is a request
+after all earlier requests were answered: a ``Query``, or a ``Sync`` or ``Flush`` with preceding
+messages. A pipeline counts once. Answers arrive ``seconds`` late, however many are in transit. The
+opening of a connection is not counted: many requests share it.
 """
 
 from __future__ import annotations
@@ -18,14 +17,14 @@ import time
 from collections.abc import Iterator
 from urllib.parse import urlsplit, urlunsplit
 
-#: Requests for encryption, which come before a connection is opened; the wire reads along.
+#: Requests for encryption, sent before a connection is opened; the relay must read the messages.
 _ENCRYPTION = (80877103, 80877104)
-#: Messages of a client that want no answer by themselves: Parse, Bind, Describe, Execute, Close.
+#: Client messages without an answer of their own: Parse, Bind, Describe, Execute, Close.
 _QUEUED = b"PBDEC"
 
 
 class _Messages:
-    """The types of the messages in a stream that comes in pieces."""
+    """The types of the messages in a stream that arrives in pieces."""
 
     def __init__(self) -> None:
         self._skip, self._rest = 0, b""
@@ -42,7 +41,7 @@ class _Messages:
 
 
 class _Connection:
-    """One client's connection and the server's, each read in a thread of its own."""
+    """A client's connection and the server's, each read by its own thread."""
 
     def __init__(self, wire: Wire, client: socket.socket, server: socket.socket) -> None:
         self.wire, self.client, self.server = wire, client, server
@@ -75,7 +74,7 @@ class _Connection:
         self.server.shutdown(socket.SHUT_WR)
 
     def _open(self) -> None:
-        """Pass the messages on that have no type: the first ones."""
+        """Forward the messages without a type: the first messages."""
         while True:
             length = self._exactly(4)
             (size,) = struct.unpack("!I", length)
@@ -120,7 +119,7 @@ class _Connection:
             if not piece:
                 self.end()
                 return
-            # ReadyForQuery; the first one ends the opening, which nothing was counted of.
+            # ReadyForQuery; the first ends the opening, which is not counted.
             answered = messages.types(piece).count(b"Z")
             with self._lock:
                 self._unanswered = max(0, self._unanswered - answered)
@@ -128,7 +127,7 @@ class _Connection:
 
 
 class Wire:
-    """The relay. ``trips`` is how many round trips were made on it so far."""
+    """The relay. ``trips`` is the number of round trips so far."""
 
     def __init__(self, host: str, port: int, seconds: float = 0.0) -> None:
         self.seconds, self.trips = seconds, 0
@@ -140,7 +139,7 @@ class Wire:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def through(self, url: str) -> str:
-        """Return the address of a database of the server as it is reached over the wire."""
+        """Return the address of a database through the relay."""
         parts = urlsplit(url)
         login = f"{parts.netloc.rpartition('@')[0]}@" if "@" in parts.netloc else ""
         return urlunsplit(parts._replace(netloc=f"{login}127.0.0.1:{self.port}"))
@@ -170,7 +169,7 @@ class Wire:
 
 @contextlib.contextmanager
 def wire_to(url: str, seconds: float = 0.0) -> Iterator[Wire]:
-    """Lay a wire to the server of this address for as long as the block."""
+    """Run a relay to the server at this address during the block."""
     parts = urlsplit(url)
     wire = Wire(parts.hostname or "127.0.0.1", parts.port or 5432, seconds)
     try:
