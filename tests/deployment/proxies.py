@@ -50,7 +50,7 @@ def haproxy_file(listen: str, servers: Sequence[str]) -> str:
 def with_tls(
     proxy: str, text: str, ports: tuple[int, int], certificate: tuple[Path, Path], server: str
 ) -> str:
-    """Return a proxy's file with its ports for TLS and without, for one instance of the service."""
+    """Return a proxy's file with TLS and plain ports, for a single instance of the service."""
     tls, plain = (f"127.0.0.1:{port}" for port in ports)
     text = _replaced(text, _TLS[proxy], _TLS[proxy].replace("443", tls).replace(" :", " "))
     text = _replaced(text, _PLAIN[proxy], _PLAIN[proxy].replace("80", plain).replace(" :", " "))
@@ -63,7 +63,7 @@ def with_tls(
         both = cert.with_name("both.pem")
         both.write_text(cert.read_text() + key.read_text())
         text = _replaced(text, "/etc/haproxy/infra.example.pem", str(both))
-    # As the files say: with one instance, remove the second server.
+    # The files' instruction: with a single instance, remove the second server.
     first, second = _SERVERS
     return re.sub(rf" +server .*{second}.*\n", "", _replaced(text, first, server))
 
@@ -80,7 +80,7 @@ def _replaced(text: str, old: str, new: str) -> str:
 
 
 def program(name: str) -> str:
-    """Return where a proxy is installed, or skip the test."""
+    """Return the path of an installed proxy, or skip the test."""
     found = shutil.which(name, path="/usr/sbin:/usr/bin:/usr/local/sbin:/usr/local/bin")
     if found is None:
         pytest.skip(f"{name} is not installed")
@@ -92,7 +92,7 @@ def command(proxy: str, text: str, directory: Path) -> list[str]:
     if proxy == "nginx":
         (directory / "site.conf").write_text(text)
         (directory / "nginx.conf").write_text(_MAIN.format(home=directory))
-        # Large bodies wait in files of this directory, where another user may not enter.
+        # Large bodies are buffered in this directory, which other users may not enter.
         user = f"user {pwd.getpwuid(os.getuid()).pw_name};"
         return [program("nginx"), "-c", str(directory / "nginx.conf"), "-g", user]
     (directory / "haproxy.cfg").write_text(text)
@@ -101,7 +101,7 @@ def command(proxy: str, text: str, directory: Path) -> list[str]:
 
 @contextlib.contextmanager
 def running(proxy: str, text: str, port: int, directory: Path) -> Iterator[None]:
-    """Run a proxy with this file, which listens on the port, for as long as the block."""
+    """Run a proxy with this file, which listens on the port, during the block."""
     process = subprocess.Popen(
         command(proxy, text, directory), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )

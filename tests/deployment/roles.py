@@ -43,7 +43,7 @@ FORBIDDEN: Final = [
 
 
 class Roles:
-    """A database with both roles, migrated by the one and served by the other."""
+    """A database with both roles, migrated by the owner and used by the service's role."""
 
     def __init__(self, scratch: Path) -> None:
         self.suffix = secrets.token_hex(4)

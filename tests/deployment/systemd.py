@@ -1,6 +1,6 @@
-"""A real systemd, as the init of a container of namespaces on a copy-on-write view of this machine.
+"""A real systemd as the init of a container, on a copy-on-write view of this machine.
 
-The container shares only the network with the machine. It has its own processes and ``/tmp``, and
+The container shares only the network with the machine. It has separate processes and ``/tmp``, and
 changes no file outside.
 """
 
@@ -66,7 +66,7 @@ class Systemd:
         self.pid = pid
 
     def command(self, *words: str | Path) -> list[str | Path]:
-        """Return what runs a command inside, as root."""
+        """Return the command prefix that runs a command inside, as root."""
         return ["nsenter", f"--target={self.pid}", *_NAMESPACES, "--root", "--wd", *words]
 
     def run(self, script: str, timeout: float = 120) -> str:
@@ -92,7 +92,7 @@ class Systemd:
 
 @contextlib.contextmanager
 def booted(scratch: Path, binds: dict[Path, str]) -> Iterator[Systemd]:
-    """Boot systemd for as long as the block; ``binds`` are directories by their places inside."""
+    """Boot systemd during the block; ``binds`` are directories by their paths inside."""
     if os.getuid() or not INIT.exists() or shutil.which("unshare") is None:
         pytest.skip("booting systemd needs root, systemd and unshare")
     with _only_one():

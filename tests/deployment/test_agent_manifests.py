@@ -1,8 +1,7 @@
-"""deploy/agent, applied to a cluster as YAML or as a chart, gives the agent what it needs.
+"""deploy/agent gives the agent its permissions and files, as YAML or as a chart.
 
-The chart's templates use so little of Helm's language that the lines below render them. That Helm
-does the same is seen where there is a `helm`; what a cluster makes of the plain files,
-tools/live_kubernetes sees.
+The chart's templates use so little of Helm's language that the lines below render them. A test
+compares them with a real `helm` if there is one; tools/live_kubernetes applies the plain files.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ CHART = AGENT / "chart"
 TEMPLATES = sorted((CHART / "templates").glob("*"))
 VALUES: dict[str, Any] = yaml.safe_load((CHART / "values.yaml").read_text())
 SCHEMA = json.loads((CHART / "values.schema.json").read_text())
-#: What the plain files say.
+#: The content of the plain files.
 PLAIN = {
     "image": f"registry.example.com/infra-service-agent:{__version__}",
     "url": "https://infra.example.com",
@@ -74,7 +73,7 @@ def test_images_have_the_tag_of_the_release() -> None:
 
 
 def rendered(text: str, values: dict[str, Any]) -> str:
-    """Render conditions that have lines of their own and are in no other one, and values."""
+    """Render values, and conditions that have separate lines and are not nested."""
     taken: list[bool] = []
     lines = []
     for line in text.splitlines():
@@ -133,7 +132,7 @@ def pod(documents: list[dict[str, Any]]) -> Any:
 
 
 def test_the_chart_says_what_the_plain_files_say() -> None:
-    """But for the namespace, which `helm install --create-namespace` makes."""
+    """Except for the namespace, which `helm install --create-namespace` creates."""
     assert [path.name for path in TEMPLATES] == ["account.yaml", "agent.yaml"]
     assert chart(PLAIN) == [entry for entry in plain() if entry["kind"] != "Namespace"]
 
@@ -194,7 +193,7 @@ def test_the_probe_reads_the_heartbeat(tmp_path: Path) -> None:
 
 
 def test_values_that_look_like_numbers_stay_texts() -> None:
-    """A cluster refuses them else."""
+    """A cluster would refuse numbers."""
     odd = pod(chart({**PLAIN, "image": "1.10", "audience": "12345", "caConfigMap": "1000"}))
     secret = pod(chart({**WITH_TOKEN, "tokenSecret": "007"}))
 
@@ -206,7 +205,7 @@ def test_values_that_look_like_numbers_stay_texts() -> None:
 
 
 def test_it_may_do_what_it_asks_for_and_nothing_else() -> None:
-    """What it asks for is in the table of requests, to which the recorded server holds it."""
+    """The table of requests lists its requests; the recorded server enforces the table."""
     asked = set()
     for request in answered():
         path, _, query = request.partition("?")
@@ -242,7 +241,7 @@ def test_the_account_has_the_role(documents: list[dict[str, Any]]) -> None:
 
 @pytest.mark.parametrize("given", GIVEN)
 def test_the_pod_has_no_more_than_it_needs(given: dict[str, Any]) -> None:
-    """The restricted level of Kubernetes' pod security standards, and a root that is only read."""
+    """The restricted level of Kubernetes' pod security standards, and a read-only root."""
     spec = pod(chart(given))
     (container,) = spec["containers"]
     (user,) = arguments("USER", -2)
@@ -280,7 +279,7 @@ def test_the_command_takes_the_arguments(
     mounts = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
     files = {k: v for k, v in options.items() if k.endswith(("_file", "_cache")) and v}
     assert {str(Path(file).parent) for file in files.values()} == set(mounts.values())
-    # In a pod the account of the cluster, and the authorities, would be there.
+    # In a pod, Kubernetes mounts the account and the certificate authorities.
     client = object()
     monkeypatch.setattr("workloads.collector.connect.in_cluster", lambda: client)
     target = reporting_target({**options, "ca_file": None}, "1")

@@ -1,4 +1,4 @@
-"""docs/how-to/back-up-and-restore.md: its own commands, while clients push, with both roles."""
+"""The commands of docs/how-to/back-up-and-restore.md, while clients push, with both roles."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def blocks(heading: str) -> list[list[str]]:
 
 
 def run(commands: list[str], place: Place) -> str:
-    """Run commands as a person would type them, and stop at the first that fails."""
+    """Run commands as typed, and stop at the first that fails."""
     written = re.compile("|".join(map(re.escape, place.words)))
     script = written.sub(lambda found: place.words[found[0]], "\n".join(commands))
     return subprocess.run(
@@ -110,7 +110,9 @@ class PostgresPlace(Place):
             connection.execute(f"DROP DATABASE IF EXISTS {self.database} WITH (FORCE)")
 
     def check_privileges(self, subtests: pytest.Subtests) -> None:
-        """Find the owner owning everything, and the service's role refused what it may not do."""
+        """Check that the owner owns everything, and that the service's role lacks further
+        privileges.
+        """
         admin = os.environ["DATABASE_URL"].rpartition("/")[0] + f"/{self.database}"
         with psycopg.connect(admin) as connection:
             owners = connection.execute(
@@ -139,16 +141,16 @@ def _section(name: str, url: str) -> str:
 
 @dataclass
 class Service:
-    """A service with a state that nobody touches, and clients that push to others."""
+    """A service with an idle state, and clients that push to other states."""
 
     server: LiveServer
     still: Backend
     traffic: Traffic
-    # What each client was promised before the backup began.
+    # The pushes acknowledged to each client before the backup began.
     promised: dict[int, set[str]] = field(default_factory=dict)
 
     def back_up(self, commands: list[str], place: Place) -> None:
-        """Run the backup in the midst of it."""
+        """Run the backup while clients push."""
         self.traffic.start()
         try:
             self.traffic.wait_until_each_has(3)
@@ -157,7 +159,8 @@ class Service:
         finally:
             self.traffic.stop()
         assert self.traffic.unexpected == []
-        assert self.traffic.acknowledged() > sum(map(len, self.promised.values()))  # it went on
+        # The service continued.
+        assert self.traffic.acknowledged() > sum(map(len, self.promised.values()))
 
 
 BODY = document(7, secret="kept")
@@ -165,7 +168,7 @@ BODY = document(7, secret="kept")
 
 @pytest.fixture
 def place(tmp_path: Path) -> Iterator[tuple[LiveServer, Place]]:
-    """A running service, and where to restore it: with two roles where the database has roles."""
+    """A running service, and a destination: with both roles where the database has roles."""
     if "DATABASE_URL" not in os.environ:
         with live_server() as server:
             yield server, Place(server, tmp_path)
@@ -210,7 +213,7 @@ def test_backup_while_others_push_and_restore(
 
 
 def compare(restored: LiveServer, service: Service, checked: int) -> None:
-    """Find all that was acknowledged before the backup, and no contradiction."""
+    """Find everything acknowledged before the backup, without contradictions."""
     assert contradictions(restored) == []
     found = snapshot(restored)
     assert sum(map(len, found.versions.values())) == checked
@@ -223,7 +226,7 @@ def compare(restored: LiveServer, service: Service, checked: int) -> None:
     again = service.still.with_token(service.still.token)
     again.server = restored
     assert again.get().body == BODY
-    # It is a service again: the next push follows.
+    # The restored service works: the next push succeeds.
     assert again.push(document(8)).status == 200
 
 

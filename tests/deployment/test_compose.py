@@ -54,12 +54,12 @@ def test_what_is_mapped_shares_no_file_system_with_anything_else(name: str) -> N
     mounts = dict(mount.split(":") for mount in service["tmpfs"])
 
     assert service["environment"]["VAR_DIR"] in mounts.keys() - {"/tmp"}
-    # Docker alone would take uid=10001; in the container there is no other user.
+    # Only Docker uses uid=10001; the container has no other user.
     assert mounts[service["environment"]["VAR_DIR"]] == "size=32m,mode=1777"
 
 
 def test_each_container_has_the_check_that_fits() -> None:
-    """With the image's own, the others would be unhealthy, and `up --wait` would fail."""
+    """With the image's own, the other containers would be unhealthy, and `up --wait` would fail."""
     checks = {name: COMPOSE["services"][name].get("healthcheck") for name in OURS}
 
     assert checks.pop("service") is None
@@ -140,7 +140,7 @@ def test_each_setting_can_be_set_in_the_env_file(name: str) -> None:
     assert service["env_file"] == ".env"
     assert environment.keys() - passed_on == own | passwords
     assert passed_on | own <= known
-    # The file has more than settings: the database's passwords, which the service does not get.
+    # The file also has the database's passwords, which the service does not get.
     assert env_example().keys() - known == {*passwords, "EXTRAS"}
     assert {environment[password] for password in passwords} == {""}
 
@@ -158,7 +158,7 @@ def test_compose_asks_for_the_secrets() -> None:
 
 
 def test_its_settings_are_taken() -> None:
-    """The values that the service gets when .env says no more than it must."""
+    """The service's values if .env contains only the required settings."""
     secret = {
         "SECRET_KEY": secrets.token_urlsafe(50),
         "STATE_ENCRYPTION_KEYS": base64.b64encode(secrets.token_bytes(32)).decode(),

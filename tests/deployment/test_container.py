@@ -1,8 +1,7 @@
-"""Dockerfile and compose.yaml, as far as they can be held to their word without a container engine.
+"""Dockerfile and compose.yaml, tested without a container engine.
 
-The image itself is not built here (docs/explanation/limits.md says where it was). What it would
-hold is put together from the files that the Dockerfile copies, and its command and its health check
-are run on that.
+The image itself is not built here (docs/explanation/limits.md names where it was). Its content is
+assembled from the files that the Dockerfile copies; its command and health check run on that.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text())
 
 
 def instructions(stage: int = -1) -> list[tuple[str, str]]:
-    """Return the instructions of one stage, in their order."""
+    """Return the instructions of a stage, in order."""
     lines = re.findall(r"^([A-Z]+) (.+)$", DOCKERFILE, re.MULTILINE)
     starts = [at for at, (name, _) in enumerate(lines) if name == "FROM"]
     ends = [*starts[1:], len(lines)]
@@ -56,7 +55,7 @@ def test_it_runs_as_nobody_in_particular(stage: int) -> None:
     names = [name for name, _ in instructions(stage)]
 
     assert int(user) >= 10_000
-    # Nothing is done as root afterwards.
+    # Root runs nothing afterwards.
     assert set(names[names.index("USER") :]).isdisjoint({"RUN", "COPY", "ADD"})
 
 
@@ -96,7 +95,7 @@ def test_no_secret_is_in_the_image() -> None:
 
 @pytest.mark.parametrize("extras", ["", "sso", "sso s3 kubernetes"])
 def test_extras_are_installed_with_their_hashes(extras: str, tmp_path: Path) -> None:
-    """By the image's own command; a pip that writes down its arguments is in the place of pip."""
+    """With the image's own command; a stub of pip records its arguments."""
     pip = tmp_path / "pip"
     pip.write_text('#!/bin/sh\necho "$@" >> pip.log\n')
     pip.chmod(0o755)
@@ -141,7 +140,7 @@ def test_the_context_has_what_is_copied() -> None:
 
 
 def environment() -> dict[str, str]:
-    """Return what ENV sets, without PATH."""
+    """Return the variables of ENV, without PATH."""
     pairs = [pair.split("=", 1) for line in arguments("ENV") for pair in shlex.split(line)]
     return {name: value for name, value in pairs if name != "PATH"}
 
@@ -161,7 +160,7 @@ class Image(LiveServer):
         subprocess.run([sys.executable, *command], cwd=self.app, env=self.environment, check=True)
 
     def run_as_typed(self, line: str) -> None:
-        """Run a line of a shell, in which python is the one of the environment."""
+        """Run a line of shell; python is the environment's."""
         line = line.replace("python ", f"{shlex.quote(sys.executable)} ")
         subprocess.run(["sh", "-c", line], cwd=self.app, env=self.environment, check=True)
 
@@ -182,7 +181,7 @@ class Image(LiveServer):
 
 @pytest.fixture
 def app(tmp_path: Path) -> Iterator[Path]:
-    """What the Dockerfile copies, and nothing else; not writable."""
+    """The files that the Dockerfile copies; not writable."""
     app = tmp_path / "app"
     copy(app)
     subprocess.run([sys.executable, "-m", "compileall", "-q", "."], cwd=app, check=True)
@@ -195,7 +194,7 @@ def app(tmp_path: Path) -> Iterator[Path]:
 
 
 def copy(app: Path, stage: int = -1) -> None:
-    """Copy what a stage of the Dockerfile copies."""
+    """Copy the files of a stage of the Dockerfile."""
     app.mkdir()
     for argument in arguments("COPY", stage):
         if argument.startswith("--from"):
@@ -213,7 +212,7 @@ def _ignored(_directory: str, names: list[str]) -> set[str]:
 
 
 def packages_of_the_agent(directory: Path) -> Path:
-    """Give what the agent's image installs, and no other package, a directory of its own."""
+    """Provide a directory with only the packages of the agent's image."""
     directory.mkdir()
     pinned = re.findall(
         r"^([\w.-]+)==\S+( ; )?", (ROOT / "requirements-agent.txt").read_text(), re.MULTILINE
@@ -227,7 +226,7 @@ def packages_of_the_agent(directory: Path) -> Path:
 
 
 def test_the_agents_image_needs_no_other_file(tmp_path: Path) -> None:
-    """It gets as far as the account that a pod has."""
+    """It runs until it needs a pod's account."""
     copy(tmp_path / "app", -2)
     packages = packages_of_the_agent(tmp_path / "packages")
     (entry,) = arguments("ENTRYPOINT", -2)
@@ -244,7 +243,7 @@ def test_the_agents_image_needs_no_other_file(tmp_path: Path) -> None:
 
 
 def listing(directory: Path) -> dict[str, tuple[int, int]]:
-    """Return every file with its size and its time: root may write also what is not writable."""
+    """Return every file with its size and time: root may write even read-only files."""
     found = {str(p): p.stat() for p in directory.rglob("*")}
     return {name: (stat.st_size, stat.st_mtime_ns) for name, stat in found.items()}
 

@@ -1,4 +1,4 @@
-"""docs/how-to/deploy.md, from its own text: both roles, the files of settings, and the units."""
+"""docs/how-to/deploy.md, from its text: both roles, the settings files, and the units."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ OLD_EVENT = (
     " now() - interval '500 days', 'x', NULL, 'x', '', 'x', NULL, '', '{}'"
 )
 THROUGH_THE_PROXY = {"X-Forwarded-Proto": "https", "Host": "infra.example"}
-#: Typed as they stand, they would change the machine of the tests.
+#: Commands that would change the test machine.
 OF_THE_MACHINE = (
     "useradd --system --home-dir /opt/infra-service infra",
     "git clone <this repository> /opt/infra-service-releases/1.0.0",
@@ -110,7 +110,7 @@ def test_the_page_deploys(tmp_path: Path, database: Database) -> None:
         "CLIENT_SECRET": "of the provider",
         "DJANGO_SUPERUSER_PASSWORD": secrets.token_urlsafe(12),
     }
-    # systemctl of the loop that restarts instances one after the other; both are this instance.
+    # systemctl of the loop that restarts instances in turn; both are this instance.
     systemctl = tmp_path / "systemctl"
     systemctl.write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/restarted\n')
     systemctl.chmod(0o755)
@@ -163,7 +163,7 @@ def test_the_page_deploys(tmp_path: Path, database: Database) -> None:
 
 
 def reads_its_own_copy_of_the_secret(machine: Machine) -> None:
-    """``infra-migrate`` has no rights on the file itself."""
+    """``infra-migrate`` has no permissions on the file itself."""
     environment = machine.environment("infra-migrate")
     machine.path("/etc/credstore/infra-service.OIDC_CLIENT_SECRET").unlink()
     show = "from django.conf import settings; print(settings.OIDC_CLIENT_SECRET)"

@@ -62,7 +62,7 @@ def test_haproxy_accepts_the_file_of_the_failover(tmp_path: Path) -> None:
 
 
 class Deaf(socketserver.ThreadingTCPServer):
-    """An instance that does what it is asked, and whose answers are lost, except to checks."""
+    """An instance that executes requests but loses the answers, except to health checks."""
 
     daemon_threads = True
     block_on_close = False
@@ -110,7 +110,7 @@ def deaf(request: pytest.FixtureRequest, live: LiveServer) -> Iterator[Deaf]:
 
 @pytest.fixture
 def backend(live: LiveServer, proxy: str, deaf: Deaf, tmp_path: Path) -> Iterator[Backend]:
-    """A state behind the proxy, before an instance whose answers are lost and one that works."""
+    """A state behind the proxy, with an instance that loses its answers and a working instance."""
     token = live.token("state:read", "state:write", "state:admin")
     port = free_port()
     servers = [f"127.0.0.1:{deaf.server_address[1]}", f"127.0.0.1:{live.port}"]
@@ -164,7 +164,7 @@ def test_a_request_whose_answer_is_lost_is_repeated_and_counts_once(
 
 
 def test_no_other_post_is_repeated(live: LiveServer, deaf: Deaf, backend: Backend) -> None:
-    """It might create something twice."""
+    """A repetition could create a duplicate."""
     statuses = []
     for _ in range(4):
         body = json.dumps({"environment": {"name": uuid.uuid4().hex}}).encode()

@@ -33,7 +33,7 @@ def roles(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Roles]:
 
 
 def test_the_service_does_its_work(roles: Roles, tmp_path: Path) -> None:
-    """Readiness, tokens, pushes, locks, lists, log-ins, and the commands that clear up."""
+    """Readiness, tokens, pushes, locks, lists, log-ins, and the cleanup commands."""
     server = roles.serving
     server.start()
     scopes = "state:read,state:write,state:admin,audit:read,cluster:write,cluster:read"
@@ -62,7 +62,7 @@ def test_it_changes_nothing_of_the_trail(roles: Roles, subtests: pytest.Subtests
 
 
 def test_events_leave_by_the_owner_alone(roles: Roles, tmp_path: Path) -> None:
-    # Demo states have a past, so they have to come before what leaves for an archive.
+    # Demo states have a history, so they precede the commands that archive events.
     roles.serving.run_commands(
         ("seed_demo", "--states", "4", "--clusters", "1", "--workloads", "5")
     )
@@ -84,7 +84,7 @@ def test_events_leave_by_the_owner_alone(roles: Roles, tmp_path: Path) -> None:
 def test_the_services_role_may_not_set_an_archive(
     roles: Roles, tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
-    """Also while no event is old enough, so that nobody finds out after 400 days."""
+    """Even before any event is old enough, so that the error does not appear after 400 days."""
     for server, may in ((roles.migrating, True), (roles.serving, False)):
         environment = {**server.environment, "AUDIT_ARCHIVE_DIR": str(tmp_path)}
         for command, refusal in (
@@ -139,7 +139,7 @@ def test_a_role_that_holds_more_is_refused(change: str, back: str, said: str, ro
 def test_what_is_no_role_of_a_service(role: str, said: str, roles: Roles) -> None:
     with pytest.raises(CommandError, match=said):
         grant(roles, roles.owner if role == "owner" else role)
-    # Nothing was taken from the owner: it was all or nothing.
+    # The owner lost nothing: the change is atomic.
     grant(roles, roles.service)
 
 

@@ -1,6 +1,6 @@
-"""The proxies with TLS, as the how-tos show them, before a service with the settings of deploy.md.
+"""The proxies with TLS, from the how-tos, in front of a service with the settings of deploy.md.
 
-The proxy listens on ports of its own: what depends on the port in an address is seen, too.
+The proxy listens on unprivileged ports, which also tests the port in addresses.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.terraform
 
 HOW_TO = ROOT / "docs" / "how-to"
 PAGES = {"nginx": "deploy.md", "haproxy": "high-availability.md"}
-# Of ten resources, 12 MB: more than one buffer of either proxy.
+# Of ten resources, 12 MB: more than a buffer of either proxy.
 LARGE = """
     locals {
       kilobytes = join("", [for i in range(32) : sha256(tostring(i))]) # 2 KiB
@@ -46,7 +46,7 @@ LARGE = """
 
 
 def block(page: str, beginning: str) -> str:
-    """Return the block of a page that has this line."""
+    """Return the block of a page that contains this line."""
     (found,) = [
         block
         for block in re.findall(
@@ -58,7 +58,7 @@ def block(page: str, beginning: str) -> str:
 
 
 class Behind(LiveServer):
-    """The service, as a client with the proxy's certificate reaches it by TLS."""
+    """The service over TLS, for a client with the proxy's certificate."""
 
     def __init__(self, service: LiveServer, port: int, plain_port: int, certificate: Path) -> None:
         self.service, self.port, self.plain_port = service, port, plain_port
@@ -99,7 +99,7 @@ def answered(
     body: bytes | None,
     headers: dict[str, str],
 ) -> Answer:
-    """Return the answer, with ``Names-Like-This``: HAProxy writes small letters."""
+    """Return the answer, with ``Names-Like-This``: HAProxy sends lower case."""
     with contextlib.closing(connection):
         connection.request(method, path, body, headers)
         response = connection.getresponse()
@@ -134,13 +134,14 @@ def behind(request: pytest.FixtureRequest, service: LiveServer) -> Iterator[Behi
     ports = free_port(), free_port()
     server = f"127.0.0.1:{service.port}"
     with tempfile.TemporaryDirectory(prefix="infra-proxy-") as name:
-        # nginx's master is root here, and its worker another user, whose files are large bodies.
+        # nginx's master runs as root here, and its worker as another user, who owns buffered
+        # bodies.
         directory = Path(name)
         directory.chmod(0o755)
         made = self_signed(directory, "localhost")
         text = with_tls(proxy, block(PAGES[proxy], beginning), ports, made, server)
         with running(proxy, text, ports[0], directory):
-            # HAProxy sends requests to an instance once it has found it ready.
+            # HAProxy forwards requests to an instance after its first successful check.
             there = Behind(service, *ports, made[0])
             wait_until(lambda: there.request("GET", "/healthz").status == 200)
             yield there
@@ -178,7 +179,7 @@ def test_terraform(behind: Behind, token: str, tmp_path: Path) -> None:
 
 
 def test_the_log_has_the_address_of_the_client(behind: Behind, token: str) -> None:
-    """Not the proxy's, and not what the client says."""
+    """Neither the proxy's address, nor a header of the client."""
     backend = Backend(behind, token)
     answer = behind.request(
         "GET", backend.path, token=token, headers={"X-Forwarded-For": "203.0.113.7"}
@@ -196,7 +197,7 @@ def test_without_tls(behind: Behind, token: str) -> None:
     page = behind.plain("/admin/login/", "localhost")
     assert (page.status, page.headers["Location"]) == (301, "https://localhost/admin/login/")
     path = Backend(behind, token).path
-    # A client cannot claim that its request came by TLS.
+    # A client cannot claim that its request used TLS.
     for claim in ({}, {"X-Forwarded-Proto": "https"}):
         assert behind.plain(path, "localhost", **claim).reason == "HTTPS_REQUIRED"
 
@@ -209,7 +210,7 @@ def test_browsers_are_told_to_use_tls(behind: Behind) -> None:
 
 
 def test_the_admin_at_a_port_of_its_own(behind: Behind) -> None:
-    """The origin that a browser sends has the port, and must be the address that was asked."""
+    """The browser's origin includes the port, and must match the requested address."""
     page = behind.request("GET", "/admin/login/?next=/admin/")
     cookie = http.cookies.SimpleCookie(page.headers["Set-Cookie"])["csrftoken"]
     assert cookie["secure"]

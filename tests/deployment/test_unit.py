@@ -1,4 +1,4 @@
-"""The units of docs/how-to: few rights, own directories, and secrets for the right process only."""
+"""The units of docs/how-to: minimal permissions, separate directories, and secrets per process."""
 
 import re
 import shutil
@@ -28,7 +28,7 @@ def test_it_has_no_rights(name: str) -> None:
     unit = UNITS[name]
 
     if name in OF_THE_OWNER:
-        # Whoever runs as the service's user can read the environment of its other processes.
+        # A process of the service's user can read the environment of its other processes.
         assert values(unit, "DynamicUser") == ["true"]
         assert values(unit, "User") == []
     else:
@@ -43,7 +43,7 @@ def test_it_writes_only_to_its_own_directories() -> None:
     directories = {f"/run/{name}" for name in values(UNIT, "RuntimeDirectory")[0].split()}
     environment = dict(pair.split("=", 1) for pair in values(UNIT, "Environment"))
 
-    # Apart from /tmp; and of this user alone.
+    # Except for /tmp, which is private; accessible only to this user.
     assert environment["VAR_DIR"] in directories
     assert values(UNIT, "RuntimeDirectoryMode") == ["0700"]
     assert environment["PORT"] == "%i"
@@ -59,7 +59,7 @@ def test_it_migrates_and_then_runs_our_server() -> None:
     ]  # fmt: skip
     command = "gunicorn -c python:infra_service.gunicorn infra_service.wsgi"
     assert start == f"/opt/infra-service/.venv/bin/{command}"
-    # A reload would run new code in a process that has a part of the old.
+    # A reload would mix new code into a process with old code.
     assert values(UNIT, "ExecReload") == []
 
 
@@ -108,7 +108,7 @@ def test_only_the_archives_unit_archives() -> None:
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is missing")
 def test_systemd_reads_the_units(tmp_path: Path) -> None:
-    """Without the programs of an installation, which systemd looks for as well."""
+    """Without the installed programs, which systemd checks as well."""
     names = []
     for path in (*HOW_TO.glob("infra-*.service"), *HOW_TO.glob("infra-*.timer")):
         text = re.sub(

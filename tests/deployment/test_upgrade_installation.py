@@ -64,7 +64,7 @@ def commands(heading: str) -> list[str]:
 
 
 class Proxied(LiveServer):
-    """The service as clients reach it through nginx; every answer and every failure is counted."""
+    """The service behind nginx; every answer and every failure is counted."""
 
     def __init__(self, port: int) -> None:
         self.port, self.answers = port, Counter[str]()
@@ -82,14 +82,14 @@ class Proxied(LiveServer):
 
 @dataclass
 class Machine:
-    """A machine on which the service is installed as docs/how-to/deploy.md has it."""
+    """A machine with the service installed by docs/how-to/deploy.md."""
 
     system: Systemd
     roles: Roles
     port: int = field(default_factory=free_port)
 
     def copy(self, version: str) -> None:
-        """Put a release beside the others, with an environment of its own."""
+        """Copy a release beside the others, with a separate environment."""
         release = f"{RELEASES}/{version}"
         self.system.run(f"mkdir -p {RELEASES} && cp -r /opt/source {release}")
         self.system.write(f"{release}/infra_service/__init__.py", f'__version__ = "{version}"\n')
@@ -117,7 +117,9 @@ class Machine:
         )
 
     def version(self) -> str:
-        """Return the version that answers; the socket lets the request wait for it."""
+        """Return the version of the running service; the socket delays the request until it is
+        ready.
+        """
         answer = self.direct.request("GET", "/readyz").json()
         return str(answer["version"])
 
@@ -169,7 +171,7 @@ def traffic(machine: Machine, tmp_path: Path) -> Iterator[Traffic]:
     token = machine.roles.serving.token("state:read,state:write,state:admin")
     port = free_port()
     both = nginx_file(f"127.0.0.1:{port}", [f"127.0.0.1:{machine.port}", "10.0.0.22:1"])
-    one = re.sub(r" +server 10.0.0.22:1 .*\n", "", both)  # as the file says
+    one = re.sub(r" +server 10.0.0.22:1 .*\n", "", both)  # the file's instruction
     with running("nginx", one, port, tmp_path):
         traffic = Traffic(Proxied(port), token)
         traffic.start(persistent=True)
@@ -181,7 +183,7 @@ def traffic(machine: Machine, tmp_path: Path) -> Iterator[Traffic]:
 
 
 def compared(machine: Machine, traffic: Traffic) -> None:
-    """Compare every push with what is stored, when the clients have pushed to the new instance."""
+    """Compare every push with the stored versions, after pushes to the new instance."""
     traffic.wait_until_each_has(2)
     traffic.stop()
     assert isinstance(traffic.server, Proxied)

@@ -1,4 +1,4 @@
-"""Start the units of docs/how-to as systemd does, from copies in a directory of a test.
+"""Start the units of docs/how-to like systemd, from copies in a test's directory.
 
 This covers environment files, credentials, directories and commands. It does not cover users and
 the sandbox, which need systemd.
@@ -37,7 +37,7 @@ class Machine:
             (place / name).mkdir(parents=True)
 
     def path(self, name: str) -> Path:
-        """Return where a path of the machine is."""
+        """Return the location of a path of the machine."""
         return self.place / name.removeprefix("/")
 
     def unit(self, name: str) -> str:
@@ -84,7 +84,7 @@ class Machine:
         return found
 
     def start(self, name: str) -> None:
-        """Run the programs of a unit to their end; of one that goes on for ever, one round."""
+        """Run the programs of a unit to their end; of a continuous program, a single round."""
         for arguments in self.commands(name):
             command = [argument for argument in arguments if argument != "--watch"]
             subprocess.run(command, cwd=ROOT, env=self.environment(name), check=True, timeout=120)

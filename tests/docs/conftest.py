@@ -1,4 +1,4 @@
-"""Where documents are walked: an empty directory, beside the service's own code."""
+"""The environment of walked documents: an empty directory beside the service's code."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.e2e.terraform import BINARY
 from tests.support.quickstart import Quickstart
 from tests.support.server import LiveServer
 
-#: So many that some are locked: a document must not take them for its reader's own.
+#: Enough that some are locked: a document must not confuse them with the reader's own.
 A_FEW = ("--states", "6", "--clusters", "1", "--workloads", "10")
 needs_terraform = pytest.mark.skipif(
     BINARY is None or not BINARY.endswith("terraform"),
@@ -27,7 +27,7 @@ needs_terraform = pytest.mark.skipif(
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
-    """A directory as a reader's: the clone is in it, and nothing else."""
+    """A reader's directory, which contains only the clone."""
     if missing := [name for name in ("curl", "jq") if shutil.which(name) is None]:
         pytest.skip(f"the documents' commands need {' and '.join(missing)}, not on the PATH")
     (tmp_path / "infra-service").symlink_to(ROOT)
@@ -35,9 +35,9 @@ def place(tmp_path: Path) -> Path:
 
 
 def readers(directory: Path, environment: dict[str, str]) -> dict[str, str]:
-    """Return the environment of a reader who works here: of the machine nothing but the PATH.
+    """Return the environment of a reader: of the machine's variables only the PATH.
 
-    The service's settings stay, for the commands that are run where the service is.
+    The service's settings stay, for the commands that run on the service's host.
     """
     settings = directory / "cli.tfrc"
     settings.write_text("disable_checkpoint = true\n")
@@ -47,21 +47,21 @@ def readers(directory: Path, environment: dict[str, str]) -> dict[str, str]:
         "HOME": str(directory / "home"),
         "TF_CLI_CONFIG_FILE": str(settings),
         "CHECKPOINT_DISABLE": "1",
-        # As on a terminal, where lines come out in the order in which they are written.
+        # Like a terminal, where lines appear in the order in which they are written.
         "PYTHONUNBUFFERED": "1",
     }
 
 
 def manage_py() -> dict[str, str]:
-    """What a document means that runs a command where the service is."""
+    """The command of a document that runs on the service's host."""
     return {".venv/bin/python manage.py": f"{sys.executable} {ROOT}/manage.py"}
 
 
 @pytest.fixture(scope="session")
 def service() -> Iterator[LiveServer]:
-    """A live server for the walks alone, in use already; its encryption keys are in service.env."""
+    """A live server for the walks, with existing data; its encryption keys are in service.env."""
     with tempfile.TemporaryDirectory(prefix="infra-docs-") as directory:
-        # A worker takes a second to start, and a document has one reader.
+        # A worker takes a second to start, and a document has a single reader.
         server = LiveServer(Path(directory), WEB_WORKERS="1")
         with contextlib.closing(server):
             server.prepare()

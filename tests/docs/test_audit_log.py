@@ -1,4 +1,4 @@
-"""docs/reference/audit-log.md: every action, with all that its details hold."""
+"""docs/reference/audit-log.md: every action, with all its details."""
 
 import re
 import uuid
@@ -26,11 +26,11 @@ def test_actions() -> None:
     recorded = set(re.findall(rf'"((?:{resources})\.[a-z_]+)"', code()))
     for entry in CatalogueEntry.__subclasses__():
         recorded |= {f"{entry._meta.model_name}.{verb}" for verb in ("create", "update", "delete")}
-    # Of the admin: tests/apikeys/admin/test_people.py.
+    # The admin's events: tests/apikeys/admin/test_people.py.
     recorded |= {f"{who}.{verb}" for who in ("user", "group") for verb in ("create", "change")}
     recorded |= {"group.delete", *re.findall(r'"(user\.[a-z_]+)"', code())} - {"user.pk"}
 
-    # What webhooks are told of besides.
+    # Events of webhooks alone.
     assert set(ROWS) == recorded - FINDERS.keys()
 
 
@@ -76,7 +76,7 @@ def work_with_entries(client: ApiClient) -> None:
 
 
 def test_details(client_with: ClientWith) -> None:
-    """What is recorded is told, key by key; of a change the fields themselves are the keys."""
+    """The recorded details are documented by key; of a change, the fields are the keys."""
     client = client_with(
         "state:read", "state:write", "state:admin", "cluster:write", "state:secrets"
     )

@@ -1,4 +1,4 @@
-"""What operators run, on the demo data, a store that speaks S3, and a recorded cluster."""
+"""Operators' commands, on the demo data, an S3-compatible store, and a recorded cluster."""
 
 import datetime as dt
 import json
@@ -31,7 +31,7 @@ def store_url() -> Iterator[str]:
 
 @pytest.fixture
 def installation(place: Path) -> Iterator[LiveServer]:
-    """An installation with data, of which only the commands run."""
+    """An installation with data, without a running server."""
     (place / "var").mkdir()
     server = LiveServer(place / "var")
     try:
@@ -70,7 +70,7 @@ def test_commands(place: Path, installation: LiveServer, store_url: str) -> None
         walk = Walk(place, environment, words, by_hand, any_figures=True)
         api.kubeconfig(place, "prod-eu-1").rename(place / "prod.kubeconfig")
         assert walk.through(DOCS / "reference" / "commands.md")
-        # Events of the demo data are from before.
+        # Events of the demo data are older.
         two_days_ago = dt.datetime.now(dt.UTC) - dt.timedelta(days=2)
         words["2026-01-01"] = f"{two_days_ago:%Y-%m-%d}"
         for name in ("/etc/infra-service.env", "/etc/infra-owner.env", "/srv/audit-archives"):

@@ -1,4 +1,4 @@
-"""The decision records in docs/adr are numbered 1, 2, 3 … and share one form."""
+"""The decision records in docs/adr are numbered 1, 2, 3 … and share a form."""
 
 import re
 from pathlib import Path
@@ -28,7 +28,7 @@ def test_form(path: Path) -> None:
     )
 
     if superseded:
-        # Shortened to a paragraph below the title and the status.
+        # Reduced to a paragraph below title and status.
         assert text.count("\n\n") == 2
         assert f"]({path.name})" in (path.parent / superseded[1]).read_text()
     else:

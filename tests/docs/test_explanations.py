@@ -36,7 +36,7 @@ RULES = re.findall(
 
 
 class Case:
-    """A state at serial 5, and one push to it."""
+    """A state at serial 5, and a push to it."""
 
     def __init__(self, client: ApiClient) -> None:
         self.client = client
@@ -52,7 +52,7 @@ class Case:
         return self.client.generic("POST", self.path + query, body, "application/json")
 
 
-# The state, whether the right ID, another or none is given, the document, and the answer.
+# The state, whether the right lock ID, another or no ID is given, the document, and the answer.
 PUSHES = [
     ("locked", None, document(6), (423, "STATE_LOCKED")),
     ("locked", "other", document(6), (423, "STATE_LOCKED")),

@@ -1,4 +1,4 @@
-"""Every link within the documents leads somewhere, and every document is in the index."""
+"""Every link within the documents has a target, and every document is in the index."""
 
 import functools
 import re
@@ -20,7 +20,7 @@ def links(document: Path) -> Iterator[tuple[Path, str]]:
 
 
 def headings(document: Path) -> set[str]:
-    """Return the anchors of a document, as GitHub and GitLab make them."""
+    """Return the anchors of a document, in the form of GitHub and GitLab."""
     text = re.sub(r"^```.*?^```$", "", document.read_text(), flags=re.MULTILINE | re.DOTALL)
     found = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
     return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in found}

@@ -16,12 +16,12 @@ Described = dict[str, tuple[str, set[str]]]
 
 
 def exposed(metric: Metric) -> str:
-    """Return the name under which it is told; that of a counter ends so."""
+    """Return the exposed name; counters have a suffix."""
     return f"{metric.name}_total" if metric.type == "counter" else metric.name
 
 
 def counted() -> Described:
-    """Return what the processes count themselves."""
+    """Return the metrics that processes count."""
     found = {}
     for collector in {*REGISTRY._collector_to_names}:
         if isinstance(collector, MetricWrapperBase):

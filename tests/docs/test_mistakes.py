@@ -1,4 +1,4 @@
-"""The table of mistakes in docs/reference/errors.md: each request gets the answer that it says."""
+"""The table of mistakes in docs/reference/errors.md: each request gets the documented answer."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def test_prometheus_reaches_the_target_and_finds_the_rules(server: LiveServer) -
 
 def test_each_command(server: LiveServer, place: Path) -> None:
     request_id = server.request("GET", "/admin/login/").headers["X-Request-ID"]
-    # The log of systemd's units is the server's, and what is slow is what takes any time.
+    # The server's log replaces the journal, and every request counts as slow.
     words = {
         **manage_py(),
         "127.0.0.1:8000": f"127.0.0.1:{server.port}",

@@ -1,4 +1,4 @@
-"""The how-tos on moving states here and away, with states that are in the other backends."""
+"""The how-tos on moving states in both directions, with existing states in the other backends."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -51,13 +51,13 @@ def s3_port() -> Iterator[int]:
 
 @pytest.fixture
 def database_url() -> Iterator[str]:
-    """The address of a PostgreSQL that is Terraform's alone."""
+    """The address of a PostgreSQL for Terraform alone."""
     with postgres.running() as server:
         yield server.url
 
 
 def old_state(tf: Terraform, backend: str, *workspaces: str) -> None:
-    """Leave a directory behind as years of work do: a backend, and a state of several serials."""
+    """Create a directory with a long history: a backend, and a state of several serials."""
     if backend:
         (tf.directory / "backend.tf").write_text(backend)
     tf.write(RESOURCES % 1)
@@ -71,7 +71,7 @@ def old_state(tf: Terraform, backend: str, *workspaces: str) -> None:
 
 
 def operators(place: Path, service: LiveServer) -> dict[str, str]:
-    """Return the environment of who works where the service runs."""
+    """Return the environment of an operator on the service's host."""
     keys = (service.directory / "service.env").read_text().strip().partition("=")[2]
     return readers(place, {**service.environment, "STATE_ENCRYPTION_KEYS": keys})
 
@@ -114,7 +114,7 @@ def test_move_away(place: Path, service: LiveServer, s3_port: int) -> None:
     (token,) = service.tokens("state:read,state:write")
     network = Terraform(place / "network", f"{service.url}/api/v1/state/at/network-out/prod", token)
     old_state(network, "")
-    # The blocks of the page are for AWS; what moto's server needs besides is in the environment.
+    # The blocks of the page are for AWS; the environment has the additions for moto's server.
     words = {
         "s3://terraform-states": f"s3://{object_store.BUCKET}",
         '"terraform-states"': f'"{object_store.BUCKET}"',

@@ -1,4 +1,4 @@
-"""The how-to guide of documents in an object store: walked there and back, with a real store."""
+"""The how-to guide of documents in an object store: both directions, with a real store."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def restarted(server: LiveServer, **environment: str) -> None:
 def test_there_and_back(server: LiveServer, place: Path) -> None:
     backend = Backend(server, server.token("state:read", "state:write"))
     pip = ".venv/bin/pip install --require-hashes -r requirements-s3.txt"
-    # The environment of the tests has the packages: one that is installed anew takes minutes.
+    # The tests' environment has the packages: an installation takes minutes.
     by_hand = {pip: lambda: ""}
     assert (ROOT / "requirements-s3.txt").is_file()
     walk = Walk(place, readers(place, server.environment), manage_py(), by_hand, any_figures=True)

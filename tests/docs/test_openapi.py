@@ -1,4 +1,4 @@
-"""docs/reference/openapi.yaml has every endpoint, error, example and scope; and it is true."""
+"""docs/reference/openapi.yaml matches the service: endpoints, errors, examples and scopes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NO_API = {"admin/"}
 
 
 def resolved(part: dict[str, Any]) -> Any:
-    """Follow one reference."""
+    """Follow a reference."""
     if "$ref" not in part:
         return part
     found: Any = DOCUMENT
@@ -53,7 +53,7 @@ def doors(patterns: list[Any], prefix: str = "") -> Iterator[tuple[str, str]]:
         path = prefix + str(entry.pattern)
         if isinstance(entry, URLResolver) and path not in NO_API:
             yield from doors(entry.url_patterns, path)
-        # What is no address is refused in words.
+        # Unknown addresses are described in prose.
         if isinstance(entry, URLPattern) and entry.name != "state-no-address":
             written = re.sub(r"\(\?P<(\w+)>[^)]*\)", r"{\1}", path).replace(r"\.", ".")
             written = "/" + re.sub(r"[\^$]|/\?$|\\Z", "", written).removesuffix("/?")
@@ -66,9 +66,9 @@ def doors(patterns: list[Any], prefix: str = "") -> Iterator[tuple[str, str]]:
 
 
 def test_every_view_is_described() -> None:
-    """LOCK and UNLOCK in words; HEAD is GET, and no view takes OPTIONS."""
+    """LOCK and UNLOCK are described in prose; HEAD is GET, and views do not support OPTIONS."""
     there = {(p, m) for p, m in doors(get_resolver().url_patterns) if m != "head"}
-    # The operators', in Prometheus' own format; and the page that leads to the document.
+    # The operators' endpoints, in Prometheus' format, and the page that links the document.
     there -= {("/metrics", "get"), ("/", "get")}
     described = {(path, method) for path, method, _ in operations()}
     backends = {path for path, method in there if method == "lock"}
@@ -97,7 +97,7 @@ def test_no_operation_is_there_twice() -> None:
 
 
 def assert_shown(content: dict[str, Any]) -> None:
-    """Each kind of body has an example, and the example is one."""
+    """Each kind of body has a valid example."""
     for media_type, described in content.items():
         schema = {"components": DOCUMENT["components"], "allOf": [described["schema"]]}
         validator = Draft202012Validator(schema, format_checker=Draft202012Validator.FORMAT_CHECKER)
@@ -159,7 +159,7 @@ def reasons(answer: dict[str, Any]) -> list[str]:
 
 
 def test_every_reason_is_told_somewhere() -> None:
-    """But for a method that is not there, and for what is refused outside of the API."""
+    """Except for unsupported methods, and for refusals outside of the API."""
     errors = (REFERENCE / "errors.md").read_text()
     documented = set(re.findall(r"^\| (\d{3}) \| `([A-Z_0-9]+)` \|", errors, re.MULTILINE))
     told = {
@@ -248,7 +248,7 @@ def bearer(secret: str) -> Client:
 
 @pytest.mark.django_db
 def test_security_is_what_is_asked_for(operator: User, subtests: pytest.Subtests) -> None:
-    """With these scopes and kinds it is let in; without one of them it is not."""
+    """The documented scopes and kinds suffice, and each of them is required."""
     clients = Tokens(operator).clients
     for name, (path, method, operation) in OPERATIONS.items():
         if "security" in operation:

@@ -1,4 +1,4 @@
-"""docs/how-to/opentofu.md: what OpenTofu sends, by its source, and what it needs for an answer."""
+"""docs/how-to/opentofu.md: OpenTofu's requests, from its source, and the answers that it needs."""
 
 import json
 import re
@@ -34,7 +34,7 @@ def tokens(service: LiveServer) -> list[str]:
 
 @pytest.fixture
 def backend(service: LiveServer, tokens: list[str]) -> Backend:
-    """A state whose client sends a bearer token, as the page says."""
+    """A state whose client sends a bearer token, as on the page."""
     return Backend(service, tokens[0])
 
 

@@ -27,7 +27,7 @@ class JobFailedError(Exception):
 
 
 class Pipeline:
-    """What a CI service does with a job: variables are put in, and steps run one by one."""
+    """A CI service's execution of a job: it sets variables, and runs steps in order."""
 
     def __init__(self, directory: Path, values: dict[str, str]) -> None:
         self.directory, self.values = directory, values
@@ -36,7 +36,7 @@ class Pipeline:
         self.exported.touch()
 
     def github(self, job: dict[str, Any]) -> int:
-        """Run the steps of a job of GitHub Actions that are commands; return how many."""
+        """Run the steps of a GitHub Actions job that are commands; return their number."""
         commands = 0
         for step in job["steps"]:
             if "run" in step:
@@ -79,7 +79,7 @@ class Pipeline:
 
 
 def issued(service: LiveServer) -> dict[str, str]:
-    """Issue the tokens and the key that the document says, and return their secrets."""
+    """Issue the tokens and the key of the document; return their secrets."""
     bound = ("--component", COMPONENT, "--environment", ENVIRONMENT)
     common = ("--user", "operator", "--json", *bound, "--name", "pipeline", "--scopes")
     token = ("issue_token", "--kind", "service", *common)

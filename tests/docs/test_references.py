@@ -1,4 +1,4 @@
-"""The references of keys, scopes, errors and commands name all there is, and nothing else."""
+"""The references of keys, scopes, errors and commands are complete and exact."""
 
 import re
 from pathlib import Path
@@ -49,7 +49,7 @@ def test_kinds_and_the_scanners_pattern() -> None:
     ]
 
 
-# What is said by DRF's own exceptions, by Django's handlers, and by the server before them.
+# Reasons of DRF's own exceptions, of Django's handlers, and of the server before them.
 FRAMEWORK = {
     "BAD_REQUEST", "EXPECTATION_UNSUPPORTED", "FILE_REFUSED", "HEADERS_TOO_LARGE", "HTTPS_REQUIRED",
     "INTERNAL", "INVALID_JSON", "METHOD_NOT_ALLOWED", "NOT_ACCEPTABLE", "NOT_FOUND",
@@ -66,7 +66,7 @@ def test_error_reasons() -> None:
     assert set(documented) == raised | FRAMEWORK
 
 
-# What is said by DRF's own fields.
+# Reasons of DRF's own fields.
 OF_FIELDS = {
     "REQUIRED", "NULL", "BLANK", "EMPTY", "NOT_A_LIST", "INVALID", "MAX_LENGTH", "PAST", "RANGE",
     "MIN_VALUE", "MAX_VALUE",
@@ -91,7 +91,7 @@ def test_commands() -> None:
     assert set(re.findall(r"^## (\w+)$", text, re.MULTILINE)) == commands
 
 
-# What every command of Django's has, and what every one of ours has, said once for all.
+# Options of all Django commands and of all our commands, documented once.
 COMMON = {
     "--help", "--version", "--verbosity", "--settings", "--pythonpath", "--traceback",
     "--no-color", "--force-color", "--skip-checks", "--json",
@@ -107,7 +107,7 @@ def test_options(name: str) -> None:
     )
     text = sections[name]
     if name == "issue_token":
-        text += sections["seed_apikeys"]  # it says that the options are the same
+        text += sections["seed_apikeys"]  # it states that the options are equal
     parser = load_command_class(get_commands()[name], name).create_parser("manage.py", name)
     options = {
         option
@@ -144,7 +144,7 @@ def test_filterable_fields() -> None:
     }
 
 
-# The lists, as the page on lists calls them.
+# The lists, by their names on the page on lists.
 LISTS = {
     "states": ["list_states"],
     "versions of a state, transitions of a workload": [

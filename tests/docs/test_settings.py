@@ -1,4 +1,4 @@
-"""docs/reference/settings.md names what can be set: all of it, and nothing else."""
+"""docs/reference/settings.md names all settings, and nothing else."""
 
 import re
 from pathlib import Path

@@ -41,7 +41,7 @@ def provider() -> Iterator[Provider]:
 
 @pytest.fixture(scope="module")
 def installed(provider: Provider) -> Iterator[LiveServer]:
-    """A service that was set up as the page says: its settings, its addresses, its commands."""
+    """A service installed by the page: its settings, its addresses, its commands."""
     with tempfile.TemporaryDirectory(prefix="infra-sign-on-") as directory:
         secret = Path(directory, "oidc-client")
         secret.write_text(f"{provider.client_secret}\n")

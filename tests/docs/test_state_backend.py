@@ -1,4 +1,4 @@
-"""docs/reference/state-backend.md and requests-and-lists.md, held against the code."""
+"""docs/reference/state-backend.md and requests-and-lists.md match the code."""
 
 import json
 import re

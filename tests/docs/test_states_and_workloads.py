@@ -1,4 +1,4 @@
-"""docs/reference/states-and-workloads.md: its lists, fields and examples are what the code has."""
+"""docs/reference/states-and-workloads.md: its lists, fields and examples match the code."""
 
 import json
 import re
@@ -80,7 +80,7 @@ def test_parts() -> None:
 
 
 def masked(shown: Any, documented: Any) -> Any:
-    """Return what is shown, with "…" where the document has it."""
+    """Return the response, with "…" where the document has it."""
     if documented == "…":
         return documented
     if isinstance(shown, dict) and isinstance(documented, dict):
@@ -91,7 +91,7 @@ def masked(shown: Any, documented: Any) -> Any:
 
 
 def test_examples(client_with: ClientWith) -> None:
-    """They are of the demo data, which comes out the same each time, but for a cluster's id."""
+    """Examples are of the demo data, which is deterministic except for a cluster's id."""
     load_states(8, lambda _done: None)
     load_clusters(1)
     load_workloads(4, 1, lambda _done: None)

@@ -13,7 +13,7 @@ from tests.support.server import LiveServer
 
 pytestmark = [pytest.mark.terraform, needs_terraform]
 DOCUMENT = ROOT / "docs/how-to/terragrunt.md"
-#: A directory below root.hcl, and the names of the address that each expression makes of it.
+#: A directory below root.hcl, and the names in the address from each expression.
 TREES = {
     "prod/network": "network/prod",
     "shop/network/prod": "shop/network/prod",

@@ -14,11 +14,11 @@ pytestmark = [pytest.mark.terraform, needs_terraform]
 
 
 def test_readme_and_then_the_tutorial(place: Path, quickstart: Quickstart) -> None:
-    """The reader of README.md, then one who finds the service in use; it starts once for both."""
+    """The README first, then the tutorial with the service in use; it starts once for both."""
     printed = quickstart.start()
     (token,) = re.findall(r"isp_\w{38}", printed)
     (block,) = re.findall(r"^terraform \{$.*?^\}$", printed, re.MULTILINE | re.DOTALL)
-    # The block is pasted into a configuration, which has a resource.
+    # The block is inserted into a configuration with a resource.
     (place / "main.tf").write_text(f'{block}\nresource "terraform_data" "one" {{}}\n')
     words = {"http://127.0.0.1:8000": quickstart.place.url, "isp_…": token}
     by_hand = {"make run": lambda: printed}
@@ -30,7 +30,7 @@ def test_readme_and_then_the_tutorial(place: Path, quickstart: Quickstart) -> No
 
 
 def use(var: Path) -> None:
-    """Add what others have to the service whose data is here."""
+    """Add other users' data to the service."""
     settings = (var / "service.env").read_text()
     (keys,) = re.findall("^STATE_ENCRYPTION_KEYS=(.+)$", settings, re.MULTILINE)
     LiveServer(var, STATE_ENCRYPTION_KEYS=keys).run_commands(("seed_demo", *A_FEW))

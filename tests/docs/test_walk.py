@@ -1,4 +1,4 @@
-"""The walk itself: it notices what a reader would."""
+"""The walk itself: it detects the errors that a reader would notice."""
 
 import os
 from pathlib import Path
@@ -34,7 +34,7 @@ def test_variables_directories_and_files_last(tmp_path: Path) -> None:
         ("$ echo a",),
         ("$ true", "a"),
         ("$ echo a; echo b", "a"),
-        # It says that it fails, and does not.
+        # The documented failure does not occur.
         ("$ echo Error: no", "Error: no"),
     ],
 )
@@ -99,7 +99,7 @@ def test_figures_may_be_examples() -> None:
 
 
 def test_commands_are_typed_in_one_way() -> None:
-    """As they work after ``make run``, or in a container, which has no environment of its own."""
+    """Commands work after ``make run``, or in a container, which has no virtual environment."""
     other = [
         f"{document.relative_to(ROOT)}:{step.line}"
         for document in DOCUMENTS
@@ -112,7 +112,7 @@ def test_commands_are_typed_in_one_way() -> None:
 
 
 def test_no_command_is_passed_over() -> None:
-    """Wherever a line looks like a command, a walk runs one."""
+    """Each line in the form of a command is executed by a walk."""
     passed_over = []
     for document in DOCUMENTS:
         text = document.read_text()

@@ -1,4 +1,4 @@
-"""docs/reference/workload-reports.md names every field of a report, and its example is taken."""
+"""docs/reference/workload-reports.md names every field of a report; its example is accepted."""
 
 import datetime as dt
 import json
@@ -62,7 +62,7 @@ def test_the_collector_may_only_read() -> None:
 
 
 def test_an_agents_reports(place: Path, service: LiveServer) -> None:
-    """The page is walked on a day that has been, since a report must not be of the future."""
+    """The walk happens on a past day, because a report must not be from the future."""
     admin = service.token("cluster:write")
     registered = service.request(
         "POST", "/api/v1/clusters", b'{"cluster": {"name": "reported"}}',
@@ -90,7 +90,7 @@ def test_an_agents_reports(place: Path, service: LiveServer) -> None:
 
 
 def test_collecting(place: Path, service: LiveServer) -> None:
-    """The cluster is a recorded one, so that what needs a real one is passed over."""
+    """The cluster is recorded, so commands for a real cluster are skipped."""
     passed_over = (
         ".venv/bin/pip install --require-hashes -r requirements-kubernetes.txt",
         "kubectl apply -f docs/how-to/collector-rbac.yaml",

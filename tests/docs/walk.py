@@ -1,9 +1,9 @@
-"""Walks a document as a reader does: writes its files, runs its commands, compares what they print.
+"""Walk a document like a reader: write its files, run its commands, compare their output.
 
-In a ```console block, "$ " begins a command (and "# " one of root's), and what it prints follows.
-"…" in a line of output stands for any text, and a line that is only "…" for any lines; blank lines
-do not count. A command must fail when its documented output says "Error", and succeed otherwise. A
-block of another language whose first line is "# NAME" is a file of this name.
+In a ```console block, "$ " begins a command (and "# " a command of root), and its output follows.
+"…" in a line of output stands for any text, and a line with only "…" for any lines; blank lines do
+not count. A command must fail if its documented output says "Error", and succeed otherwise. A block
+of another language whose first line is "# NAME" is a file of this name.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _FILE = re.compile(r"# ([\w./-]+\.\w+)\n")
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-# Terraform says these only when something takes long.
+# Terraform's messages when an operation is slow.
 _SLOW = re.compile(r"(Acquiring|Releasing) state lock\.|: Still \w+\.\.\. \[")
 _MARK = "-- the command has ended:"
 
 
 @dataclass
 class Step:
-    """A file to write, or a command and what it prints; ``line`` is where it stands."""
+    """A file to write, or a command and its output; ``line`` is its position."""
 
     line: int
     command: str = ""
@@ -44,7 +44,7 @@ class Step:
 
 
 def steps(text: str) -> Iterator[Step]:
-    """Yield what a document tells its reader to do, in its order."""
+    """Yield the steps of a document in order."""
     for block in _BLOCK.finditer(text):
         line = text.count("\n", 0, block.start()) + 2
         language, content = block.groups()
@@ -81,7 +81,7 @@ def _is_unfinished(command: str) -> bool:
 
 
 class Shell:
-    """One bash, so that variables and directories last from one command to the next."""
+    """A bash process, so that variables and directories persist between commands."""
 
     def __init__(
         self, directory: Path, environment: Mapping[str, str], timeout: float = 120
@@ -99,7 +99,7 @@ class Shell:
         )
 
     def run(self, command: str) -> tuple[int, list[str]]:
-        """Return the exit code, and what was printed on both streams, without blank lines."""
+        """Return the exit code, and the output of both streams without blank lines."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         script = f"{{ {command}\n}} </dev/null\nprintf '\\n%s %s\\n' '{_MARK}' $?\n"
@@ -118,7 +118,7 @@ class Shell:
         raise AssertionError("\n".join([f"{command}: ended the shell, or took too long", *printed]))
 
     def close(self) -> None:
-        """End the shell, and all that it has started."""
+        """Stop the shell and its processes."""
         self._kill()
         self._process.wait()
         for stream in (self._process.stdin, self._process.stdout):
@@ -131,11 +131,11 @@ class Shell:
 
 @dataclass
 class Walk:
-    """One walk through one document.
+    """A walk through a document.
 
-    ``words`` are what the document says and what is meant here, such as an address.
-    ``by_hand`` are commands that are not the shell's: what they print is a function's answer.
-    With ``any_figures`` the numbers that are printed are examples.
+    ``words`` maps words of the document to their values in the test, such as an address.
+    ``by_hand`` are commands outside of the shell: a function returns their output. With
+    ``any_figures`` the printed numbers are examples.
     """
 
     directory: Path
@@ -145,10 +145,10 @@ class Walk:
     any_figures: bool = False
 
     def through(self, document: Path) -> int:
-        """Do all that the document says, and return how many files and commands there were.
+        """Execute all steps of the document; return the numbers of files and commands.
 
         Raises:
-            AssertionError: a command failed, or printed something else.
+            AssertionError: a command failed, or its output differs.
         """
         shell = Shell(self.directory, self.environment)
         done = 0
@@ -192,7 +192,7 @@ class Walk:
 
 
 def matches(told: list[str], printed: list[str], *, any_figures: bool = False) -> bool:
-    """Whether these lines are what the document says, with "…" for anything."""
+    """Return whether these lines match the document, with "…" for anything."""
     pattern = ""
     for line in filter(None, told):
         if line.strip() == "…":

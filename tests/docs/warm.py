@@ -1,8 +1,9 @@
-"""manage.py for a walk of many commands: each is a fork of one process that has loaded the service.
+"""manage.py for a walk of many commands: each is a fork of a process that has loaded the service.
 
-Starting Python and loading the service takes a second, most of what most commands take. Of a real
-start a fork lacks only that: it has the command's own arguments, directory and streams, and runs
-manage.py to the end of Python. Settings are read once, so that all commands have one environment.
+The start of Python and the loading of the service take a second, most of the time of most commands.
+Only that differs from a real start: a fork has the command's own arguments, directory and streams,
+and runs manage.py to the end of Python. Settings are read once, so that all commands share an
+environment.
 """
 
 from __future__ import annotations
@@ -30,13 +31,13 @@ with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as service:
     socket.send_fds(service, [told], [0, 1, 2])
     sys.exit(int(service.recv(16)))
 """
-# What a shell sets itself.
+# Variables that a shell sets itself.
 _SHELLS = {"_", "OLDPWD", "PWD", "SHLVL"}
 
 
 @contextlib.contextmanager
 def manage_py(directory: Path, environment: Mapping[str, str]) -> Iterator[str]:
-    """Yield what a shell calls instead of ``python manage.py``."""
+    """Yield the command that replaces ``python manage.py`` in a shell."""
     place, client = directory / "manage.socket", directory / "manage_client.py"
     client.write_text(_CLIENT)
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
@@ -57,7 +58,7 @@ def manage_py(directory: Path, environment: Mapping[str, str]) -> Iterator[str]:
 
 
 def main() -> None:
-    """Load the service, and return only in forks, each of which is to run a command."""
+    """Load the service; return only in forks, each of which runs a command."""
     import django  # noqa: PLC0415
 
     django.setup()
@@ -80,7 +81,7 @@ def main() -> None:
 def _become(
     arguments: list[str], directory: str, environment: dict[str, str], streams: list[int]
 ) -> None:
-    """Take over what the process has that called."""
+    """Take over the arguments, directory and streams of the calling process."""
     own, given = (
         {name: value for name, value in one.items() if name not in {*_SHELLS, "PYTHONPATH"}}
         for one in (os.environ, environment)
