@@ -1,4 +1,4 @@
-"""Processing time and memory are linear in the size of any document."""
+"""Time and memory to process a document are bounded by its size."""
 
 from __future__ import annotations
 
