@@ -102,7 +102,7 @@ def pipeline(pipeline_of: PipelineOf) -> Pipeline:
 
 
 def why() -> str:
-    """Return the reason of the last refusal, as the trail has it."""
+    """Return the reason of the last refusal from the audit log."""
     event = AuditEvent.objects.filter(action="assertion.refuse").latest("id")
     reason: str = event.details["reason"]
     return reason

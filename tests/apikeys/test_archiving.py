@@ -1,4 +1,4 @@
-"""``archive_audit_events``: the only way out of the trail, nothing twice and nothing lost."""
+"""``archive_audit_events``: the only way to remove audit events, without loss or duplicates."""
 
 from __future__ import annotations
 

@@ -158,7 +158,7 @@ def test_an_algorithm_that_the_issuer_does_not_use(pipeline: Pipeline) -> None:
 
 
 def test_a_key_for_another_algorithm(pipeline: Pipeline) -> None:
-    """The header chooses neither how a key is used, nor another key."""
+    """The header can choose neither the key's algorithm nor another key."""
     Issuer.objects.update(algorithms=["ES256", "RS256"])
     private = rsa.generate_private_key(65537, 2048)
     token = jwt.encode(claims_of("GITHUB", pipeline.server.url), private, "RS256", {"kid": "one"})
@@ -191,7 +191,7 @@ def test_another_ones_key(pipeline: Pipeline) -> None:
 
 
 def test_headers_that_bring_keys(pipeline: Pipeline) -> None:
-    """Nothing that the token brings along is a key, and no address of it is asked."""
+    """Keys in the token are ignored, and addresses in it are not requested."""
     stranger = Key("one")
     said = claims_of("GITHUB", pipeline.server.url)
     url = f"{pipeline.server.url}/evil"

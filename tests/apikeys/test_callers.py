@@ -1,4 +1,4 @@
-"""The callers that tokens stand for, to the moment."""
+"""The callers that tokens represent, and the exact time of their expiry."""
 
 import datetime as dt
 from types import SimpleNamespace

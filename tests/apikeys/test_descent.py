@@ -119,7 +119,7 @@ def test_what_is_shortened_shortens_what_it_made(root: KeyOwner, owner: KeyOwner
     event = AuditEvent.objects.get(action="api_key.update", resource_id=grandchild.key_id)
     assert event.details["ancestor"] == root.key_id
     assert set(event.details) == {"expires_at", "ancestor"}
-    # And it does not come back when the ancestor is given more time.
+    # It stays revoked when the ancestor's expiry is extended.
     assert owner.send("PATCH", root.path, {"expires_at": None}).status_code == 200
     assert wire(child.key.expires_at) == wire(end)
 
@@ -170,7 +170,7 @@ def test_what_a_token_made_is_not_prolonged_beyond_it(root: KeyOwner) -> None:
     later = root.send("PATCH", made.path, {"expires_at": None})
     assert (later.status_code, error_reason(later)) == (403, "GRANT_EXCEEDED")
     assert root.send("PATCH", made.path, {"expires_at": wire(end)}).status_code == 200
-    # The token's row may be gone when it has ended.
+    # The row of an expired token may be deleted.
     made = make(minted(root, name="gone"), expires_at=wire(NOW() + HOUR / 2))
     AccessToken.objects.filter(name="gone").delete()
     later = root.send("PATCH", made.path, {"expires_at": wire(NOW() + HOUR)})

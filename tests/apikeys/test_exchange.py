@@ -441,7 +441,7 @@ def test_an_assertion_is_good_for_one_token(pipeline_of: PipelineOf) -> None:
 
     assert refusal(job.exchange(token)) == REFUSED
     assert why() == "assertion_used"
-    # Nor by another policy, of an issuer of the same name.
+    # Nor by another policy of an issuer with the same name.
     assert refusal(other.exchange(token)) == REFUSED
     assert AccessToken.objects.count() == 1
     assert UsedAssertion.objects.get().expires_at > timezone.now() + dt.timedelta(minutes=5)

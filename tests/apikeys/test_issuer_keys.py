@@ -36,7 +36,7 @@ HOUR = dt.timedelta(hours=1)
 
 
 def later(passed: dt.timedelta) -> None:
-    """Let so much time pass for the keys of every issuer."""
+    """Let this much time pass for the keys of every issuer."""
     names = ("key_set_fetched_at", "key_set_asked_at", "key_set_settled_at")
     for issuer in Issuer.objects.all():
         moments = {name: getattr(issuer, name) - passed for name in names}

@@ -24,7 +24,7 @@ def names(client: KeyOwner, **query: object) -> list[str]:
 
 @pytest.fixture
 def three(key_with: KeyWith) -> None:
-    """Keys beside the caller's own: active, expired, revoked."""
+    """An active, an expired and a revoked key in addition to the caller's own."""
     key_with("state:read", name="active", lifetime=dt.timedelta(days=1))
     expire(key_with("state:read", name="expired").key)
     actions.revoke_api_key(key=key_with("state:read", name="revoked").key, actor=Actor(name="test"))

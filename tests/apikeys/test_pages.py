@@ -77,7 +77,7 @@ def test_any_filter(db: None, monkeypatch: pytest.MonkeyPatch, **given: Any) -> 
 
 @pytest.fixture
 def events(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Forty events, of which the oldest is rare, and pieces of ten rows."""
+    """Forty events, of which the oldest is rare, read in pieces of ten rows."""
     monkeypatch.setattr(reading, "MOST_ROWS", 10)
     monkeypatch.setattr(reading, "_LEAST_ROWS", 1)
     for number in range(40):

@@ -170,7 +170,7 @@ def test_what_an_index_finds_is_found_at_once(reader: ApiClient) -> None:
 
 
 def test_what_no_index_finds_is_found_page_by_page(reader: ApiClient) -> None:
-    """Two of the oldest of 12,000 events: three pages, of which the first two are empty."""
+    """Two of the oldest of 12,000 events: three pages, the first two empty."""
     since = "field['actor_name'] = 'rare' AND field['occurred_at'] < '2026-01-02T09:00:00Z'"
     token, found = "", []
     for _ in range(10):

@@ -1,4 +1,4 @@
-"""Transactions that the database asks to run again."""
+"""Transactions that the database asks the service to retry."""
 
 import pytest
 from django.db import OperationalError
@@ -12,7 +12,7 @@ class RefusalError(Exception):
 
 
 class Refusing:
-    """An action that the database refuses so many times before it lets it pass."""
+    """An action that the database refuses this many times before it succeeds."""
 
     def __init__(self, times: int, sqlstate: str) -> None:
         self.times, self.sqlstate, self.calls = times, sqlstate, 0

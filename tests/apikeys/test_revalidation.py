@@ -1,4 +1,4 @@
-"""Each deed looks at its caller again, in a statement that it sends anyway."""
+"""Each write checks its caller again, in a statement that it sends anyway."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -107,7 +107,7 @@ def test_one_that_ends_while_its_deed_waits_for_the_row(
     *,
     by_token: bool,
 ) -> None:
-    """Another transaction holds the row, and the caller is revoked before it lets go."""
+    """Another transaction locks the row, and the caller is revoked before it releases the row."""
     other = key_with(*owner.key.scopes, name="other", lifetime=HOUR / 2)
     caller = minted(owner) if by_token else owner
     tail, body = DEEDS[name]
@@ -129,7 +129,7 @@ def test_one_that_ends_while_its_deed_waits_for_the_row(
 def test_a_token_that_has_come_to_its_end(
     client_with: ClientWith, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """At the very moment it is over, and its deeds of every kind are refused."""
+    """From the exact time of expiry, writes of every kind are refused."""
     now = timezone.now()
     caller = replace(find_caller(client_with("state:write").secret), expires_at=now)
     actor = Actor(name="x", caller=caller)
@@ -272,7 +272,7 @@ def queries(client: KeyClient, method: str, path: str, body: Any) -> int:
 
 
 def test_it_costs_no_statement(owner: KeyOwner) -> None:
-    """As many as before callers were looked at again."""
+    """The number of statements is the same as without the check."""
     assert queries(owner, "POST", "/v1/api-keys", NEW) == 4
     # On PostgreSQL a single statement inserts the token and its event.
     assert queries(owner, "POST", "/v1/access-tokens", NEW) == 4 - IS_POSTGRESQL

@@ -1,4 +1,4 @@
-"""The audit trail is append-only by the database's own word."""
+"""The database enforces that the audit log is append-only."""
 
 import pytest
 from django.db import DatabaseError, connection, transaction

@@ -1,4 +1,4 @@
-"""A database that is gone."""
+"""A database outage."""
 
 from __future__ import annotations
 

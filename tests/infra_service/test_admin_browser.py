@@ -113,7 +113,7 @@ def test_without_a_clipboard_the_secret_is_selected(page: Page, live: LiveServer
 
 
 def test_a_telephone_reaches_every_page(browser: Browser, live: LiveServer) -> None:
-    """The sidebar has no room there; the overview names the pages instead."""
+    """The sidebar does not fit on a phone, so the overview links to the pages."""
     with page_of(browser, live, viewport={"width": 400, "height": 900}) as page:
         log_in(page, live)
         expect(page.locator("#nav-sidebar")).not_to_be_visible()

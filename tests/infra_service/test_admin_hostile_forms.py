@@ -1,4 +1,4 @@
-"""Whatever a form or a list of the admin is sent, it is no 500."""
+"""No input to a form or a list of the admin causes a 500."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from workloads.models import Cluster
 pytestmark = pytest.mark.both
 
 FORM = "application/x-www-form-urlencoded"
-# As they stand in a body or an address, percent-encoded.
+# Percent-encoded, as in a body or an address.
 HOSTILE = {
     "nul": "a%00b",
     "surrogate": "%ed%a0%80",
@@ -51,7 +51,7 @@ _NAME, _VALUE = re.compile(r'\bname="([^"]*)"'), re.compile(r'\bvalue="([^"]*)"'
 
 @pytest.fixture
 def root(db: None, monkeypatch: pytest.MonkeyPatch) -> Client:
-    # The list of all pages beside each takes a third of the time, and nothing from a request.
+    # Rendering the sidebar takes a third of the time and does not depend on the request.
     monkeypatch.setattr(admin.site, "get_app_list", lambda *_: [])
     # So do choices of all rights, which are all alike.
     Permission.objects.exclude(

@@ -1,4 +1,4 @@
-"""Rows that are written in bulk come back as they were, on each kind of database."""
+"""Rows written in bulk are read back unchanged, on each database."""
 
 import datetime as dt
 import uuid

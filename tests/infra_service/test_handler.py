@@ -1,4 +1,4 @@
-"""Text is UTF-8, and no codec that a client names is looked up, on any path."""
+"""Text is UTF-8 on every path, and codecs named by clients are never looked up."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Door:
         self._handler = ServiceHandler()
 
     def ask(self, path: str, method: str = "GET", body: bytes = b"", **given: Any) -> Any:
-        """Return the status and the body of the answer."""
+        """Return the status and the body of the response."""
         environ = {
             "REQUEST_METHOD": method, "PATH_INFO": path, "SERVER_NAME": "localhost",
             "SERVER_PORT": "80", "REMOTE_ADDR": "127.0.0.1", "wsgi.url_scheme": "http",
@@ -80,7 +80,7 @@ def door(db: None) -> Iterator[Door]:
 
 @pytest.fixture
 def unknown() -> Iterator[list[str]]:
-    """The names of encodings that Python was asked for and has not found: it keeps each."""
+    """The unknown encodings that Python was asked for, each of which it caches."""
     names: list[str] = []
     codecs.register(names.append)
     yield names

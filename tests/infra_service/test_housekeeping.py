@@ -103,7 +103,7 @@ def test_ended_tokens(operator: User, settings: Any, monkeypatch: pytest.MonkeyP
     assert set(AccessToken.objects.values_list("name", flat=True)) == {
         "never", "valid", "ended lately", "revoked lately",
     }  # fmt: skip
-    # Keys stay, and the trail has how many went, in small transactions.
+    # Keys stay, and the audit log has the number of deleted rows, in small transactions.
     assert ApiKey.objects.get() == key
     removed = AuditEvent.objects.filter(action="access_token.remove").order_by("id")
     assert [event.details["tokens"] for event in removed] == [3, 3, 2, 3, 2]
@@ -273,7 +273,7 @@ def test_a_part_is_bounded_in_time(rows: None, replace: Any) -> None:
     outcome = run_part("tokens", most_seconds=1000, stop=stop)
 
     assert (outcome.status, outcome.removed) == (Status.STOPPED, 1)
-    # Not done to its end: the alert goes on to count.
+    # The part is incomplete, so the alert continues to count.
     assert HousekeepingPart.objects.get(name="tokens").succeeded_at == before
 
 

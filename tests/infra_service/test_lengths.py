@@ -58,7 +58,7 @@ def every_door() -> list[tuple[str, str]]:
     ],
 )
 def test_it_is_refused_on_every_path(headers: dict[str, str], expected: tuple[int, str]) -> None:
-    """Without a database: nothing is looked at before."""
+    """Without a database, because the length is checked first."""
     doors = every_door()
     assert len(doors) > 200
     client = Client()

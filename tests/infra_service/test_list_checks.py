@@ -1,4 +1,4 @@
-"""A filterable field without an index does not come in unseen."""
+"""Filterable fields without an index are detected."""
 
 from typing import Any
 

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLit
 
 @pytest.fixture
 def administrator(db: None) -> Iterator[Any]:  # noqa: F811 - the fixture
-    """A connection that is not of the pool."""
+    """A connection outside the pool."""
     parameters = connection.get_connection_params()
     names = ("dbname", "host", "port", "user", "password")
     given = {name: parameters[name] for name in names if parameters.get(name)}

@@ -1,4 +1,4 @@
-"""The counts of worker processes that are gone."""
+"""The counts of finished worker processes."""
 
 import subprocess
 import sys

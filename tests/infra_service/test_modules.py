@@ -1,4 +1,4 @@
-"""Each module can be imported by itself."""
+"""Each module can be imported alone."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 from tests.support.installation import ROOT
 
 PACKAGES = ("infra_service", "apikeys", "states", "workloads", "filterlang")
-# Without a provider there is no app of its models.
+# Without a provider, the app of these models is not installed.
 SIGN_ON = {
     "OIDC_ISSUER": "https://sso.example",
     "OIDC_CLIENT_ID": "infra",

@@ -1,7 +1,7 @@
-"""A request owns no connection, and no open transaction, while it does anything but ask.
+"""A request holds no connection and no open transaction except during a query.
 
-Every path of the service is asked, and at each point of a request where nothing of the database is
-used the test looks at the connection: bodies, parsing, rendering, and when the answer is sent.
+The test requests every path of the service. At each point of a request without a query it inspects
+the connection: reading bodies, parsing, rendering, and sending the response.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def assert_nothing_is_owned() -> None:
 
 
 class Watch:
-    """Looks at the connection at many points, and knows where it has looked."""
+    """Inspects the connection at many points, and records these points."""
 
     def __init__(self) -> None:
         self.seen: Counter[str] = Counter()

@@ -85,7 +85,7 @@ def test_manual_transactions_keep_it() -> None:
 
 
 def test_rows_that_are_read_one_after_the_other_keep_it() -> None:
-    """A cursor of the server, which lives on its connection, beside other statements."""
+    """A server-side cursor, which lives on its connection, in addition to other statements."""
     rows = User.objects.order_by("username").iterator(chunk_size=2)
     assert next(rows).username == "user-0"
     assert User.objects.count() == 5

@@ -92,7 +92,7 @@ def test_a_folder_of_another_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("kind", ["fifo", "socket", "directory", "device"])
 def test_only_a_regular_file_is_read(tmp_path: Path, kind: str) -> None:
-    """At once: a FIFO has no writer."""
+    """At once, because a FIFO without a writer would block."""
     path = tmp_path / "file"
     if kind == "fifo":
         os.mkfifo(path)

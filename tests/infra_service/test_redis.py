@@ -38,7 +38,7 @@ def limiter(server: Redis, monkeypatch: pytest.MonkeyPatch) -> Limiter:
 
 
 def test_one_that_stands_still(server: Redis) -> None:
-    """The kernel goes on to take connections for it."""
+    """The kernel continues to accept connections for it."""
     server.process.send_signal(signal.SIGSTOP)
     limiter = Limiter(RedisCounters(server.url))
     started = time.monotonic()

@@ -90,7 +90,7 @@ def running(primary: Server | None = None) -> Iterator[Server]:
 def serving(
     primary: Server, standby: Server, beside: Pair | None = None, port: int | None = None
 ) -> Iterator[Pair]:
-    """Run the service with a primary and a replica; beside another, with its users and secrets.
+    """Run the service with a primary and a replica; ``beside`` shares its users and secrets.
 
     ``port`` is that of a line to the replica.
     """

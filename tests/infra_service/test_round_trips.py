@@ -116,7 +116,7 @@ def test_a_document(wire: Wire, state: Backend) -> None:
 
 @pytest.mark.parametrize("names", ["network/prod", "shop/network/prod"])
 def test_by_names(wire: Wire, state: Backend, names: str) -> None:
-    """The same as by ids: the names are looked up where the state is."""
+    """The same as by IDs: the lookup of the state includes the names."""
     named, lock_id, serials = Named(state.client, names), uuid.uuid4(), itertools.count(1)
     calls: list[Callable[[], Any]] = [
         partial(named.lock, lock_id),
@@ -130,7 +130,7 @@ def test_by_names(wire: Wire, state: Backend, names: str) -> None:
 def test_bound_to_an_application_that_must_be_locked(
     wire: Wire, state: Backend, client_with: ClientWith
 ) -> None:
-    """The application and the demand come with the state."""
+    """The lookup of the state includes the application and the lock requirement."""
     assert Named(state.client, "shop/network/prod").push(document(1)).status_code == 200
     Environment.objects.update(require_lock=True)
     shop = Application.objects.get()

@@ -83,7 +83,7 @@ def test_a_token_that_has_ended_counts(owner: KeyOwner, settings: Any) -> None:
 
 @pytest.mark.parametrize("limit", ["key", "owner"])
 def test_a_key_and_its_owner_have_counts(owner: KeyOwner, settings: Any, limit: str) -> None:
-    """A new token is no new start."""
+    """A new token does not reset the count."""
     setattr(settings, f"RATE_LIMIT_{limit.upper()}", 4)
     settings.RATE_LIMIT_TOKEN = 100
     body = {"access_token": {"name": "job", "scopes": ["state:read"]}}
@@ -126,7 +126,7 @@ def test_an_ipv6_host_has_a_whole_network() -> None:
 
 
 def test_ipv4_hosts_are_told_apart_also_as_ipv6() -> None:
-    """As they come to a socket for both."""
+    """In the form that a dual-stack socket reports."""
     hosts = ("::ffff:192.0.2.1", "::ffff:192.0.2.2", "::ffff:192.0.2.3", "::ffff:192.0.2.4")
 
     assert [wrong(host).status_code for host in hosts] == [401, 401, 401, 401]

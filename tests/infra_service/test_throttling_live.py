@@ -70,7 +70,7 @@ def test_with_redis_all_workers_count_together(tmp_path: Path) -> None:
 
 
 def test_while_redis_is_away_requests_go_on() -> None:
-    # Counted from before the start: `/readyz` is asked while the server starts, and logs it too.
+    # Counted from before the start, because the server also logs its first `/readyz` requests.
     started = time.monotonic()
     with live_server(RATE_LIMIT_TOKEN=str(LIMIT), CACHE_URL="redis://127.0.0.1:1/0") as server:
         token = server.token("state:read")

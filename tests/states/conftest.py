@@ -134,7 +134,7 @@ class UnsteadyStorage(InMemoryStorage):
 
     @property
     def bucket(self) -> Any:
-        """The bucket as boto3 has it, of which the service only sends HEAD."""
+        """The bucket in boto3, to which the service only sends HEAD."""
         return SimpleNamespace(name="states", meta=SimpleNamespace(client=self))
 
     @property

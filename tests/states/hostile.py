@@ -1,4 +1,4 @@
-"""Documents that are made to be costly, of about a given size."""
+"""Documents of about a given size that are expensive to process."""
 
 from __future__ import annotations
 

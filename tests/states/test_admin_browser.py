@@ -129,7 +129,7 @@ def test_force_unlock_with_a_reason_then_restore_by_keyboard_alone(
     expect(page.get_by_text("Version 1 is restored as version 3.")).to_be_visible()
     expect(page.get_by_role("rowheader", name="3 current")).to_be_visible()
 
-    # 4. Both are in the trail, to which the state's page leads.
+    # 4. The audit log, linked from the state's page, has both.
     press("History")
     expect(page.get_by_role("cell", name="state.force_unlock")).to_be_visible()
     expect(page.get_by_role("cell", name="state.restore")).to_be_visible()

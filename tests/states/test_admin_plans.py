@@ -98,7 +98,7 @@ def test_names_are_found_in_their_index(client: Client) -> None:
         client.get("/admin/states/state/?q=network-00")
         client.get("/admin/states/component/")
     lists = [found for found in plans if "LIMIT" in found.sql]
-    # Beside it the applications are looked up.
+    # In addition, the applications are looked up.
     assert [found.indexes[0] for found in lists] == ["component_by_name"] * 2
     assert [found.rows_read <= 2 * AT_ONCE for found in lists] == [True] * 2
 

@@ -160,7 +160,7 @@ def test_a_state_leads_to_its_resources(network: Backend, viewer: Client) -> Non
     answer = viewer.get(page)
     assert f'href="{listed}"' in answer.content.decode()
     assert "bucket.logs bucket " in text_of(answer)
-    # Also where the document is too large to be read for each look at the page.
+    # Also for a document too large to read on each view of the page.
     network.push(state(outputs={"o": {"value": "x" * 600_000, "type": "string"}}, serial=2))
     assert "its resources in the index" in text_of(viewer.get(page))
 

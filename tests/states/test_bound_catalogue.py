@@ -222,7 +222,7 @@ def test_components_of_a_bound_application(client_with: ClientWith, world: World
 
 
 def test_no_state_is_registered_outside_a_binding(world: World) -> None:
-    """As where a component is moved after the request was let in."""
+    """As when a component is moved after the request was authorized."""
     inside = Binding(application_ids=frozenset({world["shop"]}))
     actor = Actor(name="test", grant=replace(Actor(name="test").grant, binding=inside))
 

@@ -53,7 +53,7 @@ def installation(
 
 
 def refused(answer: Any) -> bool:
-    """Return whether the answer is that of a mistake, and does not ask to try again."""
+    """Return whether the response reports a configuration error without asking for a retry."""
     reason = (answer.status_code, error_reason(answer))
     return reason == (503, "STORAGE_MISCONFIGURED") and "Retry-After" not in answer
 

@@ -46,7 +46,7 @@ def shown(document: bytes) -> dict[str, dict[str, Any]]:
 
 
 def hidden_names(*, sensitive: dict[str, Any], plain: dict[str, Any]) -> set[str]:
-    """Return which of the plain outputs are hidden beside these sensitive ones."""
+    """Return the plain outputs that are hidden because of these sensitive outputs."""
     marked = {name: output(value, sensitive=True) for name, value in sensitive.items()}
     outputs = {**marked, **{name: output(value) for name, value in plain.items()}}
     found = {name for name, one in shown(state(outputs=outputs)).items() if one["hidden"]}

@@ -1,4 +1,4 @@
-"""Documents that are no state do not replace a state by mistake."""
+"""Foreign documents do not replace a state by mistake."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.support.people import person, text_of
 
 CASES = Path(__file__).parent / "fixtures" / "cases" / "07-not-a-state"
 LIVE = (CASES / "live.tfstate").read_bytes()
-#: Documents that are no state, with a part of their description.
+#: Foreign documents, with a part of their description.
 FOREIGN = {
     (CASES / "error-page.json").read_bytes(): "the error response of a server",
     (CASES / "show-json.json").read_bytes(): "the output of `terraform show -json`",
@@ -157,7 +157,7 @@ def test_a_restore_is_a_replacement(live: Backend, client_with: Any) -> None:
     page = f"/admin/states/state/{live.record.pk}/restore-version/"
     refused = person("operator").post(page, {"number": 2, "reason": "x"}, follow=True)
     assert "does not replace a state" in text_of(refused)
-    # Over a version that is no state, any may be restored.
+    # A foreign document may be replaced by any restored version.
     admin.push(b"{}", "?force=true")
     assert admin.call("/versions/2:restore").status_code == 200
 

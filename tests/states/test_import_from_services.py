@@ -46,7 +46,7 @@ def md5s(kept: Documents) -> list[str]:
 
 
 def check_history(names: str, kept: Documents) -> None:
-    """Each version is here, once, in order, under a lock that is gone."""
+    """Check that each version exists once, in order, under a lock that was released."""
     found = history(names)
     assert [version.md5 for version in found] == md5s(kept)
     assert [version.number for version in found] == list(range(1, len(kept) + 1))

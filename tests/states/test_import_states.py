@@ -29,7 +29,7 @@ def lineage(number: int) -> str:
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """A directory as Terragrunt leaves it, with things beside that are no states."""
+    """A Terragrunt directory with some additional files that are not states."""
     for number, name in enumerate(FOUND):
         write(tmp_path / name / "terraform.tfstate", document(number + 1, lineage(number)))
     write(tmp_path / "prod/network/terraform.tfstate.backup", document(1))
@@ -411,7 +411,7 @@ def test_no_component(tree: Path, arguments: tuple[str, ...], said: str) -> None
 
 @pytest.mark.parametrize("kind", ["fifo", "link", "device"])
 def test_what_is_no_file_is_left_out_at_once(tree: Path, kind: str) -> None:
-    """A FIFO has no writer, a link may lead anywhere, and a device may have no end."""
+    """A FIFO has no writer, a link may lead anywhere, and a device may be endless."""
     state = tree / "prod/odd/terraform.tfstate"
     lock = tree / "prod/shop/.terraform.tfstate.lock.info"
     state.parent.mkdir()

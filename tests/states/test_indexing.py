@@ -216,7 +216,7 @@ def test_what_cannot_be_read_is_said_and_not_read_again(
     assert sorted(done.problem for done in index()) == ["", problem]
 
     assert backend.record.index_problem == problem
-    assert addresses() == ["thing.good"]  # nothing of a version that is not current
+    assert addresses() == ["thing.good"]  # only the current version counts
     assert index() == []
 
 
@@ -303,7 +303,7 @@ def test_rotated_keys_lose_nothing(backend: Backend, settings: Any) -> None:
     new = new_key()
     settings.STATE_ENCRYPTION_KEYS = [new, old]
     assert found("i-a") == ["thing.a"]
-    # 2. The digests are made anew, and the old key can go.
+    # 2. The digests are recomputed, and the old key can be removed.
     call_command("rotate_state_keys", stdout=io.StringIO())
     assert found("i-a") == ["thing.a"]
     settings.STATE_ENCRYPTION_KEYS = [new]

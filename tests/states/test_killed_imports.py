@@ -61,7 +61,7 @@ def exported(root: Path) -> dict[uuid.UUID, list[str]]:
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[LiveServer]:
-    """A service of which only the database is there."""
+    """A service with a database but no running server."""
     (tmp_path / "var").mkdir()
     server = LiveServer(tmp_path / "var")
     try:

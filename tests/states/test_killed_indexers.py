@@ -31,7 +31,7 @@ STATES, EACH = 12, 5
 
 @pytest.fixture
 def server(db: None, tmp_path: Path, settings: Any) -> Iterator[LiveServer]:
-    """A service of which only the database is there, with states to be indexed."""
+    """A service with a database of states to index but no running server."""
     server = LiveServer(tmp_path, STATE_ENCRYPTION_KEYS=",".join(settings.STATE_ENCRYPTION_KEYS))
     try:
         server.prepare()

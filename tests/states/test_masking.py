@@ -251,7 +251,7 @@ def test_secrets_that_are_added_later_count() -> None:
 
 
 LONG = 'p&ss/w<rd "quoted" + \\slash é\U0001f600 100%'
-#: No part of it stands in it twice; its middle, which is searched, has 96 characters.
+#: All of its parts differ; its middle, which is searched, has 96 characters.
 NUMBERED = "".join(f"-{number:03}" for number in range(250))
 
 
@@ -377,7 +377,7 @@ def looks_like_a_password(text: str) -> bool:
     before=st.text(max_size=5),
 )
 def test_a_long_secret_is_never_told(secret: str, around: Any, before: str) -> None:
-    """Wherever it stands, in values and in the keys of maps."""
+    """Wherever it appears, in values and in the keys of maps."""
     values = {
         "password": secret,
         "copy": {"deep": [around, secret, {before + secret: 1}]},

@@ -1,4 +1,4 @@
-"""Large documents take memory from the budget, and small ones never ask."""
+"""Large documents take memory from the budget; small documents bypass it."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ def test_keys_cannot_be_rotated_while_the_store_is_away(
 def test_a_change_in_between_is_found_again(
     three: Backend, store: UnsteadyStorage, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Keys are rotated after the mover has read: its object goes, and it reads again."""
+    """Keys are rotated after the mover has read: it deletes its object and reads again."""
     old_keys = settings.STATE_ENCRYPTION_KEYS
     real = storage.put
     pending = [True]

@@ -34,7 +34,7 @@ def export(directory: Path) -> Path:
 
 @pytest.mark.parametrize("place", ["header", "state", "version"])
 def test_each_member_in_each_odd_form(tmp_path: Path, place: str) -> None:
-    """Only the command's own error may come of it, in a dry run and in an import."""
+    """Only the command's own error may be raised, in a dry run and in an import."""
     whole = lines_of(export(tmp_path))
 
     def member(lines: list[Any]) -> dict[str, Any]:

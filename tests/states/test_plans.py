@@ -73,10 +73,10 @@ def test_versions_are_found_by_an_index(reader: ApiClient) -> None:
     few = STATES // 100
     environment = Environment.objects.get(name="new-0").pk
     for text, rows, used in [
-        # Few match: each state is looked up, and asked whether it still does.
+        # Few match: each state is looked up and checked again.
         (f"{aws} < '5'", few, 2 * few + 1),
         (f"{aws} < '5' AND field['environment_id'] = '{environment}'", few, 2 * few + 1),
-        # Many do: states are walked, and each asked.
+        # Many match: states are scanned in order, each with a check.
         (f"{aws} >= '5'", MOST_ROWS, MOST_ROWS),
         ("field['provider.hashicorp/random.version'] EXISTS", MOST_ROWS, MOST_ROWS),
         (f"{aws} != '4.67.0'", MOST_ROWS, MOST_ROWS),

@@ -25,7 +25,7 @@ Interrupt = Callable[[Callable[[], Any]], None]
 
 @pytest.fixture
 def after_the_first_look(monkeypatch: pytest.MonkeyPatch) -> Interrupt:
-    """Let something happen right after the next action has read the state."""
+    """Run something right after the next action has read the state."""
 
     def arrange(event: Callable[[], Any]) -> None:
         real = StateTarget.find
@@ -112,7 +112,7 @@ def test_a_lock_that_changes_hands_is_not_broken(
         response = admin.call(":force-unlock", body)
         assert (response.status_code, error_reason(response)) == (409, "LOCK_NOT_HELD")
     else:
-        # The lock that held the state when the request came is gone.
+        # The lock that existed at the start of the request was released.
         assert admin.unlock(None).status_code == 200
     assert backend.record.lock_id == other
     assert not AuditEvent.objects.filter(action="state.force_unlock").exists()
@@ -215,7 +215,7 @@ def test_one_that_always_loses_is_told_to_come_again(
 def test_a_caller_that_is_revoked_meanwhile(
     admin: Backend, lock_id: uuid.UUID, monkeypatch: pytest.MonkeyPatch, method: str
 ) -> None:
-    """It was let in, and is looked at again by the statement that writes."""
+    """Its request was authorized, and the statement that writes checks it again."""
     admin.push(document(1))
     if "unlock" in method:
         admin.lock(lock_id)

@@ -30,7 +30,7 @@ def values(draw: Any, secrets: list[str]) -> Any:
 
 @st.composite
 def documents(draw: Any) -> tuple[bytes, list[str]]:
-    """A state, and the secrets in it, each of which is marked somewhere."""
+    """A state and its secrets, each of which is marked somewhere."""
     secrets = draw(st.lists(SECRET, min_size=1, max_size=4, unique=True))
     value = values(secrets)
     things = []

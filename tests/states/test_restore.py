@@ -198,7 +198,7 @@ def test_outside_the_binding_there_is_nothing(backend: Backend, client_with: Cli
 
 @pytest.fixture
 def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Let something happen right before the new version is appended, the first time."""
+    """Run something right before the new version is first appended."""
     real = append_version
 
     def arrange(event: Any) -> None:

@@ -52,7 +52,7 @@ def test_a_former_slug_is_taken_for_a_caller_without_state_admin(
     answer = sent(client_with(*WRITE), "POST", kind, name="x", slug="old")
     refused(answer, "SLUG_TAKEN", **named)
     assert f'It is the {kind} "First".' in answer.json()["error"]["message"]
-    # Nor does such a caller learn the name without the right to read.
+    # Such a caller does not learn the name without read permission.
     refused(sent(client_with("state:write"), "POST", kind, name="x", slug="old"), "SLUG_TAKEN")
     assert str(addresses.find_id(KINDS[kind], "old")) == entry
     assert KINDS[kind].objects.count() == 1
@@ -65,7 +65,7 @@ def test_a_former_slug_is_taken_for_a_caller_without_state_admin(
 def test_a_bound_token_takes_no_environment(
     admin: ApiClient, client_with: ClientWith, body: dict[str, str]
 ) -> None:
-    """The first case of the issue: the address goes on, and so does the demand of a lock."""
+    """The address keeps working, and so does the lock requirement."""
     for component in ("payments", "toy"):
         assert Named(admin, f"{component}/prod").push(document()).status_code == 200
     environment = Environment.objects.get()

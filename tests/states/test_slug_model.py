@@ -49,7 +49,7 @@ class Entry:
 
 
 class Model(RuleBasedStateMachine):
-    """The rules; ``owners`` has the entry of each slug that was ever given."""
+    """The rules; ``owners`` maps each slug ever used to its entry."""
 
     clients: dict[str, ApiClient]
     applications: dict[str, str]

@@ -140,7 +140,7 @@ def test_what_is_gone_already_need_not_be_deleted(store: UnsteadyStorage) -> Non
 def test_a_document_that_is_moved_while_it_is_read(
     backend: Backend, store: UnsteadyStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The row named an object that is gone by now; it is looked at again."""
+    """The row named an object that was deleted meanwhile, so the row is read again."""
     backend.push(document())
     version = StateVersion.objects.get()
     payload = store.open(version.object_name).read()

@@ -22,7 +22,7 @@ def sweep(**options: Any) -> Any:
 
 @pytest.fixture
 def orphan(backend: Backend, store: UnsteadyStorage) -> str:
-    """An object beside that of a version."""
+    """An object that belongs to no version."""
     backend.push(document())
     return store.save(f"{backend.record.pk}/{uuid.uuid4()}.0", ContentFile(b"x"))
 

@@ -1,4 +1,4 @@
-"""A password does not let in alone: a code beside it, or a passkey."""
+"""A login needs a second factor: a one-time code or a passkey."""
 
 from __future__ import annotations
 

@@ -156,7 +156,7 @@ def test_who_has_lost_their_groups_loses_what_they_had(
 
     user = user_of(service, person)
     assert (user.is_staff, service.groups(user)) == (False, [])
-    assert not visitor.is_in  # nor where they had come in before
+    assert not visitor.is_in  # even if they had logged in before
     name = user.username
     assert refusals(service, person["sub"]) == [
         {

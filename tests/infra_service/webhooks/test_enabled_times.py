@@ -63,7 +63,7 @@ def test_only_events_of_enabled_times_are_told(
 
 
 def test_read_while_it_is_disabled(hook: Hook, receiver: Receiver) -> None:
-    """An older event is given up, as a delivery that waits, and can be sent again."""
+    """An older event is dropped like a waiting delivery, and can be redelivered."""
     happen("enabled")
     enable(hook, enabled=False)
     happen("disabled")

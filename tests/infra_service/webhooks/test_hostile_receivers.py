@@ -25,7 +25,7 @@ Talk = Callable[[socket.socket], None]
 
 
 class Peer:
-    """A TCP server that sends given bytes, whatever it receives."""
+    """A TCP server that sends given bytes, regardless of the request."""
 
     def __init__(self) -> None:
         self.talk: Talk = lambda _: None
@@ -77,7 +77,7 @@ def posted(peer: Peer, talk: Talk, scheme: str = "http") -> Outcome:
     return answer
 
 
-#: Moments that Python's dates cannot hold, and texts that are no moments.
+#: Times outside the range of Python's dates, and texts that are not times.
 MOMENTS = [
     "Mon, 01 Jan 2026 00:00:00 +99999999999999",
     "Mon, 01 Jan 2026 00:00:00 +99999999999999999999",

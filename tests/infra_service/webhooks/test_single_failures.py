@@ -219,7 +219,7 @@ WORK = [
 def test_a_whole_kind_of_work(
     module: Any, name: str, hook: Any, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The worker goes on, and does it in the next pass."""
+    """The worker continues, and does this work in the next pass."""
     failures = [True]
 
     def fail_once(*_: Any) -> bool:

@@ -34,7 +34,7 @@ def key_of_owner(client: ApiClient) -> ApiKey:
 
 
 def long_ago() -> None:
-    """Let the webhooks have been there for a year."""
+    """Let the webhooks be a year old."""
     WebhookEndpoint.objects.update(created_at=timezone.now() - 365 * DAY)
 
 
@@ -112,7 +112,7 @@ def test_a_webhook_is_not_told_of_before_it(
     assert told(receiver) == []
 
 
-#: Days until a key of 60 days ends, and the notices that are given then for the first time.
+#: Days until a key of 60 days expires, and the notices that are due then.
 ENDS = [(31, []), (29, [30]), (8, [30]), (6, [7]), (2, [7]), (0.5, [1])]
 
 
@@ -123,7 +123,7 @@ def test_a_key_that_ends_soon(
     hook_of(client, receiver, "api_key.expiring")
     long_ago()
     now = timezone.now()
-    # Notices of over two weeks ago are not given any more.
+    # Notices that were due more than two weeks ago are dropped.
     ApiKey.objects.filter(pk=key_of_owner.pk).update(
         created_at=now - 60 * DAY, expires_at=now + days * DAY
     )

@@ -26,7 +26,7 @@ on_sqlite = pytest.mark.skipif(connection.vendor != "sqlite", reason="about row 
 
 
 def event(name: str) -> AuditEvent:
-    """Return an event that has its id and its time, and is not in the trail yet."""
+    """Return an unsaved event with its ID and time."""
     return AuditEvent(
         action="cluster.create",
         actor_name=name,

@@ -32,7 +32,7 @@ def hang_up(handler: BaseHTTPRequestHandler) -> None:
 
 
 def pass_time_until_the_next_attempt() -> dt.timedelta:
-    """Let so much time pass, and return how much it was."""
+    """Let the time until the next attempt pass, and return its length."""
     due_at: Any = Delivery.objects.waiting().earliest("pk").next_attempt_at
     passed = max(due_at - timezone.now(), dt.timedelta())
     of_all = {

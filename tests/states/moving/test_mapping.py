@@ -48,7 +48,7 @@ def test_the_usual_patterns(key: str, names: tuple[str, str]) -> None:
     ],
 )
 def test_what_no_pattern_matches(key: str, hint: str) -> None:
-    """Terraform's own names of folders and files are neither components nor environments."""
+    """Terraform's own folder and file names are neither components nor environments."""
     assert Map.usual().names(key) is None
     assert unmatched(key).startswith("No pattern matches")
     assert hint in unmatched(key)

@@ -107,7 +107,7 @@ ENDLESS: dict[str, Callable[[int], bytes]] = {
 
 @contextmanager
 def endless(part: Callable[[int], bytes]) -> Iterator[str]:
-    """A server that sends parts until the client goes away."""
+    """A server that sends parts until the client disconnects."""
     is_over = threading.Event()
 
     def answer(line: socket.socket) -> None:
@@ -162,7 +162,7 @@ def mutations(value: Any) -> Iterator[Any]:
 
 
 def walk(source: Any) -> None:
-    """Read everything, as an import does, as far as the service lets it."""
+    """Read everything, as an import does, until the service fails."""
     for state in source.states():
         for version in source.versions(state, None):
             source.read(state, version, LIMIT)
@@ -191,7 +191,7 @@ SERVICES: dict[str, tuple[str, Any, Any]] = {
 @pytest.mark.long
 @pytest.mark.parametrize("name", SERVICES)
 def test_each_member_of_each_answer(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only an import's own error may come of it."""
+    """Only an import's own error may be raised."""
     address, make, serving = SERVICES[name]
     monkeypatch.setattr("time.sleep", lambda _: None)
     with serving(make()) as replay:

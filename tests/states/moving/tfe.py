@@ -1,7 +1,7 @@
-"""HCP Terraform as its documents describe it, as far as states go, on loopback.
+"""HCP Terraform's state API as documented, on loopback.
 
-Downloads lie at another service, to which the address itself lets in. OTF, in the same place, has
-no related resources, and gives downloads itself.
+Downloads come from another service, whose address itself grants access. OTF, in the same place, has
+no related resources and serves downloads itself.
 """
 
 from __future__ import annotations
