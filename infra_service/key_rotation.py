@@ -5,13 +5,16 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from django.apps import apps
+from django.db import connection
 
 from infra_service.lib.api.idempotent_requests import IdempotentRequest
 from infra_service.lib.commandline.isolation import isolated
 from infra_service.lib.encryption import current_key, keyring
+from infra_service.sign_on import code_secrets
 from infra_service.webhooks.actions import reencrypt_secrets
 from infra_service.webhooks.models import WebhookEndpoint
 from states.keeping import reencryption
@@ -22,6 +25,7 @@ from states.resources import indexing
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+_SECOND_FACTORS: Final = "mfa_authenticator"
 KEY_MISSING: Final = "Its encryption key is not configured."
 _UNREADABLE: Final = "It cannot be decrypted with its key."
 
@@ -109,6 +113,21 @@ def _older_second_factors() -> Iterator[OlderValue]:
 
     for row in second_factor.secrets_of_other_keys():
         yield OlderValue(f"second factor {row.pk}", second_factor.key_name_of(row))
+
+
+def skipped_second_factors() -> int:
+    """Return the number of secrets of other keys that are skipped while sign-on is off.
+
+    Plain SQL, because the model is missing then; its table remains after sign-on was on.
+    """
+    if apps.is_installed("allauth.mfa"):
+        return 0
+    with connection.cursor() as cursor:
+        if _SECOND_FACTORS not in connection.introspection.table_names(cursor):
+            return 0
+        cursor.execute(f"SELECT data FROM {_SECOND_FACTORS} WHERE type = 'totp'")  # noqa: S608
+        secrets = [json.loads(data)["secret"] for (data,) in cursor.fetchall()]
+    return sum(code_secrets.key_name_of(secret) != current_key() for secret in secrets)
 
 
 #: All kinds except documents. Digests come last because they need readable documents.

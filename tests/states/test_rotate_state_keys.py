@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import connection
 
 from infra_service import key_rotation
-from infra_service.lib.encryption import Encrypted
+from infra_service.lib.encryption import Encrypted, current_key
 from states.document import sealing
 from states.keeping import reencryption
 from states.models import StateVersion
@@ -135,3 +136,20 @@ def test_progress(backend: Backend, settings: Any, each_count_is_drawn: None) ->
     call_command("rotate_state_keys", stdout=io.StringIO(), stderr=terminal)
 
     assert " 3 of 3, " in terminal.drawn[-1]
+
+
+@pytest.mark.django_db
+def test_second_factors_are_counted_while_sign_on_is_off() -> None:
+    secrets = [f"{current_key()}:new", "another:old", "of SECRET_KEY"]
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE TABLE mfa_authenticator (type varchar(20), data jsonb)")
+        cursor.executemany(
+            "INSERT INTO mfa_authenticator VALUES ('totp', %s)",
+            [(json.dumps({"secret": secret}),) for secret in secrets],
+        )
+        cursor.execute("INSERT INTO mfa_authenticator VALUES ('webauthn', '{}')")
+    err = io.StringIO()
+
+    call_command("rotate_state_keys", stdout=io.StringIO(), stderr=err)
+
+    assert err.getvalue().startswith("skipped: 2 second factors, because sign-on and ")

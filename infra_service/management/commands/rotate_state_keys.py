@@ -56,6 +56,11 @@ class Command(ServiceCommand):
                 counts[kind.name] = self._reencrypt(kind)
             except StorageUnavailable as error:
                 stopped = stopped or f"stopped at {kind.label}: {error.detail}"
+        if skipped := key_rotation.skipped_second_factors():
+            self.problem(
+                f"skipped: {skipped} second factors, because sign-on and ADMIN_SECOND_FACTOR are "
+                "off. Keep their old key, or run the command again with these settings"
+            )
         labels = {"documents": "documents", **{k.name: k.label for k in key_rotation.KINDS}}
         self.report(
             counts,
