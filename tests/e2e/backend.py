@@ -1,4 +1,4 @@
-"""The state backend of one (component, environment), as a client of the live server sees it."""
+"""A client of the state backend of a (component, environment) on the live server."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from tests.support.server import Answer, LiveServer
 
 
 def document(serial: int = 1, lineage: str = "lineage", **more: Any) -> bytes:
-    """Return a state document as Terraform writes it."""
+    """Return a state document in Terraform's form."""
     head = {"version": 4, "terraform_version": "1.11.4", "serial": serial, "lineage": lineage}
     body = {**head, "outputs": {}, "resources": [], "check_results": None, **more}
     return json.dumps(body, indent=2).encode() + b"\n"
 
 
 def incompressible(size: int, serial: int = 1) -> bytes:
-    """Return a document of exactly this size, of which gzip leaves three quarters."""
+    """Return a document of exactly this size, which gzip reduces by only a quarter."""
     missing = size - len(document(serial, filler=""))
     random_text = base64.b64encode(random.randbytes(missing * 3 // 4 + 3)).decode()
     return document(serial, filler=random_text[:missing])
 
 
 def lock_info(lock_id: uuid.UUID | str, **changes: str) -> dict[str, str]:
-    """Return LockInfo as Terraform sends it."""
+    """Return LockInfo in Terraform's form."""
     return {
         "ID": str(lock_id),
         "Operation": "OperationTypeApply",
@@ -46,7 +46,7 @@ def content_md5(body: bytes) -> str:
 
 
 class Backend:
-    """One state, and one client's token."""
+    """A state, with a client's token."""
 
     def __init__(self, server: LiveServer, token: str) -> None:
         self.server, self.token = server, token
@@ -61,7 +61,7 @@ class Backend:
         return self.server.url + self.path
 
     def with_token(self, token: str) -> Backend:
-        """Return the same state, seen by another client."""
+        """Return the same state with another client's token."""
         other = Backend(self.server, token)
         other.component_id, other.environment_id = self.component_id, self.environment_id
         return other
@@ -77,7 +77,7 @@ class Backend:
         return self.send("GET")
 
     def push(self, body: bytes, lock_id: str = "", **headers: str) -> Answer:
-        """Push as Terraform does."""
+        """Push like Terraform."""
         suffix = f"?ID={lock_id}" if lock_id else ""
         given = {"Content_MD5": content_md5(body), "Content_Type": "application/json", **headers}
         return self.send("POST", body, suffix, **given)
@@ -89,7 +89,7 @@ class Backend:
         return self.send("UNLOCK", json.dumps(lock_info(lock_id)).encode())
 
     def holder(self) -> dict[str, Any] | None:
-        """Return the LockInfo of the lock that holds the state, found by failing to lock it."""
+        """Return the LockInfo of the current lock, from a refused LOCK."""
         probe = str(uuid.uuid4())
         answer = self.lock(probe)
         if answer.status == 200:

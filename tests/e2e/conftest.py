@@ -1,4 +1,4 @@
-"""What the end-to-end tests share: tokens, fresh states, the terraform binary, and a watch."""
+"""Fixtures of the end-to-end tests: tokens, new states, the terraform binary, and a log check."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BAD_LINE = re.compile(r'Traceback|"status":500|unhandled_exception|is[kps]_[0-9
 
 @pytest.fixture(autouse=True)
 def nothing_bad_in_the_log(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Whatever a test does to the shared server: no 500, no stack trace, no token in the log."""
+    """Check the shared server's log after each test: no 500, no stack trace, no token."""
     if "live" not in request.fixturenames:
         yield
         return
@@ -38,7 +38,7 @@ def tokens(live: LiveServer) -> list[str]:
 
 @pytest.fixture(scope="session")
 def token(tokens: list[str]) -> str:
-    """A token that may do everything with states."""
+    """A token with all permissions on states."""
     return tokens[0]
 
 
@@ -54,7 +54,7 @@ def reader_token(tokens: list[str]) -> str:
 
 @pytest.fixture
 def backend(live: LiveServer, token: str) -> Backend:
-    """A state that nobody has used yet."""
+    """A new state."""
     return Backend(live, token)
 
 
@@ -63,7 +63,7 @@ MakeTerraform = Callable[..., Terraform]
 
 @pytest.fixture
 def terraform(tmp_path: Path, backend: Backend) -> MakeTerraform:
-    """``terraform()``: another working directory on the state of ``backend``."""
+    """``terraform()``: a further working directory on the state of ``backend``."""
     if BINARY is None:
         pytest.skip("neither terraform nor tofu is on the PATH")
     made: list[Terraform] = []

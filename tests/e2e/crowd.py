@@ -31,7 +31,7 @@ def large(size: int, serial: int) -> bytes:
 
 
 class Crowd:
-    """``clients`` threads, each of which does the three things again and again."""
+    """``clients`` threads, each of which repeats the three operations."""
 
     def __init__(self, server: LiveServer, clients: int, size: int) -> None:
         self.server = server
@@ -53,7 +53,7 @@ class Crowd:
         ]
 
     def run(self, seconds: float) -> None:
-        """Let them work so long."""
+        """Run them for this long."""
         for thread in self._threads:
             thread.start()
         self._stop.wait(seconds)
@@ -90,7 +90,7 @@ class Crowd:
             self.peak = max(self.peak, memory_of(self.server))
 
     def _ask(self) -> None:
-        """Ask for little, as most clients do, and note how long it takes."""
+        """Send small requests, like most clients, and record their durations."""
         while not self._stop.wait(0.05):
             started = time.monotonic()
             assert self._get("/api/v1/states").status == 200
@@ -98,7 +98,7 @@ class Crowd:
 
 
 def memory_of(server: LiveServer) -> int:
-    """Return the bytes of all processes of the server; what they share is counted once."""
+    """Return the bytes of all processes of the server; shared memory is counted once."""
     total = 0
     for pid in (server.pid, *server.workers()):
         with contextlib.suppress(OSError):  # a worker that has ended

@@ -1,4 +1,4 @@
-"""The server's database, read behind its back, and what must never be found there."""
+"""Direct reads of the server's database, and its consistency rules."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _UUIDS = {"id", "component_id", "environment_id", "current_version_id", "state_i
 
 @dataclass
 class Snapshot:
-    """Everything the database says of states, at one moment."""
+    """The rows of states at a point in time."""
 
     states: list[Row]
     versions: dict[uuid.UUID, list[Row]]
@@ -49,7 +49,7 @@ class Snapshot:
 
 
 def snapshot(server: LiveServer, *only: Backend) -> Snapshot:
-    """Read it in one transaction: all of it, or what belongs to some backends."""
+    """Read all states, or those of some backends, in a single transaction."""
     url = server.environment.get("DATABASE_URL", "")
     if url.startswith("postgres"):
         with psycopg.connect(url) as connection:
@@ -62,7 +62,7 @@ def snapshot(server: LiveServer, *only: Backend) -> Snapshot:
 
 
 def _read(connection: Any, only: tuple[Backend, ...]) -> Snapshot:
-    # Both databases take a UUID without its hyphens; only SQLite insists.
+    # Both databases accept a UUID without hyphens; SQLite requires it.
     chosen = _among("component_id", [b.component_id.hex for b in only]) if only else ""
     states = _rows(connection, _STATES + chosen)
     of_states = _among("state_id", [s["id"].hex for s in states]) if only else ""
@@ -90,7 +90,7 @@ def versions_of(backend: Backend) -> list[Row]:
 
 
 def problems(backend: Backend) -> list[str]:
-    """Return what rows of this state say against one another."""
+    """Return contradictions between rows of this state."""
     return contradictions(backend.server, snapshot(backend.server, backend))
 
 
@@ -101,14 +101,14 @@ def _rows(connection: Any, query: str) -> list[Row]:
 
 
 def _value(name: str, value: Any) -> Any:
-    """Return what SQLite keeps as text as what PostgreSQL keeps it as."""
+    """Convert SQLite's text to PostgreSQL's type."""
     if isinstance(value, str) and name == "lock_info":
         return json.loads(value)
     return uuid.UUID(value) if isinstance(value, str) and name in _UUIDS else value
 
 
 def contradictions(server: LiveServer, found: Snapshot | None = None) -> list[str]:
-    """Return everything that rows say against one another. An empty list is a whole database."""
+    """Return all contradictions between rows. An empty list means a consistent database."""
     found = snapshot(server) if found is None else found
     keys = server.environment["STATE_ENCRYPTION_KEYS"].split(",")
     wrong: list[str] = []
@@ -168,9 +168,9 @@ def _of_trail(state: Row, versions: list[Row], found: Snapshot) -> list[str]:
 
 
 def _of_document(version: Row, keys: list[str]) -> list[str]:
-    """Open the document as an auditor would, with nothing but the key and what is documented."""
+    """Decrypt the document like an auditor, with only the key and the documentation."""
     if version["document"] is None:
-        return []  # it is in the object store, where verify_states looks at it
+        return []  # it is in the object store, where verify_states reads it
     sealed = bytes(version["document"])
     context = version["state_id"].bytes + version["id"].bytes
     for key in map(base64.b64decode, keys):

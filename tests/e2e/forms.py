@@ -1,4 +1,4 @@
-"""The one form of every error (design §7), held against an answer to the letter."""
+"""The format of every error (design §7), compared exactly."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TYPE = "type.googleapis.com/google.rpc."
 
 
 def assert_error(answer: Answer, status: int, reason: str) -> str:
-    """Check every part of the form; return the message."""
+    """Check every part of the error; return its message."""
     assert (answer.status, answer.reason) == (status, reason)
     assert answer.headers["Content-Type"] == "application/json"
     body = answer.json()

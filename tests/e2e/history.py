@@ -1,4 +1,4 @@
-"""What people do with a state's history, over HTTP."""
+"""Operations on a state's history, over HTTP."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.support.server import Answer
 
 
 class History:
-    """The record of one state, as the holder of a token sees it."""
+    """The record of a state, for the owner of a token."""
 
     def __init__(self, backend: Backend) -> None:
         self.server, self.token = backend.server, backend.token
@@ -31,7 +31,7 @@ class History:
         )
 
     def versions(self) -> list[dict[str, Any]]:
-        """Return all versions, the newest first; none of a state that is not there."""
+        """Return all versions, the newest first; an empty list for a missing state."""
         found: list[dict[str, Any]] = []
         token = "begin"
         while token:

@@ -1,4 +1,4 @@
-"""The state backend at an address of names, as a client of the live server sees it."""
+"""A client of the state backend at an address of names on the live server."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from tests.support.server import LiveServer
 
 
 def new_name(kind: str) -> str:
-    """Return a name that nothing has on the server that tests share."""
+    """Return an unused name on the shared server."""
     return f"{kind}-{uuid.uuid4().hex[:12]}"
 
 
 class Named(Backend):
-    """One state, at the address of its names."""
+    """A state, at the address of its names."""
 
     def __init__(self, server: LiveServer, token: str, *names: str) -> None:
         super().__init__(server, token)
@@ -25,7 +25,7 @@ class Named(Backend):
         return f"/api/v1/state/at/{'/'.join(self.names)}"
 
     def by_ids(self) -> Backend:
-        """Return the same state at the address of its ids, once it is there."""
+        """Return the same existing state at the address of its ids."""
         query = f"?filter=field[%27component%27]=%27{self.names[-2]}%27"
         answer = self.server.request("GET", f"/api/v1/states{query}", token=self.token)
         (state,) = answer.json()["states"]

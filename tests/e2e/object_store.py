@@ -1,4 +1,4 @@
-"""A real S3-speaking server, and a line to it that can be cut at the worst moments."""
+"""A real S3-compatible server, and a connection to it that can be cut at critical moments."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BUCKET = "states"
 def running() -> Iterator[int]:
     """Run moto's server with an empty bucket, and yield its port.
 
-    It keeps objects in memory, so that it cannot prove anything of a store's own durability.
+    It keeps objects in memory, so it proves nothing about a store's own durability.
     """
     port = free_port()
     process = subprocess.Popen(
@@ -42,18 +42,18 @@ def running() -> Iterator[int]:
         process.wait()
 
 
-# moto asks who it is, and does not check the answer.
+# moto requires credentials, but does not check them.
 _SIGNED = "AWS4-HMAC-SHA256 Credential=key/20260101/us-east-1/s3/aws4_request"
 
 
 def etags(port: int) -> list[str]:
-    """Return the ETags of all objects; that of an object which came in N parts ends in ``-N``."""
+    """Return the ETags of all objects; that of an object uploaded in N parts ends in ``-N``."""
     listing = ElementTree.fromstring(_asked(port, "GET", f"/{BUCKET}?list-type=2"))
     return [(tag.text or "").strip('"') for tag in listing.iterfind(".//{*}ETag")]
 
 
 def _asked(port: int, method: str, path: str) -> bytes:
-    """Return the store's answer to what is asked beside the service."""
+    """Return the store's answer to a request of the test."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
     with contextlib.closing(connection):
         connection.request(method, path, headers={"Authorization": _SIGNED})
@@ -63,16 +63,16 @@ def _asked(port: int, method: str, path: str) -> bytes:
 
 
 class Line:
-    """A TCP proxy to the store. ``fault`` says what happens to requests from now on.
+    """A TCP proxy to the store. ``fault`` selects the treatment of requests from now on.
 
-    - ``""``: nothing;
-    - ``"before"``: the connection is closed before anything of the request is passed on;
-    - ``"during"``: after a part of the request was passed on;
-    - ``"after"``: the whole request is passed on and answered, and the answer is lost;
-    - ``"object"``: the connection is closed for the objects whose names have a part of ``broken``;
-    - ``"silence"``: nothing is passed on, and the connection stays open;
-    - ``"missing"``: whatever object is asked for, the answer is 404;
-    - ``"altered"``: the last byte of each part of an object that is sent is another one.
+    - ``""``: normal;
+    - ``"before"``: the connection is closed before any byte of the request is forwarded;
+    - ``"during"``: it is closed after a part of the request was forwarded;
+    - ``"after"``: the whole request is forwarded and answered, and the answer is lost;
+    - ``"object"``: the connection is closed for objects whose names contain ``broken``;
+    - ``"silence"``: nothing is forwarded, and the connection stays open;
+    - ``"missing"``: every object gets a 404;
+    - ``"altered"``: the last byte of each part of a sent object is changed.
     """
 
     def __init__(self, target: int) -> None:
@@ -86,7 +86,7 @@ class Line:
 
     @property
     def url(self) -> str:
-        """What STATE_STORAGE_URL is."""
+        """Return the value of STATE_STORAGE_URL."""
         return (
             f"s3://key:secret@{BUCKET}/prefix?endpoint_url=http://127.0.0.1:{self.port}"
             "&region_name=us-east-1&addressing_style=path&read_timeout=2"
@@ -152,13 +152,13 @@ _NOT_FOUND = b"HTTP/1.1 404 NOT FOUND\r\nContent-Length: 0\r\nConnection: close\
 
 
 def _altered(data: bytes) -> bytes:
-    """Change the last byte, unless it belongs to the head of an answer."""
+    """Change the last byte, unless it belongs to the header of an answer."""
     is_head_alone = data.startswith(b"HTTP/1.1") and data.endswith(b"\r\n\r\n")
     return data if is_head_alone else data[:-1] + bytes([data[-1] ^ 1])
 
 
 def _divided(data: bytes) -> tuple[bytes, bytes]:
-    """Divide "100 Continue", if there is one, from the answer that may be right behind it."""
+    """Split off "100 Continue", if there is one, from the answer that may follow directly."""
     if not data.startswith(b"HTTP/1.1 100"):
         return b"", data
     head, end, answer = data.partition(b"\r\n\r\n")

@@ -1,4 +1,4 @@
-"""Everything that can be done to a few states, by many at once and at random."""
+"""Random concurrent operations on a few states, by many clients."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _APPENDING = ("state.push", "state.restore")
 
 
 class Repeated:
-    """Management commands that are run over and over, in a process of their own."""
+    """Management commands that run repeatedly in a separate process."""
 
     def __init__(self, server: LiveServer, *commands: str, **environment: str) -> None:
         self.process = subprocess.Popen(
@@ -58,20 +58,20 @@ class Repeated:
         assert self.process.stdout.readline() == "ready\n"
 
     def begin(self) -> None:
-        """Run them until their number is asked for, and at least once."""
+        """Run them until the result is requested, at least once."""
         assert self.process.stdin is not None
         self.process.stdin.write("begin\n")
         self.process.stdin.flush()
 
     def runs(self) -> int:
-        """End them; return how often they were run."""
+        """Stop them; return the number of runs."""
         out, _ = self.process.communicate(timeout=120)
         return int(out)
 
 
 @dataclass
 class Storm:
-    """Clients of some states, and what they were promised."""
+    """Clients of some states, and their acknowledged requests."""
 
     backends: list[Backend]
     seed: int
@@ -83,7 +83,7 @@ class Storm:
     guard: threading.Lock = field(default_factory=threading.Lock)
 
     def begin(self) -> None:
-        """Push to each state, and remember where its history is."""
+        """Push to each state, and remember the address of its history."""
         for backend in self.backends:
             self.push_unlocked(backend, random.Random(self.seed))
             self.histories[backend.component_id] = History(backend)
@@ -92,15 +92,15 @@ class Storm:
         return self.histories[backend.component_id]
 
     def lacking(self) -> set[str]:
-        """Return what was not done by anyone so far."""
+        """Return the operations that no client has completed yet."""
         wanted = {"push", "push under lock", "restore", "read", "delete", "undelete"}
         with self.guard:
             return wanted - {deed for deed, status in self.answers if status < 300}
 
     def run(self, seconds: float) -> None:
-        """Do everything, from several threads, for so long.
+        """Run all operations, from several threads, for this long.
 
-        A slow machine is given the time to do each thing once.
+        A slow machine gets the time to complete each operation once.
         """
         deeds = [self.push_locked, self.push_unlocked, self.restore, self.read, self.break_lock]
         weights = [*deeds, *deeds, self.push_locked, self.push_unlocked, self.delete_and_back]
@@ -129,7 +129,7 @@ class Storm:
             self.wrong.append(repr(error))
 
     def note(self, deed: str, answer: Answer, backend: Backend, stored: str = "") -> bool:
-        """Count the answer; remember what is promised with it; return whether it was a yes."""
+        """Count the answer and record its promise; return whether it was a success."""
         good = answer.status in (200, 204)
         with self.guard:
             self.answers[deed, answer.status] += 1
@@ -184,7 +184,7 @@ class Storm:
                 self.wrong.append(f"altered: {version}")
 
     def broken_promises(self, kept: int) -> list[str]:
-        """Compare each state's history with what was promised and with the trail."""
+        """Compare each state's history with the acknowledged requests and with the audit log."""
         server = self.backends[0].server
         (dumped,) = server.run_commands(("dumpdata", "apikeys.auditevent"))
         events = json.loads(dumped)

@@ -1,4 +1,4 @@
-"""A Terraform working directory that is isolated from the machine and from its owner's settings."""
+"""A Terraform working directory, isolated from the machine and from its user's settings."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _BACKEND = """terraform {
 
 
 class Done:
-    """How a command ended, and what it said, without colours and frames."""
+    """The exit code of a command, and its output without colours and frames."""
 
     def __init__(self, code: int, out: str) -> None:
         self.code = code
@@ -33,7 +33,7 @@ class Done:
 
 
 class Terraform:
-    """One working directory with one configuration."""
+    """A working directory with a configuration."""
 
     def __init__(self, directory: Path, address: str, password: str, **variables: str) -> None:
         self.directory = directory
@@ -65,7 +65,7 @@ class Terraform:
         (self.directory / "main.tf").write_text(configuration)
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
-        """Start a command in a process group of its own, as a terminal does."""
+        """Start a command as a process group, like a terminal."""
         assert BINARY is not None
         return subprocess.Popen(
             [BINARY, *arguments],
@@ -79,7 +79,7 @@ class Terraform:
         )
 
     def run(self, *arguments: str, code: int = 0) -> Done:
-        """Run a command that ends with this exit code."""
+        """Run a command, which must end with this exit code."""
         done = ended(self.start(*arguments))
         assert done.code == code, done.out
         return done
@@ -88,7 +88,7 @@ class Terraform:
         return self.run("apply", "-auto-approve", *arguments, code=code)
 
     def raw(self, *arguments: str) -> bytes:
-        """Return exactly what a command prints on its standard output."""
+        """Return the exact standard output of a command."""
         assert BINARY is not None
         done = subprocess.run(
             [BINARY, *arguments],
@@ -100,7 +100,7 @@ class Terraform:
         return done.stdout
 
     def pulled(self) -> bytes:
-        """Return what ``state pull`` prints; it ends the document with a line end of its own."""
+        """Return the output of ``state pull``, which appends a line break to the document."""
         return self.raw("state", "pull").removesuffix(b"\n")
 
     def pull(self) -> Any:
@@ -111,7 +111,7 @@ class Terraform:
 
 
 def ended(process: subprocess.Popen[str], timeout: float = 120) -> Done:
-    """Wait for a command, and read what it said."""
+    """Wait for a command, and read its output."""
     try:
         out, _ = process.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:

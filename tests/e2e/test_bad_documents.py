@@ -1,4 +1,4 @@
-"""Documents that are none: 400 with a reason, nothing stored, never 500."""
+"""Invalid documents: 400 with a reason, nothing stored, never 500."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DEEP = 100_000
 
 @pytest.fixture
 def untouched(backend: Backend) -> Iterator[Backend]:
-    """A state that is as it was after the test, and still takes a good document."""
+    """A state that the test leaves unchanged, and that still accepts a valid document."""
     assert backend.push(document(7)).status == 200
     yield backend
     assert backend.get().body == document(7)

@@ -1,4 +1,4 @@
-"""Paths, parameters and headers that are wrong: the exact reason, one form, no redirect."""
+"""Invalid paths, parameters and headers: the exact reason, the error format, no redirect."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_bad_credentials(backend: Backend, credentials: str) -> None:
 
 
 def test_damaged_tokens(backend: Backend) -> None:
-    """One character changed: the checksum, or what it is of."""
+    """A changed character: in the checksum, or in the checked part."""
     good = backend.token
     for place in (4, len(good) - 1):
         other = "0" if good[place] != "0" else "1"
@@ -208,7 +208,7 @@ def test_wrong_host(live: LiveServer, token: str) -> None:
 
 @pytest.mark.parametrize("name", ["Content-Type", "Content-Encoding"])
 def test_type_of_the_body_does_not_matter(backend: Backend, name: str) -> None:
-    """Clients differ; what counts are the bytes."""
+    """Clients differ; only the bytes count."""
     headers = {name.replace("-", "_"): "text/odd"}
     assert backend.push(document(1), **headers).status == 200
     assert backend.get().body == document(1)
@@ -257,7 +257,7 @@ def test_http_1_0_needs_no_host(backend: Backend) -> None:
 def test_refused_before_the_application(
     backend: Backend, data: bytes, status: int, reason: str
 ) -> None:
-    """In the one form, logged once without the token (see conftest); the next request works."""
+    """In the error format, logged once without the token (see conftest); the next request works."""
     before = backend.server.log.stat().st_size
     with Wire(backend) as wire:
         wire.send(data.replace(b"<token>", backend.token.encode()))

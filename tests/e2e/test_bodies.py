@@ -1,4 +1,4 @@
-"""Bodies that end too soon, go on too long, come in chunks or do not come at all."""
+"""Bodies that are too short, too long, chunked or missing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CHUNKED = {"Transfer_Encoding": "chunked"}
 
 @pytest.fixture
 def stored(backend: Backend) -> Iterator[Backend]:
-    """A state with one version; the test may not harm it, nor the service."""
+    """A state with a version; the test may harm neither it nor the service."""
     assert backend.push(document(1)).status == 200
     yield backend
     assert backend.get().body == document(1)
@@ -60,7 +60,7 @@ def test_body_is_shorter_than_its_content_length(stored: Backend, sent: int) -> 
 
 
 def test_shorter_body_that_would_be_a_document(stored: Backend) -> None:
-    """Also what is whole JSON is not stored when more was announced."""
+    """Even complete JSON is not stored if Content-Length is larger."""
     with Wire(stored) as wire:
         wire.head("POST", Content_Length=len(document(2)) + 1)
         wire.send(document(2))
@@ -69,7 +69,7 @@ def test_shorter_body_that_would_be_a_document(stored: Backend) -> None:
 
 
 def test_body_is_longer_than_its_content_length(stored: Backend) -> None:
-    """What follows is the next request, and that is none."""
+    """The rest counts as the next request, which is invalid."""
     with Wire(stored) as wire:
         wire.head("POST", Content_Length=len(BODY) - 10)
         wire.send(BODY)
@@ -104,9 +104,9 @@ def test_chunks_with_extensions_and_trailers(backend: Backend) -> None:
 @pytest.mark.parametrize(
     "damage",
     [
-        b"zz\r\n{}\r\n0\r\n\r\n",  # a size that is no number
+        b"zz\r\n{}\r\n0\r\n\r\n",  # an invalid size
         b"-2\r\n{}\r\n0\r\n\r\n",
-        b"2\r\n{}XX0\r\n\r\n",  # no line end after the data
+        b"2\r\n{}XX0\r\n\r\n",  # no line break after the data
         b"2\r\n{}\r\n",  # no last chunk
         b"ff\r\n{}",  # less than announced
         b"2\r\n{}\r\n0\r\n",  # no end of the trailers
@@ -124,7 +124,7 @@ def test_damaged_chunks(stored: Backend, damage: bytes) -> None:
 
 
 def test_both_lengths_are_refused(stored: Backend) -> None:
-    """Two readings of one request: the door of request smuggling (RFC 9112 §6.1)."""
+    """Ambiguous lengths allow request smuggling (RFC 9112 §6.1)."""
     with Wire(stored) as wire:
         wire.head("POST", Content_Length=2, **CHUNKED)
         wire.send(b"2\r\n{}\r\n0\r\n\r\n")
@@ -166,7 +166,7 @@ def test_eight_stalled_uploads_stall_nobody(live: LiveServer, stored: Backend, t
 
 
 class TestUnlock:
-    """An empty UNLOCK is a force-unlock; one whose body got lost must not be taken for it."""
+    """An empty UNLOCK is a force-unlock; an UNLOCK whose body was lost is not."""
 
     @pytest.fixture(autouse=True)
     def lock_id(self, backend: Backend) -> str:

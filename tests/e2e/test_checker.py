@@ -1,4 +1,4 @@
-"""The consistency checker sees what it is there to see."""
+"""The consistency checker detects each kind of contradiction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The process that the workers are forks of has nothing that a fork could not have for itself."""
+"""The workers' parent process holds nothing that a fork must not share."""
 
 from __future__ import annotations
 

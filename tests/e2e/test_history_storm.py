@@ -1,6 +1,6 @@
-"""Restore, push, lock, delete, prune, key rotation and moving, all at the same moment.
+"""Concurrent restore, push, lock, delete, prune, key rotation and storage moves.
 
-Seconds by default; ``STORM_SECONDS=300`` makes it minutes.
+A few seconds by default; ``STORM_SECONDS=300`` makes it minutes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ KEPT = 5
 
 @contextlib.contextmanager
 def stored(where: str) -> Iterator[dict[str, str]]:
-    """Yield the environment of a server whose documents are in this place."""
+    """Yield the environment of a server with this storage of documents."""
     if where == "database":
         yield {}
         return

@@ -29,7 +29,7 @@ from tests.support.server import LiveServer, live_server
 
 GRANT = "urn:ietf:params:oauth:grant-type:token-exchange"
 TOKEN_TYPE = "urn:ietf:params:oauth:token-type:jwt"
-#: The only issuer of its platform; its keys are asked for on loopback.
+#: The only issuer of its platform; its keys are fetched on loopback.
 URLS = {"BUILDKITE": "https://agent.buildkite.com"}
 
 
@@ -73,7 +73,7 @@ conditions = [{conditions}]
         return URLS.get(kind, self.issuer.url)
 
     def token(self, kind: str) -> str:
-        """Return what the platform gives to a run."""
+        """Return the platform's token of a run."""
         return sign(claims_of(kind, self.url_of(kind)), self.issuer.keys[0])
 
     def exchange(self, kind: str, token: str) -> Any:
@@ -104,7 +104,7 @@ def keyless(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Keyless]:
 @pytest.mark.terraform
 @pytest.mark.parametrize("kind", CLAIMS)
 def test_apply_with_a_token_for_the_platforms(keyless: Keyless, kind: str, tmp_path: Path) -> None:
-    """By curl, as a pipeline's script has it; and the trail says whose deed it was."""
+    """With curl, like a pipeline's script; the audit log names the run."""
     if BINARY is None:
         pytest.skip("neither terraform nor tofu is on the PATH")
     script = """
@@ -156,7 +156,7 @@ def test_a_hundred_exchanges_of_one_assertion_give_one_token(keyless: Keyless) -
     given = [answer for answer in answers if answer.status == 200]
     refused = [answer for answer in answers if answer.status != 200]
     assert len(given) == 1
-    # On SQLite, where writers wait in a row, somebody may wait for too long.
+    # On SQLite, where writers queue, a client may time out.
     assert {answer.status for answer in refused} <= {400, 503}
     assert {a.json()["error"] for a in refused if a.status == 400} == {"invalid_grant"}
     assert keyless.issuer.asked[KEYS] - before <= 1

@@ -1,6 +1,6 @@
-"""Sudden death, of the service and of its database: what was acknowledged is there afterwards.
+"""Sudden death of the service and of its database: acknowledged writes survive.
 
-``KILLS`` says how often the service is killed: 50 in the full run, few in the everyday one.
+``KILLS`` is the number of kills of the service: 50 in the full run, few by default.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def test_killed_at_random_moments(mortal: LiveServer) -> None:
 
 
 def report(what: str, traffic: Traffic) -> None:
-    """Show the figures of a full run: pytest -s."""
+    """Print the figures of a full run: pytest -s."""
     acknowledged = traffic.acknowledged()
     sent = sum(len(ledger.sent) for ledger in traffic.ledgers)
     line = f"\n{what}: {sent} pushes sent, {acknowledged} acknowledged, none lost; "
@@ -81,7 +81,7 @@ def test_database_is_stopped_crashes_and_hangs_under_traffic() -> None:
                 assert int(down.headers["Retry-After"]) > 0
             assert server.request("GET", "/healthz").status == 200
             database.start()
-            traffic.wait_until_each_has(1)  # again, with nobody's help
+            traffic.wait_until_each_has(1)  # again, without assistance
         with database.frozen():
             for path in ("/readyz", "/v1/whoami", "/readyz"):
                 down = server.request("GET", path, token=token)

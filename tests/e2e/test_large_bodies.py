@@ -1,4 +1,4 @@
-"""Documents of 64 MiB: what is taken, what is refused unread, and what memory they take."""
+"""Documents of 64 MiB: accepted, refused before they are read, and their memory."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Memory:
         self.baseline = {pid: self._read(pid, "VmRSS") for pid in self.workers}
 
     def reset(self) -> None:
-        """Let the kernel count the peak from now on."""
+        """Reset the kernel's peak counter."""
         for pid in self.workers:
             Path(f"/proc/{pid}/clear_refs").write_text("5")
 
@@ -61,7 +61,7 @@ class Memory:
 
 @pytest.fixture(scope="module")
 def roomy() -> Iterator[tuple[LiveServer, str, Memory]]:
-    """A server that has served small requests only, so that its memory is a fair start."""
+    """A server that has served only small requests, as a baseline for its memory."""
     with live_server() as server:
         token = server.token("state:read", "state:write")
         for _ in range(20):
@@ -119,7 +119,7 @@ def assert_refused(backend: Backend, wire: Wire) -> None:
 def test_one_byte_more_is_refused_unread(backend: Backend, length: int) -> None:
     with Wire(backend) as wire:
         wire.head("POST", Content_Length=length)
-        assert_refused(backend, wire)  # although not one byte of it was sent
+        assert_refused(backend, wire)  # although no byte of it was sent
 
 
 def test_one_byte_more_is_refused_before_100_continue(backend: Backend) -> None:
@@ -134,7 +134,7 @@ def test_one_byte_more_is_refused_before_100_continue(backend: Backend) -> None:
     ids=["none", "a wrong token", "a wrong password"],
 )
 def test_a_stranger_is_refused_before_100_continue(backend: Backend, credentials: bytes) -> None:
-    """Not one byte of its body is asked for, and the connection ends."""
+    """The server requests no byte of its body, and closes the connection."""
     request = (
         b"POST %b HTTP/1.1\r\nHost: localhost\r\n"
         b"Content-Length: %d\r\n%bExpect: 100-continue\r\n\r\n"
@@ -163,7 +163,7 @@ def test_who_may_push_is_asked_for_a_large_body(backend: Backend, *, chunked: bo
         else:
             wire.send(document)
         assert wire.answer().status == 200
-        # The connection goes on, and the word is said once.
+        # The connection stays open, and 100 Continue is sent once.
         wire.head("GET")
         assert wire.answer().body == document
 
@@ -177,7 +177,7 @@ def test_one_byte_more_in_chunks(backend: Backend) -> None:
 
 
 def test_one_byte_more_to_a_client_that_sends_first(backend: Backend) -> None:
-    """As most clients do; the answer is there when they turn to listening."""
+    """Like most clients; the answer is available when they start to read."""
     with Wire(backend) as wire:
         wire.head("POST", Content_Length=LIMIT + 1)
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):

@@ -1,4 +1,4 @@
-"""Lists while others write: no row twice, and none left out that was there all along."""
+"""Lists during writes: no row twice, and no existing row missing."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def walk(live: LiveServer, token: str, path: str, name: str, **query: Any) -> li
 
 
 def while_writing(read: Callable[[], None], *writers: Callable[[], None]) -> None:
-    """Let readers walk the list several times while each writer goes on and on."""
+    """Let readers walk the list several times while each writer continues."""
     done = threading.Event()
 
     def write(step: Callable[[], None]) -> None:
@@ -98,7 +98,7 @@ def test_states_that_come_change_and_go(live: LiveServer, token: str, lister: st
 
 @pytest.fixture
 def alone() -> Iterator[LiveServer]:
-    """A server of one test: the demo's clusters have the same ids each time."""
+    """A server of a single test: the demo's clusters have the same ids each time."""
     with live_server() as server:
         yield server
 

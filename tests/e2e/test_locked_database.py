@@ -1,4 +1,4 @@
-"""Another process holds SQLite's write lock, as a backup tool or a forgotten shell does."""
+"""Another process holds SQLite's write lock, like a backup tool or a forgotten shell."""
 
 from __future__ import annotations
 

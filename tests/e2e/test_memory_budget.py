@@ -1,4 +1,4 @@
-"""What large documents hold together is bounded, and small requests go on meanwhile."""
+"""The memory of all large documents is bounded, and small requests continue meanwhile."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def test_a_crowd(narrow: LiveServer) -> None:
     statuses = {(status, reason) for _, status, reason in crowd.answers if status}
     assert statuses <= {(200, ""), (503, "MEMORY_UNAVAILABLE")}
     assert (200, "") in statuses
-    # Both workers' budgets, and as much again for what is free, freed and not yet given back.
+    # Both workers' budgets, and as much again for freed memory that is not returned yet.
     assert crowd.peak - before < 4 * BUDGET
     assert crowd.small
-    assert crowd.stored.push(large(SIZE, 3)).status == 200  # nothing is held for ever
+    assert crowd.stored.push(large(SIZE, 3)).status == 200  # all memory is released
 
 
 def test_who_announces_and_does_not_send_holds_nothing(narrow: LiveServer) -> None:

@@ -1,4 +1,4 @@
-"""``/metrics`` of a live service: of all processes, over reloads; and what docs/how-to names."""
+"""``/metrics`` of a live service: all processes, across reloads, and the metrics in docs/how-to."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_figures_are_of_all_workers_and_survive_them(own: Backend) -> None:
     files = server.directory / "metrics"
     before_all = stored(server)
     pushed = 0
-    # Each request comes on a connection of its own, which the kernel gives to either worker.
+    # Each request uses a new connection, which the kernel gives to either worker.
     kept = {files / f"counter_{pid}.db" for pid in (0, server.pid)}
     while pushed < 20 or len({*files.glob("counter_*.db")} - kept) < 2:
         pushed += 1
@@ -66,14 +66,14 @@ def test_figures_are_of_all_workers_and_survive_them(own: Backend) -> None:
     server.signal(signal.SIGHUP)
     replaced(server, before)
     assert {stored(server) for _ in range(5)} == {before_all + pushed}
-    # Two workers, the process that they are forks of, and all that were before them.
+    # Two workers, their parent process, and all former workers.
     names = {path.name for path in files.glob("counter_*.db")}
     here = (0, server.pid, *server.workers())
     assert names <= {f"counter_{pid}.db" for pid in here}
 
 
 def replaced(server: LiveServer, before: set[int]) -> None:
-    """Wait until all of these workers are gone, and what they counted was taken over."""
+    """Wait until all of these workers have ended, and their counts are merged."""
     files = [server.directory / "metrics" / f"counter_{pid}.db" for pid in before]
     wait_until(lambda: before.isdisjoint(server.workers()))
     wait_until(lambda: not any(file.exists() for file in files))
@@ -101,7 +101,7 @@ def test_without_a_place_for_the_counts_it_does_not_start(tmp_path: Path) -> Non
 
 
 def named(expression: str) -> set[str]:
-    """Return the metrics that a PromQL expression names."""
+    """Return the metrics of a PromQL expression."""
     return set(re.findall(r"\b(?:infra|django)_\w+", expression))
 
 

@@ -1,4 +1,4 @@
-"""States that Terraform's own backends keep: imported, and gone on with here."""
+"""States of Terraform's own backends: imported, and continued here."""
 
 from __future__ import annotations
 
@@ -58,15 +58,15 @@ output "b" { value = terraform_data.b.output }
 
 @dataclass
 class Old:
-    """Another backend: the block of it, what it wants to know, and how it is imported from."""
+    """Another backend: its block, its environment, and its import command."""
 
     block: str
     environment: dict[str, str]
     source: str
     map: str
-    #: Of its state here.
+    #: Of its state in this service.
     names: tuple[str, str]
-    #: How many of three applies it still has.
+    #: The versions of three applies that it still has.
     versions: int
 
 
@@ -105,7 +105,7 @@ def pg(names: tuple[str, str]) -> Iterator[Old]:
 
 
 def moved(live: LiveServer, old: Old, directory: Path, *options: str) -> Any:
-    """Run the command where the service is, and return what it says of the one state."""
+    """Run the command on the service's host; return its result for the state."""
     (directory / "map.toml").write_text(old.map)
     given = ["--from", old.source, "--map", str(directory / "map.toml"), "--json", *options]
     done = subprocess.run(
@@ -126,7 +126,7 @@ def test_moved(
     live: LiveServer,
     token: str,
 ) -> None:
-    """The lock of its backend is seen; afterwards there is nothing to do, and work goes on."""
+    """The import detects the backend's lock; afterwards the plan is empty, and work continues."""
     old: Old = request.getfixturevalue(backend)
     tf = Terraform(tmp_path / "tf", "", token, **old.environment)
     (tf.directory / "backend.tf").write_text(old.block)

@@ -1,4 +1,4 @@
-"""Addresses of names: many at the same moment, and all that Terraform does with them."""
+"""Addresses of names: concurrent first uses, and all operations of Terraform."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def listed(live: LiveServer, token: str, kind: str, slug: str) -> list[Any]:
 def test_the_first_ones_at_the_same_moment(
     live: LiveServer, token: str, verb: str, with_application: bool
 ) -> None:
-    """One application, one component, one environment, one state."""
+    """A single application, component, environment and state result."""
     for _ in range(3):
         names = [new_name(kind) for kind in ("application", "component", "environment")]
         named = Named(live, token, *names[0 if with_application else 1 :])
@@ -154,7 +154,7 @@ def test_outputs_without_the_state(terraform: MakeTerraform, live: LiveServer, t
 def test_a_consumer_beside_a_sensitive_object(
     terraform: MakeTerraform, live: LiveServer, token: str
 ) -> None:
-    """The region and the port in the object close no output of the producer."""
+    """The region and the port in the object do not make the producer's outputs sensitive."""
     named = Named(live, token)
     producer = """
         output "vpc_arn" { value = "arn:aws:ec2:eu-west-1:111122223333:vpc/vpc-0shop" }
@@ -201,7 +201,9 @@ def test_a_consumer_beside_a_sensitive_object(
 def test_a_matrix_of_components_and_environments(
     terraform: MakeTerraform, live: LiveServer, token: str
 ) -> None:
-    """One configuration, its address from the environment: as Terragrunt's and a pipeline's."""
+    """The same configuration, with an address from the environment, as with Terragrunt and
+    pipelines.
+    """
     component, environments = new_name("network"), [new_name("prod"), new_name("staging")]
     for environment in environments:
         tf = terraform(ONE, init=False)

@@ -1,4 +1,4 @@
-"""Documents in a store that speaks S3, while it comes and goes."""
+"""Documents in an S3-compatible store with interruptions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def line() -> Iterator[Line]:
 
 @pytest.fixture(scope="module")
 def served(line: Line) -> Iterator[LiveServer]:
-    """A server whose documents go to the store."""
+    """A server with documents in the store."""
     with live_server(STATE_STORAGE_URL=line.url, WEB_THREADS="4") as server:
         yield server
 
@@ -47,7 +47,7 @@ def backend(served: LiveServer, all_token: str, line: Line) -> Iterator[Backend]
 
 
 def verified(server: LiveServer) -> int:
-    """Check every document, and return how many there are."""
+    """Check every document, and return their number."""
     found = json.loads(server.run_commands(("verify_states", "--json"))[0])
     assert found["problems"] == []
     checked: int = found["checked"]
@@ -55,7 +55,7 @@ def verified(server: LiveServer) -> int:
 
 
 def test_documents_large_and_small(backend: Backend, line: Line) -> None:
-    """Over 8 MiB, what is stored goes in several parts, and its ETag is no MD5."""
+    """Above 8 MiB the upload has several parts, and its ETag is no MD5."""
     large = incompressible(12 * 2**20, serial=2)
     assert backend.push(document(1)).status == 200
     assert backend.push(large).status == 200
@@ -78,7 +78,7 @@ def test_terraform_notices_nothing(terraform: MakeTerraform, backend: Backend) -
 
 @pytest.mark.parametrize("fault", ["before", "during", "after"])
 def test_it_dies_around_a_write(backend: Backend, line: Line, fault: str) -> None:
-    """503 or success; what was acknowledged is readable afterwards, and nothing is half there."""
+    """503 or success; acknowledged writes are readable afterwards, and no write is partial."""
     assert backend.push(document(1)).status == 200
     line.fault = fault
 
@@ -89,7 +89,7 @@ def test_it_dies_around_a_write(backend: Backend, line: Line, fault: str) -> Non
     line.fault = ""
     assert backend.get().body == document(1)
     assert [v["serial"] for v in History(backend).versions()] == [1]
-    # The client repeats its push as it is.
+    # The client repeats its push unchanged.
     assert backend.push(document(2)).status == 200
     assert backend.get().body == document(2)
     verified(backend.server)
@@ -101,7 +101,7 @@ def test_it_dies_around_a_write(backend: Backend, line: Line, fault: str) -> Non
 def test_it_does_not_return_what_it_holds(
     backend: Backend, line: Line, fault: str, reason: str
 ) -> None:
-    """What lasts is told as what it is; what passes within a second is not told at all."""
+    """A lasting fault is reported with its cause; a fault of less than a second is not reported."""
     assert backend.push(document(1)).status == 200
     line.fault = fault
 
@@ -116,7 +116,7 @@ def test_it_does_not_return_what_it_holds(
 
 
 def test_it_hangs(backend: Backend, line: Line) -> None:
-    """A client is answered before it gives up itself, and others are served meanwhile."""
+    """A client gets an answer before its timeout, and other clients are served meanwhile."""
     assert backend.push(document(1)).status == 200
     line.fault = "silence"
     started = time.monotonic()
@@ -149,7 +149,7 @@ def test_records_and_locks_need_no_store(backend: Backend, line: Line) -> None:
 
 
 def test_there_and_back_while_the_service_runs(backend: Backend) -> None:
-    """To the database and to the store again; orphans are swept, and every digest is right."""
+    """To the database and back to the store; orphans are deleted, and every digest is right."""
     server = backend.server
     for serial in range(1, 6):
         assert backend.push(document(serial)).status == 200

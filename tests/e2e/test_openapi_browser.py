@@ -1,4 +1,4 @@
-"""The OpenAPI document in a browser: Swagger UI from local files only, with which one can work."""
+"""The OpenAPI document in a browser: a usable Swagger UI from local files only."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ from tests.support.server import LiveServer
 
 
 def test_swagger_ui(page: Page, live: LiveServer, token: str) -> None:
-    """Also that nothing is wrong on the page: the fixture looks at its console."""
+    """The fixture also checks the console for errors."""
     asked: list[str] = []
     failed: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
     page.on("requestfailed", lambda request: failed.append(request.url))
     page.on("response", lambda r: failed.append(r.url) if r.status >= 400 else None)
 
-    # 1. All of the document is there.
+    # 1. The document is complete.
     page.goto("/api/docs/")
     page.get_by_role("heading", name="Infrastructure management service").wait_for()
     assert page.locator(".opblock").count() == 105
     assert page.locator(".opblock-tag").count() == 16
-    # How to get a token, and the field to put it in, which Authorize shows under the same name.
+    # The instructions for a token, and its field, which Authorize shows with the same name.
     top = page.locator(".information-container")
     assert "How to get a token" in top.inner_text()
     assert top.get_by_role("row").filter(has_text="isp_").get_by_text("accessToken").is_visible()
 
-    # 2. An operation tells its scope, and is carried out.
+    # 2. An operation shows its scope, and can be executed.
     page.locator("#operations-states-list_states .opblock-summary-control").click()
     listed = page.locator("#operations-states-list_states")
     listed.get_by_text("Needs the scope state:read").wait_for()
     listed.get_by_text("field['name'] = 'value'").first.wait_for()
-    # Its errors are a table; only what else it answers is shown at length.
+    # Its errors are a table; only its other responses are shown in detail.
     rows = listed.locator("tr.response")
     rows.filter(has_text="SCOPE_INSUFFICIENT").wait_for()
     assert rows.count() > 5
@@ -46,14 +46,14 @@ def test_swagger_ui(page: Page, live: LiveServer, token: str) -> None:
     answer.wait_for()
     assert answer.inner_text().startswith("200")
 
-    # 3. It is dark when the system is, also when that changes.
+    # 3. It follows the system's dark mode, including changes.
     for scheme, is_dark in (("dark", True), ("light", False)):
         page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
         page.wait_for_function(
             "is_dark => document.documentElement.matches('.dark-mode') === is_dark", arg=is_dark
         )
 
-    # 4. Nothing came from elsewhere.
+    # 4. All requests were local.
     assert any("drf_spectacular_sidecar" in url for url in asked)
     local = (f"{live.url}/", "data:", "blob:")
     assert [url for url in asked if not url.startswith(local)] == []

@@ -1,4 +1,4 @@
-"""``make run`` from nothing: what it prints is enough to store a state; again, it keeps all."""
+"""``make run`` from nothing: its output suffices to store a state; a second run keeps all data."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def quickstart(tmp_path: Path) -> Iterator[Quickstart]:
 
 
 def pasted(tmp_path: Path, printed: str) -> Terraform:
-    """Return a Terraform directory made of what was printed, as a person would paste it."""
+    """Return a Terraform directory with the printed text, as pasted by a person."""
     block = re.search(r"^terraform \{\n.*?^\}$", printed, re.MULTILINE | re.DOTALL)
     export = re.search(r"^ *export (.*)$", printed, re.MULTILINE)
     assert block is not None
@@ -69,7 +69,7 @@ def indexers_of(var: Path) -> list[int]:
 
 
 def test_a_port_is_not_shared(quickstart: Quickstart, tmp_path: Path) -> None:
-    """Two services on one port would each get some of the requests."""
+    """Two services on the same port would each get some of the requests."""
     with socket.socket() as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         listener.bind(("127.0.0.1", quickstart.place.port))
@@ -99,7 +99,7 @@ def test_a_port_that_is_none(port: str, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_a_background_command_that_ended_is_started_again(quickstart: Quickstart) -> None:
-    """Killed, it is there again; when the server's pipe is closed, all of it ends."""
+    """A killed command is restarted; when the server's pipe is closed, all of it ends."""
     environment = quickstart.place.environment
     process = subprocess.Popen(
         [sys.executable, "-m", "infra_service.quickstart_workers", "index_states"],
@@ -137,7 +137,7 @@ def test_from_nothing_to_a_stored_state_and_again(quickstart: Quickstart, tmp_pa
     tf.run("init")
     assert "Resources: 1 added" in tf.apply().out
     password = tf.environment["TF_HTTP_PASSWORD"]
-    # The indexer has begun with it, and ends with it.
+    # The indexer starts and ends with it.
     wait_until(lambda: b'"terraform_data.a"' in resources(quickstart, password))
     assert indexers_of(quickstart.var)
     assert quickstart.interrupt() == 0
@@ -148,11 +148,11 @@ def test_from_nothing_to_a_stored_state_and_again(quickstart: Quickstart, tmp_pa
     assert "Shown only now" not in again
     assert "isp_" not in again
     assert secrets.read_text() == kept
-    tf.run("plan", "-detailed-exitcode", code=0)  # the old token, and the state that is there
+    tf.run("plan", "-detailed-exitcode", code=0)  # the old token, and the existing state
     (address,) = re.findall(r'^ *address *= "(.*)"$', first, re.MULTILINE)
     assert re.findall(r"http://\S*/state/\S*", again) == [address]
 
-    # How to get a new token is said in a way that works.
+    # The printed instructions for a new token work.
     command = re.search(r"manage\.py issue_token .*\\\n.*", again)
     assert command is not None
     arguments = shlex.split(command[0].replace("\\\n", ""))

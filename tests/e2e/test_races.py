@@ -1,4 +1,4 @@
-"""Races over HTTP, against several workers: exactly one wins, and the database agrees."""
+"""Races over HTTP, against several workers: exactly one request wins, and the database agrees."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ def test_the_same_lock_20_times_at_once(backend: Backend) -> None:
     lock_id = str(uuid.uuid4())
     answers = at_once(backend, [lock_call(lock_id)] * MANY)
     assert {answer.status for answer in answers} == {200}
-    assert problems(backend) == []  # also: the trail has one lock
+    assert problems(backend) == []  # also: the audit log has a single lock
 
 
 def test_lock_and_unlock_20_times_at_once(backend: Backend) -> None:
-    """Repeated UNLOCKs of one lock never break the next one."""
+    """Repeated UNLOCKs of a lock never release the next lock."""
     first, second = str(uuid.uuid4()), str(uuid.uuid4())
     assert backend.lock(first).status == 200
     unlock = Call("UNLOCK", json.dumps(lock_info(first)).encode())
@@ -108,7 +108,7 @@ def test_20_rising_serials_at_once(backend: Backend) -> None:
 
 
 def test_a_push_against_20_locks(backend: Backend) -> None:
-    """A writer without a lock is before the lock or refused; it never writes under it."""
+    """A writer without a lock precedes the lock or is refused; it never writes under it."""
     for serial in range(1, 6):
         ids = [str(uuid.uuid4()) for _ in range(MANY - 1)]
         calls = [lock_call(lock_id) for lock_id in ids] + [push_call(document(serial))]
@@ -133,8 +133,8 @@ def storm(backend: Backend) -> Counter[str]:
             if answer.status != 200:
                 continue
             for _ in range(choice.randrange(3)):
-                # A locked writer may send any serial.
-                # Never the same twice: a repeated push makes no version.
+                # A writer with a lock may send any serial. Never the same twice: a repeated push
+                # creates no version.
                 unique = str(uuid.uuid4())
                 body = document(choice.randrange(1000), by=unique, filler="x" * 20_000)
                 seen[f"locked push {backend.push(body, lock_id).status}"] += 1

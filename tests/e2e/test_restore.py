@@ -1,4 +1,4 @@
-"""Going back, and what the real Terraform says to it."""
+"""Restoring versions, with the real Terraform."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def backend(live: LiveServer, all_token: str) -> Backend:
 
 
 def test_a_restored_state_is_taken_at_once(terraform: MakeTerraform, backend: Backend) -> None:
-    """Plan is clean for the configuration that the old version was made from."""
+    """The plan is empty for the configuration of the old version."""
     tf = terraform(ONE % 1)
     tf.apply()
     first = backend.get()
@@ -70,14 +70,14 @@ def test_a_restored_state_is_taken_at_once(terraform: MakeTerraform, backend: Ba
     tf.write(ONE % 1)
     tf.run("plan", "-detailed-exitcode", code=0)
 
-    # Work goes on from it: the next apply is stored above it.
+    # Work continues from it: the next apply is stored above it.
     tf.write(ONE % 2)
     assert "Resources: 0 added, 1 changed, 0 destroyed" in tf.apply().out
     assert backend.get().json()["serial"] > version["serial"]
 
 
 def test_a_restored_state_of_another_lineage(terraform: MakeTerraform, backend: Backend) -> None:
-    """A state that was made anew by force: the old content returns under the present lineage."""
+    """A state that was replaced by force: the old content returns with the current lineage."""
     tf = terraform(TWO)
     tf.apply()
     first = backend.get().json()

@@ -1,4 +1,4 @@
-"""An orderly end: requests in flight are answered, the exit code is 0, the port is free."""
+"""A graceful shutdown: requests in flight are answered, the exit code is 0, the port is free."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BODY = document(1, filler="x" * 500_000)
 
 @pytest.fixture(scope="module")
 def own() -> Iterator[Backend]:
-    """A server for these tests, which each start it again."""
+    """A server for these tests, each of which restarts it."""
     with tempfile.TemporaryDirectory(prefix="infra-live-") as directory:
         server = LiveServer(Path(directory))
         with contextlib.closing(server):
@@ -75,7 +75,7 @@ def test_request_in_flight_is_answered(
 
 
 def outcome(port: int) -> str:
-    """Return what becomes of a new client."""
+    """Return the outcome of a new client."""
     try:
         with socket.create_connection(("127.0.0.1", port), 20) as client:
             client.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -100,7 +100,7 @@ def test_the_port_is_closed_while_requests_are_answered(running: Backend) -> Non
 
 
 def test_no_client_waits_in_vain(running: Backend) -> None:
-    """Of those that connect while the port is closed, each is answered or refused."""
+    """Clients that connect while the port is closed are answered or refused."""
     server = running.server
     outcomes: Counter[str] = Counter()
     slowest = 0.0
@@ -117,7 +117,7 @@ def test_no_client_waits_in_vain(running: Backend) -> None:
     assert server.ended() == 0
     assert outcomes["HTTP/1.1 200"] > 0
     assert outcomes["ConnectionRefusedError"] > 0
-    # Between the last look at the queue and the end of the port there is an instant.
+    # Between the last check of the queue and the close of the port there is a short gap.
     assert outcomes.total() - outcomes["HTTP/1.1 200"] - outcomes["ConnectionRefusedError"] <= 1
     assert slowest < 5
 

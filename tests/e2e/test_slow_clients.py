@@ -1,6 +1,6 @@
-"""Clients that send nothing, half of something, or read nothing: the others do not notice.
+"""Clients that send nothing, send part of a request, or read nothing do not affect other clients.
 
-There are as many as the server has threads, and none has a token.
+There are as many as the server has threads, and they have no token.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def token(server: LiveServer) -> str:
 
 @contextlib.contextmanager
 def clients(server: LiveServer, sent: bytes, count: int = CLIENTS) -> Iterator[list[socket.socket]]:
-    """Keep so many connections open, on each of which this was sent."""
+    """Keep this many connections open, with these bytes sent on each."""
     with contextlib.ExitStack() as stack:
         opened = []
         for _ in range(count):
@@ -78,7 +78,7 @@ def assert_others_are_answered(server: LiveServer, token: str) -> None:
     started = time.monotonic()
     for path in ("/healthz", "/readyz", "/v1/whoami", "/api/v1/states", "/admin/login/"):
         assert server.request("GET", path, token=token, timeout=PATIENCE).status == 200
-    # Before, none was answered, or each only when a slow one's time was over.
+    # Before, no client was answered, or each only after a slow client's timeout.
     assert time.monotonic() - started < PATIENCE
 
 
@@ -98,7 +98,7 @@ def test_others_do_not_notice(server: LiveServer, token: str, what: str) -> None
 
 
 def test_who_does_not_go_on_is_ended(server: LiveServer) -> None:
-    """All at once, because each takes as long as the limit. Who says nothing is told nothing."""
+    """All at once, because each takes as long as the limit. Silent clients get no answer."""
     halves = ["a byte", "half a header", "half a log-in", "half a body"]
     with contextlib.ExitStack() as stack:
         silent = stack.enter_context(clients(server, b"", 3))
@@ -137,7 +137,7 @@ def test_a_byte_now_and_then_helps_little(server: LiveServer, token: str) -> Non
         dripping.start()
         try:
             assert_others_are_answered(server, token)
-            for client in opened:  # each is ended, or this fails
+            for client in opened:  # each is closed, or this fails
                 end_of(client)
         finally:
             ended.set()
@@ -145,7 +145,7 @@ def test_a_byte_now_and_then_helps_little(server: LiveServer, token: str) -> Non
 
 
 def test_an_answer_is_sent_as_it_is_read(server: LiveServer) -> None:
-    """Larger than the kernel's buffers; and the next request is answered after it."""
+    """Larger than the kernel's buffers; the next request is answered after it."""
     last = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
     with clients(server, SENT["a request whose answer nobody reads"] + last, 1) as (client,):
         time.sleep(1)
@@ -155,7 +155,7 @@ def test_an_answer_is_sent_as_it_is_read(server: LiveServer) -> None:
 
 
 def test_who_does_not_read_is_ended(server: LiveServer) -> None:
-    # More than the kernel keeps.
+    # More than the kernel buffers.
     with clients(server, SENT["a request whose answer nobody reads"] * 8, 1) as (client,):
         time.sleep(LIMIT + 4)
         assert len(end_of(client)) < 8 * 1_500_000
@@ -177,7 +177,7 @@ def test_a_push_that_stalls_is_ended(server: LiveServer, token: str) -> None:
 
 
 def test_a_push_that_is_slow_and_not_too_slow(server: LiveServer, token: str) -> None:
-    """Each byte gives it more time: it takes longer than the limit for one that stalls."""
+    """Each byte extends the time: it takes longer than the limit for a stalled client."""
     backend = Backend(server, token)
     body = document(1, filler="x" * 1_500_000)
     with Wire(backend, timeout=3 * PATIENCE) as wire:
@@ -220,7 +220,7 @@ def chunks_that_stall(backend: Backend) -> Wire:
 def test_no_connection_is_kept_for_a_slow_client(
     small_pool: LiveServer, slow: Callable[[Backend], Wire]
 ) -> None:
-    """Two kept a pool of two before, until their end."""
+    """Before, two slow clients blocked a pool of two until their end."""
     token = small_pool.token("state:read", "state:write")
     backend = Backend(small_pool, token)
     assert backend.push(document(1, filler="x" * 7 * 1024 * 1024)).status == 200

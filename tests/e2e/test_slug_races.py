@@ -1,4 +1,4 @@
-"""Twenty requests for one slug at the same moment: it has one owner, and addresses stay."""
+"""Twenty concurrent requests for a slug: it gets a single owner, and addresses stay."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Request(NamedTuple):
 
 
 class Catalogue:
-    """The catalogue of a live server, as an administrator and as a writer see it."""
+    """The catalogue of a live server, for an administrator and for a writer."""
 
     def __init__(self, server: LiveServer) -> None:
         self.server = server
@@ -51,7 +51,7 @@ class Catalogue:
             return Answer(response.status, dict(response.getheaders()), response.read())
 
     def at_once(self, *requests: Request) -> list[Answer]:
-        """Send a PATCH as an administrator and all else as a writer, released together."""
+        """Send PATCH requests as an administrator and the rest as a writer, released together."""
         barrier = threading.Barrier(len(requests))
 
         def job(request: Request) -> Answer:
@@ -150,7 +150,7 @@ def test_a_rename_leaves_its_slug_to_no_writer(catalogue: Catalogue, name: str, 
 
 
 def test_a_move_against_creations(catalogue: Catalogue, name: str) -> None:
-    """Also against moves and renames: one component gets the slug in the application."""
+    """Also against moves and renames: a single component gets the slug in the application."""
     shop = catalogue.made("application", name=name)
     inside = catalogue.made("component", name="x", slug=f"{name}x", application_id=shop)
     outside = catalogue.made("component", name="y", slug=f"{name}y")
@@ -184,7 +184,7 @@ def test_first_pushes_against_creations(catalogue: Catalogue, name: str) -> None
 
 
 def test_two_entries_exchange_slugs_under_creations(catalogue: Catalogue, name: str) -> None:
-    """An administrator takes a former slug while writers ask for it: only the administrator may."""
+    """An administrator takes a former slug while writers request it: only the administrator may."""
     first = catalogue.made("environment", name=f"{name} first", slug=f"{name}a")
     second = catalogue.made("environment", name=f"{name} second", slug=f"{name}b")
     catalogue.send(change("environment", first, slug=f"{name}c"), catalogue.admin)

@@ -1,4 +1,4 @@
-"""A caller that ends while its request's body is on its way does nothing any more."""
+"""A caller that is revoked while its request's body is in transit has no further effect."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ MORE = ("state:admin", "cluster:read", "cluster:write")
 
 
 class Stalled:
-    """A request whose headers, and the first byte of its body, have been sent.
+    """A request whose headers and first body byte have been sent.
 
-    A document or a lock goes in chunks: the worker receives other bodies before it asks who sends
-    them.
+    A document or a lock is sent in chunks: the worker receives other bodies before it
+    authenticates.
     """
 
     def __init__(self, server: LiveServer, token: str, method: str, path: str, body: Any) -> None:
@@ -58,7 +58,7 @@ def boss(live: LiveServer) -> LiveKey:
 
 
 class Victim:
-    """A key that has made a key, a token, a state and a cluster, before it is revoked."""
+    """A key that has created a key, a token, a state and a cluster, before it is revoked."""
 
     def __init__(self, boss: LiveKey) -> None:
         self.boss = boss
@@ -116,7 +116,7 @@ DEEDS: dict[str, Deed] = {
 
 
 def seen(boss: LiveKey, victim: Victim) -> list[Any]:
-    """Return what the deeds could have changed."""
+    """Return everything that the requests could have changed."""
     fields = {"name": "look", "scopes": [*SCOPES, *MORE]}
     token = boss.send("POST", "/v1/access-tokens", fields).json()["secret"]
     names = boss.send("GET", "/v1/api-keys?page_size=100").json()["api_keys"]
@@ -189,7 +189,7 @@ def test_a_body_that_comes_after_the_tokens_end(boss: LiveKey) -> None:
 
 @pytest.mark.parametrize("round_", range(10))
 def test_a_key_that_is_made_while_its_maker_is_revoked(boss: LiveKey, round_: int) -> None:
-    """Either it is not made, or it is revoked as well: at any depth."""
+    """Either it is not created, or it is revoked as well: at any depth."""
     victim = Victim(boss)
     body = {"name": "child", "scopes": [*SCOPES, *MORE]}
     child = boss.send("POST", "/v1/api-keys", body, secret=victim.secret).json()

@@ -1,4 +1,4 @@
-"""What people do with Terraform all day, with the real binary."""
+"""Everyday use of Terraform, with the real binary."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def test_remote_state_data_source(
     )
     tf.apply()
     assert tf.raw("output", "-raw", "copied") == b"first"
-    # And the service knows who reads whom.
+    # The service knows the consumers of each state.
     backend.server.run_commands(("index_states",))
     path = f"/api/v1/states?filter=field[%27component_id%27]=%27{backend.component_id}%27"
     (read,) = backend.server.request("GET", path, token=token).json()["states"]

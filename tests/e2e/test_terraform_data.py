@@ -1,4 +1,4 @@
-"""Documents that others have damaged, and who may touch them, with the real binary."""
+"""Damaged documents and missing permissions, with the real binary."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_handwritten_state_is_byte_identical(terraform: MakeTerraform, backend: 
     assert backend.get().body == odd
     assert tf.raw("output", "-raw", "precise") == DIGITS.encode()
 
-    # Terraform pushes what it would write itself, and gets that back.
+    # Terraform pushes its own form, and gets it back.
     (tf.directory / "copy.json").write_bytes(tf.pulled())
     tf.run("state", "push", "-force", "copy.json")
     assert DIGITS.encode() in backend.get().body
@@ -81,7 +81,7 @@ def test_wrong_password(terraform: MakeTerraform, backend: Backend) -> None:
 
 
 def test_token_of_a_revoked_kind_of_form(terraform: MakeTerraform, backend: Backend) -> None:
-    """A token with a typing error is refused just as a stranger's."""
+    """A token with a typing error is refused like an unknown token."""
     tf = terraform(ONE)
     tf.environment["TF_HTTP_PASSWORD"] = backend.token[:-1] + "~"
     assert "HTTP remote state endpoint requires auth" in tf.apply(code=1).out
@@ -99,7 +99,7 @@ def test_read_only_token_plans_and_changes_nothing(
     tf.run("plan", "-lock=false", "-detailed-exitcode", code=2)
 
     assert "Error acquiring the state lock" in tf.apply(code=1).out
-    # Without a lock it gets as far as the push, which is refused too.
+    # Without a lock it reaches the push, which is refused too.
     assert "HTTP error: 403" in tf.apply("-lock=false", code=1).out
 
     assert backend.get().body == before

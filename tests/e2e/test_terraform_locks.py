@@ -1,4 +1,4 @@
-"""Locks, as people meet them: somebody else works, something was killed, four start at once."""
+"""Locks in practice: a concurrent user, a killed command, four simultaneous applies."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.waiting import wait_until
 pytestmark = pytest.mark.terraform
 
 ONE = 'resource "terraform_data" "a" { input = "first" }'
-# The first resource exists before the second one is waited for.
+# The first resource exists before the second is awaited.
 SLOW = """
 resource "terraform_data" "first" { input = "made" }
 resource "terraform_data" "slow" {
@@ -39,7 +39,7 @@ resource "terraform_data" "it" {
 
 
 def start_slow_apply(tf: Terraform, seconds: int = 60) -> subprocess.Popen[str]:
-    """Start an apply, and return while it is in the middle."""
+    """Start an apply, and return while it is in progress."""
     tf.write(SLOW % seconds)
     process = tf.start("apply", "-auto-approve")
     wait_until((tf.directory / "running").exists)
@@ -53,7 +53,7 @@ def test_refused_while_another_holds_the_lock(terraform: MakeTerraform, backend:
 
     refused = tf.apply(code=1).out
 
-    # Terraform prints no more of the holder than the ID; the "Lock Info" below it is its own.
+    # Terraform prints only the ID of the owner's lock; the "Lock Info" below it is its own.
     assert f"HTTP remote state already locked: ID={lock_id}" in refused
     assert backend.get().status == 404
     assert backend.unlock(lock_id).status == 200
@@ -121,7 +121,7 @@ def test_force_unlock_needs_the_right_to(
 def test_a_block_without_lock_address(
     terraform: MakeTerraform, live: LiveServer, token: str
 ) -> None:
-    """An environment that demands a lock refuses its push, and takes it when the block has one."""
+    """An environment that requires a lock refuses its push, and accepts it if the block has one."""
     named = Named(live, token)
     environment = {"name": named.names[-1], "require_lock": True}
     body = json.dumps({"environment": environment}).encode()
@@ -152,7 +152,7 @@ def test_a_block_without_lock_address(
 
 
 def run_four(terraform: MakeTerraform, *arguments: str) -> list[int]:
-    """Apply one instance each, in four directories at the same moment; return the exit codes."""
+    """Apply an instance each, in four directories at the same moment; return the exit codes."""
     directories = [terraform(FOUR) for _ in range(4)]
     processes = [
         tf.start("apply", "-auto-approve", *arguments, f'-target=terraform_data.it["{i}"]')
@@ -164,7 +164,7 @@ def run_four(terraform: MakeTerraform, *arguments: str) -> list[int]:
 
 
 def check_four(backend: Backend, codes: list[int]) -> None:
-    """Each one that succeeded is in the state, no other is, and no serial was used twice."""
+    """Each successful apply is in the state, no other is, and no serial was used twice."""
     stored = backend.get().json()
     (resource,) = stored["resources"]
     found = sorted(instance["index_key"] for instance in resource["instances"])
@@ -199,7 +199,7 @@ def test_killed_in_the_middle_of_an_apply(terraform: MakeTerraform, backend: Bac
     os.killpg(process.pid, signal.SIGKILL)
     assert ended(process).code == -signal.SIGKILL
 
-    assert backend.holder() == holder  # it stays: nothing says that the work is over
+    assert backend.holder() == holder  # it stays: the end of the work is unknown
     assert f"already locked: ID={holder['ID']}" in other.apply(code=1).out
     other.run("force-unlock", "-force", holder["ID"])
     other.apply()
@@ -217,7 +217,7 @@ def test_ctrl_c_in_an_apply(terraform: MakeTerraform, backend: Backend) -> None:
     assert done.code == 1
     assert "Interrupt received" in done.out
     assert backend.holder() is None
-    assert "terraform_data.first" in tf.resources()  # what was done is not forgotten
+    assert "terraform_data.first" in tf.resources()  # finished work is kept
     tf.write(SLOW % 0)
     tf.apply()
     tf.run("plan", "-detailed-exitcode", code=0)
@@ -238,7 +238,7 @@ def test_broken_lock_must_not_write(terraform: MakeTerraform, backend: Backend) 
     assert done.code == 1
     assert "409" in done.out
     assert backend.get().body == stored
-    # Nothing is lost: Terraform left its state beside, and a person decides.
+    # Nothing is lost: Terraform saved its state to a file, and a person decides.
     left = json.loads((tf.directory / "errored.tfstate").read_text())
     assert {resource["name"] for resource in left["resources"]} == {"first", "slow"}
     tf.run("state", "push", "-force", "errored.tfstate")

@@ -1,4 +1,4 @@
-"""Many requests at the same moment."""
+"""Many simultaneous requests."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Call:
-    """One request to a state."""
+    """A request to a state."""
 
     method: str
     body: bytes
@@ -27,7 +27,7 @@ class Call:
 
 
 def at_once(backend: Backend, calls: Sequence[Call]) -> list[Answer]:
-    """Send each call on a connection that is open already, all released by one barrier."""
+    """Send each call on an open connection, all released by a barrier."""
     barrier = threading.Barrier(len(calls))
 
     def send(call: Call) -> Answer:
@@ -44,7 +44,7 @@ def at_once(backend: Backend, calls: Sequence[Call]) -> list[Answer]:
 
 
 def in_threads(jobs: Sequence[Callable[[], T]]) -> list[T]:
-    """Run each job in a thread of its own; the first exception is raised here."""
+    """Run each job in its own thread; the first exception is raised here."""
     with ThreadPoolExecutor(len(jobs)) as pool:
         futures = [pool.submit(job) for job in jobs]
         return [future.result() for future in futures]

@@ -1,4 +1,4 @@
-"""Clients that push until their server dies, and remember what they were promised."""
+"""Clients that push until their server dies, and remember acknowledged requests."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def md5(body: bytes) -> str:
 
 
 class GoneError(Exception):
-    """The server did not answer: whether it did what was asked, nobody knows."""
+    """The server did not answer: the effect of the request is unknown."""
 
 
 @dataclass
 class Ledger:
-    """What was sent to one state, and what was acknowledged. Serials only ever rise."""
+    """The sent and the acknowledged pushes of a state. Serials only increase."""
 
     backend: Backend
     shared: bool
@@ -43,7 +43,7 @@ class Ledger:
     locks_released: set[str] = field(default_factory=set)
 
     def broken_promises(self, found: Snapshot) -> list[str]:
-        """Compare the state with the promises. To be called while nobody writes."""
+        """Compare the state with the acknowledged pushes; call it without concurrent writes."""
         key = (self.backend.component_id, self.backend.environment_id)
         state, versions = found.state(*key), found.versions_of(*key)
         stored = {version["md5"] for version in versions}
@@ -62,7 +62,7 @@ class Ledger:
         return wrong + self._broken_locks(None if state is None else state["lock_id"])
 
     def _read(self) -> Answer:
-        """Read the state, again while a worker has not found its database again."""
+        """Read the state; repeat while a worker reconnects to its database."""
         answers: list[Answer] = []
 
         def answered() -> bool:
@@ -81,11 +81,11 @@ class Ledger:
 
 
 class Traffic:
-    """Some states, each with clients of one habit, in threads."""
+    """States, each with clients of a single habit, in threads."""
 
     def __init__(self, server: LiveServer, token: str) -> None:
         habits = (self.push_under_lock, self.push_freely)
-        # Each habit with a state of its own, and with one that three clients share.
+        # Each habit with a state of its own, and with a state that three clients share.
         self.plan: list[tuple[Callable[[Ledger], None], Ledger]] = []
         for habit, clients in itertools.product(habits, (1, 3)):
             ledger = Ledger(Backend(server, token), shared=clients > 1)
@@ -100,17 +100,19 @@ class Traffic:
         self._mutex = threading.Lock()
 
     def acknowledged(self) -> int:
-        """Return how many pushes were acknowledged."""
+        """Return the number of acknowledged pushes."""
         return sum(len(ledger.acknowledged) for ledger in self.ledgers)
 
     def wait_until_each_has(self, more: int, seconds: float = PATIENCE) -> None:
-        """Wait until so many more pushes to each state were acknowledged."""
+        """Wait until this many more pushes to each state were acknowledged."""
         wanted = [(ledger, len(ledger.acknowledged) + more) for ledger in self.ledgers]
         wait_until(lambda: all(len(one.acknowledged) >= n for one, n in wanted), seconds)
 
     def start(self, *, persistent: bool = False) -> None:
-        """Let the clients loose. A persistent one repeats what is not answered, as Terraform does;
-        another one gives up for good.
+        """Start the clients.
+
+        Persistent clients repeat unanswered requests, like Terraform; other clients give up for
+        good.
         """
         self._stop.clear()
         self._persistent = persistent
@@ -121,7 +123,7 @@ class Traffic:
             thread.start()
 
     def stop(self) -> None:
-        """Let the clients finish what they do."""
+        """Let the clients finish their current requests."""
         self._stop.set()
         for thread in self._threads:
             thread.join(60)
@@ -133,7 +135,7 @@ class Traffic:
                 habit(ledger)
 
     def _ask(self, ask: Callable[[], Answer], *expected: int) -> int:
-        """Return the status of the answer, of which there is one unless the server is gone."""
+        """Return the status of the answer, unless the server is gone."""
         while True:
             try:
                 answer = ask()
@@ -160,11 +162,11 @@ class Traffic:
         return pushed
 
     def push_freely(self, ledger: Ledger) -> None:
-        """Push without a lock; one who shares the state may be overtaken."""
+        """Push without a lock; clients of a shared state may overtake each other."""
         self._push(ledger, "", *((200, 409) if ledger.shared else (200,)))
 
     def push_under_lock(self, ledger: Ledger) -> None:
-        """Lock, push a few times, unlock, as Terraform does."""
+        """Lock, push a few times, unlock, like Terraform."""
         lock_id = str(uuid.uuid4())
         ledger.locks_sent.add(lock_id)
         refusals = (423,) if ledger.shared else ()
@@ -174,14 +176,14 @@ class Traffic:
         ledger.lock_held = lock_id
         for _ in range(random.randrange(1, 4)):
             self._push(ledger, lock_id, 200)
-        ledger.lock_held = None  # from here on it may be held or not
-        # Repeated, it may find that another client has the lock already.
+        ledger.lock_held = None  # from here on it may be locked or not
+        # A repeated LOCK may find that another client already has the lock.
         refusals = (409,) if ledger.shared and self._persistent else ()
         self._ask(lambda: ledger.backend.unlock(lock_id), 200, *refusals)
         ledger.locks_released.add(lock_id)
 
     def release_locks(self) -> None:
-        """Let each client that was cut off give its lock back."""
+        """Release the locks of interrupted clients."""
         for ledger in self.ledgers:
             holder = ledger.backend.holder()
             if holder is not None:

@@ -13,13 +13,13 @@ from tests.support.server import Answer
 
 
 class _Received(io.BufferedReader):
-    """What the server sent. The end of an answer does not close it: another may follow."""
+    """The bytes from the server. The end of an answer does not close it: another may follow."""
 
     def close(self) -> None: ...
 
 
 class Wire:
-    """One connection to the server, on which a test writes what it likes."""
+    """A connection to the server, on which a test writes any bytes."""
 
     def __init__(self, backend: Backend, timeout: float = 20) -> None:
         self.backend = backend
@@ -55,7 +55,7 @@ class Wire:
         self.send(end)
 
     def end_of_input(self) -> None:
-        """Say that nothing more will be sent, and go on listening."""
+        """Shut down the sending direction, and continue to read."""
         self.socket.shutdown(socket.SHUT_WR)
 
     def line(self) -> bytes:
@@ -65,17 +65,17 @@ class Wire:
         return found
 
     def makefile(self, _mode: str) -> io.BufferedReader:
-        """Be the socket that http.client reads an answer from."""
+        """Return the file from which http.client reads an answer."""
         return self.received
 
     def answer(self) -> Answer:
-        """Read one answer."""
+        """Read an answer."""
         response = http.client.HTTPResponse(self)
         response.begin()
         return Answer(response.status, dict(response.getheaders()), response.read())
 
     def is_closed(self) -> bool:
-        """Whether the server closes the connection, having said all."""
+        """Return whether the server has closed the connection after its answers."""
         try:
             return self.received.read(1) == b""
         except ConnectionResetError:
