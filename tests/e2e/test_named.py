@@ -154,7 +154,7 @@ def test_outputs_without_the_state(terraform: MakeTerraform, live: LiveServer, t
 def test_a_consumer_beside_a_sensitive_object(
     terraform: MakeTerraform, live: LiveServer, token: str
 ) -> None:
-    """The region and the port in the object do not make the producer's outputs sensitive."""
+    """A sensitive object hides outputs that contain its password, not its region or port."""
     named = Named(live, token)
     producer = """
         output "vpc_arn" { value = "arn:aws:ec2:eu-west-1:111122223333:vpc/vpc-0shop" }
