@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 class CredentialsMissing(NotAuthenticated):
     meaning = "No credentials were sent."
     default_code = "CREDENTIALS_MISSING"
-    default_detail = "Send a token: 'Authorization: Bearer <token>'."
+    default_detail = "The request has no token. Send 'Authorization: Bearer <token>'."
 
 
 class _TokenRefused(AuthenticationFailed):
@@ -42,11 +42,14 @@ class _TokenRefused(AuthenticationFailed):
 
 
 class CredentialsInvalid(_TokenRefused):
-    meaning = "The token is malformed, unknown or revoked; which of them is not told."
+    meaning = (
+        "The token is malformed, unknown or revoked. The response does not disclose which of "
+        "these applies."
+    )
     default_code = "CREDENTIALS_INVALID"
     default_detail = (
-        "The token is not valid: mistyped, revoked or unknown here. Mint another from an API key, "
-        "or ask an operator."
+        "The token is not valid: mistyped, revoked or unknown here. Mint another from an "
+        "API key, or ask an operator."
     )
 
 
@@ -60,7 +63,7 @@ class CredentialsMalformed(CredentialsInvalid):
 
 
 class TokenExpired(_TokenRefused):
-    meaning = "The token was right and has expired."
+    meaning = "The token is valid but has expired."
     default_code = "TOKEN_EXPIRED"
     default_detail = "The token has expired. Mint another from an API key, or ask an operator."
 
@@ -68,9 +71,12 @@ class TokenExpired(_TokenRefused):
 class AddressNotAllowed(PermissionDenied):
     """A credential used outside its networks; counts as a failed authentication."""
 
-    meaning = "The token is right, but may not be used from the client's address."
+    meaning = "The token is valid, but may not be used from the client's address."
     default_code = "ADDRESS_NOT_ALLOWED"
-    default_detail = "The token may not be used from this address."
+    default_detail = (
+        "The token may not be used from this address. Use an allowed network, or a token "
+        "without this limit."
+    )
     is_of_working_token = True
 
     def __init__(self, token_id: str) -> None:
@@ -79,9 +85,9 @@ class AddressNotAllowed(PermissionDenied):
 
 
 class ScopeInsufficient(PermissionDenied):
-    meaning = "The token is right, but may not do this."
+    meaning = "The token is valid but lacks the required scope."
     default_code = "SCOPE_INSUFFICIENT"
-    advice = "Mint one that has it from an API key that does, or ask an operator."
+    advice = "Mint a token with this scope from an API key that has it, or ask an operator."
 
     def __init__(self, scope: Scope) -> None:
         super().__init__(f"This needs the scope {scope.value}, which the token does not have.")
@@ -90,20 +96,20 @@ class ScopeInsufficient(PermissionDenied):
 
 
 class TokenKindUnsupported(PermissionDenied):
-    meaning = "The token is right, but this endpoint takes other kinds."
+    meaning = "The token is valid, but this endpoint accepts other types."
     default_code = "TOKEN_KIND_UNSUPPORTED"
 
     def __init__(
         self, sent: TokenKind, accepted: Iterable[TokenKind], *, minted_only: bool = False
     ) -> None:
         if minted_only:
-            accepts = "an API key or an access token minted from one, and yours was issued"
+            accepts = "an API key or an access token minted from it, and yours was issued"
             advice = "Send an API key (isk_…), or a token that POST /v1/access-tokens mints from it"
         else:
             titles = " or ".join(sorted(_with_article(kind) for kind in accepted))
             accepts = f"{titles}, and yours is {_with_article(sent)}"
             is_key = sent is TokenKind.API_KEY
-            advice = "Mint one from it: POST /v1/access-tokens" if is_key else "Send its key"
+            advice = "Mint a token from it: POST /v1/access-tokens" if is_key else "Send its key"
         super().__init__(f"This endpoint accepts {accepts}. {advice}.")
         self.metadata = {"accepted": ",".join(sorted(kind.name for kind in accepted))}
 
@@ -116,8 +122,8 @@ class GrantExceeded(PermissionDenied):
     """A grant beyond the actor's; ``latest`` is the latest allowed expiry, if exceeded."""
 
     meaning = (
-        "Nobody hands on more than they hold: ``scopes`` are what is missing, or the binding or "
-        "the networks are too wide."
+        "A caller cannot grant more than its own permissions: ``scopes`` are missing, or "
+        "the binding or the networks are too wide."
     )
     default_code = "GRANT_EXCEEDED"
 
@@ -131,68 +137,75 @@ class GrantExceeded(PermissionDenied):
     ) -> None:
         if scopes:
             names = " ".join(scopes)
-            super().__init__(f"{holder} cannot hand on what it does not hold: {names}.")
+            super().__init__(f"{holder} cannot grant scopes that it lacks: {names}.")
             self.auth_header = f'Bearer error="insufficient_scope", scope="{names}"'
             self.metadata = {"scopes": ",".join(scopes)}
         elif latest is not None:
             end = latest.astimezone(dt.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-            super().__init__(f"{holder} ends at {end}, and what it hands on must end by then.")
+            super().__init__(f"{holder} expires at {end}. Choose the same or an earlier expiry.")
             self.metadata = {"expires_at": end}
         elif networks:
             names = ", ".join(networks)
-            super().__init__(f"{holder} is limited to the networks {names}; stay within them.")
+            super().__init__(
+                f"{holder} is limited to the networks {names}. Choose networks within them."
+            )
             self.metadata = {"allowed_networks": ",".join(networks)}
         else:
-            super().__init__(f"{holder} is bound, and what it hands on must be within that.")
+            super().__init__(f"{holder} has a binding. Choose a binding within it.")
 
 
 class SecretRetired(PermissionDenied):
     meaning = (
-        "The key was rotated; its previous secret and tokens from before manage no credentials."
+        "The key was rotated; its previous secret and earlier tokens cannot manage credentials."
     )
     default_code = "SECRET_RETIRED"
     default_detail = (
-        "The key was rotated. Until they end its previous secret can read and mint tokens, and "
-        "tokens from before can do what they are for; neither creates, changes, rotates or "
-        "revokes keys and tokens. Use the key's new secret, or a token minted with it."
+        "The key was rotated. Until they expire, its previous secret can read and mint "
+        "tokens, and earlier tokens keep their other permissions. They cannot create, "
+        "change, rotate or revoke keys and tokens. Use the key's new secret, or a token "
+        "minted with it."
     )
 
 
 class CallerChanged(APIException):
-    meaning = (
-        "Rights of the caller were taken away between their check and the deed; nothing was done."
-    )
+    meaning = "The caller lost permissions while the request was processed. Nothing was changed."
     status_code = 503
     default_code = "CALLER_CHANGED"
-    default_detail = "Your token was changed while the request came; send it again."
+    default_detail = "Your token was changed during the request. Send the request again."
     wait = 1
 
 
 class BindingInsufficient(PermissionDenied):
-    meaning = "The token is bound, and what is asked reaches beyond that."
+    meaning = "The request exceeds the binding of the token."
     default_code = "BINDING_INSUFFICIENT"
-    default_detail = "Your token is bound, and this reaches beyond what it is bound to."
+    default_detail = (
+        "The request exceeds the binding of your token. Use a token whose binding includes it."
+    )
 
 
 class ApiKeyNotFound(NotFound):
-    meaning = "No such key, another's, or outside the caller's binding."
+    meaning = "The key does not exist, belongs to another user, or is outside the caller's binding."
     default_code = "API_KEY_NOT_FOUND"
-    default_detail = "You have no such API key."
-    advice = "GET /v1/api-keys lists those that you have, with their ids."
+    default_detail = "There is no such API key among yours."
+    advice = "GET /v1/api-keys lists your API keys and their ids."
 
 
 class AccessTokenNotFound(NotFound):
-    meaning = "No such token, another's, or outside the caller's binding."
+    meaning = (
+        "The token does not exist, belongs to another user, or is outside the caller's binding."
+    )
     default_code = "ACCESS_TOKEN_NOT_FOUND"
-    default_detail = "You have no such access token."
-    advice = "GET /v1/access-tokens lists those that you have, with their ids."
+    default_detail = "There is no such access token among yours."
+    advice = "GET /v1/access-tokens lists your access tokens and their ids."
 
 
 class AuditTrailNotFound(NotFound):
-    meaning = "A bound token does not reach the trail, which tells of everything."
+    meaning = (
+        "A token with a binding cannot read the audit log, which covers the whole installation."
+    )
     default_code = "AUDIT_TRAIL_NOT_FOUND"
     default_detail = (
-        "The audit trail is outside of what your token is bound to; send one that is not bound."
+        "The audit log is outside the binding of your token. Send a token without a binding."
     )
 
 
@@ -209,34 +222,37 @@ class ApiKeyExpired(APIException):
     status_code = 400
     rpc_status = "FAILED_PRECONDITION"
     default_code = "API_KEY_EXPIRED"
-    default_detail = "The API key has expired; extend it first, by changing expires_at."
+    default_detail = "The API key has expired. Change expires_at first to extend it."
 
 
 class TooManyApiKeys(APIException):
     """The limit of active keys, because a revocation covers all descendants in one transaction."""
 
-    meaning = "The owner has as many keys that work as there may be."
+    meaning = "The owner has reached the maximum number of active keys."
     status_code = 400
     rpc_status = "FAILED_PRECONDITION"
     default_code = "TOO_MANY_API_KEYS"
 
     def __init__(self, most: int) -> None:
-        super().__init__(f"You have {most} API keys that work; revoke those that you do not need.")
+        super().__init__(
+            f"You have {most} active API keys, which is the maximum. Revoke keys that you do "
+            "not need."
+        )
         self.metadata = {"limit": str(most)}
 
 
 class ConcurrentChange(APIException):
-    meaning = "Somebody else changed the same thing at the same moment, and was first."
+    meaning = "A concurrent request changed the same object first."
     status_code = 409
     default_code = "CONCURRENT_CHANGE"
-    default_detail = "The API key was changed at the same moment; look at it and try again."
+    default_detail = "A concurrent request changed the API key. Fetch it and try again."
 
 
 class ExpiryPast(InvalidParameter):
     """The requested expiry is before the creation of the key or token."""
 
     def __init__(self) -> None:
-        super().__init__("expires_at", "Not in the future.", "PAST")
+        super().__init__("expires_at", "Choose a time in the future.", "PAST")
 
 
 class GracePeriodOutOfRange(InvalidParameter):
@@ -244,17 +260,18 @@ class GracePeriodOutOfRange(InvalidParameter):
 
     def __init__(self, maximum: dt.timedelta) -> None:
         most = int(maximum.total_seconds())
-        super().__init__("grace_period", f"Not between 0 and {most} seconds.", "RANGE")
+        super().__init__("grace_period", f"Choose 0 to {most} seconds.", "RANGE")
 
 
 class LifetimeExceeded(APIException):
-    meaning = "A minted token would live longer than it may."
+    meaning = "The requested lifetime exceeds the maximum of a minted token."
     status_code = 400
     default_code = "INVALID_FIELDS"
 
     def __init__(self, field: str, latest: dt.datetime) -> None:
         description = (
-            f"A minted token ends with its key, and within 12 hours: at {latest} or before."
+            "A minted token expires with its key, and within 12 hours. Choose an expiry "
+            f"of {latest} or earlier."
         )
         super().__init__(f"{field}: {description}")
         self.field_violations = [

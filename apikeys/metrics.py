@@ -30,7 +30,7 @@ class Authentication(StrEnum):
 
 
 AUTHENTICATIONS: Final = Counter(
-    "infra_authentications", "Requests by how their authentication ended.", ["result"]
+    "infra_authentications", "Requests by authentication result.", ["result"]
 )
 # Looking up labels is half of a counter's cost. Each outcome also exists from the start, at 0.
 _RESULTS: Final = {result: AUTHENTICATIONS.labels(result.value) for result in Authentication}

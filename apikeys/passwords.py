@@ -26,4 +26,4 @@ class RecordedPassword:
 
     def get_help_text(self) -> str:
         """Return the note that changes are recorded."""
-        return "The audit trail will say that it was set, and by whom."
+        return "The audit log records the change and the operator."

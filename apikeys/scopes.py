@@ -15,24 +15,27 @@ class Scope(TextChoices):
         "Create, change, rotate and revoke the caller's own keys and tokens",
     )
     STATE_READ = "state:read", "Read states, their history and their locks"
-    STATE_WRITE = "state:write", "Push, lock and unlock states; create what they belong to"
+    STATE_WRITE = (
+        "state:write",
+        "Push, lock and unlock states; create their components and environments",
+    )
     STATE_ADMIN = (
         "state:admin",
-        "Force-unlock, delete and force-push states; rename and move what they belong to",
+        "Force-unlock, delete and force-push states; rename and move catalogue entries",
     )
-    STATE_SECRETS = "state:secrets", "See the values that a state marks sensitive"
-    STATE_OUTPUTS = "state:outputs", "Read the outputs of states that are not sensitive"
+    STATE_SECRETS = "state:secrets", "Read the sensitive values of states"
+    STATE_OUTPUTS = "state:outputs", "Read the outputs of states, except sensitive values"
     CLUSTER_READ = "cluster:read", "List clusters and their workloads"
     CLUSTER_WRITE = "cluster:write", "Register, change and delete clusters; report workloads"
-    CLUSTER_REPORT = "cluster:report", "Report workloads, for agents, and nothing else"
-    AUDIT_READ = "audit:read", "Read the audit trail"
+    CLUSTER_REPORT = "cluster:report", "Report workloads only (for agents)"
+    AUDIT_READ = "audit:read", "Read the audit log"
     FEDERATION_WRITE = (
         "federation:write",
-        "Decide which pipelines get tokens for those of their platform: issuers and trust policies",
+        "Manage issuers and trust policies of CI platforms",
     )
     WEBHOOK_WRITE = (
         "webhook:write",
-        "Have webhooks told of events, of which the caller holds the scopes too",
+        "Manage webhooks for events within the caller's scopes",
     )
 
 

@@ -32,8 +32,8 @@ def every_filter_is_in_an_index(**_kwargs: Any) -> list[CheckMessage]:
             found.append(
                 Error(
                     f"{view.__name__} is filtered by {name}, which {wrong}.",
-                    hint="Give it an index that ends with page_key, or name it in searched_fields: "
-                    "then it is looked for a piece of the list at a time.",
+                    hint="Add an index that ends with page_key, or add the field to "
+                    "searched_fields: the list is then searched in segments.",
                     id="infra_service.E002",
                 )
             )

@@ -172,7 +172,7 @@ Shown only now:
 """
 
 _HOW_TO_GET_MORE = """\
-The data that is there is kept. The first token and password still work; for others:
+Existing data is kept. The first token and password still work. To create more:
   .venv/bin/python manage.py issue_token --user operator --name again \\
     --scopes {scopes}
   .venv/bin/python manage.py changepassword operator

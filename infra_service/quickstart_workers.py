@@ -35,7 +35,7 @@ def _keep_running(name: str, ended: threading.Event) -> None:
         )
         if ended.wait(_PAUSE):
             return
-        sys.stderr.write(f"{name} ended with status {process.returncode}; it is started again\n")
+        sys.stderr.write(f"{name} exited with status {process.returncode}; it is restarted\n")
 
 
 if __name__ == "__main__":

@@ -15,31 +15,39 @@ if TYPE_CHECKING:
 
 
 class StateNotFound(NotFound):
-    meaning = "Nothing is stored here, or the token does not reach it."
+    meaning = "The state does not exist, or is outside the binding of the token."
     default_code = "STATE_NOT_FOUND"
     default_detail = "There is no such state."
-    advice = "GET /api/v1/states lists those that your token reaches."
+    advice = "GET /api/v1/states lists the states that your token can access."
 
 
 class ApplicationNotFound(NotFound):
-    meaning = "There is none, or the token does not reach it."
+    meaning = "The application does not exist, or is outside the binding of the token."
     default_code = "APPLICATION_NOT_FOUND"
     default_detail = "There is no such application."
-    advice = "GET /api/v1/applications lists those that your token reaches, with their ids."
+    advice = (
+        "GET /api/v1/applications lists the applications that your token can access, with "
+        "their ids."
+    )
 
 
 class ComponentNotFound(NotFound):
-    meaning = "There is none, or the token does not reach it."
+    meaning = "The component does not exist, or is outside the binding of the token."
     default_code = "COMPONENT_NOT_FOUND"
     default_detail = "There is no such component."
-    advice = "GET /api/v1/components lists those that your token reaches, with their ids."
+    advice = (
+        "GET /api/v1/components lists the components that your token can access, with their ids."
+    )
 
 
 class EnvironmentNotFound(NotFound):
-    meaning = "There is none, or the token does not reach it."
+    meaning = "The environment does not exist, or is outside the binding of the token."
     default_code = "ENVIRONMENT_NOT_FOUND"
     default_detail = "There is no such environment."
-    advice = "GET /api/v1/environments lists those that your token reaches, with their ids."
+    advice = (
+        "GET /api/v1/environments lists the environments that your token can access, with "
+        "their ids."
+    )
 
 
 #: The error for a missing entry of each kind.
@@ -56,7 +64,7 @@ class EntryExists(APIException):
     rpc_status = "ALREADY_EXISTS"
     default_code = "ALREADY_EXISTS"
     default_detail = "Another entry has this name, or the slug made from it."
-    advice = "Send a slug, or slug_suffix: true for a free one."
+    advice = "Send a slug, or slug_suffix: true to get a free slug."
 
     def __init__(self, kind: str = "", metadata: Mapping[str, str] | None = None) -> None:
         """Name the other entry; without ``metadata``, the caller must not learn its identity."""
@@ -85,8 +93,8 @@ class EntryInUse(APIException):
 
 class InvalidDocument(APIException):
     meaning = (
-        "The document is not a JSON object, has a serial or a lineage that cannot be right, or is "
-        "no state and would replace one."
+        "The document is not a JSON object, has an invalid serial or lineage, or is not "
+        "a state and would replace a state."
     )
     status_code = 400
     default_code = "INVALID_DOCUMENT"
@@ -99,15 +107,16 @@ class InvalidLockInfo(APIException):
 
 
 class ContentMd5Mismatch(APIException):
-    meaning = "The body that arrived is not the body that was sent."
+    meaning = "The received body differs from the sent body."
     status_code = 400
     default_code = "CONTENT_MD5_MISMATCH"
-    default_detail = "Content-MD5 does not match the body."
+    default_detail = "Content-MD5 does not match the body. Send the request again."
 
 
 class StateLocked(APIException):
     meaning = (
-        "Another lock holds the state; its LockInfo is in the answer, where Terraform looks for it."
+        "Another lock is active. The response contains its LockInfo, in the format that "
+        "Terraform expects."
     )
     status_code = 423
     default_code = "STATE_LOCKED"
@@ -119,26 +128,28 @@ class StateLocked(APIException):
 
 
 class LockNotHeld(APIException):
-    meaning = "The given lock does not hold the state, so its owner must not write or unlock."
+    meaning = "The given lock ID is not the active lock's, so the write or unlock is refused."
     status_code = 409
     default_code = "LOCK_NOT_HELD"
-    default_detail = "The given lock ID does not hold this state."
+    default_detail = (
+        "The given lock ID is not the ID of the active lock. Fetch the state and its lock again."
+    )
 
 
 class LockRequired(APIException):
-    meaning = "The environment demands a lock for every push, and this one came without."
+    meaning = "The environment requires a lock for each push, and the push has no lock ID."
     status_code = 409
     rpc_status = "FAILED_PRECONDITION"
     default_code = "LOCK_REQUIRED"
     default_detail = (
-        "The environment demands a lock for every push, and this one came without: lock_address "
-        "is missing in the backend block, or -lock=false was given. Set lock_address and "
-        "unlock_address to the same as address."
+        "The environment requires a lock for each push, and the push has no lock ID: "
+        "lock_address is missing in the backend block, or -lock=false was given. Set "
+        "lock_address and unlock_address to the same URL as address."
     )
 
 
 class SerialConflict(APIException):
-    meaning = "Without a lock, the serial must grow."
+    meaning = "Without a lock, the serial must increase."
     status_code = 409
     default_code = "SERIAL_CONFLICT"
 
@@ -148,7 +159,7 @@ class SerialConflict(APIException):
 
 
 class LineageMismatch(APIException):
-    meaning = "Without a lock, the lineage must stay: another one is another state."
+    meaning = "Without a lock, the lineage must stay the same. Another lineage is another state."
     status_code = 409
     default_code = "LINEAGE_MISMATCH"
 
@@ -158,7 +169,7 @@ class LineageMismatch(APIException):
 
 
 class WriteConflict(APIException):
-    meaning = "Other writers were faster, again and again."
+    meaning = "Repeated attempts lost against concurrent writers."
     status_code = 503
     default_code = "WRITE_CONFLICT"
     default_detail = "Too many writers at once; send the request again."
@@ -170,10 +181,12 @@ class DocumentUnreadable(APIException):
 
 
 class DocumentDamaged(DocumentUnreadable):
-    meaning = "The stored bytes are not the bytes that were stored."
+    meaning = "The stored bytes do not match their recorded digest."
     status_code = 500
     default_code = "DOCUMENT_DAMAGED"
-    default_detail = "The stored document is damaged."
+    default_detail = (
+        "The stored document is damaged. Restore it from a backup, or restore an earlier version."
+    )
 
 
 class DocumentKeyMissing(DocumentUnreadable):
@@ -185,7 +198,8 @@ class DocumentKeyMissing(DocumentUnreadable):
 
 class DocumentMissing(DocumentUnreadable):
     meaning = (
-        "The object store answers, and has no such object: it may be late, or the object was lost."
+        "The object store responds, but has no such object: it may be delayed, or the "
+        "object was lost."
     )
     status_code = 503
     default_code = "DOCUMENT_MISSING"
@@ -194,41 +208,42 @@ class DocumentMissing(DocumentUnreadable):
 
 
 class StorageInconsistent(DocumentUnreadable):
-    meaning = "The object store sent other bytes than it says that it holds, or others each time."
+    meaning = (
+        "The object store returned other bytes than its own checksum, or other bytes on each "
+        "attempt."
+    )
     status_code = 503
     default_code = "STORAGE_INCONSISTENT"
-    default_detail = "The object store returns other bytes than those that it says it holds."
+    default_detail = "The object store returns bytes that do not match its own checksum."
     wait = 5
 
 
 class VersionNotFound(NotFound):
-    meaning = "The state has no such version, or it has been pruned."
+    meaning = "The state has no such version, or the version was pruned."
     default_code = "VERSION_NOT_FOUND"
-    default_detail = "The state has no version of this number, or no longer has it."
-    advice = "GET /api/v1/states/{id}/versions lists those that it has."
+    default_detail = "The state has no version with this number, or the version was pruned."
+    advice = "GET /api/v1/states/{id}/versions lists the available versions."
 
 
 class FactsNotFound(NotFound):
-    meaning = "No pipeline has told facts of this version."
+    meaning = "No pipeline has reported facts about this version."
     default_code = "FACTS_NOT_FOUND"
-    default_detail = "No pipeline has told facts of this version."
-    advice = "A pipeline tells them by PUT to this path, after its apply."
+    default_detail = "No pipeline has reported facts about this version."
+    advice = "A pipeline reports them with PUT to this path, after its apply."
 
 
 class StateEncrypted(APIException):
-    meaning = "OpenTofu encrypted the document on the client, so that nobody else can look into it."
+    meaning = "OpenTofu encrypted the document on the client, so the service cannot read it."
     status_code = 400
     rpc_status = "FAILED_PRECONDITION"
     default_code = "STATE_ENCRYPTED"
     default_detail = (
-        "The document is encrypted by OpenTofu; only its owner's configuration can read it."
+        "The document is encrypted by OpenTofu. Only the configuration that wrote it can read it."
     )
 
 
 class StateFormatUnsupported(APIException):
-    meaning = (
-        "The document is none of Terraform's state format 4; it is stored and served all the same."
-    )
+    meaning = "The document is not in Terraform's state format 4. It is still stored and served."
     status_code = 400
     rpc_status = "FAILED_PRECONDITION"
     default_code = "STATE_FORMAT_UNSUPPORTED"
@@ -239,21 +254,21 @@ class StateFormatUnsupported(APIException):
 
 
 class StateTooComplex(APIException):
-    meaning = "Looking into the document would take too long, or too much memory, for its size."
+    meaning = "The document would need too much time or memory to analyse for its size."
     status_code = 400
     rpc_status = "FAILED_PRECONDITION"
     default_code = "STATE_TOO_COMPLEX"
     default_detail = (
-        "The document holds so many small or deeply interwoven values that it is not looked into; "
-        "it can be read whole."
+        "The document has too many small or deeply nested values to be analysed. "
+        "Download the whole document instead."
     )
 
 
 class StorageUnavailable(APIException):
-    meaning = "The object store did not answer, or refused; nothing was changed."
+    meaning = "The object store did not respond, or refused the request. Nothing was changed."
     status_code = 503
     default_code = "STORAGE_UNAVAILABLE"
-    default_detail = "The object store that holds the documents is not available now; try again."
+    default_detail = "The object store of the documents is unavailable. Try again."
     wait: int | None = 2
 
 
@@ -264,6 +279,6 @@ class StorageMisconfigured(StorageUnavailable):
     )
     default_code = "STORAGE_MISCONFIGURED"
     default_detail = (
-        "The object store refuses the service. Repeating does not help; tell an operator."
+        "The object store refuses the service, and retries do not help. Contact an operator."
     )
     wait = None

@@ -75,7 +75,7 @@ class LockInfo(msgspec.Struct, frozen=True):
         if parse_uuid(info.ID) is None:
             raise InvalidLockInfo("The ID of a lock is a UUID.")
         if any("\0" in value for value in info.as_dict().values()):
-            raise InvalidLockInfo("LockInfo holds a NUL character.")
+            raise InvalidLockInfo("LockInfo contains a NUL character.")
         if not info.Created:
             now = timezone.now().isoformat().replace("+00:00", "Z")
             return msgspec.structs.replace(info, Created=now)

@@ -19,12 +19,12 @@ from states.models import State
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_PUSHES: Final = Counter("infra_state_pushes", "Pushes that were taken.", ["result"])
+_PUSHES: Final = Counter("infra_state_pushes", "Accepted pushes.", ["result"])
 STORED: Final = _PUSHES.labels("stored")
 UNCHANGED: Final = _PUSHES.labels("unchanged")
 STORAGE_FAULTS: Final = Counter(
     "infra_storage_faults",
-    "Answers of the object store that were not as they should be.",
+    "Unexpected responses of the object store.",
     ["fault"],
 )
 for _fault in ("missing", "altered", "damaged"):
@@ -47,7 +47,7 @@ class LockCollector(Collector):
         age = (timezone.now() - found["oldest"]).total_seconds() if found["oldest"] else 0.0
         yield GaugeMetricFamily("infra_state_locks", "States that are locked.", found["count"])
         yield GaugeMetricFamily(
-            "infra_state_oldest_lock_age_seconds", "Age of the oldest lock; 0 without one.", age
+            "infra_state_oldest_lock_age_seconds", "Age of the oldest lock; 0 without a lock.", age
         )
 
 
@@ -65,7 +65,7 @@ class IndexCollector(Collector):
         )
         yield GaugeMetricFamily(
             "infra_index_oldest_wait_seconds",
-            "Age of the oldest current version that is not in it; 0 without one.",
+            "Age of the oldest current version that is not in the index; 0 if all are indexed.",
             found.oldest_seconds,
         )
         yield GaugeMetricFamily(

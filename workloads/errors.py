@@ -6,14 +6,14 @@ from rest_framework.exceptions import APIException, NotFound
 
 
 class ClusterNotFound(NotFound):
-    meaning = "There is none, or the token does not reach it."
+    meaning = "The cluster does not exist, or is outside the binding of the token."
     default_code = "CLUSTER_NOT_FOUND"
     default_detail = "There is no such cluster."
-    advice = "GET /api/v1/clusters lists those that your token reaches, with their ids."
+    advice = "GET /api/v1/clusters lists the clusters that your token can access, with their ids."
 
 
 class ClusterExists(APIException):
-    meaning = "Clusters are told apart by their names, too."
+    meaning = "Cluster names are unique."
     status_code = 409
     rpc_status = "ALREADY_EXISTS"
     default_code = "CLUSTER_EXISTS"

@@ -62,17 +62,17 @@ class _OfClusters:
         )
         self.heard = GaugeMetricFamily(
             "infra_cluster_heard_age_seconds",
-            "Since the last report or failure that was told, of clusters that were heard of.",
+            "Time since the last report or failure, of clusters with a report or failure.",
             labels=["cluster"],
         )
         self.lag = GaugeMetricFamily(
             "infra_cluster_lag_seconds",
-            "Since the reporter looked at what is shown.",
+            "Age of the displayed data at the reporter.",
             labels=["cluster"],
         )
         self.failing = GaugeMetricFamily(
             "infra_cluster_collection_failing_seconds",
-            "For how long a living collector has told of failures only, by the last one's reason.",
+            "Duration of consecutive failures of a live collector, by the reason of the last.",
             labels=["cluster", "reason"],
         )
         self.interval = GaugeMetricFamily(

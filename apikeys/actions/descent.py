@@ -45,8 +45,8 @@ def check_maker(key: ApiKey | TrustPolicy, held: Grant, wanted: Grant) -> None:
         most = most.intersection(held if token is None else token.grant)
         revocations += [] if token is None else [token.revoked_at]
     if any(revocations):
-        raise ApiKeyRevoked("What made this key is revoked, and the key has ended with it.")
-    most.check(wanted, "What made this key")
+        raise ApiKeyRevoked("The parent key or token is revoked, so this key is revoked too.")
+    most.check(wanted, "The parent of this key")
 
 
 def revoke(made: ApiKeyQuerySet, ancestor_id: str, actor: Actor) -> int:

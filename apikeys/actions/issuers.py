@@ -159,7 +159,11 @@ def _refuse_unsound(issuer: Issuer, actor: Actor) -> None:
     for name in ("inline_keys", "jwks_url", "ca"):
         # Otherwise the name could be mistaken for the platform itself.
         if getattr(issuer, name):
-            raise InvalidIssuer(name, f"The keys of {issuer.url} are its own to tell.")
+            raise InvalidIssuer(
+                name,
+                f"The keys of {issuer.url} come from its discovery document and cannot be "
+                "overridden.",
+            )
 
 
 def _faults(issuer: Issuer) -> Iterator[tuple[str, str]]:

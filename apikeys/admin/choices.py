@@ -27,7 +27,7 @@ class ChoicesOfNumbers(ModelMultipleChoiceFieldOfOurs):
         try:
             return super().clean(value)
         except OverflowError as error:
-            raise forms.ValidationError("Choose of what is offered.") from error
+            raise forms.ValidationError("Select one of the available choices.") from error
 
 
 class _ByModel(ModelChoiceIterator):  # type: ignore[type-arg,unused-ignore]  # it takes none at run time

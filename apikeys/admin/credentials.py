@@ -183,7 +183,7 @@ _COMMON = (
 
 @admin.register(ApiKey)
 class ApiKeyAdmin(CredentialAdmin):
-    when_empty = "A person or a pipeline mints its tokens from a key: add one."
+    when_empty = "People and pipelines mint access tokens from API keys. Add a key to start."
     secret_columns = ("digest", "previous_digest")
     origin_columns = ("maker_id", "maker_token_id")
     fields = (*_COMMON, "previous_secret_ends", "shown_maker", "shown_id")
@@ -206,8 +206,8 @@ class ApiKeyAdmin(CredentialAdmin):
     @object_tool(
         label="Rotate",
         permission="apikeys.add_apikey",
-        question="The key gets a new secret, which is shown once. The old one stops working when "
-        "its grace period is over.",
+        question="The key gets a new secret, which is shown once. The old secret stops working "
+        "when its grace period is over.",
         form=RotationForm,
         defaults=lambda _key: {"grace_period": 0},
         offered=_is_active,
@@ -236,8 +236,8 @@ class ApiKeyAdmin(CredentialAdmin):
 
 @admin.register(AccessToken)
 class AccessTokenAdmin(CredentialAdmin):
-    when_empty = "Add one, or mint one from an API key."
-    more_statuses = (("ended", "Ended with its key or policy"),)
+    when_empty = "Add a token, or mint one from an API key."
+    more_statuses = (("ended", "Its key or policy has ended"),)
     form_class = AccessTokenForm
     origin_columns = ("api_key_id", "trust_policy_id")
     list_display = (

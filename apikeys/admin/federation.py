@@ -50,8 +50,8 @@ class IssuerAdmin(AddByForm):
     """The admin of issuers, with the state of their keys."""
 
     when_empty = (
-        "Pipelines without secrets begin here: add the platform "
-        "whose signed tokens are to be believed."
+        "Add the platform whose signed tokens this service accepts. Its pipelines then "
+        "need no stored secret."
     )
     add_form_class = IssuerForm
     list_display = ("shown_name", "standing", "kind", "shown_url", "audience", "keys")
@@ -92,7 +92,7 @@ class IssuerAdmin(AddByForm):
     @admin.display(description="URL of the keys")
     def keys_url(self, issuer: Issuer) -> str:
         """Return the URL of the keys."""
-        return breakable(issuer.jwks_url) or "as its discovery document says"
+        return breakable(issuer.jwks_url) or "from the discovery document"
 
     @admin.display(description="algorithms")
     def shown_algorithms(self, issuer: Issuer) -> str:
@@ -111,8 +111,8 @@ class IssuerAdmin(AddByForm):
     @object_tool(
         label="Disable",
         permission="apikeys.change_issuer",
-        question="No pipeline of it gets a token any more, and all tokens that they have got end "
-        "at once. This is final.",
+        question="Pipelines of this issuer get no more tokens, and all tokens that they have are "
+        "revoked at once. This is final.",
         offered=_works,
         destructive=True,
     )
@@ -125,10 +125,7 @@ class IssuerAdmin(AddByForm):
 class TrustPolicyAdmin(GrantColumns, AddByForm):
     """The admin of trust policies, with their last run and refusals."""
 
-    when_empty = (
-        "Add an issuer first, then a policy that says which of its "
-        "pipelines get tokens, and for what."
-    )
+    when_empty = "Add an issuer first. Then add a policy that grants tokens to its pipelines."
     add_form_class = TrustPolicyForm
     list_display = (
         "name", "standing", "owner", "shown_issuer", "shown_scopes", "bound_to", "last_used", "run",
@@ -197,7 +194,7 @@ class TrustPolicyAdmin(GrantColumns, AddByForm):
     def refusals(self, policy: TrustPolicy) -> str:
         """Return refused exchanges with their reasons, newest first."""
         if not getattr(policy, "may_see_trail", False):
-            return "The audit trail has it."
+            return "See the audit log."
         events = AuditEvent.objects.filter(resource_id=policy.pk, action="assertion.refuse")
         lines = [
             (relative(event.occurred_at), _why(event.details))
@@ -212,8 +209,8 @@ class TrustPolicyAdmin(GrantColumns, AddByForm):
     @object_tool(
         label="Disable",
         permission="apikeys.change_trustpolicy",
-        question="No pipeline gets a token by it any more, and all tokens that were got by it end "
-        "at once. This is final.",
+        question="Pipelines get no more tokens through this policy, and all tokens that it issued "
+        "are revoked at once. This is final.",
         offered=_works,
         destructive=True,
     )

@@ -44,12 +44,12 @@ class IssuerForm(forms.Form):
     required_css_class = "required"
 
     kind = forms.ChoiceField(choices=Issuer.Kind.choices)
-    name = forms.CharField(max_length=200, help_text="What people call it.")
+    name = forms.CharField(max_length=200, help_text="A display name.")
     url = forms.CharField(
         label="URL",
         required=False,
         max_length=500,
-        help_text="The claim iss, byte for byte. The platform's own when left empty.",
+        help_text="The claim iss, byte for byte. Leave empty for the platform's own.",
     )
     audience = forms.CharField(
         max_length=500, help_text="The claim aud that pipelines ask for, such as this address."
@@ -58,18 +58,20 @@ class IssuerForm(forms.Form):
         label="Keys at",
         required=False,
         max_length=500,
-        help_text="Where the discovery document at the URL says, when left empty.",
+        help_text="Leave empty to use the address in the discovery document.",
     )
     inline_keys = JsonField(
         label="Keys",
         required=False,
-        help_text="A JWK Set, where the issuer cannot be reached. Nothing is asked then.",
+        help_text="A JWK Set, for an issuer that this service cannot reach. The service then "
+        "fetches no keys.",
     )
     ca = forms.CharField(
         label="Certificates",
         required=False,
         widget=forms.Textarea(attrs={"rows": 4}),
-        help_text="PEM, to trust instead of the system's when the keys are fetched.",
+        help_text="Certificates (PEM) to trust instead of the system's when the service fetches "
+        "the keys.",
     )
 
     def clean(self) -> dict[str, Any]:
@@ -87,34 +89,41 @@ class IssuerForm(forms.Form):
 class TrustPolicyForm(CredentialForm):
     """A new trust policy, from a repository and its ids or from explicit conditions."""
 
-    issuer = forms.ModelChoiceField(Issuer.objects.none(), help_text="Whose signature is believed.")
+    issuer = forms.ModelChoiceField(
+        Issuer.objects.none(), help_text="The issuer that signs the tokens."
+    )
     name = forms.CharField(
-        max_length=200, required=False, help_text="The repository's when left empty."
+        max_length=200,
+        required=False,
+        help_text="Leave empty for the issuer of the repository's platform.",
     )
     repository = forms.CharField(
         max_length=500,
         required=False,
-        help_text="Its address, such as https://github.com/acme/infra; it names the policy.",
+        help_text="The address, such as https://github.com/acme/infra. It becomes the name of the "
+        "policy.",
     )
     ids = forms.CharField(
         label="Ids",
         required=False,
         widget=forms.Textarea(attrs={"rows": 3}),
-        help_text=f"One on a line, in this order. {_IDS_OF}.",
+        help_text=f"Separate lines, in this order. {_IDS_OF}.",
     )
     environment = forms.CharField(
         max_length=200, required=False, help_text="Only jobs of this environment."
     )
     branch = forms.CharField(
-        max_length=200, required=False, help_text="Only this branch, if it is protected."
+        max_length=200,
+        required=False,
+        help_text="Only this branch, and only while it is protected.",
     )
     written_conditions = JsonField(
         label="Conditions",
         required=False,
-        help_text="Instead of the ids, as the API takes them.",
+        help_text="Replaces the ids. Use the format of the API.",
     )
     max_token_seconds = forms.IntegerField(
-        label="Seconds of a token", initial=3600, min_value=1, max_value=43_200
+        label="Token lifetime in seconds", initial=3600, min_value=1, max_value=43_200
     )
     field_order = (
         "issuer", "repository", "ids", "environment", "branch", "written_conditions", "name",
@@ -131,7 +140,7 @@ class TrustPolicyForm(CredentialForm):
         given = self.cleaned_data
         given["name"] = given.get("name") or _name_of(given.get("repository", ""))
         if not given["name"]:
-            self.add_error("name", "Give a name, or a repository.")
+            self.add_error("name", "Enter a name or a repository.")
         found = None if self.errors else self._conditions(given)
         cleaned = super().clean()
         if self.errors or found is None:
@@ -151,11 +160,11 @@ class TrustPolicyForm(CredentialForm):
         ids = given["ids"].split()
         if given["written_conditions"] is not None:
             if ids:
-                self.add_error("ids", "Give ids or conditions, not both.")
+                self.add_error("ids", "Enter ids or conditions, not both.")
             return self._checked("written_conditions", given["written_conditions"], kind)
         wanted = PLATFORMS[kind].ids
         if not wanted or len(ids) != len(wanted):
-            names = ", ".join(wanted) or "none: write the conditions"
+            names = ", ".join(wanted) or "not defined: write conditions instead"
             self.add_error("ids", f"The ids of {given['issuer'].get_kind_display()} are {names}.")
             return None
         origin = {name: given[name] for name in ("environment", "branch") if given[name]}

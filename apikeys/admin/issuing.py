@@ -34,7 +34,7 @@ class CredentialForm(forms.Form):
     required_css_class = "required"
 
     owner = forms.CharField(max_length=150, help_text="The user name of an active user.")
-    name = forms.CharField(max_length=200, help_text="What it is for.")
+    name = forms.CharField(max_length=200, help_text="The purpose.")
     scopes = forms.MultipleChoiceField(
         choices=[(s.value, f"{s.value} – {s.label}") for s in Scope],  # noqa: RUF001 - a dash
         widget=forms.CheckboxSelectMultiple,
@@ -45,38 +45,38 @@ class CredentialForm(forms.Form):
         initial=_in_ninety_days,
         input_formats=[_MOMENT, f"{_MOMENT}:%S"],
         widget=forms.DateTimeInput(attrs={"type": "datetime-local"}, format=_MOMENT),
-        help_text="UTC; never when left empty.",
+        help_text="UTC. Leave empty for no expiry.",
     )
     cluster_id = forms.CharField(
         label="Only in the cluster",
         required=False,
         widget=forms.TextInput(attrs=names_of("cluster")),
-        help_text="A name or an id. Everywhere when left empty.",
+        help_text="A name or an id. Leave empty for all clusters.",
     )
     application_ids = forms.CharField(
         label="Only for the applications",
         required=False,
         widget=forms.Textarea(attrs={"rows": 2, **names_of("application")}),
-        help_text="Names or ids, one on a line; with all components that they have and get.",
+        help_text="Names or ids, each on its own line. Includes current and future components.",
     )
     component_ids = forms.CharField(
         label="Only for the components",
         required=False,
         widget=forms.Textarea(attrs={"rows": 2, **names_of("component")}),
-        help_text="Names or ids, one on a line. All when left empty.",
+        help_text="Names or ids, each on its own line. Leave empty for all.",
     )
     environment_ids = forms.CharField(
         label="Only for the environments",
         required=False,
         widget=forms.Textarea(attrs={"rows": 2, **names_of("environment")}),
-        help_text="Names or ids, one on a line. All when left empty.",
+        help_text="Names or ids, each on its own line. Leave empty for all.",
     )
 
     allowed_networks = forms.CharField(
         label="Only from the networks",
         required=False,
         widget=forms.Textarea(attrs={"rows": 2}),
-        help_text="CIDR, such as 10.0.0.0/8, one on a line. Any address when left empty.",
+        help_text="CIDR, such as 10.0.0.0/8, each on its own line. Leave empty for any address.",
     )
 
     def __init__(self, *args: Any, site: TrailedSite, **kwargs: Any) -> None:
@@ -101,7 +101,7 @@ class CredentialForm(forms.Form):
         if not text:
             return None
         if not (entries := _entries(text)):
-            raise forms.ValidationError(f"This names no {kind}.")
+            raise forms.ValidationError(f"There is no such {kind}. Check the name or id.")
         return self._ids(kind, entries)
 
     def _ids(self, kind: str, texts: list[str]) -> list[str]:
@@ -115,7 +115,7 @@ class CredentialForm(forms.Form):
         name = self.cleaned_data["owner"]
         user = User.objects.filter(username=name, is_active=True).first()
         if user is None:
-            raise forms.ValidationError("There is no active user of this name.")
+            raise forms.ValidationError("There is no active user with this name.")
         return user
 
     def clean(self) -> dict[str, Any]:
@@ -156,7 +156,7 @@ class AccessTokenForm(CredentialForm):
         choices=AccessToken.Kind.choices,
         initial=AccessToken.Kind.PERSONAL,
         widget=forms.RadioSelect,
-        help_text="Whom it stands for: a person, or a service.",
+        help_text="The type of caller: a person, or a service.",
     )
     field_order = ("owner", "kind")
 

@@ -38,12 +38,12 @@ _RIGHTS: Final = {
     "is_active": (
         "Active",
         (
-            "Who is inactive is logged out, and none of their keys and tokens works. What was not "
-            "revoked meanwhile works again when they are active again."
+            "Inactive users are logged out, and their keys and tokens are refused. "
+            "Credentials that were not revoked work again when the user becomes active."
         ),
     ),
-    "is_staff": ("May log in here", "Their groups say what they may see and do."),
-    "is_superuser": ("All rights here", "Whatever their groups say."),
+    "is_staff": ("Can log in to the admin", "Their groups determine their permissions."),
+    "is_superuser": ("Superuser", "Has every permission, regardless of groups."),
 }
 # The maximum that is counted.
 _COUNTED: Final = 1000
@@ -71,9 +71,9 @@ def _revives(user: User) -> str:
 def _revived_secrets(keys: int, tokens: int) -> str:
     counted = ((keys, "API key"), (tokens, "access token"))
     what = " and ".join(f"{_number(n)} {name}{pluralize(n)}" for n, name in counted if n)
-    minted = f" and what was minted from the key{pluralize(keys)}," if keys else ""
-    sentence = f"When this user is made active, {what} would work again,{minted} for whoever has"
-    return f"{sentence} the secret{pluralize(keys + tokens)}."
+    minted = f", and so will tokens minted from the key{pluralize(keys)}" if keys else ""
+    sentence = f"If you make this user active, {what} will work again for anyone with the"
+    return f"{sentence} secret{pluralize(keys + tokens)}{minted}."
 
 
 def _number(n: int) -> str:

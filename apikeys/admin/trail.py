@@ -120,7 +120,7 @@ class AuditEventAdmin(ReadOnlyAdmin):
     orders: ClassVar[Any] = {"moment": ("occurred_at", "id")}
     has_csv = True
     search_fields = ("resource_id",)
-    search_help_text = "The whole id of what was changed."
+    search_help_text = "The full id of the changed object."
     fields = (
         "moment", "action", "shown_resource", "actor", "shown_token", "address", "shown_details",
         "resource_id", "actor_id", "request_id", "client_request_id",

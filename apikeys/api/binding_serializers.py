@@ -40,19 +40,20 @@ def _named(help_text: str) -> Any:
     return _bound(f"{help_text} The answer has their ids.", name, write_only=True)
 
 
-@described("What a key or token is limited to: a cluster, or components and environments.")
+@described("The limits of a key or token: a cluster, or components and environments.")
 class BindingSerializer(StrictSerializer):
     cluster_id = IdField(required=False, allow_null=True)
     component_ids = _bound("States of these components.", IdField())
     environment_ids = _bound("States in these environments.", IdField())
     application_ids = _bound(
-        "States of all components of these applications, also of those that come later.", IdField()
+        "States of all current and future components of these applications.", IdField()
     )
     components = _named(
-        "Slugs of components beside the ids; of one in an application 'application/component'."
+        "Slugs of components, in addition to the ids; write 'application/component' for "
+        "a component of an application."
     )
-    environments = _named("Slugs of environments beside the ids.")
-    applications = _named("Slugs of applications beside the ids.")
+    environments = _named("Slugs of environments, in addition to the ids.")
+    applications = _named("Slugs of applications, in addition to the ids.")
 
     def get_attribute(self, instance: Any) -> Binding | None:
         """Return the binding, or None if unrestricted."""
@@ -81,7 +82,7 @@ class BindingSerializer(StrictSerializer):
         if kind == "component" and self._maker.application_ids is not None:
             self._found(kind, "component_ids", [str(one) for one in ids or ()])
         if len(found) > MAX_BOUND_IDS:
-            detail = ErrorDetail(f"More than {MAX_BOUND_IDS} together.", "max_length")
+            detail = ErrorDetail(f"More than {MAX_BOUND_IDS} ids and slugs together.", "max_length")
             raise ValidationError({f"{kind}s": [detail]})
         return found
 
@@ -112,8 +113,8 @@ class NetworkField(serializers.CharField):
 
     default_error_messages = {
         "invalid_network": (
-            "Not a network such as '10.0.0.0/8' or '2001:db8::/32', whose bits after the prefix "
-            "are 0."
+            "Not a network such as '10.0.0.0/8' or '2001:db8::/32', in which all bits "
+            "after the prefix are 0."
         ),
     }
 
@@ -138,8 +139,9 @@ class NetworksField(serializers.ListField):
             allow_empty=False,
             required=False,
             allow_null=True,
-            help_text="Networks (CIDR) from which it may be used; null is everywhere. Unless said, "
-            "those of the creator. Adjacent and overlapping ones are merged.",
+            help_text="Networks (CIDR) from which the credential may be used; null is any address. "
+            "By default those of the creator. Adjacent and overlapping networks are "
+            "merged.",
         )
 
     def to_internal_value(self, data: Any) -> Networks:  # type: ignore[override]

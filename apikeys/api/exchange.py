@@ -37,7 +37,7 @@ class TokenExchangeView(APIView):
         `client_id` names the trust policy. Each platform token can be exchanged once.
         """
         if "HTTP_AUTHORIZATION" in request.META:
-            raise RequestRefused("invalid_request", "Authorization: not taken here.")
+            raise RequestRefused("invalid_request", "Authorization: not accepted here.")
         asked = read_parameters(request)
         actor = _stranger(request)
         with actions.recording_refusals(asked.policy_id, actor):

@@ -75,12 +75,11 @@ _REQUEST: Final = Named(
             "requested_token_type": {"type": "string", "const": ACCESS_TOKEN_TYPE},
             "scope": {
                 "type": "string",
-                "description": "Scopes with spaces between them; all that the policy gives unless "
-                "some of them are named.",
+                "description": "Scopes separated by spaces. By default all scopes of the policy.",
             },
             "ttl": {
-                "description": "How long the token lives, in seconds: an hour, or what the policy "
-                "gives, unless it is less.",
+                "description": "Lifetime of the token in seconds. The default is an hour, or the "
+                "maximum of the policy if that is less.",
                 **as_component("ExchangeTtl", {"anyOf": _TTL}),
             },
         },
@@ -89,11 +88,11 @@ _REQUEST: Final = Named(
 _ANSWER: Final = Named(
     "ExchangedToken",
     object_of(
-        access_token={"type": "string", "description": "The secret, shown only now."},
+        access_token={"type": "string", "description": "The secret, shown only in this response."},
         issued_token_type={"type": "string", "const": ACCESS_TOKEN_TYPE},
         token_type={"type": "string", "const": "Bearer"},
         expires_in={"type": "integer", "minimum": 0, "description": "Seconds."},
-        scope={"type": "string", "description": "Scopes with spaces between them."},
+        scope={"type": "string", "description": "Scopes separated by spaces."},
     ),
 )
 _ASKED: Final[dict[str, Any]] = {

@@ -124,7 +124,7 @@ def _once(pairs: list[tuple[Any, Any]]) -> dict[str, str]:
         if name == "ttl" and isinstance(value, int) and not isinstance(value, bool):
             value = str(value)  # noqa: PLW2901 - as a form would have it
         if name in given:
-            raise _wrong(name, "it is there twice")
+            raise _wrong(name, "the parameter is repeated")
         if name in _KNOWN and not isinstance(value, str):
             raise _wrong(name, "not a text")
         given[name] = value

@@ -47,7 +47,7 @@ _CONDITION: Final = Named(
     "Condition",
     {
         "type": "object",
-        "description": "A claim, and one of the three.",
+        "description": "A claim, and exactly one operator.",
         "required": ["claim"],
         "minProperties": 2,
         "maxProperties": 2,
@@ -67,7 +67,7 @@ class AnythingField(serializers.JSONField):
     """Any JSON value, including null."""
 
 
-@described("Whether the claims of a tried token meet one condition.")
+@described("The result of a condition for the claims of the tested token.")
 class VerdictSerializer(serializers.Serializer[Any]):
     claim = serializers.CharField()
     wanted = ObjectField(help_text="The operator and its value.")
@@ -95,11 +95,13 @@ _SHOWN_POLICY = answer_example({"trust_policy": samples.TRUST_POLICY})
 _TRIAL = inline_serializer(
     "TrialAnswer",
     {
-        "would_be_given": serializers.BooleanField(help_text="Whether it would get a token."),
+        "would_be_given": serializers.BooleanField(
+            help_text="Whether the token would be exchanged."
+        ),
         "conditions": VerdictSerializer(many=True),
         "refusals": serializers.ListField(
             child=serializers.CharField(),
-            help_text="Why it would not, whatever the conditions say.",
+            help_text="The reasons for a refusal that do not depend on the conditions.",
         ),
     },
 )
@@ -137,7 +139,7 @@ issuers_schema = extend_schema_view(
 trust_policies_schema = extend_schema_view(
     list=list_schema(
         "trust_policy",
-        "The caller's own trust policies, as far as they are inside what the caller is bound to.",
+        "The caller's own trust policies within the caller's binding.",
         samples.TRUST_POLICY,
         plural="trust_policies",
     ),

@@ -57,88 +57,98 @@ class IssuerSerializer(StrictSerializer):
     url = TextField(
         max_length=500,
         required=False,
-        help_text="The claim iss, byte for byte. Unless said, that of the platform, if it has one.",
+        help_text="The claim iss, byte for byte. The default is the issuer of the platform, if it "
+        "has one.",
     )
-    audience = TextField(max_length=500, help_text="The claim aud: ask for it, and for no other.")
+    audience = TextField(
+        max_length=500, help_text="The claim aud: request tokens for this audience only."
+    )
     jwks_url = TextField(
         max_length=500,
         required=False,
         allow_blank=True,
-        help_text="Where its keys are; empty is where the discovery document at the URL says.",
+        help_text="Address of the key set; empty to use the address in the discovery document at "
+        "the URL.",
     )
     inline_keys = ObjectField(
-        required=False, allow_null=True, help_text="Its keys, a JWK Set: nothing is asked for them."
+        required=False,
+        allow_null=True,
+        help_text="The keys as a JWK Set; the service then fetches no keys.",
     )
     ca = TextField(
         max_length=20_000,
         required=False,
         allow_blank=True,
-        help_text="Certificates (PEM) to trust instead of the system's when its keys are fetched.",
+        help_text="Certificates (PEM) to trust instead of the system's when the service fetches "
+        "the keys.",
     )
     algorithms = WordsField(
         [(name, name) for name in ALGORITHMS],
         code="unknown_value",
         allow_empty=False,
         required=False,
-        help_text="What it signs with; unless said, what the platform does.",
+        help_text="The accepted signature algorithms; the default depends on the platform.",
     )
     max_assertion_seconds = WholeField(
         min_value=1,
         max_value=MAX_ASSERTION_SECONDS,
         required=False,
-        help_text="An assertion that is good for longer is refused; 3600 unless said.",
+        help_text="Maximum lifetime of an assertion in seconds. Longer assertions are refused. The "
+        "default is 3600.",
     )
     keys_fetched_at = TimestampField(source="key_set_fetched_at", read_only=True, allow_null=True)
     failures = serializers.IntegerField(
-        read_only=True, help_text="How often in a row its keys could not be fetched."
+        read_only=True, help_text="Number of consecutive failures to fetch the keys."
     )
     disabled_at = TimestampField(read_only=True, allow_null=True)
     created_at = TimestampField(read_only=True)
     updated_at = TimestampField(read_only=True)
 
 
-@described("A trust policy: which pipelines of an issuer get a token, and what it may do.")
+@described("A trust policy: the pipelines of an issuer that get a token, and its grant.")
 class TrustPolicySerializer(BoundSerializer):
     id = serializers.RegexField(r"^fed-[0-9a-z]+$", read_only=True)
     name = TextField(max_length=200)
     issuer_id = TextField(max_length=40, help_text="Cannot be changed.")
-    conditions = ConditionsField(help_text="On claims; all of them must be met.")
+    conditions = ConditionsField(help_text="Conditions on claims. All of them must be met.")
     scopes = WordsField(Scope.choices, code="unknown_scope", allow_empty=False)
     binding = BindingSerializer(
         required=False,
         allow_null=True,
-        help_text="Where its tokens work; null is everywhere. Unless said, where the creator does.",
+        help_text="The bound of the tokens; null is everywhere. The default is the binding of the "
+        "creator.",
     )
     allowed_networks = NetworksField()
     max_token_seconds = WholeField(
         min_value=1,
         max_value=MAX_TOKEN_SECONDS,
         required=False,
-        help_text="How long a token of it lives at most; 3600 unless said.",
+        help_text="Maximum lifetime of a token in seconds. The default is 3600.",
     )
     expires_at = TimestampField(
         in_future=True,
         required=False,
         allow_null=True,
-        help_text="Null is never; nothing ends later than what made it.",
+        help_text="Null is no expiry. The expiry is never later than that of the creator.",
     )
     owner = OwnerSerializer(read_only=True)
     made_by = serializers.CharField(
         read_only=True,
         allow_null=True,
-        help_text="The key or token that made it, with which it ends; null when an operator did.",
+        help_text="The parent key or token. Its revocation or expiry applies here too; null when "
+        "an operator created the policy.",
     )
     last_used_at = TimestampField(read_only=True, allow_null=True)
     last_run = RunField(
         read_only=True,
         allow_null=True,
-        help_text="Of the last token: jti, sub, repository, commit and run.",
+        help_text="Claims of the last token: jti, sub, repository, commit and run.",
     )
     disabled_at = TimestampField(read_only=True, allow_null=True)
     created_at = TimestampField(read_only=True)
     updated_at = TimestampField(read_only=True)
     warnings = serializers.SerializerMethodField(
-        help_text="What is allowed in conditions, and is less than it may seem to be."
+        help_text="Allowed conditions that are weaker than they may seem."
     )
 
     def get_warnings(self, policy: TrustPolicy) -> list[str]:
@@ -146,14 +156,14 @@ class TrustPolicySerializer(BoundSerializer):
         return kinds.policy_warnings(policy.issuer.kind, policy.conditions)
 
 
-@described("The token or the claims that a trust policy is tried with.")
+@described("The token or the claims to test a trust policy with.")
 class TrialSerializer(StrictSerializer):
     claims = ObjectField(required=False, help_text="The claims of an assertion.")
     token = TextField(
         required=False,
         max_length=MAX_BYTES,
-        help_text="Instead of claims: a token of the platform, whose signature is verified. It can "
-        "be exchanged afterwards.",
+        help_text="Alternative to claims: a token of the platform, whose signature is verified. It "
+        "can still be exchanged afterwards.",
     )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:

@@ -40,7 +40,7 @@ _RUN = ("jti", "sub", "repository", "commit", "run")
 _NAMES = {name: {"type": ["string", "null"]} for name in _RUN}
 extend_schema_field(object_of(**_NAMES), component_name="TokenRun")(RunField)
 
-_SECRET = serializers.CharField(help_text="The secret, shown only now.")
+_SECRET = serializers.CharField(help_text="The secret, shown only in this response.")
 _KEY = wrapped("ApiKeyAnswer", "api_key", ApiKeySerializer)
 _NEW_KEY = wrapped("ApiKeyWithSecret", "api_key", ApiKeySerializer, secret=_SECRET)
 _KEY_MASK, _KEY_MASK_PARAMETER = update_mask(ApiKeySerializer)
@@ -51,7 +51,7 @@ _TOKEN = wrapped("AccessTokenAnswer", "access_token", AccessTokenSerializer)
 _NEW_TOKEN = wrapped("AccessTokenWithSecret", "access_token", AccessTokenSerializer, secret=_SECRET)
 
 _ALSO_REVOKED = serializers.IntegerField(
-    min_value=0, help_text="How many keys descended from it and were revoked with it."
+    min_value=0, help_text="Number of descendant keys that were revoked too."
 )
 _REVOKED_KEY = wrapped(
     "RevokedApiKey", "api_key", ApiKeySerializer, descendants_revoked=_ALSO_REVOKED
@@ -73,7 +73,7 @@ _ASKED_KEY = {
 api_keys_schema = extend_schema_view(
     list=list_schema(
         "api_key",
-        "The caller's own API keys, as far as they are inside what the caller is bound to.",
+        "The caller's own API keys within the caller's binding.",
         samples.API_KEY,
     ),
     retrieve=extend_schema(operation_id="get_api_key", responses=_KEY, examples=[_SHOWN_KEY]),
@@ -139,7 +139,7 @@ api_keys_schema = extend_schema_view(
 access_tokens_schema = extend_schema_view(
     list=list_schema(
         "access_token",
-        "The caller's own access tokens, minted or issued, inside what the caller is bound to.",
+        "The caller's own access tokens, minted or issued, within the caller's binding.",
         samples.ACCESS_TOKEN,
     ),
     retrieve=extend_schema(
@@ -185,7 +185,7 @@ whoami_schema = extend_schema_view(
 audit_events_schema = extend_schema_view(
     get=list_schema(
         "audit_event",
-        "The audit trail, the newest first.",
+        "The audit log, newest first.",
         samples.AUDIT_EVENT,
         responses={200: AuditEventSerializer(many=True), **error_docs(AuditTrailNotFound)},
     )

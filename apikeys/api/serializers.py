@@ -23,7 +23,7 @@ from infra_service.lib.api.fields import (
 )
 
 
-@described("The user who created a key or a token.")
+@described("The user that created a key or a token.")
 class OwnerSerializer(serializers.Serializer[Any]):
     id = serializers.CharField(read_only=True)
     display_name = serializers.CharField(read_only=True)
@@ -39,20 +39,20 @@ class CredentialSerializer(BoundSerializer):
     binding = BindingSerializer(
         required=False,
         allow_null=True,
-        help_text="Where it works; null is everywhere. Unless said, where the creator works.",
+        help_text="The binding; null is everywhere. The default is the binding of the creator.",
     )
     allowed_networks = NetworksField()
     expires_at = TimestampField(
         in_future=True,
         required=False,
         allow_null=True,
-        help_text="Null is never; nothing ends later than what made it.",
+        help_text="Null is no expiry. The expiry is never later than that of the creator.",
     )
     unusable_reason = serializers.CharField(
         read_only=True,
         allow_null=True,
-        help_text=f"The reason for which it is refused, of {', '.join(UnusableReason)}; "
-        "null while it works.",
+        help_text=f"The reason for refusals, of {', '.join(UnusableReason)}; null while the "
+        "credential works.",
     )
     last_used_at = TimestampField(read_only=True, allow_null=True)
     last_used_address = serializers.CharField(
@@ -63,19 +63,20 @@ class CredentialSerializer(BoundSerializer):
     created_at = TimestampField(read_only=True)
 
 
-@described("An API key. Its secret is shown once, beside it, when it is created or rotated.")
+@described("An API key. Its secret is returned once, on creation or rotation.")
 class ApiKeySerializer(CredentialSerializer):
     id = serializers.RegexField(r"^key-[0-9a-z]+$", read_only=True)
     status = serializers.ChoiceField(ApiKeyStatus.choices, read_only=True)
     made_by = serializers.CharField(
         read_only=True,
         allow_null=True,
-        help_text="The key or token that made it, with which it ends; null when an operator did.",
+        help_text="The parent key or token. Its revocation or expiry applies here too; null when "
+        "an operator created the key.",
     )
     old_secret_expires_at = TimestampField(
         read_only=True,
         allow_null=True,
-        help_text="Until when the secret before the last rotation works; null when it does not.",
+        help_text="Expiry of the secret before the last rotation; null when it does not work.",
     )
 
 
@@ -83,32 +84,32 @@ class RunField(serializers.JSONField):
     """The run of a pipeline, as described by its platform."""
 
 
-@described("An access token. Its secret is shown once, beside it, when it is minted.")
+@described("An access token. Its secret is returned once, when the token is minted.")
 class AccessTokenSerializer(CredentialSerializer):
     id = serializers.RegexField(r"^tok-[0-9a-z]+$", read_only=True)
     kind = WordField(
         AccessToken.Kind.choices,
         default=AccessToken.Kind.PERSONAL,
-        help_text="PERSONAL unless it is given.",
+        help_text="The default is PERSONAL.",
     )
     status = serializers.ChoiceField(AccessTokenStatus.choices, read_only=True)
     api_key_id = serializers.CharField(read_only=True, allow_null=True)
     trust_policy_id = serializers.CharField(
         read_only=True,
         allow_null=True,
-        help_text="The trust policy by which a pipeline got it; null for all others.",
+        help_text="The trust policy that issued it to a pipeline; null for other tokens.",
     )
     run = RunField(
         read_only=True,
         allow_null=True,
-        help_text="What the pipeline's platform said: jti, sub, repository, commit, run.",
+        help_text="Claims of the pipeline's platform: jti, sub, repository, commit, run.",
     )
     ttl = SecondsField(
         minimum=dt.timedelta(seconds=1),
         maximum=actions.MAX_MINTED_LIFETIME,
         required=False,
         write_only=True,
-        help_text="How long it lives, such as '3600s' or 3600; instead of expires_at.",
+        help_text="Lifetime, such as '3600s' or 3600; instead of expires_at.",
     )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
@@ -118,18 +119,18 @@ class AccessTokenSerializer(CredentialSerializer):
         return attrs
 
 
-@described("The options of rotating a key.")
+@described("Options of a key rotation.")
 class RotationSerializer(StrictSerializer):
     grace_period = SecondsField(
         minimum=dt.timedelta(0),
         maximum=actions.MAX_GRACE_PERIOD,
         required=False,
         allow_null=True,
-        help_text="How long the old secret still works, such as '3600s' or 3600; 0 unless said.",
+        help_text="Grace period of the old secret, such as '3600s' or 3600. The default is 0.",
     )
 
 
-@described("The token that calls, and what it may do.")
+@described("The token of the request, and its grant.")
 class CallerSerializer(serializers.Serializer[Any]):
     token_id = serializers.CharField()
     token_kind = serializers.CharField(source="kind.name")
@@ -145,7 +146,7 @@ class CallerSerializer(serializers.Serializer[Any]):
         return {**shown, "scopes": sorted(shown["scopes"])}
 
 
-@described("One event of the audit trail: who did what, to what, and when.")
+@described("An event of the audit log: the actor, the action, the object and the time.")
 class AuditEventSerializer(serializers.ModelSerializer[AuditEvent]):
     class Meta:
         model = AuditEvent

@@ -41,7 +41,7 @@ def archive_next(*, before: dt.datetime, directory: Path, actor: Actor) -> Audit
             deleted.
     """
     if before > timezone.now() - _YOUNGEST:
-        raise ArchiveError("only what is older than a day is archived")
+        raise ArchiveError("only events older than a day can be archived")
     if missing := missing_privilege():
         raise ArchiveError(f"{missing}: archive as the owner of the tables")
     with files.only_one(directory):
@@ -82,7 +82,9 @@ def _enter(path: Path, number: int, previous: str, actor: Actor) -> AuditArchive
     """
     found = files.contents(path)
     if (found.number, found.previous) != (number, previous) or not _is_in_trail(path):
-        raise ArchiveError(f"{path.name} is there, and not of this trail: move it elsewhere")
+        raise ArchiveError(
+            f"{path.name} exists and is not an archive of this audit log: move it elsewhere"
+        )
     archive = AuditArchive(
         number=number,
         digest=found.digest,
@@ -97,7 +99,7 @@ def _enter(path: Path, number: int, previous: str, actor: Actor) -> AuditArchive
                 actor, "audit.archive", path.name, events=found.events, digest=found.digest
             )
     except DatabaseError as error:
-        raise ArchiveError(f"{path.name} was not entered: {error}") from error
+        raise ArchiveError(f"{path.name} was not recorded: {error}") from error
     return archive
 
 
@@ -118,7 +120,7 @@ def _remove(archive: AuditArchive, directory: Path) -> None:
         return
     path = files.path_of(directory, archive.number)
     if files.contents(path).digest != archive.digest:
-        raise ArchiveError(f"{path.name} is not the archive that was entered")
+        raise ArchiveError(f"{path.name} is not the archive that was recorded")
     texts = files.events(path)
     while batch := [files.id_of(text) for text in itertools.islice(texts, _BATCH)]:
         try:

@@ -107,7 +107,9 @@ def read(path: Path) -> Iterator[tuple[str, bytes]]:
                 text = line[_EVENT_AT : -len(_END)]
                 digest = _digest(digest or first_line(path, text)[1], text)
                 if line != _START + digest.encode() + _MIDDLE + text + _END:
-                    raise ArchiveError(f"{path.name}: line {at} is not what was written")
+                    raise ArchiveError(
+                        f"{path.name}: line {at} differs from the event that was written"
+                    )
                 yield digest, text
     except (OSError, EOFError, zlib.error) as error:
         raise ArchiveError(f"{path.name}: {error}") from error
@@ -135,7 +137,7 @@ def contents(path: Path) -> Contents:
             first = text
         last = text
     if count < 1:
-        raise ArchiveError(f"{path.name}: it has no event")
+        raise ArchiveError(f"{path.name}: it contains no event")
     return Contents(number, previous, digest, count, id_of(first), id_of(last))
 
 
@@ -153,7 +155,7 @@ def first_line(path: Path, text: bytes) -> tuple[int, str]:
         found = json.loads(text)
         return int(found["archive"]), str(found["previous"])
     except (ValueError, KeyError, TypeError) as error:
-        raise ArchiveError(f"{path.name}: it does not begin as an archive") from error
+        raise ArchiveError(f"{path.name}: it does not have the header of an archive") from error
 
 
 def _digest(previous: str, text: bytes) -> str:

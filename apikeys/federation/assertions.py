@@ -44,7 +44,7 @@ def verify(token: str, issuer: Issuer) -> Assertion:
     try:
         key = key_for(key_set, kid, algorithm)
         if key is None:
-            raise AssertionRefused("key_unknown", "the key of this name is for something else")
+            raise AssertionRefused("key_unknown", "the key with this id is for another use")
         claims = jwt.decode(
             token,
             key,
@@ -58,7 +58,7 @@ def verify(token: str, issuer: Issuer) -> Assertion:
         raise AssertionRefused("assertion_invalid", str(error)) from error
     # Kubernetes lists its audiences. Another audience of a shared token could use it here.
     if claims["aud"] not in (issuer.audience, [issuer.audience]):
-        raise AssertionRefused("assertion_invalid", "It is for other audiences as well")
+        raise AssertionRefused("assertion_invalid", "It has further audiences")
     return Assertion(claims, _digest(token, claims), _end(claims, issuer))
 
 
@@ -74,9 +74,9 @@ def _header(token: str, issuer: Issuer) -> tuple[str, str]:
     if algorithm not in issuer.algorithms or algorithm not in KEYS_OF_ALGORITHMS:
         raise AssertionRefused("algorithm_unexpected", "The issuer signs with other algorithms")
     if "crit" in header:
-        raise AssertionRefused("assertion_invalid", "It demands what is not understood here: crit")
+        raise AssertionRefused("assertion_invalid", "It requires an unsupported extension: crit")
     if not isinstance(kid, str) or not 1 <= len(kid) <= _MAX_KID:
-        raise AssertionRefused("key_unknown", "It does not name its key")
+        raise AssertionRefused("key_unknown", "It has no key id (kid)")
     return algorithm, kid
 
 
@@ -84,11 +84,11 @@ def _end(claims: dict[str, Any], issuer: Issuer) -> dt.datetime:
     """Return the moment until which the used assertion must be stored."""
     begins, ends = claims["iat"], claims["exp"]
     if isinstance(begins, str) or isinstance(ends, str):
-        raise AssertionRefused("assertion_invalid", "Its times are no numbers")
+        raise AssertionRefused("assertion_invalid", "Its times are not numbers")
     if not 0 < ends - begins <= issuer.max_assertion_seconds:
         raise AssertionRefused(
             "assertion_too_long",
-            f"It is good for {ends - begins} seconds, and may be for "
+            f"Its lifetime is {ends - begins} seconds, and the maximum is "
             f"{issuer.max_assertion_seconds}",
         )
     return dt.datetime.fromtimestamp(ends, dt.UTC) + LEEWAY * 2

@@ -119,7 +119,7 @@ def named(conditions: Sequence[Condition]) -> set[Path]:
 def faults(conditions: object, ids: Collection[str] = ()) -> dict[str, str]:
     """Return the faults in the form of conditions, by place such as ``0.glob``; "" is the list."""
     if not isinstance(conditions, list) or not conditions:
-        return {"": "Not a list of conditions, at least one."}
+        return {"": "Not a list of at least one condition."}
     if len(conditions) > MAX_CONDITIONS:
         return {"": f"More than {MAX_CONDITIONS} conditions."}
     identifying = {path_of(claim) for claim in ids}
@@ -132,7 +132,7 @@ def faults(conditions: object, ids: Collection[str] = ()) -> dict[str, str]:
 
 def _faults_of_one(condition: object, ids: Collection[Path]) -> Iterator[tuple[str, str]]:
     if not isinstance(condition, dict):
-        yield "", "Not an object with 'claim' and one of 'equals', 'in' and 'glob'."
+        yield "", "Not an object with 'claim' and exactly one of 'equals', 'in' and 'glob'."
         return
     known = ("claim", *OPERATORS)
     for name in condition:
@@ -159,7 +159,7 @@ def _fault_of_name(claim: object) -> str:
     if name.startswith("/") and _POINTER.fullmatch(name) is None:
         return "Not a JSON Pointer, such as '/kubernetes.io/namespace'; '/' in a name is '~1'."
     if path_of(name)[0] in _NOT_FOR_CONDITIONS:
-        return "The issuer's own settings decide on this claim, and not conditions."
+        return "The settings of the issuer decide on this claim. Remove the condition."
     return ""
 
 
@@ -169,7 +169,7 @@ def _faults_of_value(operator: str, value: object) -> Iterator[tuple[str, str]]:
             yield operator, fault
         return
     if not isinstance(value, list) or not 1 <= len(value) <= MAX_CHOICES:
-        yield operator, f"Not a list of 1 to {MAX_CHOICES} texts."
+        yield operator, f"Not a list of 1 to {MAX_CHOICES} strings."
         return
     for number, item in enumerate(value):
         if fault := _fault_of_text(item, MAX_TEXT):
@@ -178,11 +178,11 @@ def _faults_of_value(operator: str, value: object) -> Iterator[tuple[str, str]]:
 
 def _fault_of_text(value: object, most: int) -> str:
     if not isinstance(value, str):
-        return "Not a text; write numbers and booleans in quotes, such as '17' and 'true'."
+        return "Not a string. Write numbers and booleans in quotes, such as '17' and 'true'."
     if not value or len(value) > most:
         return f"Not 1 to {most} characters."
     if not value.isprintable():
-        return "A character that cannot be seen, or that is none."
+        return "Contains an unprintable or unassigned character."
     return ""
 
 

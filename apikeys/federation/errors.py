@@ -16,7 +16,7 @@ class IssuerNotFound(NotFound):
     meaning = "No such issuer."
     default_code = "ISSUER_NOT_FOUND"
     default_detail = "There is no such issuer."
-    advice = "GET /v1/issuers lists those that there are, with their ids."
+    advice = "GET /v1/issuers lists the issuers and their ids."
 
 
 class IssuerDisabled(APIException):
@@ -29,13 +29,13 @@ class IssuerDisabled(APIException):
 
 class IssuerShared(PermissionDenied):
     meaning = (
-        "Policies of the issuer may do what the caller may not, or are another's: whose signature "
-        "is believed decides who gets what they give."
+        "The issuer has policies of other owners, or policies that exceed the caller's "
+        "grant. A change of its keys would affect them."
     )
     default_code = "ISSUER_SHARED"
     default_detail = (
-        "The issuer has policies that are not yours, or that give more than your token holds, so "
-        "it is not yours to change; an operator can."
+        "The issuer has policies of other owners, or policies that grant more than your "
+        "token has. Ask an operator to change it."
     )
 
 
@@ -47,21 +47,25 @@ class FieldFixed(InvalidParameter):
     """A change of a field that is fixed after creation."""
 
     def __init__(self, field: str) -> None:
-        super().__init__(field, "Cannot be changed; make another one.", "FIXED")
+        super().__init__(field, "Cannot be changed. Create another object instead.", "FIXED")
 
 
 class IssuerUnusable(InvalidParameter):
     """The issuer of a policy is unknown or disabled."""
 
     def __init__(self) -> None:
-        super().__init__("issuer_id", "No such issuer, or it is disabled.", "UNKNOWN_ISSUER")
+        super().__init__(
+            "issuer_id", "The issuer does not exist, or is disabled.", "UNKNOWN_ISSUER"
+        )
 
 
 class TrustPolicyNotFound(NotFound):
-    meaning = "No such trust policy, another's, or outside the caller's binding."
+    meaning = (
+        "The policy does not exist, belongs to another user, or is outside the caller's binding."
+    )
     default_code = "TRUST_POLICY_NOT_FOUND"
-    default_detail = "You have no such trust policy."
-    advice = "GET /v1/trust-policies lists those that you have, with their ids."
+    default_detail = "There is no such trust policy among yours."
+    advice = "GET /v1/trust-policies lists your trust policies and their ids."
 
 
 class TrustPolicyDisabled(APIException):
@@ -76,8 +80,8 @@ class TrustPolicyTooWide(APIException):
     """Conditions that trust too many; ``faults`` name the claims that they do not pin."""
 
     meaning = (
-        "The conditions would trust too many: they do not pin what identifies for good, or for "
-        "what may write not from where the code comes."
+        "The conditions are too broad: they pin no permanent identifier, or a policy "
+        "with write scopes does not pin the origin of the code."
     )
     status_code = 400
     default_code = "TRUST_POLICY_TOO_WIDE"

@@ -34,7 +34,7 @@ class NarrowingRefused(ExchangeRefused):
 
 
 class IssuerBusy(APIException):
-    meaning = "Many requests wait for the keys of one issuer, which is slow to answer."
+    meaning = "Too many requests wait for the keys of a slow issuer."
     status_code = 503
     default_code = "ISSUER_BUSY"
     default_detail = "The issuer's keys are being fetched; send the request again."

@@ -68,4 +68,4 @@ def is_allowed(address: Address) -> bool:
 
 def _refuse_private(address: Address) -> None:
     if not is_allowed(address):
-        raise FetchError("the name leads to a private address, and ISSUER_NETWORKS has it not")
+        raise FetchError("the name resolves to a private address that is not in ISSUER_NETWORKS")

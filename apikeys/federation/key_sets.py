@@ -65,7 +65,8 @@ def key_set_with(issuer: Issuer, kid: str) -> KeySet:
     known = _known(issuer)
     if known is None:
         raise AssertionRefused(
-            "keys_unavailable", f"the keys could not be fetched, {issuer.failures} times in a row"
+            "keys_unavailable",
+            f"the keys could not be fetched, {issuer.failures} consecutive times",
         )
     return _with_key(known, kid)
 
@@ -94,7 +95,7 @@ def fetch_keys(issuer: Issuer) -> KeySet:
 
 def _with_key(key_set: KeySet, kid: str) -> KeySet:
     if not has_key(key_set, kid):
-        raise AssertionRefused("key_unknown", "the issuer has no key of this name")
+        raise AssertionRefused("key_unknown", "the issuer has no key with this id")
     return key_set
 
 

@@ -41,15 +41,15 @@ def policy_faults(kind: str, conditions: Sequence[Condition], *, writes: bool) -
     """Return the reasons why a policy would trust too many pipelines; the form is not checked."""
     platform, fixed = PLATFORMS[kind], pinned(conditions)
     faults = [
-        f"Pin {claim} by 'equals' or 'in': names and other claims can come to mean another."
+        f"Pin {claim} by 'equals' or 'in': names and other claims can be reassigned."
         for claim in platform.ids
         if path_of(claim) not in fixed
     ]
     if kind == Kind.CUSTOM and not fixed:
-        faults.append("Pin a claim by 'equals' or 'in', best an id that nobody else can get.")
+        faults.append("Pin a claim by 'equals' or 'in', preferably an id that is never reassigned.")
     if writes and platform.origins and not _has_origin(platform, conditions):
         faults.append(
-            "What may write must not be got from every branch and fork: pin "
+            "A policy with write scopes must not accept every branch and fork: pin "
             + ", or ".join(map(_words_of_origin, platform.origins))
             + "."
         )
@@ -60,14 +60,14 @@ def policy_warnings(kind: str, conditions: Sequence[Condition]) -> list[str]:
     """Return warnings about allowed conditions that are weaker than they seem."""
     spoken_of = named(conditions)
     warnings = [
-        f"{claim} is chosen by whoever starts or writes a pipeline; it does not narrow who it is."
+        f"{claim} is chosen by the author of a pipeline, so it does not restrict the pipeline."
         for claim in sorted(PLATFORMS[kind].chosen)
         if path_of(claim) in spoken_of
     ]
     if ("sub",) in spoken_of and kind != Kind.CUSTOM:
         warnings.append("sub changes its form with the platform's settings; match single claims.")
     if kind == Kind.BUILDKITE and ("build_branch",) in spoken_of:
-        warnings.append("A fork can call its branch as you do: build no forks in this pipeline.")
+        warnings.append("A fork can use the same branch name. Do not build forks in this pipeline.")
     return warnings
 
 
@@ -104,10 +104,10 @@ def issuer_faults(kind: str, url: str, *, has_keys: bool) -> list[str]:
     clusters do.
     """
     if not url or not url.isascii() or not url.isprintable():
-        return ["Not a text of ASCII characters that can be seen."]
+        return ["Not printable ASCII text."]
     whose = _platform_at(url) or kind
     if whose != kind:
-        return [f"The kind of an issuer there is {whose}."]
+        return [f"The kind of the issuer at this address is {whose}."]
     if kind == Kind.BUILDKITE and url != PLATFORMS[kind].url:
         return [f"The issuer of Buildkite is {PLATFORMS[kind].url}."]
     return [] if has_keys else address_faults(url)
@@ -123,7 +123,7 @@ def address_faults(url: str) -> list[str]:
         is_sound = False
     if is_plain and is_sound:
         return []
-    return ["Not an address with https, such as 'https://gitlab.example.com'."]
+    return ["Not an https address, such as 'https://gitlab.example.com'."]
 
 
 def is_known_platform(url: str) -> bool:

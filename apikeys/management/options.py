@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from rest_framework.serializers import Serializer
 
 _BOUND: Final = {
-    "application": ", with all components that it has and gets",
-    "component": " (application/component of one in an application)",
+    "application": ", with all current and future components",
+    "component": " (write application/component for a component of an application)",
     "environment": "",
 }
 
@@ -33,22 +33,22 @@ _BOUND: Final = {
 def add_credential_options(parser: ArgumentParser, *, required: bool) -> None:
     """Declare the shared options of keys and tokens."""
     parser.add_argument("--user", required=required, help="the user name of its owner")
-    parser.add_argument("--name", required=required, help="what it is for")
-    parser.add_argument("--scopes", required=required, help="comma-separated, of those above")
-    parser.add_argument("--expires-at", help="RFC 3339, with an offset; never when left out")
+    parser.add_argument("--name", required=required, help="the purpose")
+    parser.add_argument("--scopes", required=required, help="comma-separated list of these scopes")
+    parser.add_argument("--expires-at", help="RFC 3339, with an offset; no expiry when omitted")
     parser.add_argument(
         "--network",
         action="append",
         metavar="CIDR",
-        help="the only network from which it may be used; may be repeated",
+        help="a network from which it may be used; may be repeated",
     )
-    parser.add_argument("--cluster", help="the id of the only cluster where it works")
+    parser.add_argument("--cluster", help="the id of the cluster to which it is bound")
     for kind, more in _BOUND.items():
         parser.add_argument(
             f"--{kind}",
             action="append",
             metavar="NAME",
-            help=f"slug or id of the only {kind} where it works{more}; may be repeated",
+            help=f"slug or id of the {kind} to which it is bound{more}; may be repeated",
         )
     scopes = "\n".join(f"  {scope.value:<16}{scope.label}" for scope in Scope)
     parser.description = f"{parser.description}\n\nscopes:\n{scopes}"

@@ -92,9 +92,9 @@ def _tables(path: Path) -> dict[str, list[dict[str, Any]]]:
     found: dict[str, Any] = {"issuers": [], "trust_policies": [], **read}
     for name, tables in found.items():
         if name not in ("issuers", "trust_policies"):
-            raise CommandError(f"{path}: there is {name}, which is unknown")
+            raise CommandError(f"{path}: unknown key {name}")
         if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
-            raise CommandError(f"{path}: {name} are no [[{name}]] tables")
+            raise CommandError(f"{path}: {name} must be [[{name}]] tables")
     if not any(found.values()):
         raise CommandError(f"{path}: there are no [[issuers]] and no [[trust_policies]] tables")
     return found
@@ -178,7 +178,7 @@ def _only(rows: Any) -> Any:
     """
     found = list(rows.order_by("pk")[:2])
     if len(found) > 1:
-        raise CommandError(f"there are several of this name: {found[0].pk} and {found[1].pk}")
+        raise CommandError(f"several objects have this name: {found[0].pk} and {found[1].pk}")
     return found[0] if found else None
 
 

@@ -170,7 +170,7 @@ class ServiceAdminSite(TrailedSite):
                 )
                 return self._refusal(request, 403, f"{forbids} allow this.")
             except Http404:
-                return self._refusal(request, 404, "There is nothing here.")
+                return self._refusal(request, 404, "This page does not exist.")
             return answer
 
         return super().admin_view(answered, cacheable)

@@ -58,8 +58,9 @@ _BODY: Final = Named(
 ERROR: Final = Named(
     "Error",
     {
-        "description": "The one form of every error (AIP-193). `message` is for people and may "
-        "change; `reason` and `metadata` are for programs and do not.",
+        "description": "The format of every error (AIP-193). `message` is for people and "
+        "may change; "
+        "`reason` and `metadata` are for programs and do not change.",
         **object_of(error=_BODY),
     },
 )
@@ -72,7 +73,7 @@ _HEADERS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
     _REQUEST_ID: (
         "RequestId",
         {
-            "description": "The id under which the log and the audit trail have the request.",
+            "description": "The request id in the log and the audit log.",
             "required": True,
             "schema": {"type": "string", "pattern": "^[0-9a-f]{32}$"},
         },
@@ -87,7 +88,7 @@ _HEADERS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
     _CHALLENGE: (
         "Challenge",
         {
-            "description": "What is accepted, or what is missing (RFC 6750).",
+            "description": "The accepted scheme, or the missing scope (RFC 6750).",
             "schema": {"type": "string", "pattern": "^Bearer "},
         },
     ),

@@ -42,13 +42,15 @@ _HANDLERS: Final = (
     ErrorDoc(500, "INTERNAL", "The log has it, under the request's id."),
 )
 _MEANINGS: Final = {
-    "INVALID_FIELDS": "Fields or parameters are wrong; `field_violations` says which, and why.",
+    "INVALID_FIELDS": "Fields or parameters are invalid; `field_violations` lists each of "
+    "them with the "
+    "reason.",
     "INVALID_JSON": "The body is not JSON in UTF-8, is nested too deeply, has a NUL or the "
     "same member twice.",
-    "NOT_FOUND": "There is nothing at this path.",
-    "NOT_ACCEPTABLE": "`Accept` asks for what is not there.",
+    "NOT_FOUND": "There is no resource at this path.",
+    "NOT_ACCEPTABLE": "The requested media type (`Accept`) is not available.",
     "UNSUPPORTED_MEDIA_TYPE": "The body is not `application/json`.",
-    "RATE_LIMITED": "Too many requests of this token, or too many failed ones of this address.",
+    "RATE_LIMITED": "Too many requests of this token, or too many failed requests of this address.",
 }
 # Returned by the server itself: percent-encoding lengthens a filter of 1024 characters.
 _TOO_LONG: Final = ErrorDoc(414, "URI_TOO_LONG", "The request line is over 8190 bytes.")

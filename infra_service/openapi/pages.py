@@ -47,13 +47,13 @@ _SCHEMES: Final = {
         "scheme": "bearer",
         "bearerFormat": "isp_… or iss_…",
         "description": "A personal or service access token, minted from an API key or issued by an "
-        "operator. Keys and tokens are managed with minted ones only.",
+        "operator. Only minted tokens can manage keys and tokens.",
     },
     "accessTokenAsPassword": {
         "type": "http",
         "scheme": "basic",
-        "description": "An access token as the password, with any user name: Terraform's http "
-        "backend can send nothing else.",
+        "description": "An access token as the password, with any user name, for Terraform's http "
+        "backend, which supports only HTTP Basic.",
     },
 }
 

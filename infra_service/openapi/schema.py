@@ -48,9 +48,10 @@ _IDEMPOTENCY_KEY: Final = {
     "name": idempotency.HEADER,
     "in": "header",
     "required": False,
-    "description": "A new UUID for each request. Repeated within 24 hours with the same path and "
-    "body, it answers as the first one did and acts once; an answer with a secret is kept for ten "
-    "minutes.",
+    "description": "A new UUID for each request. A repetition within 24 hours with the "
+    "same path and "
+    "body returns the first response and has no further effect; a response with a secret "
+    "is kept for ten minutes.",
     "schema": {"type": "string", "pattern": idempotency.PATTERN},
 }
 
@@ -130,7 +131,7 @@ class ApiSchema(AutoSchema):  # type: ignore[misc,unused-ignore]
         noun = "scopes" if " and " in scopes else "scope"
         needed = f"the {noun} {scopes}" if scopes else "no scope"
         if getattr(self.view, "minted_only", False) and len(security) > 1:
-            kinds += " that was minted from one"
+            kinds += " that was minted from an API key"
         return f"Needs {needed}, and takes {kinds}."
 
     def _resolve_path_parameters(self, variables: list[str]) -> list[dict[str, Any]]:

@@ -6,15 +6,15 @@ _DESCRIPTION = """\
 API keys, infrastructure state and cluster workloads. Every path is also served with a final slash.
 A method that a path does not have is 405, with `Allow`.
 
-**How to get a token.** `make run` prints one when it first starts, and an operator issues one in
-the [admin](/admin/) or with `manage.py issue_token`. An API key mints one: *Mint access token*,
+**Get a token.** `make run` prints a token on its first start, and an operator issues tokens in
+the [admin](/admin/) or with `manage.py issue_token`. An API key mints tokens: *Mint access token*,
 `POST /v1/access-tokens`.
 
-**Where to put it.** *Authorize* asks for it; nothing is stored, and reloading the page forgets it.
+**Use the token.** Enter it under *Authorize*. It is not stored, and is lost when the page reloads.
 
-| you have | field | what it opens |
+| token | field | access |
 |---|---|---|
-| an access token, `isp_…` or `iss_…` | `accessToken` | `/api/v1`; a minted one also `/v1` |
+| an access token, `isp_…` or `iss_…` | `accessToken` | `/api/v1`; minted tokens also `/v1` |
 | an API key, `isk_…` | `apiKey` | `/v1` |
 
 `accessTokenAsPassword` is how Terraform sends an access token. Leave it empty here.
@@ -29,7 +29,7 @@ SPECTACULAR_SETTINGS = {
     "VERSION": __version__,
     # Class docstrings address developers; infra_service.lib.api.fields.described documents schemas.
     "DISABLE_DOCSTRING_DESCRIPTIONS": True,
-    "SERVERS": [{"url": "/", "description": "The service that this document comes from."}],
+    "SERVERS": [{"url": "/", "description": "The service that serves this document."}],
     "OAS_VERSION": "3.1.0",
     "SERVE_INCLUDE_SCHEMA": False,
     "SCHEMA_PATH_PREFIX": r"/(api/)?v1",
@@ -42,19 +42,19 @@ SPECTACULAR_SETTINGS = {
         for name, text in {
             "api-keys": "The caller's own API keys.",
             "access-tokens": "Tokens minted from a key, or issued.",
-            "issuers": "Platforms whose signatures are believed.",
-            "trust-policies": "Which pipelines get tokens for those of their platform.",
+            "issuers": "Platforms whose signed tokens are accepted.",
+            "trust-policies": "Grants of access tokens to pipelines.",
             "state-backend": "The HTTP state backend of Terraform and OpenTofu.",
             "states": "States and their history, for people and tools.",
-            "resources": "What is in the current versions of all states.",
+            "resources": "Resources in the current versions of all states.",
             "applications": "Groups of components.",
             "components": "Pieces of infrastructure.",
-            "environments": "Where components are deployed.",
-            "clusters": "Clusters and what runs in them.",
-            "workloads": "What runs in all clusters.",
-            "images": "Which images run, and where.",
-            "audit-events": "The audit trail.",
-            "webhooks": "Who is told of events, and what was sent to them.",
+            "environments": "Deployment targets of components.",
+            "clusters": "Clusters and their workloads.",
+            "workloads": "Workloads of all clusters.",
+            "images": "Container images and where they run.",
+            "audit-events": "The audit log.",
+            "webhooks": "Subscriptions to events, and their deliveries.",
             "service": "The service itself.",
         }.items()
     ],

@@ -83,5 +83,5 @@ def _held_too_much(role: str) -> str:
     if is_member:
         return "is a member of another role"
     if changes_the_trail:
-        return "may change the trail, or owns a table"
+        return "may change the audit log, or owns a table"
     return "may create tables" if creates else ""

@@ -42,9 +42,9 @@ def sign_on_apps(
             message contains no values.
     """
     if admin_login not in {PASSWORD, OIDC, BOTH}:
-        raise ImproperlyConfigured("ADMIN_LOGIN is none of: password, oidc, both")
+        raise ImproperlyConfigured("ADMIN_LOGIN must be password, oidc or both")
     if second_factor not in {OFF, OPTIONAL, REQUIRED}:
-        raise ImproperlyConfigured("ADMIN_SECOND_FACTOR is none of: off, optional, required")
+        raise ImproperlyConfigured("ADMIN_SECOND_FACTOR must be off, optional or required")
     if not issuer:
         if admin_login != PASSWORD:
             raise ImproperlyConfigured(f"ADMIN_LOGIN={admin_login} needs OIDC_ISSUER")

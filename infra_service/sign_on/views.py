@@ -32,12 +32,12 @@ log = structlog.get_logger("infra_service.sign_on")
 # Groups are read at sign-on, so a session lasts a working day at most.
 _SESSION: Final = dt.timedelta(hours=12)
 _WORDS: Final = {
-    "no_group": "None of your groups at the provider has access.",
+    "no_group": "Your groups at the provider have no access.",
     "no_groups_claim": "The provider did not send your groups.",
     "inactive": "Your account here was made inactive.",
     "state": "This sign-on was not begun in this browser, or too long ago.",
 }
-_OTHERWISE: Final = "The provider did not say who you are."
+_OTHERWISE: Final = "The provider did not identify you."
 _NOT_MAPPED: Final = (
     "An operator maps groups of the provider to groups of this service in OIDC_GROUP_MAP. "
 )
@@ -92,7 +92,7 @@ def _own_address(request: HttpRequest, address: str) -> str:
 
 def _unavailable(request: HttpRequest, error: ProviderUnavailableError) -> HttpResponse:
     log.warning("provider_unavailable", error=str(error))
-    return _page(request, 503, "The provider cannot be asked now. Try again in a minute.")
+    return _page(request, 503, "The provider is not available. Try again in a minute.")
 
 
 def _refused(request: HttpRequest, refusal: SignOnRefusedError) -> HttpResponse:
@@ -122,7 +122,7 @@ def _explanation(refusal: SignOnRefusedError) -> str:
         )
     if refusal.reason == "no_group" and refusal.received:
         return f"{_NOT_MAPPED}The provider sent these:"
-    return f"{_NOT_MAPPED}The provider sent none." if refusal.reason == "no_group" else ""
+    return f"{_NOT_MAPPED}The provider sent no groups." if refusal.reason == "no_group" else ""
 
 
 def _page(request: HttpRequest, status: int, message: str, **shown: Any) -> TemplateResponse:

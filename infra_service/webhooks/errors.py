@@ -17,7 +17,7 @@ class DeliveryNotFound(NotFound):
 
 
 class WebhookDisabled(APIException):
-    meaning = "Nothing is sent to a webhook that is disabled."
+    meaning = "A disabled webhook receives no messages."
     status_code = 400
     rpc_status = "FAILED_PRECONDITION"
     default_code = "WEBHOOK_DISABLED"
@@ -25,7 +25,7 @@ class WebhookDisabled(APIException):
 
 
 class WebhookDisabledByOperator(PermissionDenied):
-    meaning = "What an operator has disabled is enabled by an operator."
+    meaning = "Only an operator can enable a webhook that an operator has disabled."
     default_code = "WEBHOOK_DISABLED_BY_OPERATOR"
     default_detail = "An operator has disabled the webhook."
     advice = "Ask an operator to enable it, in the admin under Webhook endpoints."

@@ -32,7 +32,9 @@ TYPES: Final[dict[str, EventType]] = {
     "state.push": EventType(
         Scope.STATE_READ, "A version of a state was pushed", (*_PUSHED, "force")
     ),
-    "state.import": EventType(Scope.STATE_READ, "A version came from another backend", _PUSHED),
+    "state.import": EventType(
+        Scope.STATE_READ, "A version was imported from another backend", _PUSHED
+    ),
     "state.restore": EventType(
         Scope.STATE_READ,
         "An old version was made current",
@@ -41,11 +43,11 @@ TYPES: Final[dict[str, EventType]] = {
     "state.lock": EventType(Scope.STATE_READ, "A state was locked", ("lock",)),
     "state.unlock": EventType(Scope.STATE_READ, "A state was unlocked", ("lock",)),
     "state.force_unlock": EventType(
-        Scope.STATE_READ, "Somebody else's lock was broken", ("lock", "reason")
+        Scope.STATE_READ, "A lock of another owner was released", ("lock", "reason")
     ),
     "state.delete": EventType(Scope.STATE_READ, "A state was deleted", ("version", "reason")),
-    "state.undelete": EventType(Scope.STATE_READ, "A deleted state came back", ("version",)),
-    "state.lock_held": EventType(Scope.STATE_READ, "A lock is held for long"),
+    "state.undelete": EventType(Scope.STATE_READ, "A deleted state was restored", ("version",)),
+    "state.lock_held": EventType(Scope.STATE_READ, "A lock has been active for long"),
     "state.token_found": EventType(
         Scope.STATE_READ, "A working key or token lies in a state", ("version", "address")
     ),
@@ -63,7 +65,7 @@ TYPES: Final[dict[str, EventType]] = {
         ("grace_period_seconds",),
     ),
     "api_key.revoke": EventType(Scope.APIKEY_READ, "A key of the endpoint's owner was revoked"),
-    "api_key.expiring": EventType(Scope.APIKEY_READ, "A key of the endpoint's owner ends soon"),
+    "api_key.expiring": EventType(Scope.APIKEY_READ, "A key of the endpoint's owner expires soon"),
 }
 
 

@@ -34,12 +34,12 @@ class DeliveryCollector(Collector):
         )
         yield GaugeMetricFamily(
             "infra_webhook_oldest_waiting_seconds",
-            "How long the oldest of them has waited; 0 where there is none.",
+            "Age of the oldest pending message; 0 without a message.",
             _age(waiting["oldest"]),
         )
         yield GaugeMetricFamily(
             "infra_webhook_unread_trail_seconds",
-            "Age of the first event of the trail that was not read yet; 0 without one.",
+            "Age of the first unread event of the audit log; 0 if all are read.",
             _age(unread_since),
         )
 

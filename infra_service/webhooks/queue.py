@@ -131,7 +131,7 @@ def end_of_ended() -> int:
     return ended.update(
         status=Delivery.Status.FAILED,
         next_attempt_at=None,
-        error="the endpoint has ended or is disabled",
+        error="the endpoint has expired or is disabled",
     )
 
 

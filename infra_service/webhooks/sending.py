@@ -69,7 +69,9 @@ def attempt(delivery: Delivery, reach: Reach) -> Outcome:
     endpoint, event = reach.endpoint, delivery.event
     try:
         if event.type != TEST and not reach.has(event):
-            return Outcome(None, "the endpoint may not be told of it any more", is_withheld=True)
+            return Outcome(
+                None, "the endpoint is no longer allowed to receive this event", is_withheld=True
+            )
         headers, body = message(endpoint, event)
         return post(endpoint.url, headers, body)
     except SecretUnreadableError:

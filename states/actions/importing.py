@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 #: The namespace of lock IDs, which are derived from the source's name and the state's key.
 _NAMESPACE: Final = uuid.UUID("6c6a8a7e-5f0b-4f5e-9a39-1d6f0f8f1c53")
-_ELSEWHERE: Final = "It was imported before, to another address."
+_ELSEWHERE: Final = "It was already imported, to another address."
 
 
 class ImportRefusedError(Exception):
@@ -105,8 +105,8 @@ def outstanding(
         and here[versions[-1].id] < state.version_number
     ):
         raise ImportRefusedError(
-            f"The source has again what is version {here[versions[-1].id]} here, and has had "
-            "another since: restore that version."
+            f"The source again has the content of version {here[versions[-1].id]} here, "
+            "and has changed in between: restore that version."
         )
     return rest
 
@@ -135,7 +135,7 @@ def _check(state: State | None, origin: Origin, version: Offered) -> None:
     if state.current_version_id is None:
         return
     if state.deleted_at is not None:
-        raise ImportRefusedError("It was deleted here: bring it back, or remove it for good.")
+        raise ImportRefusedError("It was deleted here: restore it, or delete it permanently.")
     if _is_from(state, origin):
         if version.number is not None and version.number <= state.version_number:
             _check_diverged(origin, version)
@@ -143,10 +143,12 @@ def _check(state: State | None, origin: Origin, version: Offered) -> None:
     history = ImportedVersion.objects.filter(version__state=state)
     if history.filter(source=origin.source, key=origin.key).exists():
         raise ImportRefusedError(
-            "The source has something new, and so has the state here: it was pushed to since it "
-            "was imported."
+            "Both the source and the state here have changed since the import. Compare "
+            "the two, and push the right state."
         )
-    raise OccupiedError("There is a state here that was not imported from there.")
+    raise OccupiedError(
+        "A state with this address exists here that was not imported from this source."
+    )
 
 
 def _check_diverged(origin: Origin, version: Offered) -> None:
@@ -157,8 +159,9 @@ def _check_diverged(origin: Origin, version: Offered) -> None:
     """
     if not ImportedVersion.objects.filter(digest=origin.digest(version.id)).exists():
         raise ImportRefusedError(
-            f"The source has another version {version.number} than the one that was imported: it "
-            "is a copy of the installation, or was restored from a backup. Compare the two."
+            f"The source's version {version.number} differs from the imported version: "
+            "the source is a copy of the installation, or was restored from a backup. "
+            "Compare the two."
         )
 
 

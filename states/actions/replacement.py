@@ -45,8 +45,8 @@ def not_a_state(upload: Upload) -> InvalidDocument:
         kind = foreign.describe(document)
     return InvalidDocument(
         f"The document looks like {kind}: it has neither a `version` that is a number nor "
-        "`encrypted_data`, so it does not replace a state. To replace the state all the same, push "
-        "the document with ?force=true, which needs the scope state:admin."
+        "`encrypted_data`, so it does not replace a state. To replace the state anyway, "
+        "push the document with ?force=true, which needs the scope state:admin."
     )
 
 

@@ -44,7 +44,7 @@ class ComponentForm(NameForm):
     application = forms.CharField(
         required=False,
         widget=forms.TextInput(attrs={"class": "vTextField", **names_of("application")}),
-        help_text="A name or an id. None when left empty.",
+        help_text="A name or an id. Leave empty for no application.",
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -62,7 +62,7 @@ class ComponentForm(NameForm):
         ids, faults = self.site.ids_of("application", [text])
         named: Application | None = Application.objects.filter(pk__in=ids).first()
         if named is None:
-            raise forms.ValidationError(faults or "There is no application of this id.")
+            raise forms.ValidationError(faults or "There is no application with this id.")
         return named
 
 
@@ -72,15 +72,18 @@ class EnvironmentForm(NameForm):
     require_lock = forms.BooleanField(
         label="Demand a lock",
         required=False,
-        help_text="A push without the lock's ID is refused: the backend block of whoever sent it "
-        "has no lock_address.",
+        help_text="Refuse pushes without the lock's ID, such as those of backend blocks without "
+        "lock_address.",
     )
 
 
 class CatalogueAdmin(EditableAdmin):
     """The admin of a kind of catalogue entry, in the order of names."""
 
-    when_empty = "The first push at an address registers what it names; or add one."
+    when_empty = (
+        "The first push to an address registers its component and environment. You can also "
+        "add them here."
+    )
     form = NameForm
     page_key = ("name", "id")
     fields: ClassVar[Any] = ("name", "slug", "id", "states", "created", "updated")

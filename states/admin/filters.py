@@ -26,7 +26,7 @@ class ApplicationFilter(SimpleListFilter):
         """Return the chosen application, even if its id is unknown."""
         if self.value() is None:
             return []
-        name = next(map(str, self._chosen), "none of this id")
+        name = next(map(str, self._chosen), "no entry with this id")
         return [(str(self.value()), name)]
 
     def queryset(self, _request: Any, queryset: Any) -> Any:

@@ -8,7 +8,7 @@ from states.api.serializers import MOST_OF_VALUE
 
 #: The maximum number of a version.
 LAST_NUMBER: Final = 2**31 - 1
-_WHY: Final = "It is kept in the audit trail."
+_WHY: Final = "The audit log records it."
 
 
 def _reason(*, required: bool) -> forms.CharField:
@@ -41,7 +41,7 @@ class RestoreForm(forms.Form):
         min_value=1,
         max_value=LAST_NUMBER,
         widget=forms.NumberInput({"readonly": True}),
-        help_text="Another one is chosen in the list of versions.",
+        help_text="Select another version in the list of versions.",
     )
     reason = _reason(required=False)
 
@@ -66,7 +66,7 @@ class FindForm(forms.Form):
         widget=forms.TextInput({
             "class": "vTextField", "type": "search", "autocomplete": "off", "spellcheck": "false"
         }),
-        help_text="An id, ARN, self link or name; the uid or namespace/name of a Kubernetes "
-        "object. All of it: a piece finds nothing.",
+        help_text="The complete id, ARN, self link or name, or the uid or namespace/name of a "
+            "Kubernetes object. Parts of names do not match.",
     )  # fmt: skip
     after = forms.UUIDField(required=False, widget=forms.HiddenInput)

@@ -44,11 +44,12 @@ def search(text: str) -> Search:
     condition, notes = Q(), []
     words = [word for part in smart_split(text) if (word := _unquoted(part))]
     if len(words) > MOST_WORDS:
-        notes.append(f"Only the first {MOST_WORDS} words are looked for.")
+        notes.append(f"Only the first {MOST_WORDS} words are used.")
     for word in words[:MOST_WORDS]:
         found = _meant({kind: _entries(model, word) for kind, model in KINDS.items()}, word)
         notes += [
-            f"More than {MOST_NAMES} {kind}s have “{word}” in their names; the others are left out."
+            f"More than {MOST_NAMES} {kind}s have “{word}” in their names. The list is "
+            "incomplete; use a more specific word."
             for kind, entries in found.items()
             if len(entries) > MOST_NAMES
         ]

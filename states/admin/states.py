@@ -50,8 +50,8 @@ class StateAdmin(VersionPages, ReadOnlyAdmin):
     list_filter = (StandingFilter,)
     search_fields = ("id",)
     search_help_text = (
-        "Pieces of names of a component, environment or application, or an id. Several words "
-        "narrow the search; a name with spaces stands in quotes."
+        "Part of the name of a component, environment or application, or an id. Several words "
+        "narrow the search; put a name with spaces in quotes."
     )
     fieldsets = (
         (None, {"fields": (
@@ -111,8 +111,8 @@ class StateAdmin(VersionPages, ReadOnlyAdmin):
     @object_tool(
         label="Force-unlock",
         permission="states.force_unlock_state",
-        question="Whoever holds the lock will be refused when they write. Make sure that nobody is "
-        "at work any more.",
+        question="The next write of the lock's owner will be refused. Make sure that the operation "
+        "has stopped.",
         form=ForceUnlockForm,
         initial=lambda state: {"lock_id": state.lock_id, "holder": _holder(state)},
         offered=lambda state: state.lock_id is not None,
@@ -123,13 +123,13 @@ class StateAdmin(VersionPages, ReadOnlyAdmin):
         locks.force_unlock(
             target=StateTarget.of(state), reason=reason, lock_id=lock_id, actor=actor
         )
-        return "The lock is broken."
+        return "Lock released."
 
     @object_tool(
         label="Restore a version",
         permission="states.restore_state",
-        question="Its content becomes a new version, with a serial above the current one, so that "
-        "Terraform takes it. Nothing is lost: the versions between stay in the history.",
+        question="Its content becomes a new version, with a serial above the current serial, so "
+        "that Terraform accepts it. All versions in between stay in the history.",
         form=RestoreForm,
         defaults=lambda state: {"number": _last_before_current(state)},
         offered=lambda state: state.deleted_at is None and state.version_number > 0,
@@ -182,13 +182,13 @@ class StateAdmin(VersionPages, ReadOnlyAdmin):
     @object_tool(
         label="Undelete",
         permission="states.delete_state",
-        question="The state comes back as it was.",
+        question="The state is restored unchanged.",
         offered=lambda state: state.deleted_at is not None,
     )
     def undelete(self, state: State, actor: Actor) -> str:
         """Restore the deleted state."""
         history.undelete(state_id=state.pk, actor=actor)
-        return "The state is back."
+        return "State restored."
 
 
 def _last_before_current(state: State) -> int | None:

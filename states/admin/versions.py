@@ -111,7 +111,7 @@ class VersionPages(ReadOnlyAdmin):
         """Show the outputs and resources of a version with their values."""
         start = request.GET.get("start", "")
         context = {
-            **self._page_context(request, state, f"What is in version {number}"),
+            **self._page_context(request, state, f"Contents of version {number}"),
             "number": number,
             "contents": contents_page.read(
                 state,

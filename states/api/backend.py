@@ -228,7 +228,7 @@ class OutputsBackendView(OutputsView):
 def _parameter(request: Request, name: str) -> str | None:
     values = request.query_params.getlist(name)
     if len(values) > 1:
-        raise InvalidParameter(name, "given more than once")
+        raise InvalidParameter(name, "repeated parameter")
     return values[0] if values else None
 
 

@@ -76,8 +76,9 @@ DOCUMENT: Final = Named(
     "StateDocument",
     {
         "type": "object",
-        "description": "A whole state document, kept byte for byte. Without `serial` it gets the "
-        "next one, without `lineage` it keeps the present one.",
+        "description": "A whole state document, stored byte for byte. Without `serial` it "
+        "gets the next "
+        "serial; without `lineage` it keeps the current lineage.",
         "properties": {
             "serial": {"type": ["integer", "null"], "minimum": 0, "maximum": MAX_SERIAL},
             "lineage": {"type": ["string", "null"], "maxLength": 255},
@@ -129,29 +130,29 @@ _READ: Final = (
     f"that takes it.\n\n{_METHODS}"
 )
 _PUSH: Final = (
-    "Store a new state version; the body is the complete document. While the state "
-    "is locked, `ID` must be the lock's, and any serial is taken; otherwise the serial must be "
-    "greater than the stored one and the lineage the same. What is current already is answered "
-    "with 200 and makes no version. An environment with `require_lock` takes no push without `ID`. "
-    "`Content-MD5` is compared with the body, if it is sent."
-    f"\n\n{_METHODS}"
+    "Store a new state version; the body is the complete document. While the state is "
+    "locked, `ID` must be the lock's, and any serial is accepted; otherwise the serial "
+    "must be greater than the stored serial and the lineage the same. A push of the "
+    "current document returns 200 and creates no version. An environment with "
+    "`require_lock` refuses a push without `ID`. `Content-MD5` is compared with the "
+    f"body, if it is sent. {_METHODS}"
 )
 _HIDE: Final = (
-    f"Hide the state. Its history is kept for a while, and a push revives it.\n\n{_METHODS}"
+    "Hide the state. Its history is kept for the retention period, and a push restores "
+    f"it. {_METHODS}"
 )
 _LOCK: Final = (
-    "Lock the state, as LOCK does on the path above. The same lock again is 200, "
-    "another one 423 with the holder's LockInfo."
+    "Lock the state, as LOCK does on the path above. A repeated lock with the same ID "
+    "returns 200; another lock returns 423 with the LockInfo of the current lock."
 )
 _UNLOCK: Final = (
-    "Release the lock that the body names, as UNLOCK does on the path above. An "
-    "empty body breaks whatever lock there is, and needs `state:admin` too. What is not locked "
-    "stays as it is."
+    "Release the lock in the body, as UNLOCK does on the path above. An empty body "
+    "releases any lock, and needs `state:admin` too. An unlocked state stays unchanged."
 )
 OUTPUTS: Final = (
-    "Return a state that has the outputs of the current version and no resource, as "
-    "`terraform_remote_state` reads it. Sensitive outputs are left out, and those in which a "
-    "sensitive value stands, unless the token has `state:secrets` too."
+    "Return a state that has the outputs of the current version and no resources, as "
+    "`terraform_remote_state` reads it. Sensitive outputs, and outputs that contain a "
+    "sensitive value, are omitted unless the token has `state:secrets` too."
 )
 
 
@@ -172,12 +173,14 @@ def state_schema(form: AddressForm) -> Any:
             description=_PUSH,
             parameters=[
                 *form.parameters,
-                OpenApiParameter("ID", OpenApiTypes.UUID, description="The held lock's ID."),
+                OpenApiParameter("ID", OpenApiTypes.UUID, description="The ID of the "
+                    "current lock."),
                 OpenApiParameter(
                     "force",
                     OpenApiTypes.BOOL,
-                    description="Replace what is newer or of another lineage, while there is no "
-                    "lock; needs `state:admin` too.",
+                    description="Replace a newer state or a state of another lineage, "
+                        "while there is "
+                        "no lock; needs `state:admin` too.",
                 ),
             ],
             request={"application/json": DOCUMENT},
@@ -236,7 +239,7 @@ def outputs_document_schema(form: AddressForm) -> Any:
             description=OUTPUTS,
             parameters=[*form.parameters, NO_STORE],
             responses={
-                200: OpenApiResponse(DOCUMENT, "A state of nothing but outputs."),
+                200: OpenApiResponse(DOCUMENT, "A state with outputs only."),
                 **error_docs(
                     *_OF_KEY, *UNREADABLE, *OF_STORE, *OF_MEMORY, StateEncrypted,
                     StateFormatUnsupported, StateTooComplex,

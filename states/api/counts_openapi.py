@@ -10,7 +10,7 @@ from infra_service.lib.api.openapi_words import Named, Page, answer_example, lis
 
 _INTEGER: Final = {"type": "integer", "minimum": 0}
 _OF_RESOURCES: Final = {
-    "resources": {**_INTEGER, "description": "Managed instances, deposed ones included."},
+    "resources": {**_INTEGER, "description": "Managed instances, including deposed instances."},
     "data_sources": {**_INTEGER, "description": "Instances of data sources."},
 }
 
@@ -30,8 +30,8 @@ def _counts(name: str, plural: str, field: str, example: Any, what: str, **numbe
         count=extend_schema(
             operation_id=f"count_{plural}",
             description=f"{what}, in the order of their names, over the current versions of all "
-            "states inside what the caller is bound to. The numbers are kept with the index of "
-            "resources.",
+            "states within the caller's binding. The numbers are updated with the index "
+            "of resources.",
             responses={200: Page(f"{name}CountPage", **{plural: list_of(item)})},
             examples=[answer_example({plural: [example], "next_page_token": ""})],
         )
@@ -44,17 +44,17 @@ providers_schema: Final = _counts(
         "provider": "registry.terraform.io/hashicorp/aws",
         "states": 12, "resources": 340, "data_sources": 21,
     },
-    "How many states use each provider, and for how many resources",
+    "Number of states and resources per provider",
     **_OF_RESOURCES,
 )  # fmt: skip
 resource_types_schema: Final = _counts(
     "ResourceType", "resource_types", "resource_type",
     {"resource_type": "aws_s3_bucket", "states": 9, "resources": 31, "data_sources": 2},
-    "How many states have each type of resource, and how many of it",
+    "Number of states and resources per resource type",
     **_OF_RESOURCES,
 )  # fmt: skip
 versions_schema: Final = _counts(
     "TerraformVersion", "terraform_versions", "terraform_version",
     {"terraform_version": "1.11.4", "states": 12},
-    "How many states each version of Terraform or OpenTofu wrote",
+    "Number of states per version of Terraform or OpenTofu",
 )  # fmt: skip

@@ -33,8 +33,9 @@ _OTHER: Final = Named(
 _ADDRESS: Final = {"type": "string", "description": "Of the data source in the state that reads."}
 _LOCATION: Final = {
     "type": "string",
-    "description": "Where the other state is, without user, password and query; empty where it "
-    "cannot be told without what may be secret.",
+    "description": "Location of the other state, without user, password and query; empty "
+    "if it cannot "
+    "be shown without a possible secret.",
 }
 
 
@@ -64,9 +65,9 @@ _READ_BY: Final = {
 dependencies_schema = extend_schema_view(
     dependencies=extend_schema(
         operation_id="list_state_dependencies",
-        description="Which states the current version reads with `terraform_remote_state`, and "
-        "then which read this one, from the index of resources. `state` is null where the other "
-        "one is none of this service, or none inside what the caller is bound to.",
+        description="The states that the current version reads with `terraform_remote_state`, then "
+        "the states that read it, from the index of resources. `state` is null if the "
+        "other state is not stored in this service, or is outside the caller's binding.",
         parameters=[A_STATE],
         responses={
             200: Page(

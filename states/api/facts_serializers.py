@@ -10,7 +10,7 @@ from rest_framework import serializers
 from infra_service.lib.api.fields import StrictSerializer, TextField, TimestampField, described
 from states.pipeline import lock_file, module_manifest
 
-_OF_PLATFORM: Final = "As the platform said of a keyless token's run; empty for all others."
+_OF_PLATFORM: Final = "From the token of a keyless pipeline run; otherwise empty."
 
 
 class FileField(serializers.CharField):
@@ -65,25 +65,25 @@ class ModuleSerializer(serializers.Serializer[Any]):
         read_only=True, help_text="Without credentials."
     )
     version = serializers.CharField(
-        read_only=True, help_text="Empty where it lies in the configuration, or comes from Git."
+        read_only=True, help_text="Empty for local modules and modules from Git."
     )
 
 
-@described("What a pipeline tells about a version: its commit, its run, modules and providers.")
+@described("Facts of a pipeline about a version: its commit, its run, modules and providers.")
 class FactsSerializer(StrictSerializer):
     version_number = serializers.IntegerField(read_only=True)
     commit = TextField(
         required=False,
         max_length=200,
-        help_text="Unless said, that of a keyless token.",
+        help_text="The default is the commit of the keyless token.",
     )
     repository = serializers.CharField(read_only=True, help_text=_OF_PLATFORM)
     run = serializers.CharField(read_only=True, help_text=_OF_PLATFORM)
     run_url = AddressField(
         required=False,
         max_length=2000,
-        help_text="Where people see the run. Unless said, that of a keyless token of GitHub or "
-        "GitLab.",
+        help_text="Address of the run's page. The default comes from the keyless token of GitHub "
+        "or GitLab.",
     )
     lock_file = FileField(help_text=f"The text of `{lock_file.NAME}`.")
     modules_file = JsonFileField(

@@ -22,7 +22,9 @@ _INDEX: Final = Named(
         waiting_is_exact={"type": "boolean", "description": "False when there are more."},
         oldest_waiting_seconds={
             "type": "number",
-            "description": "Age of the oldest current version that is not in it; 0 without one.",
+            "description": "Age of the oldest current version that is not in the index; 0 "
+            "if there is "
+            "no such version.",
         },
         unreadable=list_of(
             Named(
@@ -36,7 +38,8 @@ _INDEX: Final = Named(
                     version_number={"type": "integer"},
                     problem={
                         "type": "string",
-                        "description": "Why its document cannot be indexed: the reason of an "
+                        "description": "The reason why the document cannot be indexed: "
+                        "the reason of an "
                         "error, `NAMES_TOO_LONG` or `UNEXPECTED`.",
                     },
                 ),
@@ -48,8 +51,8 @@ _INDEX: Final = Named(
 index_schema = extend_schema_view(
     show=extend_schema(
         operation_id="get_resource_index",
-        description="How far the index of resources is behind the states inside what the caller "
-        "is bound to, and, in pages, which of them it cannot read, and why.",
+        description="The lag of the index of resources for the states within the caller's binding, "
+        "and, in pages, the states that it cannot read, with the reason.",
         responses={200: Page("ResourceIndexAnswer", resource_index=_INDEX)},
         examples=[answer_example(samples.RESOURCE_INDEX)],
     ),

@@ -13,8 +13,8 @@ _PAGE = {"resources": [samples.RESOURCE_ENTRY], "next_page_token": ""}
 resources_schema = extend_schema_view(
     list=list_schema(
         "resource",
-        "Resources of the current versions of all states inside what the caller is bound to, from "
-        "an index that follows them within seconds.",
+        "Resources of the current versions of all states within the caller's binding, "
+        "from an index that is updated within seconds.",
         samples.RESOURCE_ENTRY,
     ),
 )
@@ -22,9 +22,9 @@ resources_schema = extend_schema_view(
 find_schema = extend_schema_view(
     find=list_schema(
         "resource",
-        "Which states have a resource that this identifies, and at which address: by an id, an "
-        "ARN, a self link, a name, or the identity that Terraform keeps of it. A POST, so that "
-        "what is looked for stands in no log of addresses.",
+        "Find the states and addresses of a resource by an id, an ARN, a self link, a "
+        "name, or the identity that Terraform stores. It is a POST to keep the searched "
+        "value out of access logs.",
         samples.RESOURCE_ENTRY,
         operation_id="find_resources",
         request=FindSerializer,

@@ -20,11 +20,11 @@ from states.models import Application
 
 #: Maximum characters of a search value.
 MOST_OF_VALUE: Final = 10_000
-_NAMED: Final = "As it is called now; empty until somebody names it."
-_SLUG: Final = "What addresses name it by; null until somebody names it."
+_NAMED: Final = "The current name; empty until it is set."
+_SLUG: Final = "The slug in addresses; null until the name is set."
 
 
-@described("The lock, as its holder described it; present when the state is locked.")
+@described("The lock as its owner described it; present while the state is locked.")
 class LockSerializer(PresentSerializer):
     present_with = "lock_id"
 
@@ -35,7 +35,7 @@ class LockSerializer(PresentSerializer):
     acquired_at = TimestampField(source="lock_acquired_at", read_only=True)
 
 
-@described("A state. What only a push can tell is null before the first push.")
+@described("A state. Fields from the document are null before the first push.")
 class StateSerializer(serializers.Serializer[Any]):
     id = serializers.UUIDField(read_only=True)
     component_id = serializers.UUIDField(read_only=True)
@@ -44,7 +44,7 @@ class StateSerializer(serializers.Serializer[Any]):
     application_slug = serializers.CharField(
         read_only=True,
         allow_null=True,
-        help_text="Of the component's application; null when it belongs to none.",
+        help_text="Application of the component; null without an application.",
     )
     environment_id = serializers.UUIDField(read_only=True)
     environment_name = serializers.CharField(read_only=True, help_text=_NAMED)
@@ -70,7 +70,7 @@ class SlugField(TextField):
             required=False,
             allow_null=True,
             max_length=slugs.MOST,
-            help_text="What addresses name it by; unless said, it is made of the name.",
+            help_text="The slug in addresses. The default is derived from the name.",
             **kwargs,
         )
 
@@ -88,8 +88,8 @@ class SlugSuffixField(FlagField):
         super().__init__(
             write_only=True,
             default=False,
-            help_text="Of a POST without a slug: whether to create the entry with a suffix at its "
-            "slug where the name exists already, instead of answering with ALREADY_EXISTS.",
+            help_text="For a POST without a slug: append a suffix to the slug if the name already "
+            "exists, instead of returning ALREADY_EXISTS.",
             **kwargs,
         )
 
@@ -104,12 +104,10 @@ class ApplicationSerializer(StrictSerializer):
     updated_at = TimestampField(read_only=True)
 
 
-@described("Where components are deployed. It has no name if a push registered it by its id.")
+@described("A deployment target of components. It has no name if a push registered it by its id.")
 class EnvironmentSerializer(ApplicationSerializer):
     slug = SlugField(kind="environment")
-    require_lock = FlagField(
-        default=False, help_text="Whether a push needs the lock's ID; one without is refused."
-    )
+    require_lock = FlagField(default=False, help_text="Require the lock's ID for each push.")
 
 
 @described("A piece of infrastructure. It has no name if a push registered it by its id.")
@@ -134,7 +132,7 @@ class ComponentSerializer(StrictSerializer):
         return value
 
 
-@described("What the source of an imported version tells about it; absent in other versions.")
+@described("Metadata from the source of an imported version; absent in other versions.")
 class ImportedSerializer(PresentSerializer):
     present_with = "imported_source"
 
@@ -145,12 +143,12 @@ class ImportedSerializer(PresentSerializer):
         source="imported_created_at",
         read_only=True,
         allow_null=True,
-        help_text="When it was made there; null when the source does not say.",
+        help_text="Creation time in the source; null if unknown.",
     )
     created_by = serializers.CharField(
         source="imported_created_by",
         read_only=True,
-        help_text="Who made it there; empty when the source does not say.",
+        help_text="Author in the source; empty if unknown.",
     )
 
 
@@ -170,20 +168,22 @@ class VersionSerializer(serializers.Serializer[Any]):
 @described("The options of restoring a version.")
 class RestoreSerializer(StrictSerializer):
     lock_id = IdField(
-        required=False, allow_null=True, help_text="The held lock's ID, when the state is locked."
+        required=False,
+        allow_null=True,
+        help_text="The ID of the current lock, if the state is locked.",
     )
     reason = TextField(
-        required=False, max_length=1000, help_text="Why; it is kept in the audit trail."
+        required=False, max_length=1000, help_text="The reason, which the audit log records."
     )
 
 
-@described("The options of removing somebody's lock.")
+@described("Options of a force-unlock.")
 class ForceUnlockSerializer(StrictSerializer):
-    reason = TextField(max_length=1000, help_text="Why; it is kept in the audit trail.")
+    reason = TextField(max_length=1000, help_text="The reason, which the audit log records.")
     lock_id = IdField(
         required=False,
         allow_null=True,
-        help_text="The lock that is meant; when another one holds the state, it is not broken.",
+        help_text="The expected lock. If another lock is active, it is not released.",
     )
 
 
@@ -196,11 +196,11 @@ class ResourceEntrySerializer(serializers.Serializer[Any]):
     environment_id = serializers.UUIDField(read_only=True)
     environment_slug = serializers.CharField(read_only=True, allow_null=True, help_text=_SLUG)
     version_number = serializers.IntegerField(
-        read_only=True, help_text="The version of the state that the index has it from."
+        read_only=True, help_text="The version of the state that was indexed."
     )
     address = serializers.CharField(read_only=True)
     deposed = serializers.CharField(
-        read_only=True, help_text="The key of a deposed object; empty for the current one."
+        read_only=True, help_text="The key of a deposed object; empty for the current object."
     )
     module = serializers.CharField(read_only=True, help_text="Empty in the root module.")
     mode = serializers.CharField(read_only=True)
@@ -236,7 +236,7 @@ def _is_identity(data: Any) -> bool:
     )
 
 
-@described("The object of a cloud or a cluster whose resource is looked for.")
+@described("The cloud or Kubernetes object whose resource is searched.")
 class FindSerializer(StrictSerializer):
     value = IdentifyingField(
         help_text="An id, ARN, self link or name; `namespace/name` or the uid of a Kubernetes "

@@ -60,7 +60,9 @@ A_VERSION: Final = OpenApiParameter(
     "number", _A_NUMBER, OpenApiParameter.PATH, description="The number of the version."
 )
 _AGAINST: Final = OpenApiParameter(
-    "against", _A_NUMBER, description="The version to compare with; unless said, the one before."
+    "against",
+    _A_NUMBER,
+    description="The version to compare with; the default is the previous version.",
 )
 _OF_DOCUMENT: Final = (
     StateNotFound, VersionNotFound, *UNREADABLE, *OF_STORE, *OF_MEMORY,
@@ -184,7 +186,7 @@ def _contents(name: str, item: Named, example: Any) -> Any:
 states_schema = extend_schema_view(
     list=list_schema(
         "state",
-        "States that are not deleted, as far as they are inside what the caller is bound to.",
+        "Existing (not deleted) states within the caller's binding.",
         samples.STATE,
     ),
     retrieve=operation(
@@ -220,7 +222,7 @@ states_schema = extend_schema_view(
 versions_schema = extend_schema_view(
     list=list_schema(
         "version",
-        "The versions of a state, the newest first.",
+        "The versions of a state, newest first.",
         samples.VERSION,
         operation_id="list_state_versions",
         parameters=[A_STATE],
@@ -275,7 +277,7 @@ outputs_document_schema = extend_schema_view(
         description=OUTPUTS,
         parameters=[A_STATE, NO_STORE],
         responses={
-            200: OpenApiResponse(DOCUMENT, "A state of nothing but outputs."),
+            200: OpenApiResponse(DOCUMENT, "A state with outputs only."),
             **error_docs(*_OF_CONTENTS),
         },
         examples=[answer_example(samples.DOCUMENT)],

@@ -60,7 +60,7 @@ def _values(document: bytes) -> Iterator[tuple[str, int, int]]:
     while (found := _NAME.match(document, position)) is not None:
         name = msgspec.json.decode(found[1], type=str)
         if name in names:
-            raise StateFormatUnsupported("a name stands twice in it")
+            raise StateFormatUnsupported("a name is repeated in an object")
         if len(names) == _MOST_MEMBERS:
             raise StateTooComplex
         names.add(name)

@@ -79,7 +79,7 @@ def read_head(document: bytes | bytearray) -> Head:
     if serial is not None and not 0 <= serial <= MAX_SERIAL:
         raise InvalidDocument(f"The serial is not between 0 and {MAX_SERIAL}.")
     if lineage and (len(lineage) > _MAX_LINEAGE or "\0" in lineage):
-        raise InvalidDocument(f"The lineage is over {_MAX_LINEAGE} characters or holds a NUL.")
+        raise InvalidDocument(f"The lineage is over {_MAX_LINEAGE} characters or contains a NUL.")
     return Head(serial, lineage or None, members.is_state)
 
 

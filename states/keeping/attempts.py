@@ -27,7 +27,7 @@ class IncompleteError(Exception):
     """Some items of a pass failed; all others are done."""
 
     def __init__(self, failed: int) -> None:
-        super().__init__(f"{failed} failed, and the others are done; the log names them")
+        super().__init__(f"{failed} failed, and the rest succeeded; the log has their ids")
 
 
 class Attempts:

@@ -64,7 +64,10 @@ def store() -> Storage:
         StorageUnavailable: no store is configured.
     """
     if not is_configured():
-        raise StorageUnavailable("A document is in an object store, and none is configured.")
+        raise StorageUnavailable(
+            "A document is in an object store, but no object store is configured. Set "
+            "STATE_STORAGE_URL."
+        )
     return storages[_ALIAS]
 
 

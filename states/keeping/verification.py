@@ -71,7 +71,7 @@ def is_as_recorded(version: StateVersion, document: bytes) -> bool:
 
 def _problem(version: StateVersion, gzipped: bytes) -> str | None:
     if not is_as_recorded(version, sealing.decompress(gzipped)):
-        return "The document is not the one whose digest and size were recorded."
+        return "The document does not match its recorded digest and size."
     state = version.state
     is_current = version.pk == state.current_version_id
     same = (version.number, version.serial, version.lineage, version.md5, version.size_bytes) == (
@@ -94,4 +94,4 @@ def _moved(version: StateVersion) -> str | None:
     is_newest = (state.current_version_id, state.version_number) == (newest.pk, newest.number)
     if is_newest and figures[0] == figures[1]:
         return None
-    return "The state does not point at its newest version, or tells other figures of it."
+    return "The state does not point to its newest version, or has other figures than that version."

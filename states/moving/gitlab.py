@@ -179,8 +179,8 @@ class GitLab:
         project: dict[str, Any] | None = answer["data"]["project"]
         if project is None:
             raise SourceError(
-                f"{self._client.base} knows no project {variables['project']}, or the token in "
-                f"{_TOKEN} may not see it."
+                f"{self._client.base} has no project {variables['project']}, or the token "
+                f"in {_TOKEN} cannot access it."
             )
         return project
 
@@ -192,7 +192,7 @@ def _check_new(page: str, known: set[str]) -> None:
         ValueError: pages follow each other in a circle.
     """
     if page in known:
-        raise ValueError("a list has no end")
+        raise ValueError("a list does not terminate")
     known.add(page)
 
 

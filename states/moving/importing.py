@@ -155,7 +155,7 @@ class Import:
         """Return where the state goes, and the versions to import, the oldest first."""
         destination, versions = self._destination(state), self._versions(state)
         if destination is None or str(destination) != row.address or not versions:
-            raise SourceError("It has changed since it was looked at: run the command again.")
+            raise SourceError("It has changed since the table was printed: run the command again.")
         rest = self._outstanding(state, destination, versions)
         if rest and state.locked_by is not None:
             raise SourceError(_locked(state))
@@ -172,8 +172,8 @@ class Import:
             if not done:
                 raise
             raise ImportRefusedError(
-                f"{_sentence(error)} {done} versions are here, and it stays locked until a run "
-                "has brought the others."
+                f"{_sentence(error)} {done} versions are imported, and the state stays "
+                "locked until a later run has imported the rest."
             ) from error
         found = end_import(destination=destination, origin=self._origin(state), actor=self.actor)
         name_as_before(destination=destination, state_id=found.pk, actor=self.actor)
@@ -190,7 +190,9 @@ class Import:
         upload = Upload.of(document)
         told = (version.md5 or upload.md5, version.size_bytes or upload.size_bytes)
         if (upload.md5, upload.size_bytes) != told:
-            raise SourceError("What was read is not what the source says that it has.")
+            raise SourceError(
+                "The document does not match the size or digest that the source reports."
+            )
         return upload
 
     def _import_version(
@@ -279,8 +281,8 @@ def _same_address(other: Row) -> str:
 
 def _locked(state: SourceState) -> str:
     return (
-        f"{shown(str(state.locked_by))} holds its lock in the source: wait until that ends, or "
-        "release the lock there."
+        f"{shown(str(state.locked_by))} has locked it in the source: wait until the lock "
+        "is released, or release it there."
     )
 
 

@@ -40,14 +40,14 @@ class UnfinishedError(SourceError):
     """An export cannot be read: it has not ended."""
 
     def __init__(self, place: str) -> None:
-        super().__init__(f"The export in {place} has not ended: run export_states again.")
+        super().__init__(f"The export in {place} is incomplete: run export_states again.")
 
 
 class OccupiedError(SourceError):
     """An export cannot be written: something else is there."""
 
     def __init__(self, place: str) -> None:
-        super().__init__(f"{place} is not empty: export to a new one.")
+        super().__init__(f"{place} is not empty: choose a new directory.")
 
 
 class Header(msgspec.Struct, frozen=True):

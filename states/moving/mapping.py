@@ -125,7 +125,7 @@ class Map:
         _check_names(content, ("map", "ignore"))
         rules, ignored = content.get("map", []), content.get("ignore", [])
         if not isinstance(rules, list) or not all(isinstance(rule, dict) for rule in rules):
-            raise MapError("A rule begins with [[map]].")
+            raise MapError("A rule starts with [[map]].")
         if not isinstance(ignored, list) or not all(isinstance(text, str) for text in ignored):
             raise MapError("ignore is a list of patterns.")
         return cls([_rule(rule) for rule in rules], [_compiled(text) for text in ignored])
@@ -154,7 +154,7 @@ def _texts(pattern: re.Pattern[str]) -> dict[str, str]:
 def _rule(given: dict[str, Any], part: str = _PART) -> Rule:
     _check_names(given, ("pattern", *_FIELDS))
     if not all(isinstance(text, str) for text in given.values()):
-        raise MapError("What a rule says is text.")
+        raise MapError("The values of a rule must be text.")
     if "pattern" not in given:
         raise MapError("A rule has a pattern.")
     pattern = _compiled(given["pattern"], part)

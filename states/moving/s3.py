@@ -180,12 +180,13 @@ class Bucket:
             return f"There is no bucket {self._bucket} at {self._endpoint}."
         if code in _REFUSED:
             return (
-                f"{self._endpoint} refuses {operation} in bucket {self._bucket} ({code}): set "
-                "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, of somebody who may "
-                "s3:ListBucket, s3:ListBucketVersions, s3:GetObject and s3:GetObjectVersion."
+                f"{self._endpoint} refuses {operation} in bucket {self._bucket} ({code}): "
+                "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, to "
+                "credentials with s3:ListBucket, s3:ListBucketVersions, s3:GetObject and "
+                "s3:GetObjectVersion."
             )
         if code in _MISSING:
-            return "The object is gone."
+            return "The object no longer exists."
         if code in _CHANGED:
             return str(ChangedError())
         return f"{self._endpoint} answers {operation} with {code}."

@@ -93,8 +93,8 @@ class Organization:
         download = cast("_Stored", version).download
         if not download:
             raise SourceError(
-                f"{self._client.base} does not give the document of {version.id}: it is "
-                "encrypted with a key of the organization's own, or is gone."
+                f"{self._client.base} does not return the document of {version.id}: it is "
+                "encrypted with an organization key, or was deleted."
             )
         return self._client.request("GET", download, limit=limit).body
 
@@ -105,7 +105,7 @@ class Organization:
         number, following = 0, 1
         while following:
             if following <= number:
-                raise ValueError(f"page {following} comes after page {number}")
+                raise ValueError(f"page {following} follows page {number}")
             number = following
             query = urlencode({**parameters, "page[number]": number, "page[size]": size})
             page = self._client.json(f"{_API}/{path}?{query}")

@@ -161,7 +161,7 @@ class WebClient:
         try:
             return json.loads(answer.body)
         except (ValueError, RecursionError) as error:
-            raise SourceError(f"{self.base} answers with something that is no JSON.") from error
+            raise SourceError(f"{self.base} returned a response that is not JSON.") from error
 
     def _patiently(self, method: str, address: str, body: bytes | None, limit: int) -> Response:
         for attempt in range(_ATTEMPTS):
@@ -210,7 +210,7 @@ class WebClient:
             HTTPStatus.UNAUTHORIZED: f"{self.base} does not accept the token: set {name}.",
             HTTPStatus.FORBIDDEN: f"{self.base} refuses it: the token in {name} may not read it.",
             HTTPStatus.NOT_FOUND: (
-                f"{self.base} knows nothing of that name, or the token in {name} may not see it."
+                f"{self.base} has no such object, or the token in {name} cannot access it."
             ),
         }
         otherwise = f"{self.base} answers with {status}: try again later."

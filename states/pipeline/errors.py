@@ -4,7 +4,10 @@ from rest_framework.exceptions import APIException
 
 
 class InvalidFile(APIException):
-    meaning = "A file that was sent with the facts is not what Terraform writes; it says where."
+    meaning = (
+        "A file that was sent with the facts is not in Terraform's format; the message has "
+        "the position."
+    )
     status_code = 400
     default_code = "INVALID_FILE"
 

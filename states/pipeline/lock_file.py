@@ -67,7 +67,7 @@ def _tokens(text: str) -> Iterator[_Token]:
     while position < len(text):
         match = _TOKEN.match(text, position)
         if match is None:
-            raise _fault(line, "expected what terraform init writes")
+            raise _fault(line, "expected the format of terraform init")
         kind = str(match.lastgroup)
         if kind != "space":
             yield _Token(kind, match[kind], line)
@@ -91,7 +91,7 @@ def _block(tokens: Iterator[_Token], first: _Token) -> Provider:
         if token.kind != "word" or token.text not in {"version", "constraints", "hashes"}:
             raise _fault(token.line, "expected version, constraints, hashes or }")
         if token.text in arguments:
-            raise _fault(token.line, f"{token.text} is there already")
+            raise _fault(token.line, f"{token.text} is repeated")
         _expect(tokens, "mark", "=")
         arguments[token.text] = _value(tokens, token)
         _expect(tokens, "newline")

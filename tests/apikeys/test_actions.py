@@ -32,7 +32,7 @@ def test_a_grace_period_is_bounded_whoever_asks(beyond: dt.timedelta) -> None:
     assert refused.value.field_violations == [
         {
             "field": "grace_period",
-            "description": "Not between 0 and 604800 seconds.",
+            "description": "Choose 0 to 604800 seconds.",
             "reason": "RANGE",
         }
     ]

@@ -195,7 +195,7 @@ def test_the_next_run_goes_on(
 def test_another_trails_file_is_not_taken_for_ours(old: list[str], tmp_path: Path) -> None:
     files.write(files.path_of(tmp_path, 1), 1, files.FIRST, [{"id": old[0], "action": "x"}])
 
-    with pytest.raises(ArchiveError, match="not of this trail"):
+    with pytest.raises(ArchiveError, match="not an archive of this audit log"):
         archive_all(tmp_path)
 
     assert left() == old
@@ -258,30 +258,30 @@ FRAUDS: dict[str, tuple[Callable[[Path], Any], str]] = {
             files.path_of(d, 2),
             lambda lines: [line.replace(b'"ada"', b'"bob"') for line in lines],
         ),
-        "line 2 is not what was written",
+        "line 2 differs from the event that was written",
     ),
     "removed": (
         lambda d: rewritten(files.path_of(d, 2), lambda lines: lines[:2] + lines[3:]),
-        "line 3 is not what was written",
+        "line 3 differs from the event that was written",
     ),
     "moved": (
         lambda d: rewritten(files.path_of(d, 2), lambda a: [*a[:2], a[3], a[2], *a[4:]]),
-        "line 3 is not what was written",
+        "line 3 differs from the event that was written",
     ),
     "cut off": (
         lambda d: rewritten(files.path_of(d, 2), lambda lines: lines[:-1]),
-        "it is not the archive that was entered",
+        "it is not the archive that was recorded",
     ),
     "spaced": (
         lambda d: rewritten(
             files.path_of(d, 2), lambda lines: [line.replace(b'"}', b'" }') for line in lines]
         ),
-        "line 1 is not what was written",
+        "line 1 differs from the event that was written",
     ),
-    "empty": (lambda d: rewritten(files.path_of(d, 2), lambda _: []), "it has no event"),
+    "empty": (lambda d: rewritten(files.path_of(d, 2), lambda _: []), "it contains no event"),
     "nothing of ours": (
         lambda d: rewritten(files.path_of(d, 2), lambda _: [b"hello\n"]),
-        "it does not begin as an archive",
+        "it does not have the header of an archive",
     ),
     "not gzip": (lambda d: files.path_of(d, 2).write_bytes(b"x" * 99), "Not a gzipped file"),
     "a file is gone": (lambda d: files.path_of(d, 2).unlink(), "No such file"),
@@ -294,10 +294,10 @@ FRAUDS: dict[str, tuple[Callable[[Path], Any], str]] = {
         ),
         "it is archive 2",
     ),
-    "made anew": (made_anew, "it is not the archive that was entered"),
+    "made anew": (made_anew, "it is not the archive that was recorded"),
     "one more": (
         lambda d: files.write(files.path_of(d, 4), 4, "", [{"id": "x"}]),
-        "the database does not know it",
+        "the database has no record of it",
     ),
 }
 
@@ -313,7 +313,7 @@ def test_a_fraud_is_found(fraud: str, old: list[str], tmp_path: Path) -> None:
 
     assert said in problems[0]
     out = StringIO()
-    with pytest.raises(CommandError, match="not what left the trail"):
+    with pytest.raises(CommandError, match="differ from the archived events"):
         call_command("archive_audit_events", "--check", str(tmp_path), stdout=out)
     assert said in out.getvalue()
 
@@ -400,7 +400,7 @@ def test_the_command(old: list[str], tmp_path: Path) -> None:
     [
         (("--to", "."), "--to needs --before"),
         (("--to", ".", "--before", "2999-01-01"), "older than a day"),
-        (("--check", "/nonexistent"), "no directory"),
+        (("--check", "/nonexistent"), "not a directory"),
     ],
 )
 def test_what_is_wrong_is_said(arguments: tuple[str, ...], said: str, db: None) -> None:

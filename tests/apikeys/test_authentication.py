@@ -163,7 +163,7 @@ def test_key_endpoints_take_no_issued_token(client_with: ClientWith, path: str) 
     assert (response.status_code, error_reason(response)) == (403, "TOKEN_KIND_UNSUPPORTED")
     error = response.json()["error"]
     assert error["message"] == (
-        "This endpoint accepts an API key or an access token minted from one, and yours was "
+        "This endpoint accepts an API key or an access token minted from it, and yours was "
         "issued. Send an API key (isk_…), or a token that POST /v1/access-tokens mints from it."
     )
     assert "WWW-Authenticate" not in response
@@ -184,7 +184,7 @@ def test_state_endpoints_take_no_api_key(owner: KeyOwner) -> None:
     error = response.json()["error"]
     assert error["message"] == (
         "This endpoint accepts a personal access token or a service access token, and yours is "
-        "an API key. Mint one from it: POST /v1/access-tokens."
+        "an API key. Mint a token from it: POST /v1/access-tokens."
     )
     assert error["details"][0]["metadata"] == {"accepted": "PERSONAL,SERVICE"}
 

@@ -158,7 +158,7 @@ def test_a_key_gets_no_more_than_its_maker_has(key_with: KeyWith) -> None:
     ):
         answer = wide.send("PATCH", child.path, body)
         assert (answer.status_code, error_reason(answer)) == (403, "GRANT_EXCEEDED")
-        assert answer.json()["error"]["message"].startswith("What made this key")
+        assert answer.json()["error"]["message"].startswith("The parent of this key")
     assert wide.send("PATCH", child.path, {"scopes": ["state:write"]}).status_code == 200
     assert child.key.scopes == ["state:write"]
 

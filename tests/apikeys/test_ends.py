@@ -204,7 +204,7 @@ def test_an_end_that_comes_before_the_key_of_a_command(
         real(credential)
 
     monkeypatch.setattr(access_tokens, "refuse_ended", later)
-    with pytest.raises(CommandError, match="expires_at: Not in the future"):
+    with pytest.raises(CommandError, match="expires_at: Choose a time in the future"):
         call_command(
             "issue_token", "--user", operator.username, "--name", "x", "--scopes", "state:read",
             "--expires-at", wire(NOW() + HOUR),
@@ -227,5 +227,5 @@ def test_an_end_that_comes_before_the_key_of_the_admin(
     page = client.post("/admin/apikeys/apikey/add/", fields)
 
     assert page.status_code == 200
-    assert "Not in the future." in page.content.decode()
+    assert "Choose a time in the future." in page.content.decode()
     assert not ApiKey.objects.exists()

@@ -155,14 +155,14 @@ def test_an_end_is_a_part_of_it(
     if within:
         held.check(wanted)
     else:
-        with pytest.raises(GrantExceeded, match=r"ends at 20\d\d-"):
+        with pytest.raises(GrantExceeded, match=r"expires at 20\d\d-"):
             held.check(wanted)
 
 
 def test_a_wider_binding_is_refused() -> None:
     held = Grant(frozenset({"state:read"}), Binding(component_ids=ONE))
 
-    with pytest.raises(GrantExceeded, match="bound"):
+    with pytest.raises(GrantExceeded, match="binding"):
         held.check(Grant(frozenset({"state:read"}), Binding(component_ids=BOTH)))
 
 

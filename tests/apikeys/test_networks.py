@@ -63,7 +63,11 @@ def test_a_key_works_from_its_networks(owner: KeyOwner, address: str, is_allowed
         assert answer.status_code == 200
     else:
         assert refusal(answer) == REFUSED
-        assert answer.json()["error"]["message"] == "The token may not be used from this address."
+        assert (
+            answer.json()["error"]["message"]
+            == "The token may not be used from this address. Use an allowed network, or a "
+            "token without this limit."
+        )
         assert ApiKey.objects.get(name="limited").last_used_at is None
 
 

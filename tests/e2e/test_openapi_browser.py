@@ -22,7 +22,7 @@ def test_swagger_ui(page: Page, live: LiveServer, token: str) -> None:
     assert page.locator(".opblock-tag").count() == 16
     # The instructions for a token, and its field, which Authorize shows with the same name.
     top = page.locator(".information-container")
-    assert "How to get a token" in top.inner_text()
+    assert "Get a token" in top.inner_text()
     assert top.get_by_role("row").filter(has_text="isp_").get_by_text("accessToken").is_visible()
 
     # 2. An operation shows its scope, and can be executed.

@@ -117,7 +117,7 @@ def test_a_background_command_that_ended_is_started_again(quickstart: Quickstart
         _, told = process.communicate(timeout=60)
 
     assert process.returncode == 0
-    assert b"index_states ended with status -9; it is started again" in told
+    assert b"index_states exited with status -9; it is restarted" in told
     assert indexers_of(var) == []
 
 
@@ -144,7 +144,7 @@ def test_from_nothing_to_a_stored_state_and_again(quickstart: Quickstart, tmp_pa
     wait_until(lambda: not indexers_of(quickstart.var))
 
     again = quickstart.start()
-    assert "The data that is there is kept." in again
+    assert "Existing data is kept." in again
     assert "Shown only now" not in again
     assert "isp_" not in again
     assert secrets.read_text() == kept

@@ -66,7 +66,7 @@ def test_who_is_not_of_the_staff(visitor: User) -> None:
     ("path", "status", "message"),
     [
         ("/admin/auth/group/add/", 403, "Your groups do not allow this."),
-        ("/admin/nothing/", 404, "There is nothing here."),
+        ("/admin/nothing/", 404, "This page does not exist."),
         ("/admin/states/state/?size=1", 400, "The request is malformed."),
     ],
 )

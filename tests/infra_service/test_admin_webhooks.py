@@ -215,7 +215,7 @@ def test_why_an_endpoint_is_told_of_nothing(operator: User) -> None:
     text = text_of(client.get(HOOKS))
 
     assert "Disabled its receiver answered 410" in text
-    assert "Ended with its time, its owner or the key that made it none in 30 days" in text
+    assert "Ended with its time, its owner or the key that made it no deliveries in 30 days" in text
     assert shown(client.get(f"{HOOKS}?status=disabled")) == [gone.pk]
 
 

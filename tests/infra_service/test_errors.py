@@ -60,7 +60,7 @@ def test_an_unknown_path(client: Client, path: str) -> None:
         "error": {
             "code": 404,
             "status": "NOT_FOUND",
-            "message": "There is nothing at this path; /api/docs/ lists those that there are.",
+            "message": "There is no resource at this path; /api/docs/ lists the available paths.",
             "details": [
                 {
                     "@type": "type.googleapis.com/google.rpc.ErrorInfo",
@@ -103,7 +103,7 @@ def test_a_path_with_another_prefix(client: Client, asked: str, meant: str) -> N
 
     assert (response.status_code, error_reason(response)) == (404, "NOT_FOUND")
     error = response.json()["error"]
-    assert error["message"] == f"There is nothing at this path; ask {meant} instead."
+    assert error["message"] == f"There is no resource at this path; use {meant} instead."
     assert error["details"][0]["metadata"] == {"suggestion": meant}
 
 
@@ -150,8 +150,8 @@ def test_what_to_do_is_said(request_: HttpRequest) -> None:
 
     assert unsupported.data["error"]["message"].endswith("'Content-Type: application/json'.")
     assert not_there.data["error"]["message"] == (
-        "There is no such cluster. GET /api/v1/clusters lists those that your token reaches, with "
-        "their ids."
+        "There is no such cluster. GET /api/v1/clusters lists the clusters that your token can "
+        "access, with their ids."
     )
 
 

@@ -248,7 +248,7 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Exception]:
     ("sqlstate", "status", "wait", "text"),
     [
         ("57P01", 503, "2", "The database is not available now"),
-        ("53100", 503, None, "Repeating does not help"),
+        ("53100", 503, None, "Retries do not help"),
         ("57014", 503, "30", "took too long"),
         ("42P01", 500, None, "Something went wrong"),
     ],

@@ -384,7 +384,7 @@ def test_on_its_page_in_the_admin(backend: Backend, cluster: Cluster) -> None:
 
     viewer = person("viewer")
     overview = text_of(viewer.get(f"/admin/workloads/cluster/{cluster.pk}/change/"))
-    assert "What it runs States manage 1 of 2 workloads." in overview
+    assert "Workloads States manage 1 of 2 workloads." in overview
     text = text_of(viewer.get(pages["web"]))
     environment = Environment.objects.get().pk
     said = f"shop-web in {environment} kubernetes_deployment_v1.web its uid"

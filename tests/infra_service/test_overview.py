@@ -89,7 +89,7 @@ def test_nothing_is_there(db: None) -> None:
 
     assert "attention" not in answer.context["overview"]
     text = text_of(answer)
-    assert "Needs attention Nothing, as it looks from here. 0 Locked for over an hour" in text
+    assert "Needs attention All checks passed. 0 Locked for over an hour" in text
     assert "No cluster is registered." in text
     assert "group.change viewer command setup_groups" not in text  # another actor
     assert "group.change viewer test just now" in text
@@ -169,7 +169,7 @@ def test_locks(db: None, operator: User) -> None:
 
     button = f"/admin/states/state/{found[3].pk}/force-unlock/"
     assert button in page
-    assert "Make sure that nobody is at work" in text_of(client.get(button))
+    assert "Make sure that the operation has stopped" in text_of(client.get(button))
 
 
 def test_the_name_of_a_pipelines_token_is_for_who_may_see_tokens(db: None, operator: User) -> None:
@@ -500,7 +500,7 @@ def test_the_page_is_for_everybody_and_without_styles_or_scripts(five: list[Clus
 
     for title in ("Pushes of the last two weeks, per day", "Clusters by health"):
         assert re.search(rf'<title id="\w+-title">{title}', page)
-    for level, heading in ((2, "Needs attention"), (2, "What is going on"), (3, "States")):
+    for level, heading in ((2, "Needs attention"), (2, "Activity"), (3, "States")):
         assert re.search(rf'<h{level} id="[\w-]+-heading">{heading}</h{level}>', page)
     assert re.search(r'<time datetime="[^"]+" title="[-\d]+ [:\d]+ UTC">2\sdays ago</time>', page)
     assert "<script>" not in page

@@ -78,7 +78,7 @@ def test_the_member_that_is_there_twice_is_named(owner: KeyOwner) -> None:
     response = owner.send("POST", PATH, NOT_JSON["a member twice, inside"])
 
     message = response.json()["error"]["message"]
-    assert message == "The member 'scopes' is given more than once in one object."
+    assert message == "The member 'scopes' is repeated in an object."
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_a_client_that_goes_away() -> None:
     class Wrapped:
         _request = Gone()
 
-    with pytest.raises(ParseError, match="ended before"):
+    with pytest.raises(ParseError, match="closed before"):
         JsonParser().parse(None, parser_context={"request": Wrapped()})
 
 

@@ -121,10 +121,10 @@ def test_force_unlock_with_a_reason_then_restore_by_keyboard_alone(
     reach("Reason:", "textbox")
     page.keyboard.type("ada is on holiday")
     press("Force-unlock", "button")
-    expect(page.get_by_text("The lock is broken.")).to_be_visible()
+    expect(page.get_by_text("Lock released.")).to_be_visible()
     # 3. Restoring an old version creates a new version.
     press("Restore version 1")
-    expect(page.get_by_role("heading", name="What it changes")).to_be_visible()
+    expect(page.get_by_role("heading", name="Changes")).to_be_visible()
     press("Restore a version", "button")
     expect(page.get_by_text("Version 1 is restored as version 3.")).to_be_visible()
     expect(page.get_by_role("rowheader", name="3 current")).to_be_visible()

@@ -65,7 +65,7 @@ def test_which_state_has_it(network: Backend, viewer: Client) -> None:
     assert f'href="/admin/states/state/{network.record.pk}/change/"' in answer.content.decode()
     assert "no-store" in answer["Cache-Control"]
     for value in ("arn:aws:s3:::log", "swordfish", "nothing"):
-        assert "No states have it." in find(viewer, value), value
+        assert "No states contain it." in find(viewer, value), value
     page = text_of(viewer.get(f"{LIST}{ResourceEntry.objects.get(type='bucket').pk}/change/"))
     assert "network in production" in page
     assert "bucket.logs" in page
@@ -89,7 +89,7 @@ def test_what_is_looked_for_comes_only_by_post(network: Backend, viewer: Client)
         ({"value": "  "}, "This field is required."),
         ({"value": "a\0b"}, "Null characters are not allowed."),
         ({"value": "x" * 10_001}, "at most 10000 characters"),
-        ({"value": "x", "after": "[["}, "Please correct what is marked"),
+        ({"value": "x", "after": "[["}, "Please correct the marked fields"),
     ],
 )
 def test_what_cannot_be_looked_for(viewer: Client, given: dict[str, str], fault: str) -> None:

@@ -109,7 +109,7 @@ def test_force_unlock_needs_a_reason_and_is_in_the_trail(state: State) -> None:
         {"lock_id": state.lock_id, "reason": "ada is on holiday"},
         follow=True,
     )
-    assert "The lock is broken." in text_of(done)
+    assert "Lock released." in text_of(done)
     assert State.objects.get().lock_id is None
     event = AuditEvent.objects.get(action="state.force_unlock")
     assert event.actor_name == "operator-person"
@@ -125,7 +125,10 @@ def test_only_the_lock_that_was_looked_at_is_broken(state: State) -> None:
     answer = person("operator").post(
         page(state, "force-unlock"), {"lock_id": uuid.uuid4(), "reason": "stuck"}
     )
-    assert "The given lock ID does not hold this state." in text_of(answer)
+    assert (
+        "The given lock ID is not the ID of the active lock. Fetch the state and its lock again."
+        in text_of(answer)
+    )
     assert State.objects.get().lock_id == state.lock_id
 
 
@@ -163,10 +166,10 @@ def test_what_the_rules_refuse_is_told(state: State) -> None:
     assert locked in text_of(restored)
     assert locked in text_of(client.post(page(state, "delete-state"), {"reason": "x"}))
     missing = client.post(page(state, "restore-version"), {"number": 9})
-    assert "The state has no version of this number" in text_of(missing)
+    assert "The state has no version with this number" in text_of(missing)
     for number in ("", "0", "x", str(2**31)):
         answer = client.post(page(state, "restore-version"), {"number": number})
-        assert "Please correct what is marked below." in text_of(answer), number
+        assert "Please correct the marked fields." in text_of(answer), number
     assert State.objects.get().revision == state.revision
 
 
@@ -185,7 +188,7 @@ def test_delete_and_undelete(free: State, backend: Backend) -> None:
     assert event.details == {"version": 2, "reason": "moved"}
 
     done = client.post(page(free, "undelete"), follow=True)
-    assert "The state is back." in text_of(done)
+    assert "State restored." in text_of(done)
     assert backend.get().status_code == 200
     assert AuditEvent.objects.filter(action="state.undelete").count() == 1
 
@@ -205,12 +208,12 @@ def test_restoring_shows_first_what_it_changes(admin: Backend) -> None:
     assert "The document is encrypted by OpenTofu" in text_of(first)
     admin.push(AFTER, "?force=true")
     told = shown({"number": "1"})
-    assert "What it changes From version 4" in told
+    assert "Changes From version 4" in told
     assert "(sensitive value)" in told
     assert not [p for p in PASSWORDS if p.decode() in told]
-    assert "The state has no version of this number" in shown({"number": "9"})
+    assert "The state has no version with this number" in shown({"number": "9"})
     for number in ("", "x", "0", "-1", "²", "9" * 5000):
-        assert "What it changes" not in shown({"number": number}), number
+        assert "Changes" not in shown({"number": number}), number
     event = AuditEvent.objects.filter(actor_name="operator-person").order_by("-id")[0]
     assert event.details == {"version": 1, "part": "diff", "secrets": False}
 

@@ -56,7 +56,7 @@ def test_versions_and_their_charts(recorded: Backend) -> None:
 
 def test_a_state_without_versions(backend: Backend, lock_id: Any) -> None:
     assert backend.lock(lock_id).status_code == 200
-    assert "Nothing has been pushed yet." in text_of(person("viewer").get(page(backend)))
+    assert "No versions." in text_of(person("viewer").get(page(backend)))
 
 
 def test_a_page_of_versions_is_bounded_and_costs_the_same(backend: Backend) -> None:
@@ -80,7 +80,7 @@ def test_a_page_of_versions_is_bounded_and_costs_the_same(backend: Backend) -> N
     assert '"document"' not in listed, "documents stay where they are"
     numbers = [version.number for version, *_ in newest.context["versions"]]
     assert numbers == list(range(VERSIONS + 20, 20, -1))
-    assert "What changed in version 21" in text_of(newest)
+    assert "Changes in version 21" in text_of(newest)
 
     older = client.get(page(backend), {"versions_before": "21"})
     numbers = [version.number for version, *_ in older.context["versions"]]
@@ -105,7 +105,7 @@ def test_a_document_as_it_was_pushed(recorded: Backend) -> None:
     assert event.details == {"version": 1}
 
     gone = client.get(page(recorded, "versions/9/document/"), follow=True)
-    assert "The state has no version of this number" in text_of(gone)
+    assert "The state has no version with this number" in text_of(gone)
     for number in (0, 2**31, 2**70):
         assert client.get(page(recorded, f"versions/{number}/document/")).status_code == 302
 
@@ -171,10 +171,13 @@ def test_a_difference_in_pages(admin: Backend) -> None:
     assert f"o{CHANGES:03}" not in first
     assert "More changes" in first
     second = text_of(client.get(*compared(admin, 1, 2, start=CHANGES)))
-    assert f'output o{CHANGES:03} What Before After value "old-{CHANGES}" "new-{CHANGES}"' in second
+    assert (
+        f'output o{CHANGES:03} Attribute Before After value "old-{CHANGES}" "new-{CHANGES}"'
+        in second
+    )
     assert "More changes" not in second
-    assert "Nothing differs any more." in text_of(client.get(*compared(admin, 1, 2, start=999)))
-    assert "Nothing differs." in text_of(client.get(*compared(admin, 2, 2)))
+    assert "No more differences." in text_of(client.get(*compared(admin, 1, 2, start=999)))
+    assert "No differences." in text_of(client.get(*compared(admin, 2, 2)))
 
 
 def test_a_long_value_is_cut(admin: Backend) -> None:
@@ -259,7 +262,7 @@ def test_what_each_version_changed(admin: Backend, monkeypatch: pytest.MonkeyPat
     text = text_of(client.get(page(admin)))
     assert "+2 ~1 −1 2 added, 1 changed, 1 removed in version 2" in text  # noqa: RUF001 - a minus
     assert "outputs only in version 4" in text
-    assert "nothing in version 3" in text
+    assert "no changes in version 3" in text
     # A single statement fetches all documents, up to the limit.
     assert len([sql for sql in asked if '"document"' in sql]) == 2, "and one for what is in it"
     monkeypatch.setattr(state_page, "COMPARED", 1)
@@ -319,7 +322,7 @@ def test_the_contents_of_a_version(recorded: Backend) -> None:
 
     for number in (9, 2**40):
         gone = person("viewer").get(page(recorded, f"versions/{number}/contents/"), follow=True)
-        assert "The state has no version of this number" in text_of(gone)
+        assert "The state has no version with this number" in text_of(gone)
 
 
 def test_contents_in_pages(admin: Backend) -> None:
@@ -359,7 +362,7 @@ def test_markup_in_a_document_is_text(admin: Backend) -> None:
 def test_what_cannot_be_compared(recorded: Backend) -> None:
     client = person("viewer")
     gone = client.get(*compared(recorded, 1, 9), follow=True)
-    assert "The state has no version of this number" in text_of(gone)
+    assert "The state has no version with this number" in text_of(gone)
     recorded.push(ENCRYPTED, "?force=true")
     encrypted = client.get(*compared(recorded, 1, 3), follow=True)
     assert "The document is encrypted by OpenTofu" in text_of(encrypted)

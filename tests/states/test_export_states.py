@@ -217,8 +217,9 @@ def test_history_is_locked_until_all_of_it_is_here(client: ApiClient, tmp_path: 
     done = run(tmp_path / "out", "--history", "all")
 
     assert done.reasons == {
-        "network/prod.tfstate": "What was read is not what the source says that it has. 1 versions "
-        "are here, and it stays locked until a run has brought the others."
+        "network/prod.tfstate": "The document does not match the size or digest that the source "
+        "reports. 1 versions are imported, and the state stays locked until a later run has "
+        "imported the rest."
     }
     state = State.objects.get(component__slug="network")
     assert (state.version_number, state.lock_info["Who"]) == (1, "import_states")
@@ -272,7 +273,7 @@ def test_a_damaged_document_is_named_and_the_others_are_there(
     state = State.objects.get(component__slug="network")
     StateVersion.objects.filter(pk=state.current_version_id).update(document=b"x" * 99)
 
-    with pytest.raises(CommandError, match="1 documents are damaged, and left out"):
+    with pytest.raises(CommandError, match="1 documents are damaged and were skipped"):
         export(tmp_path / "out")
     lines = (tmp_path / "out/manifest.jsonl").read_text().splitlines()
     assert len(lines) == 3
@@ -293,7 +294,7 @@ def test_the_store_gives_no_answer_for_one_document(
 
     monkeypatch.setattr(UnsteadyStorage, "open", open_others)
 
-    with pytest.raises(CommandError, match="1 documents are damaged, and left out"):
+    with pytest.raises(CommandError, match="1 documents are damaged and were skipped"):
         export(tmp_path / "out")
     assert len((tmp_path / "out/manifest.jsonl").read_text().splitlines()) == 3
     store.failing = True
@@ -379,7 +380,7 @@ def test_an_export_that_was_stopped(client: ApiClient, tmp_path: Path) -> None:
     export(tmp_path / "out")
     (tmp_path / "out/manifest.jsonl").rename(tmp_path / "out/manifest.jsonl.partial")
 
-    assert "has not ended" in Run("--from", tmp_path / "out").error
+    assert "is incomplete" in Run("--from", tmp_path / "out").error
     assert export(tmp_path / "out")["states"] == 3
     assert run(tmp_path / "out", "--dry-run").json["refused"] == 3  # they are here already
 

@@ -196,7 +196,7 @@ def test_a_push_since_is_never_written_over(tree: Path, client_with: Any) -> Non
 
     assert set(untouched.results.values()) == {"unchanged"}
     assert again.error.startswith("not imported: 1 of ")
-    assert "pushed to since" in again.reasons["prod/network/terraform.tfstate"]
+    assert "have changed since the import" in again.reasons["prod/network/terraform.tfstate"]
     assert again.results["prod/shop/terraform.tfstate"] == "imported"
     assert stored("network/prod").serial == 50
 
@@ -221,7 +221,7 @@ def test_two_keys_of_one_address_are_both_left_out(tree: Path) -> None:
     for _ in range(2):
         done = run(tree)
 
-        assert done.error.startswith("not imported: 2 of 4 states; a map gives")
+        assert done.error.startswith("not imported: 2 of 4 states; a map can assign")
         assert done.reasons == {
             "prod/network/terraform.tfstate": "prod/NETWORK.tfstate has the same address.",
             "prod/NETWORK.tfstate": "prod/network/terraform.tfstate has the same address.",
@@ -235,7 +235,7 @@ def test_what_does_not_match_is_left_out(tree: Path) -> None:
     done = run(tree)
 
     assert done.reasons == {"a/b/c/d.tfstate": "No pattern matches."}
-    assert done.error.startswith("not imported: 1 of 4 states; a map gives")
+    assert done.error.startswith("not imported: 1 of 4 states; a map can assign")
     assert State.objects.count() == 3
 
 
@@ -246,7 +246,7 @@ def test_a_state_that_is_there_is_left_out(tree: Path, client_with: Any) -> None
 
     done = run(tree)
 
-    assert "not imported from there" in done.reasons["prod/shop/terraform.tfstate"]
+    assert "not imported from this source" in done.reasons["prod/shop/terraform.tfstate"]
     assert stored("shop/prod").version_number == 1
     assert State.objects.count() == 3
 
@@ -259,7 +259,7 @@ def test_another_address_is_refused_for_what_is_here(tree: Path) -> None:
 
     again = run(tree, "--map", tree / "map.toml")
 
-    assert set(again.reasons.values()) == {"It was imported before, to another address."}
+    assert set(again.reasons.values()) == {"It was already imported, to another address."}
     assert State.objects.count() == 3
 
 
@@ -282,7 +282,7 @@ def test_one_bad_state_does_not_stop_the_others(tree: Path, settings: Any) -> No
     )
     assert reasons["broken"].startswith("The document is not a JSON object of a state")
     assert reasons["latin"] == "The document is not valid UTF-8."
-    assert reasons["busy"].startswith("ada@laptop holds its lock in the source")
+    assert reasons["busy"].startswith("ada@laptop has locked it in the source")
     assert State.objects.count() == 3
 
 
@@ -306,7 +306,7 @@ def test_a_lock_in_the_source_does_not_matter_where_nothing_is_to_come(tree: Pat
 
     assert (again.error, set(again.results.values())) == ("", {"unchanged"})
     write(tree / "prod/shop/terraform.tfstate", document(9, lineage(1)))
-    assert run(tree).reasons["prod/shop/terraform.tfstate"].startswith("somebody holds its lock")
+    assert run(tree).reasons["prod/shop/terraform.tfstate"].startswith("somebody has locked it")
 
 
 def test_a_state_that_is_locked_here_is_left_alone(tree: Path, client_with: Any) -> None:
@@ -428,7 +428,7 @@ def test_what_is_no_file_is_left_out_at_once(tree: Path, kind: str) -> None:
     assert set(done.reasons) == {"prod/odd/terraform.tfstate", "prod/shop/terraform.tfstate"}
     said = "not a regular file" if kind == "fifo" else "symbolic link"
     assert said in done.reasons["prod/odd/terraform.tfstate"]
-    assert done.reasons["prod/shop/terraform.tfstate"].startswith("somebody holds its lock")
+    assert done.reasons["prod/shop/terraform.tfstate"].startswith("somebody has locked it")
     assert done.json["imported"] == 2
 
 

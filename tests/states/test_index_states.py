@@ -77,7 +77,7 @@ def test_the_store_gives_no_answer_for_one_document(
 
     monkeypatch.setattr(UnsteadyStorage, "open", open_others)
 
-    with pytest.raises(CommandError, match="2 states indexed; 1 failed, and the others are done"):
+    with pytest.raises(CommandError, match="2 states indexed; 1 failed, and the rest succeeded"):
         _index()
     assert len(addresses()) == 2
 
@@ -132,7 +132,7 @@ def test_a_watch_survives_any_error_of_one_state(
     _, err = _index(watch=True, interval=0.001)
 
     assert set(err.splitlines()) == {
-        "waiting: 1 failed, and the others are done; the log names them"
+        "waiting: 1 failed, and the rest succeeded; the log has their ids"
     }
     assert len(addresses()) == 2
 

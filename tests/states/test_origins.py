@@ -20,7 +20,7 @@ from tests.states.test_import_states import lineage, run
 
 pytestmark = pytest.mark.django_db
 PATH = "net/prod.tfstate"
-_OCCUPIED = "There is a state here that was not imported from there."
+_OCCUPIED = "A state with this address exists here that was not imported from this source."
 
 
 def exported(
@@ -125,7 +125,7 @@ def test_states_that_have_exchanged_their_names(client_with: Any, tmp_path: Path
 
     for source, reason in (
         ("second", _OCCUPIED),
-        ("history", "It was imported before, to another address."),
+        ("history", "It was already imported, to another address."),
     ):
         done = run(tmp_path / source, "--history", "all")
 
@@ -175,7 +175,7 @@ def test_a_copy_of_the_installation_has_gone_another_way(tmp_path: Path) -> None
 
     done = run(copy, "--history", "all")
 
-    assert "another version 2" in done.reasons[PATH]
+    assert "version 2 differs from the imported version" in done.reasons[PATH]
     assert (net().version_number, net().serial) == (2, 2)
 
 

@@ -227,7 +227,7 @@ def test_one_state_that_fails_does_not_stop_the_others(
     monkeypatch.setattr(pruning, "_prune_versions", prune_others)
     out = io.StringIO()
 
-    with pytest.raises(CommandError, match="1 failed, and the others are done"):
+    with pytest.raises(CommandError, match="1 failed, and the rest succeeded"):
         call_command("prune_states", stdout=out, json=True, dry_run=dry_run)
 
     done = json.loads(out.getvalue())

@@ -331,7 +331,7 @@ def test_an_id_that_is_given_twice(backend: Backend) -> None:
 
     assert (response.status_code, error_reason(response)) == (400, "INVALID_FIELDS")
     assert response.json()["error"]["details"][1]["field_violations"] == [
-        {"field": "ID", "description": "given more than once", "reason": "INVALID_FORMAT"}
+        {"field": "ID", "description": "repeated parameter", "reason": "INVALID_FORMAT"}
     ]
 
 

@@ -99,7 +99,8 @@ def test_a_damaged_document_is_named_and_does_not_stop_the_others(
 
     assert out.getvalue().startswith("2 documents re-encrypted\n")
     assert err.getvalue() == (
-        f"failed: state {backend.record.pk} version 1: The stored document is damaged.\n"
+        f"failed: state {backend.record.pk} version 1: The stored document is damaged. "
+        "Restore it from a backup, or restore an earlier version.\n"
     )
     assert list(reencryption.outdated().values_list("number", flat=True)) == [1]
     settings.STATE_ENCRYPTION_KEYS = [new]

@@ -81,8 +81,11 @@ def test_what_is_not_looked_for_is_told() -> None:
 
     found = search("queue production")
     assert found.notes == [
-        f"More than {MOST_NAMES} components have “queue” in their names; the others are left out."
+        (
+            f"More than {MOST_NAMES} components have “queue” in their names. "
+            "The list is incomplete; use a more specific word."
+        )
     ]
     assert State.objects.filter(found.condition).count() == MOST_NAMES
-    assert search("queue-000 prod a b c").notes == ["Only the first 4 words are looked for."]
+    assert search("queue-000 prod a b c").notes == ["Only the first 4 words are used."]
     assert search("queue-000 prod").notes == []

@@ -107,7 +107,7 @@ def test_one_object_that_fails_does_not_stop_the_others(
     monkeypatch.setattr(store, "get_modified_time", denied)
     out, err = io.StringIO(), io.StringIO()
 
-    with pytest.raises(CommandError, match="1 failed, and the others are done"):
+    with pytest.raises(CommandError, match="1 failed, and the rest succeeded"):
         call_command("sweep_documents", stdout=out, stderr=err, json=True)
 
     assert (json.loads(out.getvalue())["swept"], err.getvalue()) == (1, f"{orphan}\n")

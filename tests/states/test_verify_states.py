@@ -54,7 +54,7 @@ def test_problems_in_both_stores(both: Backend, store: UnsteadyStorage) -> None:
 
     state_id = str(both.record.pk)
     missing = "The object that holds the document is missing."
-    wrong = "The document is not the one whose digest and size were recorded."
+    wrong = "The document does not match its recorded digest and size."
     assert found["checked"] == 2
     assert found["problems"] == [
         {"state": state_id, "version": 1, "stored_in": name, "problem": missing},
@@ -121,7 +121,7 @@ def test_progress(both: Backend, each_count_is_drawn: None) -> None:
     assert out.getvalue().startswith("2 documents checked, 0 problems\n")
 
 
-MOVED = "The state does not point at its newest version, or tells other figures of it."
+MOVED = "The state does not point to its newest version, or has other figures than that version."
 
 
 def test_a_pointer_that_was_moved_back(both: Backend) -> None:

@@ -218,12 +218,12 @@ def test_a_keyless_token_fills_in_its_run(
 
 def test_the_page_of_a_version(pushed: Backend) -> None:
     page = f"/admin/states/state/{pushed.record.pk}/versions/1/contents/"
-    assert "What the pipeline said" not in text_of(person("viewer").get(page))
+    assert "Pipeline facts" not in text_of(person("viewer").get(page))
     put(pushed, SAID)
 
     answer = person("viewer").get(page)
 
-    assert "Commit 8f2c1d7 . Run . Told just now by operator." in text_of(answer)
+    assert "Commit 8f2c1d7 . Run . Reported just now by operator." in text_of(answer)
     assert "registry.terraform.io/hashicorp/aws 5.31.0 >= 4.0.0, ~> 5.0" in text_of(answer)
     assert f"vpc {VPC} 5.1.0" in text_of(answer)
     assert 'href="https://ci.example/runs/417?x=1"' in answer.content.decode()

@@ -183,7 +183,7 @@ def test_the_history_of_one_workload(cluster: Cluster) -> None:
     text = text_of(answer)
     # Of 1 + 3 hours that somebody looked at one was bad; between 29 and 4 hours ago nobody looked.
     assert (
-        "Healthy for 75 % of the time that was observed in the last 7 days; 164 h were not observed"
+        "Healthy for 75 % of the observed time in the last 7 days; 164 h were not observed"
     ) in text
     for told in (
         "2 hours ago Error Healthy", "3 hours ago Healthy Error OOMKilled",
@@ -209,7 +209,7 @@ def test_a_history_that_is_long(cluster: Cluster, monkeypatch: pytest.MonkeyPatc
         with statements() as found:
             answer = client.get(f"{LIST}{Workload.objects.get().pk}/change/")
         costs.append(len(found))
-        assert ("Older ones are in the API." in text_of(answer)) == (number >= 3)
+        assert ("The API returns older changes." in text_of(answer)) == (number >= 3)
     assert answer.content.count(b'<th scope="row" data-label="When"><time') == 3
     assert len(set(costs[1:])) == 1
 

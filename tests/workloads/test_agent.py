@@ -144,13 +144,13 @@ URL = "https://infra.example.com"
      "--identity-token-file and --token-cache go with --trust-policy"),
     (("--cluster", ID, "--report-to", URL, "--token-file", "t", "--trust-policy", "fed-1"),
      "not allowed with argument"),
-    (("--all", "--report-to", URL, "--token-file", "t"), "an agent reports one cluster"),
+    (("--all", "--report-to", URL, "--token-file", "t"), "an agent reports a single cluster"),
     (("--cluster", ID, "--report-to", URL, "--token-file", "t", "--ca-file", "/nonexistent"),
-     "/nonexistent holds no authorities"),
+     "/nonexistent contains no certificate authorities"),
     (("--cluster", ID, "--report-to", URL, "--token-file", "t", "--kubeconfig", "/nonexistent"),
      "Invalid kube-config file"),
-    (("--cluster", "prod-eu-1", "--token-file", "t"), "--token-file goes with --report-to"),
-    (("--cluster", "prod-eu-1", "--ca-file", "t"), "--ca-file goes with --report-to"),
+    (("--cluster", "prod-eu-1", "--token-file", "t"), "--token-file needs --report-to"),
+    (("--cluster", "prod-eu-1", "--ca-file", "t"), "--ca-file needs --report-to"),
 ])  # fmt: skip
 def test_what_cannot_be_done(options: tuple[str, ...], message: str) -> None:
     with pytest.raises(CommandError, match=message):

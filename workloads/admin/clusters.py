@@ -55,7 +55,7 @@ _COUNTS: Final = ("healthy", "degraded", "error", "unspecified")
 class ClusterAdmin(EditableAdmin):
     """Clusters, the least healthy first; long lists are paginated."""
 
-    when_empty = "Add one, then install its agent or run manage.py sync_workloads."
+    when_empty = "Add a cluster, then install its agent or run manage.py sync_workloads."
     change_form_template = "admin/workloads/cluster/change_form.html"
     page_key = ("name",)
     list_display = ("name", "health", "workloads", "collection", "heard_of")

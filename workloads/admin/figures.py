@@ -76,7 +76,7 @@ def _use_bar(chart_id: str, what: str, requested: float, used: float | None, uni
     if used > requested:
         parts.append(("beyond", "beyond the request", round(used - requested, 1)))
     return _bar(
-        chart_id, told, parts, f"{what} used of what is requested", total=requested, unit=unit
+        chart_id, told, parts, f"{what} usage of the requested amount", total=requested, unit=unit
     )
 
 

@@ -32,7 +32,7 @@ def clusters_schema(viewset: type) -> type:
     """Describe the cluster's viewset."""
     described = resource_schema(
         "cluster",
-        "Clusters, as far as they are inside what the caller is bound to.",
+        "Clusters within the caller's binding.",
         ClusterSerializer,
         samples.CLUSTER,
         create=(ClusterExists, BindingInsufficient),

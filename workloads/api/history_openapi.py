@@ -20,7 +20,7 @@ _WORKLOAD_ID: Final = OpenApiParameter(
     "workload_id",
     OpenApiTypes.UUID,
     OpenApiParameter.PATH,
-    description="The id of the workload, which may be gone.",
+    description="The id of the workload, which may be deleted.",
 )
 
 
@@ -31,8 +31,8 @@ def _moment(name: str, description: str) -> OpenApiParameter:
 transitions_schema: Any = extend_schema_view(
     list=list_schema(
         "transition",
-        "When the health of a workload, or the reason of it, became another one; the newest "
-        f"first. Kept for {KEPT.days} days, and {MOST_TRANSITIONS:,} of each workload.",
+        "Changes of a workload's health or its reason, newest first. Kept for "
+        f"{KEPT.days} days, and {MOST_TRANSITIONS:,} of each workload.",
         samples.TRANSITION,
         operation_id="list_workload_transitions",
         parameters=[CLUSTER_ID, _WORKLOAD_ID],
@@ -44,12 +44,12 @@ transitions_schema: Any = extend_schema_view(
 )
 availability_schema = operation(
     operation_id="get_workload_availability",
-    description="For how much of a time a workload was healthy. What nobody observed counts "
+    description="The share of a period in which a workload was healthy. Unobserved time counts "
     "neither as healthy nor as unhealthy.",
     parameters=[
         CLUSTER_ID,
         _WORKLOAD_ID,
-        _moment("since", f"Seven days before `until` unless said, and {KEPT.days} at most."),
+        _moment("since", f"The default is seven days before `until`, the maximum {KEPT.days}."),
         _moment("until", "Now unless said."),
     ],
     responses={

@@ -24,12 +24,13 @@ class HealthOrNullField(serializers.ChoiceField):
 class TransitionSerializer(serializers.Serializer[Any]):
     number = serializers.IntegerField(
         read_only=True,
-        help_text="Counts those of the workload, from 1; again when none is kept any more.",
+        help_text="Counter of the workload's changes, from 1. It restarts when all changes have "
+        "been deleted.",
     )
     type = serializers.ChoiceField(
         TRANSITION_TYPES,
         read_only=True,
-        help_text="APPEARED when the workload was not there before, DISAPPEARED when it is gone.",
+        help_text="APPEARED when the workload is new, DISAPPEARED when it no longer exists.",
     )
     at = TimestampField(read_only=True, help_text="When the reporter saw it.")
     from_health_status = HealthOrNullField(
@@ -61,7 +62,7 @@ class AvailabilitySerializer(serializers.Serializer[Any]):
         min_value=0,
         max_value=1,
         help_text="The healthy part of the time in which it was healthy, degraded or in error; "
-        "null when there was none.",
+        "null without such time.",
     )
     healthy_seconds = ElapsedField(source="healthy", read_only=True)
     degraded_seconds = ElapsedField(source="degraded", read_only=True)
@@ -70,6 +71,6 @@ class AvailabilitySerializer(serializers.Serializer[Any]):
     unobserved_seconds = ElapsedField(
         source="unobserved",
         read_only=True,
-        help_text="Before its history, in gaps between reports, after the last one, and while it "
-        "was not there.",
+        help_text="Before the first report, in gaps between reports, after the last report, and "
+        "while the workload did not exist.",
     )

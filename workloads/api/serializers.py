@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from workloads.models import Cluster
 
 
-@described("One container of a workload's template, over all its live pods.")
+@described("A container of a workload's template, over all its live pods.")
 class ContainerSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
     image = serializers.CharField()
@@ -43,8 +43,8 @@ class ContainerSerializer(serializers.Serializer[Any]):
     ready = serializers.BooleanField()
     running = KnownListField(
         child=serializers.CharField(),
-        help_text="References with digests to the images that its pods run: more than one during a "
-        "rollout, or where a tag has moved. Absent while no digest is known.",
+        help_text="References with digests to the images of its pods: several during a rollout, or "
+        "after a tag has moved. Absent while no digest is known.",
     )
 
 
@@ -58,7 +58,7 @@ class ContainersField(serializers.JSONField):
     """Containers, as they are stored."""
 
 
-@described("A workload. Usage is null when nobody measures it.")
+@described("A workload. Usage is null without metrics.")
 class WorkloadSerializer(serializers.Serializer[Any]):
     id = serializers.UUIDField(read_only=True)
     cluster_id = serializers.UUIDField(read_only=True)
@@ -91,8 +91,8 @@ class ManagedBySerializer(serializers.Serializer[Any]):
     joined_by = serializers.ChoiceField(
         [join.value for join in Join],
         help_text="METADATA_UID: the uid is this object's. HELM_RELEASE: the namespace, and the "
-        "label app.kubernetes.io/instance, are those of a helm_release, which may be one of "
-        "another cluster: a state does not say which.",
+        "label app.kubernetes.io/instance, match a helm_release, which may belong to "
+        "another cluster: a state does not contain its cluster.",
     )
 
 
@@ -100,13 +100,14 @@ class ManagedBySerializer(serializers.Serializer[Any]):
 class ManagedWorkloadSerializer(WorkloadSerializer):
     managed = serializers.BooleanField(
         read_only=True,
-        help_text="Whether a resource of any state manages it, also of one that you may not see.",
+        help_text="Whether a resource of any state manages it, including states that you cannot "
+        "see.",
     )
     managed_by = ManagedBySerializer(
         many=True,
         read_only=True,
-        help_text="Of states that you may read; a token without state:read, or bound to a "
-        f"cluster, sees none. {MOST_MANAGING} at most.",
+        help_text="Of states that you can read; empty for a token without state:read or with a "
+        f"cluster binding. {MOST_MANAGING} at most.",
     )
 
 
@@ -133,11 +134,16 @@ class WorkloadCountsSerializer(serializers.Serializer[Any]):
     unspecified = serializers.IntegerField()
 
 
-@described("Whether a cluster's reports arrive, and why not. The database's clock tells times.")
+@described(
+    "The status of a cluster's reports, with the reason of a failure. Times are "
+    "those of the "
+    "database's clock."
+)
 class CollectionSerializer(serializers.Serializer[Any]):
     status = serializers.SerializerMethodField(
-        help_text="PENDING before anything was heard; SILENT when neither a report nor a failure "
-        "came for three intervals; FAILING when a failure was the last that was heard; else OK."
+        help_text="PENDING before the first report or failure; SILENT after three intervals "
+        "without a report or a failure; FAILING when the last message was a failure; "
+        "else OK."
     )
     last_success_at = TimestampField(
         source="last_received_at",
@@ -145,7 +151,7 @@ class CollectionSerializer(serializers.Serializer[Any]):
         help_text="When the last report was applied.",
     )
     lag_seconds = serializers.SerializerMethodField(
-        help_text="How long ago the reporter looked at what is shown."
+        help_text="Age of the displayed data at the reporter."
     )
     failing_since = serializers.SerializerMethodField(
         help_text="Null unless the last that was heard is a failure."
@@ -153,11 +159,11 @@ class CollectionSerializer(serializers.Serializer[Any]):
     last_error_at = TimestampField(
         source="collection_error_at",
         allow_null=True,
-        help_text="When the last failure was heard of, also one that has ended.",
+        help_text="Time of the last reported failure, including resolved failures.",
     )
     last_error_reason = serializers.CharField(source="collection_error_reason")
     last_error_resource = serializers.CharField(
-        source="collection_error_resource", help_text="What could not be read."
+        source="collection_error_resource", help_text="The resource that could not be read."
     )
     last_error_message = serializers.CharField(source="collection_error_message")
     collector_version = serializers.CharField()
@@ -211,7 +217,9 @@ class ClusterSerializer(StrictSerializer):
         read_only=True, allow_null=True, help_text="By the reporter's clock."
     )
     last_received_at = TimestampField(
-        read_only=True, allow_null=True, help_text="When that came, by the database's clock."
+        read_only=True,
+        allow_null=True,
+        help_text="When that report arrived, by the database's clock.",
     )
     last_snapshot_at = TimestampField(read_only=True, allow_null=True)
     collection = CollectionSerializer(source="*", read_only=True)

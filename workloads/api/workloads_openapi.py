@@ -141,7 +141,7 @@ def _report(operation_id: str, form: Named, example: Any) -> dict[str, Any]:
 workloads_schema = extend_schema_view(
     list=list_schema(
         "workload",
-        "The workloads of one cluster, in the order of namespace, name and kind.",
+        "The workloads of a cluster, ordered by namespace, name and kind.",
         samples.WORKLOAD,
         parameters=[CLUSTER_ID],
         responses={200: WorkloadSerializer(many=True), **error_docs(ClusterNotFound)},
@@ -166,10 +166,10 @@ summary_schema = operation(
 fleet_schema = extend_schema_view(
     list=list_schema(
         "workload",
-        "The workloads of all clusters that the token sees: those in ERROR first, then DEGRADED, "
-        "not told and HEALTHY; in each the order of cluster, namespace, name and kind. A workload "
-        "whose health changes while pages are read may be repeated or left out; every other one is "
-        "on one page.",
+        "The workloads of all clusters within the token's binding: first those in ERROR, "
+        "then DEGRADED, unknown and HEALTHY; each ordered by cluster, namespace, name "
+        "and kind. A workload whose health changes between two pages may be repeated or "
+        "missing; every other workload is on exactly one page.",
         samples.WORKLOAD,
         operation_id="list_workloads_of_all_clusters",
     ),

@@ -77,7 +77,9 @@ def _readable(kubeconfig: str | None) -> Iterator[None]:
     except (config.ConfigException, OSError) as error:
         raise ConnectionSetupError(str(error)) from error
     except (yaml.YAMLError, TypeError, AttributeError, ValueError, LookupError) as error:
-        raise ConnectionSetupError(f"{kubeconfig or 'the kubeconfig'} is none: {error}") from error
+        raise ConnectionSetupError(
+            f"{kubeconfig or 'the kubeconfig'} is not a valid kubeconfig: {error}"
+        ) from error
 
 
 def _package() -> Any:

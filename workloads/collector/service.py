@@ -55,7 +55,9 @@ class ServiceDestination:
         try:
             return msgspec.json.decode(answer.body, type=_Told).report
         except (ValueError, RecursionError) as error:
-            raise NotReportedError("what answers is not the service") from error
+            raise NotReportedError(
+                "the response is not from the service; check the address"
+            ) from error
 
     def tell(self, failure: CollectionFailure) -> None:
         said: dict[str, Any] = {

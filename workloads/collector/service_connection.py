@@ -131,7 +131,7 @@ def _context(ca_file: str | None) -> ssl.SSLContext:
     try:
         return ssl.create_default_context(cafile=ca_file)
     except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
-        raise AddressError(f"{ca_file} holds no authorities: {error}") from error
+        raise AddressError(f"{ca_file} contains no certificate authorities: {error}") from error
 
 
 def _answer(response: Response) -> Answer:

@@ -179,5 +179,5 @@ def _read(path: Path) -> str:
         ) from error
     token = found.decode("ascii", "replace")
     if not token.isascii() or not token.isprintable() or not token or " " in token:
-        raise NotReportedError(f"{path} holds no token", FailureReason.REPORT_REFUSED)
+        raise NotReportedError(f"{path} contains no token", FailureReason.REPORT_REFUSED)
     return token

@@ -27,13 +27,15 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--report-to",
         metavar="URL",
-        help="be an agent, which needs none of the service's settings: report to the service at "
-        "this address; --cluster is then the cluster's id",
+        help="run as an agent without the service's settings: report to the service at this "
+        "address; --cluster is then the cluster's id",
     )
     whose = parser.add_mutually_exclusive_group()
     whose.add_argument("--token-file", metavar="F", help="an access token; read at each request")
     whose.add_argument(
-        "--trust-policy", metavar="ID", help="fed-…: exchange the pod's own token for one"
+        "--trust-policy",
+        metavar="ID",
+        help="fed-…: exchange the pod's own token for an access token",
     )
     parser.add_argument(
         "--identity-token-file", metavar="F", help="the pod's own, for the issuer's audience"
@@ -42,7 +44,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--token-cache", metavar="F", help="keep the exchanged token here, for the next start"
     )
     parser.add_argument(
-        "--ca-file", metavar="F", help="who vouches for the service, if not the system's"
+        "--ca-file", metavar="F", help="CA certificates for the service, instead of the system's"
     )
 
 
@@ -75,7 +77,7 @@ def refuse_options_of_agents(options: dict[str, Any]) -> None:
     """
     for name in _ONLY_HERE:
         if options[name] is not None:
-            raise CommandError(f"--{name.replace('_', '-')} goes with --report-to")
+            raise CommandError(f"--{name.replace('_', '-')} needs --report-to")
 
 
 def _credentials(options: dict[str, Any], connection: ServiceConnection) -> Credentials:

@@ -10,7 +10,7 @@ from rest_framework.exceptions import APIException, NotFound
 
 
 class StaleReport(APIException):
-    meaning = "A report that is not newer than the last one: late, sent twice or out of order."
+    meaning = "The report is not newer than the last report: late, sent twice or out of order."
     status_code = HTTPStatus.CONFLICT
     default_code = "STALE_REPORT"
 
@@ -47,7 +47,9 @@ class ClusterBusy(APIException):
     meaning = "Another report of the cluster is being applied, and that takes longer than a second."
     status_code = HTTPStatus.SERVICE_UNAVAILABLE
     default_code = "CLUSTER_BUSY"
-    default_detail = "Other reports of this cluster are being applied. Send this one again later."
+    default_detail = (
+        "Other reports of this cluster are being applied. Send this report again later."
+    )
     wait = 2
 
 
@@ -55,13 +57,14 @@ class TooManyReports(APIException):
     meaning = "As many reports as may be are at work."
     status_code = HTTPStatus.SERVICE_UNAVAILABLE
     default_code = "TOO_MANY_REPORTS"
-    default_detail = "Reports of other clusters are being applied. Send this one again later."
+    default_detail = "Reports of other clusters are being applied. Send this report again later."
     wait = 2
 
 
 class ClusterUidMismatch(APIException):
     meaning = (
-        "A report of another Kubernetes cluster than those before: the token is on the wrong one."
+        "The report is from another Kubernetes cluster than earlier reports: the token "
+        "belongs to a different cluster."
     )
     status_code = HTTPStatus.CONFLICT
     default_code = "CLUSTER_UID_MISMATCH"
@@ -76,10 +79,10 @@ class ClusterUidMismatch(APIException):
 
 
 class WorkloadNotFound(NotFound):
-    meaning = "The cluster has none of this id."
+    meaning = "The cluster has no workload with this id."
     default_code = "WORKLOAD_NOT_FOUND"
     default_detail = "The cluster has no such workload."
-    advice = "GET /api/v1/clusters/{id}/workloads lists those that it has, with their ids."
+    advice = "GET /api/v1/clusters/{id}/workloads lists its workloads and their ids."
 
 
 class InvalidReport(APIException):

@@ -21,9 +21,10 @@ class Command(ServiceCommand):
     """Archive the events before a date, or verify the archives."""
 
     help = (
-        "Write the audit events of before a date (UTC) to files in a directory, read them again, "
-        "and only then remove them from the database. A run that was stopped is continued by the "
-        "next. With --check: read all archives and say which are not what left the trail."
+        "Write the audit events before a date (UTC) to files in a directory, verify the "
+        "files, and then delete the events from the database. The next run continues an "
+        "interrupted run. With --check: verify all archives and list those that differ "
+        "from the archived events."
     )
     examples = (
         "archive_audit_events --before 2026-01-01 --to audit-archives",
@@ -33,8 +34,8 @@ class Command(ServiceCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--before", type=dt.date.fromisoformat, help="YYYY-MM-DD, UTC")
         where = parser.add_mutually_exclusive_group(required=True)
-        where.add_argument("--to", type=Path, metavar="DIR", help="where the archives go")
-        where.add_argument("--check", type=Path, metavar="DIR", help="where the archives are")
+        where.add_argument("--to", type=Path, metavar="DIR", help="directory for the archives")
+        where.add_argument("--check", type=Path, metavar="DIR", help="directory of the archives")
 
     def handle(self, *_args: Any, **options: Any) -> None:
         if options["check"] is not None:
@@ -61,7 +62,7 @@ class Command(ServiceCommand):
 
     def _check(self, directory: Path) -> None:
         if not directory.is_dir():
-            raise CommandError(f"{directory} is no directory")
+            raise CommandError(f"{directory} is not a directory")
         checked, problems = 0, []
         with self.progress("archives", AuditArchive.objects.count) as bar:
             for name, problem in check_archives(directory):
@@ -75,4 +76,4 @@ class Command(ServiceCommand):
             f"{checked} archives checked, {len(problems)} problems",
         )
         if problems:
-            raise CommandError("the archives are not what left the trail")
+            raise CommandError("the archives differ from the archived events")

@@ -22,9 +22,9 @@ class Command(ServiceCommand):
     """Deactivate a user. Idempotent."""
 
     help = (
-        "Make a user inactive. Sessions of the user expire, and keys, tokens and trust policies of "
-        "the user are refused at once, until somebody makes the user active again in the admin. "
-        "With --revoke they are revoked and disabled, which is final."
+        "Make a user inactive. The user's sessions expire, and the user's keys, tokens "
+        "and trust policies are refused at once, until an operator makes the user active "
+        "again in the admin. With --revoke they are revoked and disabled, which is final."
     )
     examples = (
         "deactivate_user ada --dry-run",
@@ -39,7 +39,11 @@ class Command(ServiceCommand):
             action="store_true",
             help="revoke the user's keys and tokens, and disable the trust policies, for good",
         )
-        parser.add_argument("--dry-run", action="store_true", help="only count what would stop")
+        parser.add_argument(
+            "--dry-run",
+            action="store_true",
+            help="only count the affected keys, tokens and policies",
+        )
 
     def handle(self, *_args: Any, **options: Any) -> None:
         """Deactivate the user.

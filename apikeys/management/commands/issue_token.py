@@ -24,7 +24,7 @@ _KINDS = {"personal": TokenKind.PERSONAL, "service": TokenKind.SERVICE}
 class Command(ServiceCommand):
     """Issue a personal or service access token and print its secret, once."""
 
-    help = "Issue an access token to a user and print its secret, which is shown only now."
+    help = "Issue an access token to a user and print its secret, which cannot be shown again."
     examples = (
         "issue_token --user operator --name laptop --scopes state:read,state:write",
         "issue_token --user ci --name plan --kind service --scopes state:read --json",
@@ -51,4 +51,4 @@ class Command(ServiceCommand):
             )
         self.report({"id": token.pk, "secret": secret}, token.pk, secret)
         if not options["json"]:
-            self.note("The secret is shown only now.")
+            self.note("The secret is shown only once.")

@@ -50,9 +50,9 @@ class Command(ServiceCommand):
     """List credentials with their owners, grants and expiry."""
 
     help = (
-        "List the API keys and access tokens that have not ended: owner, kind, scopes, where they "
-        "work, last use and expiry. The status says when they are refused because their owner is "
-        "inactive or idle. No secret is listed: none is stored."
+        "List the API keys and access tokens that have not expired: owner, kind, scopes, "
+        "binding, last use and expiry. The status shows when they are refused because "
+        "their owner is inactive or idle. Secrets are not stored and not listed."
     )
     examples = (
         "list_credentials",
@@ -62,19 +62,21 @@ class Command(ServiceCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--user", help="the user name of an owner; everybody's when left out")
-        parser.add_argument("--all", action="store_true", help="also expired and revoked ones")
+        parser.add_argument("--user", help="the user name of an owner; the default is all owners")
+        parser.add_argument(
+            "--all", action="store_true", help="include expired and revoked credentials"
+        )
         parser.add_argument(
             "--expiring",
             type=_days,
             metavar="DAYS",
-            help="only those that work now and expire within so many days, such as 30d",
+            help="only active credentials that expire within a number of days, such as 30d",
         )
         parser.add_argument(
             "--owners-idle-for",
             type=int,
             metavar="DAYS",
-            help="only those of people who have not signed on to the admin for so many days, "
+            help="only those of owners without a sign-on to the admin for a number of days, "
             "which OWNER_IDLE_DAYS refuses",
         )
 
@@ -107,7 +109,7 @@ def _days(text: str) -> dt.timedelta:
     """
     digits = text.removesuffix("d")
     if not (digits.isascii() and digits.isdigit()) or not 1 <= int(digits[:6]) <= _MOST_DAYS:
-        raise ArgumentTypeError(f"{text!r} is no number of days, such as 30d")
+        raise ArgumentTypeError(f"{text!r} is not a number of days, such as 30d")
     return dt.timedelta(days=int(digits[:6]))
 
 

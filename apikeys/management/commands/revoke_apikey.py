@@ -23,8 +23,8 @@ class Command(ServiceCommand):
     """Revoke a key or a token with all its descendants. Final, and idempotent."""
 
     help = (
-        "Revoke an API key, and with it every token that was minted from it and every key that it "
-        "made, or an access token. A leaked secret can be fed in as it is."
+        "Revoke an API key and every token and key that descends from it, or revoke an "
+        "access token. A leaked secret is accepted as it is."
     )
     examples = ("revoke_apikey key-0123456789abcdefghijklmno", "revoke_apikey - < leaked.txt")
 
@@ -78,7 +78,7 @@ def _find(text: str) -> tuple[ApiKey | AccessToken, bool]:
     """
     secrets = find_tokens(text.encode())
     if len(secrets) > 1:
-        raise CommandError("the text has several secrets; give one at a time")
+        raise CommandError("the text contains several secrets; pass them one at a time")
     if not secrets:
         return _found(Q(pk=text.strip().strip("\"'"))), False
     digest = tokens.digest(secrets[0])
@@ -87,8 +87,8 @@ def _find(text: str) -> tuple[ApiKey | AccessToken, bool]:
         return _found(Q(digest=digest)), False
     if rotated.previous_digest_expires_at <= timezone.now():
         raise CommandError(
-            f"this is the old secret of {rotated.pk}, which has stopped working since the key was "
-            "rotated; nothing is revoked. Give the id to revoke the key"
+            f"this is the old secret of {rotated.pk}, which has stopped working since the "
+            "key was rotated; nothing is revoked. Pass the id to revoke the key"
         )
     return rotated, True
 
@@ -99,6 +99,5 @@ def _found(condition: Q) -> ApiKey | AccessToken:
         if found is not None:
             return found
     raise CommandError(
-        "there is no such key or token; a secret that was rotated away more than once is not "
-        "known any more"
+        "there is no such key or token; only the last rotated secret of a key is known"
     )

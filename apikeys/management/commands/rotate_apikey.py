@@ -19,8 +19,9 @@ class Command(ServiceCommand):
     """Rotate a key and print its new secret, once."""
 
     help = (
-        "Give an API key a new secret and print it, which is shown only now. The old secret stops "
-        "working, or works for the grace period. After a leak, revoke the key instead."
+        "Replace the secret of an API key and print the new secret, which cannot be "
+        "shown again. The old secret stops working at once, or after the grace period. "
+        "After a leak, revoke the key instead."
     )
     examples = (
         "rotate_apikey key-0123456789abcdefghijklmno",
@@ -34,7 +35,7 @@ class Command(ServiceCommand):
             type=int,
             default=0,
             metavar="SECONDS",
-            help="how long the old secret works, at most seven days",
+            help="grace period of the old secret, at most seven days",
         )
 
     def handle(self, *_args: Any, **options: Any) -> None:
@@ -52,4 +53,4 @@ class Command(ServiceCommand):
             )
         self.report({"id": options["id"], "secret": secret}, options["id"], secret)
         if not options["json"]:
-            self.note("The secret is shown only now.")
+            self.note("The secret is shown only once.")

@@ -44,9 +44,9 @@ class Command(ServiceCommand):
     """
 
     help = (
-        "Create API keys that are not there yet, and print their secrets, which are shown only "
-        "now. A key of the same owner and name that is not revoked is left as it is, and where it "
-        "differs from what was asked, that is said."
+        "Create missing API keys and print their secrets, which cannot be shown again. "
+        "Existing keys with the same owner and name that are not revoked stay unchanged; "
+        "the output lists their differences."
     )
     examples = (
         "seed_apikeys --user operator --name deployments --scopes apikey:write,state:read",
@@ -55,11 +55,11 @@ class Command(ServiceCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
-            "--file", type=Path, help="a TOML file with [[api_keys]] tables, instead of one key"
+            "--file",
+            type=Path,
+            help="a TOML file with [[api_keys]] tables, instead of a single key",
         )
-        parser.add_argument(
-            "--create-users", action="store_true", help="create owners that are not there yet"
-        )
+        parser.add_argument("--create-users", action="store_true", help="create missing owners")
         add_credential_options(parser, required=False)
 
     def handle(self, *_args: Any, **options: Any) -> None:
@@ -75,7 +75,7 @@ class Command(ServiceCommand):
         self.report({"api_keys": outcomes}, *map(_line, outcomes))
         if unusable := sum(outcome["unusable_reason"] is not None for outcome in outcomes):
             raise CommandError(
-                f"{unusable} of {len(outcomes)} entries have no key that works",
+                f"{unusable} of {len(outcomes)} entries have no working key",
                 returncode=_UNUSABLE,
             )
 

@@ -59,10 +59,11 @@ class Command(ServiceCommand):
     """
 
     help = (
-        "Create the issuers and trust policies that a TOML file names, and make those that are "
-        "there what it says; all or none. An issuer is known by its name, a policy by its owner "
-        "and name. What the file does not name is left alone, unless --prune is given. Or list "
-        "all of them, or disable some, which is final and ends the tokens that were got by them."
+        "Create or update the issuers and trust policies of a TOML file, in one "
+        "transaction. Issuers are identified by name, policies by owner and name. "
+        "Objects that are not in the file stay unchanged, unless --prune is given. "
+        "Alternatively list all of them, or disable some, which is final and revokes "
+        "their tokens."
     )
     examples = (
         "trust --list",
@@ -84,19 +85,15 @@ class Command(ServiceCommand):
         what.add_argument(
             "--disable", nargs="+", metavar="ID", help="disable these policies and issuers"
         )
-        parser.add_argument("--all", action="store_true", help="with --list: also disabled ones")
-        parser.add_argument(
-            "--create-users", action="store_true", help="create owners that are not there yet"
-        )
+        parser.add_argument("--all", action="store_true", help="with --list: include disabled ones")
+        parser.add_argument("--create-users", action="store_true", help="create missing owners")
         parser.add_argument(
             "--prune",
             action="store_true",
             help="with --file: disable the other policies of the owners in the file, except those "
             "that an API key created",
         )
-        parser.add_argument(
-            "--dry-run", action="store_true", help="only show what would become of it"
-        )
+        parser.add_argument("--dry-run", action="store_true", help="only show the changes")
 
     def handle(self, *_args: Any, **options: Any) -> None:
         """Apply, list or disable.
@@ -169,7 +166,7 @@ def _find(text: str) -> Issuer | TrustPolicy:
         found: Issuer | TrustPolicy | None = model._default_manager.filter(pk=text).first()
         if found is not None:
             return found
-    raise CommandError(f"there is no trust policy or issuer {text!r}; nothing is disabled")
+    raise CommandError(f"there is no trust policy or issuer {text!r}; no object was disabled")
 
 
 def _unusable_reason(policy: TrustPolicy) -> str | None:

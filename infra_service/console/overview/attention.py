@@ -129,8 +129,8 @@ def _idle(days: int) -> Finding:
         Exists(ApiKey.objects.active().filter(created_by=OuterRef("pk")))
         | Exists(AccessToken.objects.issued().active().filter(created_by=OuterRef("pk")))
     )
-    title = f"Owners of keys who have not signed on for {days} day{pluralize(days)}"
-    links = [_link("apikeys_user", "signed_on=idle", "All who have not")]
+    title = f"Owners of keys without a sign-on for {days} day{pluralize(days)}"
+    links = [_link("apikeys_user", "signed_on=idle", "All of these owners")]
     rows = list(owners.order_by("last_login", "pk")[:SHOWN])
     return Finding("idle", title, "warning", number_of(owners), rows, links)
 

@@ -19,21 +19,21 @@ _BLOCK: Final = 256 * 1024
 
 
 class BodyIncomplete(APIException):
-    meaning = "The connection ended before the body did."
+    meaning = "The connection closed before the body was complete."
     status_code = 400
     default_code = "BODY_INCOMPLETE"
     default_detail = "The body is shorter than its Content-Length, or its chunks are damaged."
 
 
 class RequestTimeout(APIException):
-    meaning = "The body came too slowly, or not at all."
+    meaning = "The body arrived too slowly, or not at all."
     status_code = 408
     default_code = "REQUEST_TIMEOUT"
     default_detail = "The body did not arrive in time."
 
 
 class LengthRequired(APIException):
-    meaning = "A chunked body, which Django would take for an empty one."
+    meaning = "A chunked body, which Django would read as empty."
     status_code = 411
     default_code = "LENGTH_REQUIRED"
     default_detail = "Send the body with a Content-Length."

@@ -137,7 +137,7 @@ class TimestampField(serializers.DateTimeField):
 
     default_error_messages = {
         "invalid": "Not an RFC 3339 timestamp with an offset, such as '2026-01-31T12:00:00Z'.",
-        "past": "Not in the future.",
+        "past": "Choose a time in the future.",
     }
 
     def __init__(self, *, in_future: bool = False, **kwargs: Any) -> None:
@@ -160,8 +160,8 @@ class SecondsField(serializers.Field[dt.timedelta, Any, str, Any]):
     """A duration: ``"3600s"``, the JSON form of google.protobuf.Duration, or whole seconds."""
 
     default_error_messages = {
-        "invalid": "Not a length of time, such as '3600s' or 3600.",
-        "range": "Not between {minimum} and {maximum} seconds.",
+        "invalid": "Not a duration, such as '3600s' or 3600.",
+        "range": "Choose {minimum} to {maximum} seconds.",
     }
 
     def __init__(self, *, minimum: dt.timedelta, maximum: dt.timedelta, **kwargs: Any) -> None:

@@ -23,11 +23,12 @@ if TYPE_CHECKING:
 log = structlog.get_logger("infra_service.errors")
 
 _NOT_YOURS: Final = (
-    "The fault is the service's, not yours. If it stays, tell who runs it the request id."
+    "The service failed, not your request. If the error persists, send the request id to "
+    "the operator."
 )
 _OTHER_HOST: Final = (
-    "The Host header names no host that this service answers to: ask by one of its own names, or "
-    "have its operator add this one to ALLOWED_HOSTS."
+    "The Host header is not a host name of this service. Use a configured name, or have "
+    "an operator add this name to ALLOWED_HOSTS."
 )
 
 
@@ -51,7 +52,9 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     if isinstance(exception, RequestDataTooBig):
         return refused(request, too_large())
     if isinstance(exception, FileRefused):
-        return _plain(request, HTTPStatus.BAD_REQUEST, "FILE_REFUSED", "No form takes a file.")
+        return _plain(
+            request, HTTPStatus.BAD_REQUEST, "FILE_REFUSED", "File uploads are not accepted."
+        )
     if isinstance(exception, DisallowedHost):
         return _plain(request, HTTPStatus.BAD_REQUEST, "BAD_REQUEST", _OTHER_HOST)
     if isinstance(exception, APIException) and not _is_for_people(request):
@@ -65,14 +68,16 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 def permission_denied(request: HttpRequest, exception: Exception) -> JsonResponse:  # noqa: ARG001 - Django's signature
     """Django's handler403."""
-    return _plain(request, HTTPStatus.FORBIDDEN, "PERMISSION_DENIED", "You may not do this.")
+    return _plain(
+        request, HTTPStatus.FORBIDDEN, "PERMISSION_DENIED", "You do not have permission for this."
+    )
 
 
 def not_found(request: HttpRequest, exception: Exception) -> JsonResponse:  # noqa: ARG001 - Django's signature
     """Django's handler404, for unknown paths."""
     meant = path_with_right_prefix(request.path_info)
-    advice = f"ask {meant} instead." if meant else "/api/docs/ lists those that there are."
-    message = f"There is nothing at this path; {advice}"
+    advice = f"use {meant} instead." if meant else "/api/docs/ lists the available paths."
+    message = f"There is no resource at this path; {advice}"
     metadata = {"suggestion": meant} if meant else None
     return _plain(request, HTTPStatus.NOT_FOUND, "NOT_FOUND", message, metadata=metadata)
 

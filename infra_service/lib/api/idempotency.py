@@ -54,10 +54,12 @@ class IdempotencyKeyReused(APIException):
 
 
 class IdempotencyKeyInUse(APIException):
-    meaning = "The first request with this `Idempotency-Key` has not ended yet."
+    meaning = "The first request with this `Idempotency-Key` is still in progress."
     status_code = 409
     default_code = "IDEMPOTENCY_KEY_IN_USE"
-    default_detail = "The first request with this Idempotency-Key has not ended; try again."
+    default_detail = (
+        "The first request with this Idempotency-Key is still in progress. Try again later."
+    )
     wait = 1
 
 
@@ -69,9 +71,9 @@ class IdempotentAnswerRemoved(APIException):
     rpc_status = "FAILED_PRECONDITION"
     default_code = "IDEMPOTENT_ANSWER_REMOVED"
     default_detail = (
-        "The request with this Idempotency-Key was done, and its answer is removed: one with a "
-        "secret is kept for ten minutes. Nothing was done again. Find what was made in the list, "
-        "and rotate or revoke it."
+        "The request with this Idempotency-Key succeeded, but its response is deleted: a "
+        "response with a secret is kept for ten minutes. The request was not repeated. "
+        "Find the created object in the list, and rotate or revoke it."
     )
 
 

@@ -26,15 +26,15 @@ FREE: Final = 1024 * 1024
 
 
 class MemoryUnavailable(APIException):
-    meaning = "Other requests hold the memory that this one needs."
+    meaning = "Other requests use the memory that this request needs."
     status_code = 503
     default_code = "MEMORY_UNAVAILABLE"
-    default_detail = "Other requests hold the memory that this one needs; try again."
+    default_detail = "Other requests use the memory that this request needs. Try again."
     wait = 3
 
 
 class MemoryInsufficient(APIException):
-    meaning = "The request takes more memory than all may hold together, so it cannot heal."
+    meaning = "The request needs more memory than the whole budget, so retries do not help."
     status_code = 400
     rpc_status = "FAILED_PRECONDITION"
     default_code = "MEMORY_INSUFFICIENT"

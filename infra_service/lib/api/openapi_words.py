@@ -41,7 +41,7 @@ class Page(Named):
     """The schema of a response with a part of a list, for an endpoint that does not list rows."""
 
     def __init__(self, name: str, **properties: Any) -> None:
-        token = {"type": "string", "description": "Of the next page; empty on the last one."}
+        token = {"type": "string", "description": "Token of the next page; empty on the last page."}
         super().__init__(name, object_of(**properties, next_page_token=token))
 
 
@@ -89,7 +89,7 @@ NO_STORE: Final = OpenApiParameter(
     OpenApiParameter.HEADER,
     required=True,
     response=[200, 201],
-    description="It holds a secret, which no cache may keep.",
+    description="The response contains a secret and must not be cached.",
 )
 #: A response without a body.
 EMPTY: Final = OpenApiResponse(None, "Done; the body is empty.")

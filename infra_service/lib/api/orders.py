@@ -60,8 +60,8 @@ def described(view: Any) -> dict[str, Any]:
     if moving := getattr(view, "moving_orders", ()):
         orders = ", ".join(f"`{order}`" for order in moving)
         text += (
-            f" In the order of {orders}, an item that changes its place while pages are read may "
-            "be repeated or left out; every other item is on one page."
+            f" In the order of {orders}, an item that moves between two pages may be "
+            "repeated or missing; every other item is on exactly one page."
         )
     return {
         "name": PARAMETER,

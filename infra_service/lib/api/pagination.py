@@ -58,8 +58,8 @@ class InvalidPageToken(APIException):
     status_code = 400
     default_code = "INVALID_PAGE_TOKEN"
     default_detail = (
-        "The page_token is not one that this list gave for this filter within the last three days; "
-        "begin again without it."
+        "The page_token is not valid for this list and filter, or is older than three "
+        "days. Start again without it."
     )
 
 
@@ -141,7 +141,7 @@ class KeysetPagination(BasePagination):
 
     def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
         name = self.view.resource_plural
-        token = {"type": "string", "description": "Of the next page; empty on the last one."}
+        token = {"type": "string", "description": "Token of the next page; empty on the last page."}
         return {
             "type": "object",
             "required": [name, "next_page_token"],

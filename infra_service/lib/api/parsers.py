@@ -39,7 +39,7 @@ class JsonParser(BaseParser):
         try:
             body: bytes = request._request.body
         except UnreadablePostError as error:
-            raise ParseError("The connection ended before the body did.") from error
+            raise ParseError("The connection closed before the body was complete.") from error
         return decoded(body)
 
 
@@ -59,7 +59,7 @@ def decoded(body: bytes) -> Any:
     if b"\\u0000" in body and _has_nul(value):
         raise ParseError("A NUL character (\\u0000) is not allowed.")
     if duplicate is not None:
-        raise ParseError(f"The member {duplicate[:64]!a} is given more than once in one object.")
+        raise ParseError(f"The member {duplicate[:64]!a} is repeated in an object.")
     return value
 
 

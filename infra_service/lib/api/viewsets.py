@@ -169,7 +169,9 @@ def _unwrap(body: Mapping[str, Any], resource: str) -> tuple[Mapping[str, Any], 
 
 
 def _output_only(name: str) -> ErrorDetail:
-    return ErrorDetail(f"{name} is output only, and nothing else is to be changed.", "output_only")
+    return ErrorDetail(
+        f"{name} is output only, and no other field is to be changed.", "output_only"
+    )
 
 
 def _validated(serializer: BaseSerializer[Any], path: str) -> dict[str, Any]:

@@ -20,7 +20,7 @@ def add_watch_options(parser: ArgumentParser, looked_for: str) -> None:
     parser.add_argument("--watch", action="store_true", help="go on until SIGTERM")
     parser.add_argument(
         "--interval", type=float, default=1.0, metavar="S",
-        help=f"with --watch: seconds between two looks for {looked_for}",
+        help=f"with --watch: seconds between two checks for {looked_for}",
     )  # fmt: skip
     parser.add_argument(
         "--until-eof",

@@ -21,8 +21,8 @@ def statements_may_be_prepared(
     wrappers = [connections[alias] for alias in databases or ()]
     return [
         Error(
-            "DATABASE_PREPARE_THRESHOLD is set, and what stands between the service and PostgreSQL "
-            "mixes up prepared statements.",
+            "DATABASE_PREPARE_THRESHOLD is set, and a connection pooler between the "
+            "service and PostgreSQL mixes up prepared statements.",
             hint="Leave it unset, or let the pooler know of prepared statements (pgbouncer from "
             "1.21 on: max_prepared_statements).",
             id="infra_service.E005",

@@ -31,7 +31,8 @@ class DatabaseUnavailable(DatabaseFailure):
 
 class DatabaseBusy(DatabaseFailure):
     meaning = (
-        "Every connection to the database is in use, or with SQLite another one writes for long."
+        "Every connection to the database is in use, or, with SQLite, another writer "
+        "takes too long."
     )
     default_code = "DATABASE_BUSY"
     default_detail = "The database has too much to do now; try again."
@@ -46,7 +47,7 @@ class DatabaseConflict(DatabaseFailure):
 
 
 class DatabaseLockTimeout(DatabaseFailure):
-    meaning = "Another transaction holds the same row for too long."
+    meaning = "Another transaction locks the same row for too long."
     default_code = "DATABASE_LOCK_TIMEOUT"
     default_detail = "Another change of the same thing takes too long; try again."
     wait = 5
@@ -60,7 +61,7 @@ class DatabaseStatementTimeout(DatabaseFailure):
 
 
 class DatabaseTransactionTimeout(DatabaseFailure):
-    meaning = "A transaction was ended because the service did not go on with it in time."
+    meaning = "The database closed a transaction that the service did not continue in time."
     default_code = "DATABASE_TRANSACTION_TIMEOUT"
     default_detail = "The service was too slow for this transaction; try again."
     wait = 5
@@ -83,13 +84,13 @@ class DatabaseOutOfMemory(DatabaseFailure):
 class DatabaseFull(DatabaseFailure):
     meaning = "The database's disk is full; an operator must make room."
     default_code = "DATABASE_FULL"
-    default_detail = "The database's disk is full. Repeating does not help; tell an operator."
+    default_detail = "The database's disk is full. Retries do not help. Contact an operator."
 
 
 class DatabaseDiskError(DatabaseFailure):
     meaning = "The database cannot read or write its files; an operator must look at it."
     default_code = "DATABASE_DISK_ERROR"
-    default_detail = "The database cannot use its disk. Repeating does not help; tell an operator."
+    default_detail = "The database cannot use its disk. Retries do not help. Contact an operator."
 
 
 #: All failures, for descriptions of the API.

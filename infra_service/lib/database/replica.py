@@ -44,7 +44,7 @@ _READS: Final = Counter("infra_replica_reads", "Reads that a replica could serve
 _SERVED, _BEHIND, _AWAY = (_READS.labels(name) for name in ("replica", "behind", "away"))
 _AGE: Final = Histogram(
     "infra_replica_age_seconds",
-    "How old what was read from the replica may be at most.",
+    "The maximum age of data from the replica.",
     buckets=(0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, float("inf")),
 )
 #: The maximum age of the data that this request has read from the replica.

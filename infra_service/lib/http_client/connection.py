@@ -59,7 +59,7 @@ def parse_url(url: str, schemes: Collection[str] = ("https",)) -> SplitResult:
     except ValueError:
         is_sound = False
     if not is_sound or "@" in parts.netloc:
-        raise FetchError(f"only {' and '.join(schemes)} addresses without a user are asked")
+        raise FetchError(f"only {' and '.join(schemes)} addresses without a user are allowed")
     return parts
 
 

@@ -46,7 +46,7 @@ def open_socket(
             failure = error
         else:
             return connection
-    raise FetchError(f"nobody listens there: {failure}") from failure
+    raise FetchError(f"the connection failed: {failure}") from failure
 
 
 def _resolve(host: str, port: int, deadline: Deadline) -> Any:

@@ -13,7 +13,7 @@ _REASONS: Final = {
     403: ("PERMISSION_DENIED", "You may not do this."),
     408: ("REQUEST_TIMEOUT", "The request did not arrive in time."),
     414: ("URI_TOO_LONG", "The request line is longer than 8190 bytes."),
-    417: ("EXPECTATION_UNSUPPORTED", "Nothing but 100-continue can be expected."),
+    417: ("EXPECTATION_UNSUPPORTED", "Only the expectation 100-continue is supported."),
     431: ("HEADERS_TOO_LARGE", "A header is longer than 8190 bytes, or there are over 100."),
     501: ("TRANSFER_CODING_UNSUPPORTED", "The only transfer coding is chunked."),
 }

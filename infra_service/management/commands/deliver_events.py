@@ -32,9 +32,9 @@ class Command(ServiceCommand):
     """Deliver audit events to the subscribed webhook endpoints."""
 
     help = (
-        "Read the audit trail, and send its events to the webhook endpoints that are to be told of "
-        "them; those that are not taken are sent again, for three days. Several of these may run "
-        "at once, and each may be killed: what it was at is sent again by another."
+        "Read the audit log and deliver its events to the subscribed webhook endpoints. "
+        "Failed deliveries are retried for three days. Several of these commands can run "
+        "at once, and each can be killed: another continues its work."
     )
     examples = ("deliver_events", "deliver_events --watch", "deliver_events --json")
 
@@ -70,8 +70,8 @@ class Command(ServiceCommand):
         if failures:
             works = ", ".join(sorted(set(failures)))
             raise CommandError(
-                f"{len(failures)} items failed, and the others are done ({works}). "
-                "The log has the tracebacks."
+                f"{len(failures)} items failed, and the rest succeeded ({works}). The log "
+                "has the tracebacks."
             )
 
     def _watch(self, deliverer: Deliverer, stop: threading.Event, interval: float) -> None:

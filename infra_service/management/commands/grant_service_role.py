@@ -18,8 +18,9 @@ class Command(ServiceCommand):
     """Grant permissions as the table owner; check that the role cannot change the audit log."""
 
     help = (
-        "Give a role of PostgreSQL what the running service needs, to the audit trail only to "
-        "append; run it as the owner after each migrate. It fails if the role holds more."
+        "Grant a PostgreSQL role the privileges of the running service, which may only "
+        "append to the audit log. Run it as the owner after each migrate. It fails if "
+        "the role has more privileges."
     )
     examples = ("grant_service_role infra",)
 

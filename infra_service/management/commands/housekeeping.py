@@ -23,10 +23,10 @@ class Command(ServiceCommand):
     """Run all or selected parts of housekeeping, once or repeatedly."""
 
     help = (
-        "Remove versions and states that need not be kept, objects that no version points at, "
-        "access tokens that ended long ago, old audit events (into archives) and expired sessions. "
-        "The service may run meanwhile. A part that another process does is left to it; one that "
-        "fails does not stop the others. See docs/how-to/retention.md."
+        "Delete versions and states beyond their retention, unreferenced objects, access "
+        "tokens that expired long ago and expired sessions, and archive old audit "
+        "events. The service can keep running. A part that another process works on is "
+        "skipped; a failed part does not stop the others. See docs/how-to/retention.md."
     )
     examples = (
         "housekeeping",
@@ -49,7 +49,7 @@ class Command(ServiceCommand):
         )  # fmt: skip
         parser.add_argument(
             "--max-seconds", type=int, default=_HOUR, metavar="S",
-            help="of each part; what is left is for the next run",
+            help="time limit of each part; the next run continues",
         )  # fmt: skip
         add_heartbeat_option(parser)
 

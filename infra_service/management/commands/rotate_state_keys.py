@@ -21,10 +21,11 @@ class Command(ServiceCommand):
     """Re-encrypt every value that the first of STATE_ENCRYPTION_KEYS does not encrypt."""
 
     help = (
-        "Re-encrypt everything that STATE_ENCRYPTION_KEYS protect with the first of them: "
-        "documents, secrets of webhooks, answers to requests with an Idempotency-Key, secrets of "
-        "one-time codes, and the digests of the index of resources. The service may run meanwhile. "
-        "The next run continues one that was stopped."
+        "Re-encrypt all data that STATE_ENCRYPTION_KEYS protect with the first of these "
+        "keys: documents, webhook secrets, stored responses to requests with an "
+        "Idempotency-Key, secrets of one-time codes, and the digests of the index of "
+        "resources. The service can keep running. The next run continues an interrupted "
+        "run."
     )
     examples = ("rotate_state_keys", "rotate_state_keys --all --json")
 

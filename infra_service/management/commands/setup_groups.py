@@ -15,8 +15,8 @@ class Command(ServiceCommand):
     """Create the groups viewer, operator and administrator, and set their permissions."""
 
     help = (
-        "Make the admin's groups viewer, operator and administrator, or give them back what they "
-        "should be allowed. Run it after each migrate; who is in them is left alone."
+        "Create the admin's groups viewer, operator and administrator, or reset their "
+        "permissions. Run it after each migrate; the members stay unchanged."
     )
     examples = ("setup_groups", "setup_groups --json")
 

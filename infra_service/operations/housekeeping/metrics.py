@@ -28,7 +28,7 @@ class HousekeepingCollector(Collector):
             "infra_housekeeping_duration_seconds", "How long its last run took.", labels=["part"]
         )
         removed = CounterMetricFamily(
-            "infra_housekeeping_removed", "What it has removed in all.", labels=["part"]
+            "infra_housekeeping_removed", "Total number of removed objects.", labels=["part"]
         )
         for part in HousekeepingPart.objects.order_by("name"):
             success.add_metric([part.name], part.succeeded_at.timestamp())

@@ -278,4 +278,4 @@ def _check_url(url: str) -> None:
     try:
         refuse_undeliverable(url)
     except FetchError as error:
-        raise InvalidParameter("url", f"Nothing can be sent to this URL: {error}.") from error
+        raise InvalidParameter("url", f"This URL cannot receive messages: {error}.") from error

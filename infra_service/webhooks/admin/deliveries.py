@@ -71,9 +71,7 @@ class EndpointFilter(InputFilter):
 class DeliveryAdmin(ReadOnlyAdmin):
     """The list of deliveries, the newest first."""
 
-    when_empty = (
-        "What a webhook asks for comes here when it happens, while manage.py deliver_events runs."
-    )
+    when_empty = "Deliveries of subscribed events appear here while manage.py deliver_events runs."
     list_display = (
         "made", "event_type", "about", "webhook", "shown_status", "attempts", "next_attempt",
         "error",

@@ -48,7 +48,7 @@ def _is_disabled(endpoint: WebhookEndpoint) -> bool:
 class WebhookEndpointAdmin(BindingColumns):
     """The list of webhook endpoints, the newest first."""
 
-    when_empty = "Who is to be told makes one over the API: POST /api/v1/webhooks."
+    when_empty = "Receivers create webhooks with the API: POST /api/v1/webhooks."
     list_display = ("name", "owner_name", "origin", "shown_events", "enabled", "last_delivery")
     list_filter = (DisabledFilter,)
     search_fields = ("id",)
@@ -131,7 +131,7 @@ class WebhookEndpointAdmin(BindingColumns):
         """Return the status of the newest message with a link."""
         delivery: Delivery | None = endpoint.last
         if delivery is None:
-            return "none in 30 days"
+            return "no deliveries in 30 days"
         url = reverse("admin:webhooks_delivery_change", args=(delivery.pk,))
         mark, ago = delivery_badge(delivery.status), relative(delivery.created_at)
         return format_html('{} <a href="{}">{}</a>', mark, url, ago)
@@ -147,15 +147,15 @@ class WebhookEndpointAdmin(BindingColumns):
         """Return the key and the token that limit the endpoint's lifetime."""
         makers = [one for one in (endpoint.maker_id, endpoint.maker_token_id) if one]
         if not makers:
-            return "no key: it ends with its owner alone"
+            return "no key: it works as long as its owner is active"
         links = ((credential_link(one, endpoint.names),) for one in makers)
         return format_html_join(" by ", "{}", links)
 
     @object_tool(
         label="Disable",
         permission="webhooks.change_webhookendpoint",
-        question="Nothing is sent to it any more, and what waits for it is given up. Events from "
-        "now on are not told later either. Only an operator can enable it again.",
+        question="Deliveries stop, and pending messages are cancelled. Events that happen while "
+        "it is disabled are never delivered. Only an operator can enable it again.",
         offered=lambda endpoint: not endpoint.is_blocked,
         destructive=True,
     )
@@ -166,7 +166,7 @@ class WebhookEndpointAdmin(BindingColumns):
     @object_tool(
         label="Enable",
         permission="webhooks.change_webhookendpoint",
-        question="It is told of events from now on. Those that were given up can be redelivered.",
+        question="It receives events from now on. Cancelled messages can be redelivered.",
         offered=_is_disabled,
     )
     def enable(self, obj: WebhookEndpoint, actor: Actor) -> str:

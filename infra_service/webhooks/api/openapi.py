@@ -72,7 +72,7 @@ _WITH_SECRET: Final = wrapped(
     "WebhookAndSecret",
     "webhook",
     WebhookSerializer,
-    secret=serializers.CharField(help_text="What it signs with; shown only now."),
+    secret=serializers.CharField(help_text="The signing secret, shown only in this response."),
 )
 _DELIVERY: Final = wrapped("DeliveryAnswer", "delivery", DeliverySerializer)
 _WEBHOOK_ID: Final = OpenApiParameter(
@@ -88,7 +88,7 @@ _SHOWN_SECRET: Final = answer_example({"webhook": WEBHOOK, "secret": _SECRET})
 webhooks_schema = extend_schema_view(
     list=list_schema(
         "webhook",
-        "The caller's own webhooks, as far as they are inside what the caller is bound to.",
+        "The caller's own webhooks within the caller's binding.",
         WEBHOOK,
     ),
     retrieve=extend_schema(operation_id="get_webhook", responses=_ANSWER, examples=[_SHOWN]),
@@ -135,7 +135,7 @@ webhooks_schema = extend_schema_view(
 deliveries_schema = extend_schema_view(
     list=list_schema(
         "delivery",
-        "What is, was or could not be sent to a webhook, the newest first.",
+        "The deliveries of a webhook, newest first.",
         DELIVERY,
         plural="deliveries",
         parameters=[_WEBHOOK_ID],

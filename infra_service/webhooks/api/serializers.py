@@ -49,7 +49,7 @@ class WebhookSerializer(StrictSerializer):
         NAMES,
         code="unknown_value",
         allow_empty=False,
-        help_text="What it is told of; the caller needs the scope of each.",
+        help_text="The subscribed event types; the caller needs the scope of each.",
     )
     filter = EventFilterField(
         max_length=MAX_FILTER,
@@ -64,30 +64,30 @@ class WebhookSerializer(StrictSerializer):
     enabled = FlagField(
         source="is_enabled",
         required=False,
-        help_text="To a disabled one nothing is sent. What an operator has disabled, "
-        "only an operator enables.",
+        help_text="A disabled webhook receives no messages. Only an operator can enable a webhook "
+        "that an operator has disabled.",
     )
     disabled_reason = serializers.CharField(
         read_only=True,
-        help_text="OWNER, OPERATOR, or GONE when the receiver has answered 410; empty while "
+        help_text="OWNER, OPERATOR, or GONE after a response with the status 410; empty while "
         "enabled.",
     )
     binding = BindingSerializer(
         read_only=True,
         allow_null=True,
-        help_text="Where its creator works, outside of which it is told nothing.",
+        help_text="The binding of its creator. Events outside of it are not delivered.",
     )
     expires_at = TimestampField(
         in_future=True,
         required=False,
         allow_null=True,
-        help_text="Null is never; it ends no later than what made it.",
+        help_text="Null is no expiry. The expiry is never later than that of the creator.",
     )
     created_at = TimestampField(read_only=True)
     updated_at = TimestampField(read_only=True)
 
 
-@described("The delivery of one event to one webhook.")
+@described("The delivery of an event to a webhook.")
 class DeliverySerializer(serializers.Serializer[Delivery]):
     id = serializers.IntegerField(read_only=True)
     message_id = serializers.SerializerMethodField(
@@ -100,7 +100,9 @@ class DeliverySerializer(serializers.Serializer[Delivery]):
     next_attempt_at = TimestampField(read_only=True, allow_null=True)
     last_attempt_at = TimestampField(read_only=True, allow_null=True)
     response_status = serializers.IntegerField(
-        read_only=True, allow_null=True, help_text="Of the last answer; null when there was none."
+        read_only=True,
+        allow_null=True,
+        help_text="HTTP status of the last response; null without a response.",
     )
     error = serializers.CharField(read_only=True)
     created_at = TimestampField(read_only=True)

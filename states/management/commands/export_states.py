@@ -25,9 +25,9 @@ class Command(ServiceCommand):
     """Export every state that is not deleted; report the states that are left out."""
 
     help = (
-        "Write all states as plain .tfstate files in folders by name, with a manifest.jsonl that "
-        "import_states reads. The service may run meanwhile. The files hold every secret that is "
-        "in the states; only their owner can read them."
+        "Export all states as plain .tfstate files in folders by name, with a "
+        "manifest.jsonl that import_states reads. The service can keep running. The "
+        "files contain every secret of the states; only their owner can read them."
     )
     examples = (
         "export_states --to exported",
@@ -41,7 +41,9 @@ class Command(ServiceCommand):
             metavar="DIR|s3://BUCKET/PREFIX",
             help="a new directory, or a new folder of a bucket",
         )
-        parser.add_argument("--history", action="store_true", help="all versions, not the newest")
+        parser.add_argument(
+            "--history", action="store_true", help="all versions, not only the newest"
+        )
 
     def handle(self, *_args: Any, **options: Any) -> None:
         """Export, with a line for each state that is locked, or not whole.
@@ -73,7 +75,7 @@ class Command(ServiceCommand):
             raise CommandError(f"stopped: {error.detail}") from error
         self.report(counts, f"{counts['states']} states exported, {counts['versions']} versions")
         if counts["unreadable"]:
-            raise CommandError(f"{counts['unreadable']} documents are damaged, and left out")
+            raise CommandError(f"{counts['unreadable']} documents are damaged and were skipped")
 
 
 def _target(text: str) -> Target:

@@ -29,9 +29,10 @@ class Command(ServiceCommand):
     """Plan an import, run it, and verify it."""
 
     help = (
-        "Import states from another backend, each byte as it was. First the table of states is "
-        "shown; two that have one address, and one that has none, are left out. A run that was "
-        "stopped is continued by the next. The service may run meanwhile."
+        "Import states from another backend, byte for byte. The command first prints a "
+        "table of the states. It skips states without an address, and states that share "
+        "an address. The next run continues an interrupted run. The service can keep "
+        "running."
     )
     examples = (
         "import_states --from terraform-states --dry-run",
@@ -51,7 +52,7 @@ class Command(ServiceCommand):
         )
         mapping = parser.add_mutually_exclusive_group()
         mapping.add_argument(
-            "--map", type=Path, metavar="FILE", help="a TOML file: which key is which state"
+            "--map", type=Path, metavar="FILE", help="a TOML file that maps keys to states"
         )
         mapping.add_argument(
             "--component",
@@ -63,20 +64,20 @@ class Command(ServiceCommand):
             "--history",
             default="1",
             metavar="N|all",
-            help="how many versions of each state, the newest or all",
+            help="number of versions of each state, newest first, or all",
         )
         parser.add_argument(
             "--dry-run",
             action="store_true",
-            help="check every document, show the table, and write nothing",
+            help="check every document and print the table, but write nothing",
         )
         parser.add_argument(
             "--write-backends",
             type=Path,
             metavar="DIR",
-            help="write the backend block of each state that is here; needs --url",
+            help="write the backend block of each imported state; needs --url",
         )
-        parser.add_argument("--url", help="where Terraform finds the service, for the blocks")
+        parser.add_argument("--url", help="address of the service for the backend blocks")
 
     def handle(self, *_args: Any, **options: Any) -> None:
         """Import, with a line for each state that is not as it should be.
@@ -158,7 +159,7 @@ class Command(ServiceCommand):
         if missing := counts[FAILED] + counts[REFUSED]:
             when = "would not be" if dry_run else "not"
             told = f"{when} imported: {missing} of {sum(counts.values())} states"
-            advice = "; a map gives an address to what is refused" if counts[REFUSED] else ""
+            advice = "; a map can assign addresses to the refused states" if counts[REFUSED] else ""
             raise CommandError(told + advice)
 
     def _print_json(self, head: dict[str, Any], plan: Plan) -> None:
@@ -188,11 +189,11 @@ def _what(row: Row) -> str:
     if row.reason:
         return f"{row.result}: {row.reason}"
     if row.result == UNCHANGED:
-        return "nothing: it is here"
+        return "nothing: already imported"
     if row.result == EMPTY:
-        return "nothing: it is empty in the source"
+        return "nothing: empty in the source"
     if row.outstanding < row.versions:
-        return f"import: {row.outstanding} of the versions are not here yet"
+        return f"import: {row.outstanding} of the versions are missing here"
     return row.result
 
 

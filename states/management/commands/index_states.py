@@ -38,11 +38,12 @@ class Command(ServiceCommand):
     """Bring the index of resources up to the current versions of all states."""
 
     help = (
-        "Index the resources of each state whose current version is not in the index, by which "
-        "GET /api/v1/resources and POST /api/v1/resources:find answer. The service may run "
-        "meanwhile, and several of these at once; a run that was stopped is continued by the next. "
-        "Keys and tokens of this service that lie in a document are told in the audit trail. "
-        "A document that cannot be read is said so, and not read again before the state changes."
+        "Index the resources of each state whose current version is not in the index, "
+        "which GET /api/v1/resources and POST /api/v1/resources:find read. The service "
+        "can keep running, several of these commands can run at once, and the next run "
+        "continues an interrupted run. The audit log records keys and tokens of this "
+        "service that are found in a document. An unreadable document is reported, and "
+        "read again only after the state changes."
     )
     examples = ("index_states", "index_states --watch", "index_states --all --json")
 
@@ -51,7 +52,7 @@ class Command(ServiceCommand):
         parser.add_argument(
             "--all",
             action="store_true",
-            help="index all states anew; what is in the index can be found meanwhile",
+            help="index all states again; the existing entries stay available meanwhile",
         )
 
     def handle(self, *_args: Any, **options: Any) -> None:

@@ -20,8 +20,9 @@ class Command(ServiceCommand):
     """Move every document that is not where it should be."""
 
     help = (
-        "Move every document to the object store of STATE_STORAGE_URL, or to the database. The "
-        "service may run meanwhile; a run that was stopped is continued by the next."
+        "Move every document to the object store of STATE_STORAGE_URL, or to the "
+        "database. The service can keep running. The next run continues an interrupted "
+        "run."
     )
     examples = ("move_documents --to storage", "move_documents --to database --json")
 

@@ -19,14 +19,16 @@ class Command(ServiceCommand):
     """Remove the versions that retention does not keep, and states deleted long ago."""
 
     help = (
-        "Remove versions beyond the newest STATE_VERSIONS_KEPT that are older than "
-        "STATE_VERSIONS_DAYS, and states that were deleted STATE_RETENTION_DAYS ago. The service "
-        "may run meanwhile; a run that was stopped is continued by the next."
+        "Delete versions beyond the newest STATE_VERSIONS_KEPT that are older than "
+        "STATE_VERSIONS_DAYS, and states that were deleted STATE_RETENTION_DAYS ago. The "
+        "service can keep running. The next run continues an interrupted run."
     )
     examples = ("prune_states --dry-run", "prune_states --json")
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--dry-run", action="store_true", help="only say what would go")
+        parser.add_argument(
+            "--dry-run", action="store_true", help="only report the objects that would be deleted"
+        )
 
     def handle(self, *_args: Any, **options: Any) -> None:
         """Prune.

@@ -23,8 +23,8 @@ class Command(ServiceCommand):
     """Sweep the object store of STATE_STORAGE_URL."""
 
     help = (
-        "Delete objects that no version points at: left by writers that lost a race or died. "
-        "The service may run meanwhile."
+        "Delete objects that no version refers to, left by writers that lost a race or "
+        "crashed. The service can keep running."
     )
     examples = ("sweep_documents --dry-run", "sweep_documents --older-than-hours 48 --json")
 
@@ -35,7 +35,9 @@ class Command(ServiceCommand):
             default=24,
             help="the age from which an object is swept, at least 1 hour",
         )
-        parser.add_argument("--dry-run", action="store_true", help="only say what would go")
+        parser.add_argument(
+            "--dry-run", action="store_true", help="only report the objects that would be deleted"
+        )
 
     def handle(self, *_args: Any, **options: Any) -> None:
         """Sweep, with a line for each object.

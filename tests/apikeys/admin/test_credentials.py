@@ -250,7 +250,8 @@ def test_all_faults_are_shown_at_once(operator: User) -> None:
     )
     text = text_of(answer)
     for fault in (
-        "There is no active user of this name.", "This field is required.", "Not in the future.",
+        "There is no active user with this name.", "This field is required.",
+        "Choose a time in the future.",
         "There is no component called x.", "There is no component called y.",
     ):  # fmt: skip
         assert text.count(fault) == 1, fault
@@ -262,7 +263,7 @@ def test_a_binding_that_names_nothing_does_not_bind_to_everything(
 ) -> None:
     answer = person("administrator").post(f"{KEYS}add/", form(**{field: " ,\n,"}))
 
-    assert "This names no" in text_of(answer)
+    assert "There is no such" in text_of(answer)
     assert not ApiKey.objects.exists()
 
 
@@ -328,15 +329,15 @@ def test_a_secret_is_kept_nowhere(operator: User, capfd: pytest.CaptureFixture[s
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ({"owner": "nobody"}, "There is no active user of this name."),
-        ({"owner": "gone"}, "There is no active user of this name."),
+        ({"owner": "nobody"}, "There is no active user with this name."),
+        ({"owner": "gone"}, "There is no active user with this name."),
         ({"name": ""}, "This field is required."),
         ({"name": "x" * 201}, "at most 200 characters"),
         ({"name": "a\0b"}, "Null characters are not allowed."),
         ({"scopes": []}, "This field is required."),
         ({"scopes": ["all"]}, "Select a valid choice."),
         ({"expires_at": "soon"}, "Enter a valid date/time."),
-        ({"expires_at": "2020-01-01T00:00"}, "Not in the future."),
+        ({"expires_at": "2020-01-01T00:00"}, "Choose a time in the future."),
         ({"cluster_id": "x"}, "There is no cluster called x."),
         ({"component_ids": "x y"}, "There is no component called x y."),
         ({"environment_ids": "twice"}, "There are 2 environments called twice: give an id."),

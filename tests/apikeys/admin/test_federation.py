@@ -89,13 +89,13 @@ def test_a_policy_of_written_conditions(
     ("fields", "told"),
     [
         ({"ids": "651234"}, "The ids of GitHub"),
-        ({"environment": ""}, "What may write must not be got from every branch and fork"),
+        ({"environment": ""}, "A policy with write scopes must not accept every branch and fork"),
         ({"ids": "651234 9919 1"}, "The ids of GitHub"),
-        ({"ids": "651234 9919", "written_conditions": "[]"}, "Give ids or conditions, not both."),
-        ({"ids": "", "written_conditions": "{}"}, "Not a list of conditions"),
+        ({"ids": "651234 9919", "written_conditions": "[]"}, "Enter ids or conditions, not both."),
+        ({"ids": "", "written_conditions": "{}"}, "Not a list of at least one condition"),
         ({"ids": "", "written_conditions": "["}, "Enter a valid JSON"),
-        ({"owner": "nobody"}, "There is no active user of this name."),
-        ({"repository": ""}, "Give a name, or a repository."),
+        ({"owner": "nobody"}, "There is no active user with this name."),
+        ({"repository": ""}, "Enter a name or a repository."),
         ({"issuer": "iss-1"}, "That choice is not one of the available"),
         ({"scopes": []}, "This field is required."),
     ],
@@ -182,8 +182,11 @@ def test_an_issuer_is_added_and_disabled(administrator: Client, operator: User) 
 @pytest.mark.parametrize(
     ("fields", "told"),
     [
-        ({"kind": "CUSTOM", "url": "https://gitlab.com"}, "The kind of an issuer there is GITLAB."),
-        ({"kind": "CUSTOM", "url": "http://a.example"}, "Not an address with https"),
+        (
+            {"kind": "CUSTOM", "url": "https://gitlab.com"},
+            "The kind of the issuer at this address is GITLAB.",
+        ),
+        ({"kind": "CUSTOM", "url": "http://a.example"}, "Not an https address"),
         ({"audience": ""}, "This field is required."),
         ({"url": "https://a.example", "inline_keys": "[7]"}, "Not a JSON object."),
         (

@@ -48,7 +48,9 @@ def test_add_a_user_and_let_them_in() -> None:
         "user.password", "user.create", "user.change", "user.login",
     ]  # fmt: skip
     assert PASSWORD not in str(list(events.values_list()))
-    assert events[2].details["changes"] == [{"changed": {"fields": ["May log in here", "Groups"]}}]
+    assert events[2].details["changes"] == [
+        {"changed": {"fields": [("Can log in to the admin"), "Groups"]}}
+    ]
 
 
 def test_nobody_gives_a_group_that_may_do_more(operator: User) -> None:

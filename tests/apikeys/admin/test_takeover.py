@@ -155,7 +155,7 @@ def inactive(operator: User) -> User:
 def test_the_form_says_what_would_work_again(inactive: User) -> None:
     page = person("administrator").get(f"{USERS}{inactive.pk}/change/")
 
-    assert "2 API keys and 1 access token would work again" in text_of(page)
+    assert "2 API keys and 1 access token will work again" in text_of(page)
     box = page.context["adminform"].form["revoke_credentials"]
     assert "checked" in str(box)
     # A user without the permission to change it does not see the question.
@@ -165,10 +165,15 @@ def test_the_form_says_what_would_work_again(inactive: User) -> None:
 @pytest.mark.parametrize(
     ("keys", "tokens", "what", "whose"),
     [
-        (1, 0, "1 API key", "and what was minted from the key, for whoever has the secret."),
-        (2, 0, "2 API keys", "and what was minted from the keys, for whoever has the secrets."),
-        (0, 1, "1 access token", "for whoever has the secret."),
-        (0, 2, "2 access tokens", "for whoever has the secrets."),
+        (1, 0, "1 API key", "for anyone with the secret, and so will tokens minted from the key."),
+        (
+            2,
+            0,
+            "2 API keys",
+            "for anyone with the secrets, and so will tokens minted from the keys.",
+        ),
+        (0, 1, "1 access token", "for anyone with the secret."),
+        (0, 2, "2 access tokens", "for anyone with the secrets."),
     ],
 )
 def test_the_form_counts(keys: int, tokens: int, what: str, whose: str, operator: User) -> None:
@@ -179,7 +184,7 @@ def test_the_form_counts(keys: int, tokens: int, what: str, whose: str, operator
 
     page = person("administrator").get(f"{USERS}{operator.pk}/change/")
 
-    assert f"active, {what} would work again, {whose}" in text_of(page)
+    assert f"active, {what} will work again {whose}" in text_of(page)
 
 
 def test_trust_policies_are_disabled_with_them(operator: User) -> None:
@@ -192,7 +197,7 @@ def test_trust_policies_are_disabled_with_them(operator: User) -> None:
     administrator, path = person("administrator"), f"{USERS}{operator.pk}/change/"
     told = text_of(administrator.get(path))
     assert "When this user is made active, pipelines get tokens by 1 trust policy again." in told
-    assert "would work again" not in told
+    assert "will work again" not in told
 
     given = {"username": "operator", "is_active": "on", "revoke_credentials": "on"}
     administrator.post(path, given)

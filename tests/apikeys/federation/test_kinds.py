@@ -170,7 +170,7 @@ def test_a_policy_that_writes_says_from_where_the_code_comes(kind, origin, enoug
 def test_what_is_missing_is_said_in_words_that_can_be_followed():
     (fault,) = policy_faults("GITHUB", preset("GITHUB", IDS["GITHUB"]), writes=True)
     assert fault == (
-        "What may write must not be got from every branch and fork: pin environment, "
+        "A policy with write scopes must not accept every branch and fork: pin environment, "
         "or ref with ref_protected = 'true', or job_workflow_ref."
     )
 

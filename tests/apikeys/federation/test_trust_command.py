@@ -167,8 +167,8 @@ def test_in_words(tmp_path: Path, operator: User) -> None:
     [
         ("", "there are no"),
         ("[[issuers]", "at line 1"),
-        ("[[policies]]\n", "there is policies, which is unknown"),
-        ('issuers = "x"', "issuers are no"),
+        ("[[policies]]\n", "unknown key policies"),
+        ('issuers = "x"', "issuers must be"),
         ('[[issuers]]\nname = "x"\n', "issuers 1: kind: "),
         (ISSUER + 'colour = "red"\n', "issuers 1: colour: Unknown field"),
         (ISSUER + 'ca_file = "gone.pem"\n', "issuers 1: .*gone.pem"),
@@ -176,7 +176,7 @@ def test_in_words(tmp_path: Path, operator: User) -> None:
         (ISSUER.replace("GITHUB", "CUSTOM"), "issuers 1: url: "),
         (POLICY, "there is no issuer 'github' in the file"),
         (ISSUER + POLICY.replace('owner = "operator"\n', ""), "owner is missing"),
-        (ISSUER + POLICY.replace("environment", "ref"), "trust_policies 1: What may write"),
+        (ISSUER + POLICY.replace("environment", "ref"), "trust_policies 1: A policy with write"),
         (ISSUER + POLICY.replace("state:write", "state:wite"), "did you mean 'state:write'"),
         (ISSUER + POLICY.replace('equals = "production"', "regex = '.*'"), "conditions"),
     ],
@@ -197,7 +197,7 @@ def test_of_two_of_one_name_none_is_taken(trust: Any) -> None:
     issuer = Issuer.objects.get()
     Issuer.objects.create(kind="GITHUB", name="github", url="https://evil.example", audience="a")
 
-    with pytest.raises(CommandError, match=f"several of this name: {issuer.pk}"):
+    with pytest.raises(CommandError, match=f"several objects have this name: {issuer.pk}"):
         trust(ISSUER + POLICY)
     by_id = POLICY.replace('"github"', f'"{issuer.pk}"')
     assert trust(by_id)["trust_policies"][0]["result"] == "created"
@@ -263,7 +263,7 @@ def test_disabling_is_all_or_nothing_and_idempotent(trust: Any) -> None:
     trust(ISSUER + POLICY)
     policy, issuer = TrustPolicy.objects.get(), Issuer.objects.get()
 
-    with pytest.raises(CommandError, match="no trust policy or issuer 'fed-0'; nothing is"):
+    with pytest.raises(CommandError, match="no trust policy or issuer 'fed-0'; no object was"):
         run("trust", "--disable", policy.pk, "fed-0")
     assert run("trust", "--disable", policy.pk, "--dry-run") == f"{policy.pk} disabled\n"
     assert TrustPolicy.objects.get().disabled_at is None

@@ -82,7 +82,7 @@ def test_a_refusal(browser: Browser, service: Service, provider: Provider) -> No
 def look_at_the_refusal(page: Page) -> None:
 
     expect(page.get_by_role("heading", level=1)).to_have_text(
-        "None of your groups at the provider has access."
+        "Your groups at the provider have no access."
     )
     assert faults(page) == []
     page.get_by_role("link", name="Back to the log-in").click()

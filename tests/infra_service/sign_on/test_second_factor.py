@@ -80,7 +80,7 @@ def register(service: Service, name: str) -> str:
         page = visitor.get("/admin/second-factors/").text
         found = re.search(r'<code id="secret">(\w+)</code>', page)
         assert found is not None
-        assert "None yet." in page
+        assert "No second factors." in page
         guarded = Guarded(service, name, found[1])
         given = {"code": guarded.code(), "password": PASSWORD}
         assert "TOTP" in send(visitor, "/admin/second-factors/", given).text
@@ -296,9 +296,9 @@ def test_second_factors_are_changed_with_the_password_alone(
     answer = send(visitor, "/admin/second-factors/", {"remove": found[1], "password": "wrong"})
 
     assert "The password is wrong." in answer.text
-    assert "None yet." not in answer.text
+    assert "No second factors." not in answer.text
     right = {"remove": found[1], "password": PASSWORD}
-    assert "None yet." in send(visitor, "/admin/second-factors/", right).text
+    assert "No second factors." in send(visitor, "/admin/second-factors/", right).text
     with Visitor(guarded.service) as other:
         assert "no second factor" in other.log_in(guarded.username, PASSWORD).text
 

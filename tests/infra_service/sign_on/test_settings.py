@@ -62,9 +62,9 @@ def test_complete() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"admin_login": "ldap"}, "none of: password, oidc, both"),
+        ({"admin_login": "ldap"}, "must be password, oidc or both"),
         ({"issuer": ""}, "ADMIN_LOGIN=both needs OIDC_ISSUER"),
-        ({"second_factor": "on"}, "none of: off, optional, required"),
+        ({"second_factor": "on"}, "must be off, optional or required"),
         ({"issuer": "http://idp.example"}, "must be an https:// address"),
         ({"issuer": "idp.example"}, "must be an https:// address"),
         ({"issuer": "https:///realms"}, "must be an https:// address"),

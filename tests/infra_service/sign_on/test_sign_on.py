@@ -98,7 +98,7 @@ def test_without_a_mapped_group_nobody_is_let_in_nor_registered(
     answer = visitor.sign_on()
 
     assert answer.status_code == 403
-    assert "None of your groups at the provider has access." in answer.text
+    assert "Your groups at the provider have no access." in answer.text
     received = [name.replace("\0", "\N{REPLACEMENT CHARACTER}") for name in sorted(groups)]
     for name in received:
         assert f"<code>{html.escape(name)}</code>" in answer.text
@@ -261,7 +261,7 @@ def assert_refused(service: Service, visitor: Visitor) -> None:
     answer = visitor.sign_on()
 
     assert answer.status_code == 403
-    assert "The provider did not say who you are." in answer.text
+    assert "The provider did not identify you." in answer.text
     assert not visitor.is_in
     assert service.events("user.login_refused")[0].details == {"reason": "id_token"}
 
@@ -343,7 +343,7 @@ def test_the_provider_is_away_and_a_superuser_comes_in(
     answer = visitor.sign_on()
 
     assert answer.status_code == 503
-    assert "The provider cannot be asked now." in answer.text
+    assert "The provider is not available." in answer.text
     password = service.environment["DJANGO_SUPERUSER_PASSWORD"]
     assert visitor.log_in("operator", password).status_code == 200
     assert visitor.is_in

@@ -222,7 +222,7 @@ def test_it_is_told_no_more_than_its_maker_may_read_now(
     assert narrowed == ["cluster.create", "state.push", "state.push"]
     assert len(receiver.received) == 4
     last = Delivery.objects.filter(endpoint_id=hook.id).latest("id")
-    assert (last.status, last.error) == ("FAILED", "the endpoint has ended or is disabled")
+    assert (last.status, last.error) == ("FAILED", "the endpoint has expired or is disabled")
 
 
 def test_keys_of_its_owner_alone(client: ApiClient, receiver: Receiver, operator: User) -> None:
@@ -312,7 +312,7 @@ def test_a_url_to_which_nothing_can_be_sent(
 
     for answer in (created, changed):
         assert (answer.status_code, error_reason(answer)) == (400, "INVALID_FIELDS")
-        assert "Nothing can be sent to this URL" in answer.content.decode()
+        assert "This URL cannot receive messages" in answer.content.decode()
     # The URL that it has is not compared again: an owner can rename and disable it.
     changed = client.send("PATCH", hook.path, {"webhook": {"name": "m", "enabled": False}})
     assert changed.json()["webhook"]["name"] == "m"

@@ -62,7 +62,9 @@ def test_rights_are_looked_at_while_messages_wait(
     deliver(narrow)
 
     assert len(receiver.received) == 1
-    given_up = Delivery.objects.filter(error="the endpoint may not be told of it any more")
+    given_up = Delivery.objects.filter(
+        error="the endpoint is no longer allowed to receive this event"
+    )
     assert given_up.count() == 3
 
 

@@ -45,7 +45,7 @@ def test_a_broken_lock(client: ApiClient, backend: Backend, receiver: Receiver) 
 
     (one,) = receiver.received
     text = section(one.told)
-    assert text.startswith("*Somebody else's lock was broken*\nState: network in production\n")
+    assert text.startswith("*A lock of another owner was released*\nState: network in production\n")
     assert "Locked by: ada &lt;ada@laptop&gt; for OperationTypeApply" in text
     assert "By: operator" in text
     assert "webhook-signature" in one.headers

@@ -109,7 +109,7 @@ def test_a_binding_that_is_narrowed_meanwhile(operator: User, receiver: Receiver
     assert [one.told["data"]["name"] for one in receiver.received] == ["inside"]
     given_up = Delivery.objects.get(resource_id=outside.resource_id)
     assert (given_up.status, given_up.attempts) == ("FAILED", 1)
-    assert given_up.error == "the endpoint may not be told of it any more"
+    assert given_up.error == "the endpoint is no longer allowed to receive this event"
 
 
 def test_the_webhook_of_a_token_that_is_gone_keeps_nobody_elses(

@@ -52,7 +52,7 @@ def test_into_a_new_service(caller: ApiClient, folder: str, forgetful: Store) ->
 def test_not_over_what_is_there(caller: ApiClient, folder: str, forgetful: Store) -> None:
     forgetful.put("left/other.tfstate", "{}")
 
-    with pytest.raises(CommandError, match="is not empty: export to a new one"):
+    with pytest.raises(CommandError, match="is not empty: choose a new directory"):
         export(folder)
 
 
@@ -60,7 +60,7 @@ def test_an_export_that_was_stopped(caller: ApiClient, folder: str, forgetful: S
     forgetful.put("left/manifest.jsonl.partial", "")
     forgetful.put("left/network/prod.tfstate", "{")
 
-    assert "has not ended" in Run("--from", folder).error
+    assert "is incomplete" in Run("--from", folder).error
     assert export(folder)["states"] == 3
     assert "left/manifest.jsonl.partial" not in names(forgetful)
     wipe()
@@ -74,5 +74,5 @@ def test_a_file_that_is_gone(caller: ApiClient, folder: str, forgetful: Store) -
 
     done = run(folder)
 
-    assert done.reasons == {"network/prod.tfstate": "The object is gone."}
+    assert done.reasons == {"network/prod.tfstate": "The object no longer exists."}
     assert done.json["imported"] == 2

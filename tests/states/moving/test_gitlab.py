@@ -146,7 +146,7 @@ def test_gone_meanwhile(source: GitLab, service: GitLabService) -> None:
     service.projects["acme/network"][0].versions = {}
 
     assert source.versions(SourceState("prod"), None) == []
-    with pytest.raises(SourceError, match="knows nothing of that name"):
+    with pytest.raises(SourceError, match="has no such object"):
         source.read(SourceState("prod"), SourceVersion("7/3"), LIMIT)
 
 
@@ -169,7 +169,7 @@ class TestSentences:
             open_source("gitlab:acme")
 
     def test_neither_a_project_nor_a_group(self) -> None:
-        with pytest.raises(SourceError, match="knows nothing of that name, or the token"):
+        with pytest.raises(SourceError, match="has no such object, or the token"):
             list(open_source("gitlab:none").states())
 
     def test_role_that_may_not_see_states(self, source: GitLab, service: GitLabService) -> None:

@@ -84,7 +84,7 @@ def test_pauses(retry_after: str, pause: float) -> None:
 def test_no_json(body: str) -> None:
     with (
         replaying(Reply(200, body)) as replay,
-        pytest.raises(SourceError, match="something that is no JSON"),
+        pytest.raises(SourceError, match="a response that is not JSON"),
     ):
         client(replay.url).json("a")
 

@@ -264,7 +264,7 @@ def test_gone_meanwhile(store: Store) -> None:
     (version,) = source.versions(state, None)
     store.client.delete_object(Bucket=store.name, Key="a", VersionId=version.id)
 
-    with pytest.raises(SourceError, match="The object is gone"):
+    with pytest.raises(SourceError, match="The object no longer exists"):
         source.read(state, version, LIMIT)
 
 

@@ -149,14 +149,14 @@ class TestSentences:
             opened()
 
     def test_no_such_organization(self) -> None:
-        with pytest.raises(SourceError, match="knows nothing of that name, or the token"):
+        with pytest.raises(SourceError, match="has no such object, or the token"):
             list(open_source("tfe:none").states())
 
     def test_document_that_is_not_given(self, source: Organization, service: TfeService) -> None:
         service.gives_documents = False
         (version,) = source.versions(SourceState("network-prod"), 1)
 
-        with pytest.raises(SourceError, match="encrypted with a key of the organization's own"):
+        with pytest.raises(SourceError, match="encrypted with an organization key"):
             source.read(SourceState("network-prod"), version, LIMIT)
 
     def test_answer_of_another_form(self, source: Organization, replay: Replay) -> None:

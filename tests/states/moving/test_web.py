@@ -117,7 +117,7 @@ def test_answer_that_breaks_off_is_asked_for_again(web: Web, replay: Replay) -> 
     [
         (401, "does not accept the token: set THE_TOKEN"),
         (403, "the token in THE_TOKEN may not read it"),
-        (404, "knows nothing of that name, or the token in THE_TOKEN may not see it"),
+        (404, "has no such object, or the token in THE_TOKEN cannot access it"),
         (520, "answers with 520"),
     ],
 )
@@ -205,7 +205,7 @@ CHUNKED = {"Transfer-Encoding": "chunked"}
 def test_no_json(web: Web, replay: Replay) -> None:
     replay.first = [Reply(200, "<html>sign in</html>")]
 
-    with pytest.raises(SourceError, match="something that is no JSON"):
+    with pytest.raises(SourceError, match="a response that is not JSON"):
         web.client.json("a")
 
 

@@ -329,7 +329,7 @@ def test_a_file_without_authorities(tmp_path: Path, content: str | None) -> None
     if content is not None:
         file.write_text(content)
 
-    with pytest.raises(AddressError, match="holds no authorities"):
+    with pytest.raises(AddressError, match="contains no certificate authorities"):
         ServiceConnection("https://infra.example.com", str(file))
 
 

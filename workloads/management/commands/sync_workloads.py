@@ -36,9 +36,10 @@ class Command(ServiceCommand):
     """Synchronise the workloads of Kubernetes clusters with the service."""
 
     help = (
-        "Read the workloads of Kubernetes clusters, once (the default) or continuously, and store "
-        "their health and figures, or report them to the service as an agent. Nothing is deleted "
-        "after a list that failed. See docs/how-to/collect-workloads.md and install-the-agent.md."
+        "Read the workloads of Kubernetes clusters, once (the default) or continuously, "
+        "and store their health and figures, or report them to the service as an agent. "
+        "No workload is deleted after a failed list. See "
+        "docs/how-to/collect-workloads.md and install-the-agent.md."
     )
     examples = (
         "sync_workloads --cluster prod-eu-1 --kubeconfig prod.kubeconfig",
@@ -56,7 +57,9 @@ class Command(ServiceCommand):
             help="every registered cluster that a context of the kubeconfig is named after",
         )
         how_often = parser.add_mutually_exclusive_group()
-        how_often.add_argument("--once", action="store_true", help="one snapshot (the default)")
+        how_often.add_argument(
+            "--once", action="store_true", help="take a single snapshot (the default)"
+        )
         how_often.add_argument("--watch", action="store_true", help="follow changes until SIGTERM")
         parser.add_argument(
             "--interval", type=int, metavar="S", help="seconds between snapshots (the cluster's)"
@@ -73,7 +76,10 @@ class Command(ServiceCommand):
             metavar="N",
             help="read this namespace only; may be repeated",
         )
-        parser.add_argument("--context", help="of the kubeconfig; else NAME, else the current one")
+        parser.add_argument(
+            "--context",
+            help="context of the kubeconfig; the default is NAME, else the current context",
+        )
         add_heartbeat_option(parser)
         reporting.add_arguments(parser)
 
@@ -118,10 +124,10 @@ class Command(ServiceCommand):
         if options["all"] and (options["in_cluster"] or options["context"]):
             raise CommandError("--all needs a kubeconfig with a context for each cluster")
         if options["all"] and options["namespace"]:
-            raise CommandError("--namespace is of one cluster")
+            raise CommandError("--namespace needs a single cluster")
         if options["report_to"] is not None:
             if options["all"]:
-                raise CommandError("an agent reports one cluster: --report-to needs --cluster")
+                raise CommandError("an agent reports a single cluster: --report-to needs --cluster")
             return [reporting.reporting_target(options, self.get_version())]
         reporting.refuse_options_of_agents(options)
         # An agent has no database, and imports nothing that needs a database.
