@@ -4,7 +4,9 @@ from rest_framework.exceptions import APIException, NotFound, PermissionDenied
 
 
 class WebhookNotFound(NotFound):
-    meaning = "No such webhook, another's, or outside the caller's binding."
+    meaning = (
+        "The webhook does not exist, belongs to another user, or is outside the caller's binding."
+    )
     default_code = "WEBHOOK_NOT_FOUND"
     default_detail = "You have no such webhook."
     advice = "GET /api/v1/webhooks lists those that you have, with their ids."

@@ -54,7 +54,7 @@ class ClusterBusy(APIException):
 
 
 class TooManyReports(APIException):
-    meaning = "As many reports as may be are at work."
+    meaning = "The maximum number of concurrent reports is reached."
     status_code = HTTPStatus.SERVICE_UNAVAILABLE
     default_code = "TOO_MANY_REPORTS"
     default_detail = "Reports of other clusters are being applied. Send this report again later."
