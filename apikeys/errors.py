@@ -103,6 +103,7 @@ class TokenKindUnsupported(PermissionDenied):
         self, sent: TokenKind, accepted: Iterable[TokenKind], *, minted_only: bool = False
     ) -> None:
         if minted_only:
+            accepted = [TokenKind.API_KEY]
             accepts = "an API key or an access token minted from it, and yours was issued"
             advice = "Send an API key (isk_…), or a token that POST /v1/access-tokens mints from it"
         else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
+from django.apps import apps
 from django.contrib.auth.hashers import make_password
 from django.core.management.base import CommandError
 from rest_framework.exceptions import APIException
@@ -42,7 +43,9 @@ def add_credential_options(parser: ArgumentParser, *, required: bool) -> None:
         metavar="CIDR",
         help="a network from which it may be used; may be repeated",
     )
-    parser.add_argument("--cluster", help="the id of the cluster to which it is bound")
+    parser.add_argument(
+        "--cluster", metavar="NAME", help="name or id of the cluster to which it is bound"
+    )
     for kind, more in _BOUND.items():
         parser.add_argument(
             f"--{kind}",
@@ -64,7 +67,7 @@ def read_credential_options(
     options: dict[str, Any], *, may_be_past: bool = False
 ) -> dict[str, Any]:
     """Return name, scopes, expires_at and binding, validated as in the API."""
-    binding = {"cluster_id": options["cluster"]}
+    binding: dict[str, Any] = {"cluster_id": _cluster_id(options["cluster"])}
     for kind in _BOUND:
         texts = options[kind] or ()
         binding[f"{kind}_ids"] = [text for text in texts if parse_uuid(text)] or None
@@ -78,6 +81,21 @@ def read_credential_options(
         "allowed_networks": options["network"],
     }
     return check_credential(given, may_be_past=may_be_past)
+
+
+def _cluster_id(text: str | None) -> str | None:
+    """Return the id of a cluster by its name; an id, and an empty value, as given.
+
+    Raises:
+        CommandError: there is no cluster of this name.
+    """
+    if not text or parse_uuid(text):
+        return text
+    clusters = apps.get_model("workloads", "Cluster")._default_manager.filter(name=text)
+    cluster_id = clusters.values_list("pk", flat=True).first()
+    if cluster_id is None:
+        raise CommandError(f"there is no cluster {text!r}")
+    return str(cluster_id)
 
 
 def check_credential(given: dict[str, Any], *, may_be_past: bool = False) -> dict[str, Any]:

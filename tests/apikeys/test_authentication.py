@@ -166,6 +166,7 @@ def test_key_endpoints_take_no_issued_token(client_with: ClientWith, path: str) 
         "This endpoint accepts an API key or an access token minted from it, and yours was "
         "issued. Send an API key (isk_…), or a token that POST /v1/access-tokens mints from it."
     )
+    assert error["details"][0]["metadata"] == {"accepted": "API_KEY"}
     assert "WWW-Authenticate" not in response
 
 

@@ -18,6 +18,7 @@ from apikeys.models import AccessToken, ApiKey, AuditEvent, User
 from states.models import Application, Component, Environment
 from tests.apikeys.conftest import KeyClient, KeyOwner, KeyWith
 from tests.conftest import ClientWith
+from workloads.models import Cluster
 
 
 def run(*arguments: str) -> str:
@@ -300,6 +301,14 @@ def test_issue_bound(operator: User) -> None:
     assert f"cluster={one}" in run("list_credentials")
 
 
+def test_issue_bound_to_a_cluster_by_its_name(operator: User) -> None:
+    cluster = Cluster.objects.create(name="prod-eu-1")
+
+    run(*ISSUE, "--cluster", "prod-eu-1")
+
+    assert AccessToken.objects.get().bound_cluster_id == cluster.pk
+
+
 def test_issue_bound_by_names(operator: User) -> None:
     shop = Application.objects.create(name="shop", slug="shop")
     network = Component.objects.create(name="network", slug="network", application=shop)
@@ -329,7 +338,7 @@ WRONG: dict[str, tuple[Any, str]] = {
         "expires_at: Choose a time in the future",
     ),
     "a time without an offset": (("--expires-at", "2999-01-01"), "expires_at: Not an RFC 3339"),
-    "a bad id": (("--cluster", "x"), "binding.cluster_id: .*valid UUID"),
+    "a bad id": (("--cluster", "x"), "there is no cluster 'x'"),
     "bound both ways": (
         ("--cluster", str(uuid.uuid4()), "--component", str(uuid.uuid4())),
         "binding.cluster_id: Bound",

@@ -96,6 +96,11 @@ def test_a_wrong_host(client: Client) -> None:
         ("/docs", "/api/docs"),
         ("/api/healthz", "/healthz"),
         ("/v1/", "/"),
+        ("/api/v1/states/1:forceUnlock", "/api/v1/states/1:force-unlock"),
+        ("/api/v1/states/1:force_unlock", "/api/v1/states/1:force-unlock"),
+        ("/api/v1/states/1/undelete", "/api/v1/states/1:undelete"),
+        ("/api/v1/states/1/versions/2:restor", "/api/v1/states/1/versions/2:restore"),
+        ("/api/v1/api-keys/key-1/rotate", "/v1/api-keys/key-1:rotate"),
     ],
 )
 def test_a_path_with_another_prefix(client: Client, asked: str, meant: str) -> None:
@@ -105,6 +110,15 @@ def test_a_path_with_another_prefix(client: Client, asked: str, meant: str) -> N
     error = response.json()["error"]
     assert error["message"] == f"There is no resource at this path; use {meant} instead."
     assert error["details"][0]["metadata"] == {"suggestion": meant}
+
+
+@pytest.mark.parametrize(
+    "asked", ["/api/v1/states/1:explode", "/" + "a:" * 900, "/:", "/x/undelete"]
+)
+def test_a_path_without_a_similar_one(client: Client, asked: str) -> None:
+    error = client.post(asked).json()["error"]
+
+    assert error["message"].endswith("/api/docs/ lists the available paths.")
 
 
 def test_an_internal_error(client: Client, monkeypatch: pytest.MonkeyPatch, capfd: Any) -> None:

@@ -14,7 +14,7 @@ from django.template.loader import render_to_string
 from rest_framework.exceptions import APIException
 
 from infra_service.lib.api.errors import database_failure, error_body, reason_of, too_large
-from infra_service.lib.api.prefixes import path_with_right_prefix
+from infra_service.lib.api.similar_paths import similar_path
 from infra_service.lib.api.uploads import FileRefused
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def permission_denied(request: HttpRequest, exception: Exception) -> JsonRespons
 
 def not_found(request: HttpRequest, exception: Exception) -> JsonResponse:  # noqa: ARG001 - Django's signature
     """Django's handler404, for unknown paths."""
-    meant = path_with_right_prefix(request.path_info)
+    meant = similar_path(request.path_info)
     advice = f"use {meant} instead." if meant else "/api/docs/ lists the available paths."
     message = f"There is no resource at this path; {advice}"
     metadata = {"suggestion": meant} if meant else None
