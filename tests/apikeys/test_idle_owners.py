@@ -138,7 +138,7 @@ def test_the_admin_names_them(client_with: ClientWith, settings: Any, days: int,
     page = admin.get("/admin/")
     idle = {f.name: f for f in page.context["overview"]["findings"]}["idle"]
 
-    assert idle.title == f"Owners of keys who have not signed on for {told}"
+    assert idle.title == f"Owners of keys without a sign-on for {told}"
     assert [row.pk for row in idle.rows] == [owner.pk]
     assert "never signed on" in page.content.decode()
     ((_, url),) = idle.links

@@ -96,7 +96,7 @@ def test_no_store_is_configured_any_more(
     response = backend.get()
 
     assert (response.status_code, error_reason(response)) == (503, "STORAGE_UNAVAILABLE")
-    assert "none is configured" in response.json()["error"]["message"]
+    assert "no object store is configured" in response.json()["error"]["message"]
 
 
 def test_one_that_lost_the_race_leaves_no_object(
