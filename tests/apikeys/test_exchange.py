@@ -18,7 +18,8 @@ from apikeys.federation.exchange_errors import AssertionRefused
 from apikeys.models import AccessToken, AuditEvent, Issuer, TrustPolicy, UsedAssertion, User
 from apikeys.tokens import TokenKind, kind_of
 from infra_service.lib.api import limits, throttling
-from infra_service.lib.api.limits import Limiter, MemoryCounters
+from infra_service.lib.api.counters import MemoryCounters
+from infra_service.lib.api.limits import Limiter
 from tests.apikeys.conftest import KeyClient, KeyOwner
 from tests.apikeys.exchanging import (
     FORM,

@@ -15,8 +15,9 @@ from apikeys import actions
 from apikeys.actors import Actor
 from apikeys.models import AccessToken, ApiKey, AuditEvent, User
 from infra_service.lib.api import limits, throttling
+from infra_service.lib.api.counters import MemoryCounters
 from infra_service.lib.api.idempotent_requests import ANSWERS_KEPT, SECRETS_KEPT, IdempotentRequest
-from infra_service.lib.api.limits import Limiter, MemoryCounters
+from infra_service.lib.api.limits import Limiter
 from infra_service.operations.housekeeping.parts import PARTS
 from states.models import Component
 from tests.apikeys.conftest import KeyClient, KeyOwner, KeyWith

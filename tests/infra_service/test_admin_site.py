@@ -10,7 +10,8 @@ from django.test import Client
 from apikeys.models import User
 from infra_service.console.site import _PAGES
 from infra_service.lib.api import limits
-from infra_service.lib.api.limits import Limiter, MemoryCounters
+from infra_service.lib.api.counters import MemoryCounters
+from infra_service.lib.api.limits import Limiter
 from tests.support.people import person
 
 PASSWORD = "correct horse battery staple"

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from infra_service.lib.api import limits, redis_counters
-from infra_service.lib.api.limits import Counters, Exceeded, Limit, Limiter, MemoryCounters
+from infra_service.lib.api.counters import Counters, MemoryCounters
+from infra_service.lib.api.limits import Exceeded, Limit, Limiter
 from infra_service.lib.api.redis_counters import RedisCounters
 from tests.infra_service.redis_server import redis_server
 

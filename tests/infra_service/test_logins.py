@@ -14,7 +14,8 @@ from django.test import Client
 from apikeys import logins
 from apikeys.models import AuditEvent, User
 from infra_service.lib.api import limits
-from infra_service.lib.api.limits import Limiter, MemoryCounters
+from infra_service.lib.api.counters import MemoryCounters
+from infra_service.lib.api.limits import Limiter
 from tests.support.people import person
 
 LOGIN = "/admin/login/"

@@ -10,7 +10,8 @@ from apikeys import tokens
 from apikeys.models import ApiKey
 from apikeys.tokens import TokenKind
 from infra_service.lib.api import limits, throttling
-from infra_service.lib.api.limits import Limiter, MemoryCounters
+from infra_service.lib.api.counters import MemoryCounters
+from infra_service.lib.api.limits import Limiter
 from infra_service.lib.api.redis_counters import RedisCounters
 from tests.apikeys.conftest import KeyClient, KeyOwner, KeyWith
 from tests.conftest import error_reason

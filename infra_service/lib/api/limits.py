@@ -9,21 +9,20 @@ from __future__ import annotations
 import functools
 import threading
 import time
-from collections import OrderedDict
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import structlog
 from django.conf import settings
 
+from infra_service.lib.api.counters import WINDOW, MemoryCounters
+
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from infra_service.lib.api.counters import Counters
 
 log = structlog.get_logger("infra_service.limits")
 
 # Seconds without counting after the counters were unreachable.
 _PAUSE: Final = 5
-#: The length of a counting window in seconds.
-WINDOW: Final = 60
 
 
 class Limit(NamedTuple):
@@ -39,46 +38,6 @@ class Exceeded(NamedTuple):
 
     limit: Limit
     wait: float
-
-
-class Counters(Protocol):
-    """A store of counters."""
-
-    def hit(self, names: Sequence[str], window: int) -> list[int]:
-        """Increment each counter in this window, and return the new counts.
-
-        Raises:
-            OSError: the counters are unreachable.
-        """
-
-
-class MemoryCounters:
-    """The counters of a worker process, in the current window.
-
-    The number of names is limited. A new name replaces the least recently counted name, so a flood
-    of names can only lower other counts.
-    """
-
-    NAMES: Final = 1 << 16
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._window = 0
-        self._counts: OrderedDict[str, int] = OrderedDict()
-
-    def hit(self, names: Sequence[str], window: int) -> list[int]:
-        """Increment each counter; all of them take a few microseconds."""
-        with self._lock:
-            if window != self._window:
-                self._window = window
-                self._counts.clear()
-            return [self._raise(name) for name in names]
-
-    def _raise(self, name: str) -> int:
-        count = self._counts[name] = self._counts.pop(name, 0) + 1
-        if len(self._counts) > self.NAMES:
-            self._counts.popitem(last=False)
-        return count
 
 
 class Limiter:

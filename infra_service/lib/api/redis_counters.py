@@ -9,7 +9,7 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from infra_service.lib.api.limits import WINDOW
+from infra_service.lib.api.counters import WINDOW
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
