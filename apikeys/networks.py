@@ -7,7 +7,7 @@ import ipaddress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from infra_service.lib.api.addresses import parse_address
+from infra_service.lib.api.client_address import parse_address
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -12,12 +12,12 @@ from django.core.exceptions import BadRequest, DisallowedHost
 from django.db import connection
 from uuid_utils.compat import uuid7
 
-from infra_service.lib.api.addresses import settle_client
+from infra_service.lib.api.client_address import settle_client
 from infra_service.lib.api.encodings import UnsupportedCharset, query_fault
 from infra_service.lib.api.handlers import bad_request, insecure_transport
 from infra_service.lib.database import replica
 from infra_service.lib.server.handler import OTHER_ENCODING
-from infra_service.operations import access
+from infra_service.operations import access_log
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,7 +61,7 @@ class RequestContextMiddleware:
             # In addition to the service's id: clients can reuse an id.
             request.client_request_id = ids["client_request_id"] = given  # type: ignore[attr-defined]
         settle_client(request.META)
-        queries = access.Queries()
+        queries = access_log.Queries()
         replica.begin()
         structlog.contextvars.clear_contextvars()
         structlog.contextvars.bind_contextvars(**ids)
@@ -74,7 +74,7 @@ class RequestContextMiddleware:
                 response.setdefault("Content-Length", str(len(response.content)))
                 if request.method == "HEAD":
                     response.content = b""  # the headers remain those of GET
-            access.record(request, response, time.perf_counter() - started, queries)
+            access_log.record(request, response, time.perf_counter() - started, queries)
         finally:
             structlog.contextvars.clear_contextvars()
         return response

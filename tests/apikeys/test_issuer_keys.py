@@ -383,7 +383,7 @@ def test_a_name_that_resolves_elsewhere_the_second_time(
     monkeypatch.setattr(socket, "getaddrinfo", resolve)
     monkeypatch.setattr(socket.socket, "connect", connect)
     url = f"https://rebinding.example:{port}/keys"
-    with pytest.raises(fetching.FetchError, match="the connection failed: .*Connection refused"):
+    with pytest.raises(fetching.FetchError, match="Connection refused"):
         fetching.fetch_json(url, "", fetching.Deadline())
     with pytest.raises(fetching.FetchError, match="private address"):
         fetching.fetch_json(url, "", fetching.Deadline())

@@ -14,10 +14,10 @@ from workloads.collector.destinations import NotReportedError, ReportingEndedErr
 from workloads.collector.errors import ExpiredError, KubernetesError, RefusedError
 from workloads.collector.listing import cluster_uid, read_cluster
 from workloads.collector.mirror import Mirror
-from workloads.collector.reflectors import reflect
 from workloads.collector.telling import Telling, tell_failure
 from workloads.collector.troubles import FailuresInARow
 from workloads.collector.usage import UsageReader
+from workloads.collector.watching import reflect
 from workloads.reporting.reports import Report
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from workloads.collector.client import ClusterClient
     from workloads.collector.destinations import Destination
     from workloads.collector.listing import Progress
-    from workloads.collector.reflectors import Reflector
     from workloads.collector.troubles import Trouble
+    from workloads.collector.watching import Reflector
     from workloads.kubernetes.records import WorkloadRecord
     from workloads.reporting.reports import Applied, Place
 

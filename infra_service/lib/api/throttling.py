@@ -106,7 +106,7 @@ def _of_token(token_id: str) -> Limit:
 
 def _network(request: HttpRequest) -> str:
     """Return the IPv4 address, or the IPv6 /64, which a single host may own."""
-    address: str = request.META["REMOTE_ADDR"]  # of the client: addresses.py
+    address: str = request.META["REMOTE_ADDR"]  # of the client: client_address.py
     if ":" not in address:
         return address
     return str(ipaddress.ip_network((address, 64), strict=False).network_address)

@@ -40,9 +40,9 @@ from workloads.collector.database import DatabaseDestination
 from workloads.collector.destinations import ReportingEndedError
 from workloads.collector.listing import WORKLOADS
 from workloads.collector.mirror import Mirror
-from workloads.collector.reflectors import Reflector
 from workloads.collector.sync import Collector, Synced
 from workloads.collector.troubles import Trouble
+from workloads.collector.watching import Reflector
 from workloads.kubernetes.facts import WorkloadKind
 from workloads.models import Cluster
 from workloads.reporting.errors import StaleReport

@@ -27,7 +27,7 @@ from tests.workloads.collector.conftest import no_progress
 from tests.workloads.kubernetes.test_recorded import RECORDED
 from tests.workloads.records import stored
 from workloads.collector import client as client_module
-from workloads.collector import reflectors
+from workloads.collector import watching
 from workloads.collector.client import ClusterClient
 from workloads.collector.errors import KubernetesError
 from workloads.collector.listing import read_cluster
@@ -274,7 +274,7 @@ LINES = [
 
 @pytest.fixture
 def soon_believed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reflectors, "_PROOF_SECONDS", 0.1)
+    monkeypatch.setattr(watching, "_PROOF_SECONDS", 0.1)
 
 
 @pytest.mark.usefixtures("soon_believed")

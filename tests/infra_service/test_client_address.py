@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 
 from apikeys.models import AuditEvent
-from infra_service.lib.api.addresses import parse_address, settle_client
+from infra_service.lib.api.client_address import parse_address, settle_client
 from tests.conftest import ClientWith
 from tests.support.server import LiveServer, live_server
 
