@@ -66,7 +66,8 @@ def database_is_recent(
     return [
         Error(
             TOO_OLD,
-            hint="docs/how-to/upgrade.md describes both steps.",
+            hint="docs/how-to/upgrade.md describes both steps. If the first migrate of a new "
+            "database runs now, wait for it; if it was interrupted, empty the database and repeat.",
             id="infra_service.E009",
         )
     ]

@@ -49,6 +49,7 @@ def _unique_slug() -> Iterator[None]:
         raise
 
 
+@retrying
 @transaction.atomic
 def create(
     *, model: type[E], fields: Mapping[str, Any], actor: Actor, slug_suffix: bool = False

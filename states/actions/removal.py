@@ -30,13 +30,16 @@ _REGISTRATION: Final = dt.timedelta(seconds=1)
 def remove_empty(state: State, actor: Actor, **details: Any) -> bool:
     """Remove a state if it has no version and no lock; call this in a transaction.
 
-    The lock of the component comes first, as in ``find_or_register``. A writer that read the state
-    before finds no row to change, and registers it again.
+    The lock of the component comes first, as in ``find_or_register``. The state's row is locked
+    before the condition decides, because ``delete()`` deletes by the id alone: a LOCK or push in
+    between would be lost. A writer that waits finds no row to change, and registers it again.
     """
     list(Component.objects.select_for_update().filter(pk=state.component_id))
-    empty = State.objects.filter(pk=state.pk, version_number=0, lock_id=None)
-    if not empty.delete()[0]:
+    unused = State.objects.filter(pk=state.pk, version_number=0, lock_id=None)
+    empty = unused.select_for_update().first()
+    if empty is None:
         return False
+    empty.delete()
     audit.authorize_and_record(actor, "state.delete", state.pk, version=0, **details)
     return True
 

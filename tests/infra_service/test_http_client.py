@@ -221,3 +221,20 @@ def test_a_name_that_is_not_resolved_in_time(monkeypatch: pytest.MonkeyPatch) ->
 
     over.set()
     assert isinstance(told.value.__cause__, TimeoutError)
+
+
+@pytest.mark.parametrize(
+    ("url", "host", "port"),
+    [
+        ("https://[2606:4700::1:443]/x", "2606:4700::1:443", 443),
+        ("https://[2606:4700::1111]/x", "2606:4700::1111", 443),
+        ("https://[2606:4700::abcd]/x", "2606:4700::abcd", 443),
+        ("http://[::1]/", "::1", 80),
+        ("https://[::1]:8443/", "::1", 8443),
+        ("https://example.com/", "example.com", 443),
+    ],
+)
+def test_host_and_port(url: str, host: str, port: int) -> None:
+    connection = Connection(url)
+
+    assert (connection.host, connection.port) == (host, port)

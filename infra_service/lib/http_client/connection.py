@@ -88,7 +88,8 @@ class Connection(http.client.HTTPConnection):
     ) -> None:
         parts = urlsplit(url)
         self.default_port = _PORTS[parts.scheme]  # the Host header has any other port
-        super().__init__(parts.hostname or "", parts.port)
+        # With a port, because http.client would look for one in an IPv6 address.
+        super().__init__(parts.hostname or "", parts.port or self.default_port)
         is_secure = parts.scheme == "https"
         self._context = (context or ssl.create_default_context()) if is_secure else None
         self._check, self._proxy, self._keep = check, proxy, keep
