@@ -29,8 +29,8 @@ from tests.support.parts import is_in_part
 from tests.support.quick import Quick
 from tests.support.server import LiveServer, live_server
 
-# Wall-clock time says what else the machine does; what may cost how much is counted in queries,
-# and measured in tools/bench.
+# Wall-clock time depends on the load of the machine. Tests count queries instead, and tools/bench
+# measures.
 hypothesis_settings.register_profile("tests", deadline=None)
 hypothesis_settings.load_profile("tests")
 
@@ -47,7 +47,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     templates.begin()
     if not config.getoption("numprocesses", None):
-        # Before any test runs: with --quick, none may start a process.
+        # Before any test runs: with --quick, no test may start a process.
         templates.migrated()
     if config.getoption("quick"):
         config.pluginmanager.register(Quick())
@@ -55,7 +55,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Begin with what takes long, so that at the end no core waits for another's last test."""
+    """Run the slow tests first, so that at the end no core waits for another's last test."""
     if config.getoption("part"):
         left = [item for item in items if not is_in_part(item)]
         config.hook.pytest_deselected(items=left)
@@ -64,9 +64,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """Let the garbage collector pass by what stays until the end: modules, and all collected tests.
+    """Exclude modules and collected tests, which stay until the end, from garbage collection.
 
-    It would walk through 200,000 objects again and again: a tenth of what a small test takes.
+    It would walk through 200,000 objects again and again: a tenth of the time of a small test.
     """
     gc.collect()
     gc.freeze()
@@ -74,16 +74,16 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(scope="session")
 def django_db_setup(django_test_environment: None, django_db_blocker: Any) -> Iterator[None]:
-    """Use a copy of a database that is migrated once, and not one that each process migrates."""
+    """Use a copy of a database that is migrated once, instead of a migration in each process."""
     with django_db_blocker.unblock(), templates.copied_for_tests():
         yield
 
 
 @pytest.fixture(scope="session")
 def committed_template() -> Installation:
-    """What tests with a database of their own copy (tests/support/committed.py).
+    """Return the template of the tests with a database of their own (tests/support/committed.py).
 
-    It is not the tests' own database, which grows by all that is rolled back.
+    It is separate from the tests' own database, which grows with each rollback.
     """
     return templates.migrated()
 
@@ -123,7 +123,7 @@ def commands_run_here(django_db_blocker: Any) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def empty_log_context() -> None:
-    """No line says which state an earlier test was about: only requests end their log context."""
+    """Clear the log context per test: only requests end theirs."""
     clear_contextvars()
 
 
@@ -142,7 +142,7 @@ def live() -> Iterator[LiveServer]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """A browser for the tests of one module, none of which may use the database itself."""
+    """A browser for the tests of one module, which may not use the database themselves."""
     with chromium() as browser:
         yield browser
 
@@ -156,7 +156,7 @@ def page(browser: Browser, live: LiveServer) -> Iterator[Page]:
 
 @pytest.fixture
 def operator(db: None) -> User:
-    """A user without any right of their own; their tokens say what they may do."""
+    """A user without permissions of their own; their tokens have the scopes."""
     return User.objects.create(username="operator", display_name="The operator")
 
 

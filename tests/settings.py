@@ -1,4 +1,4 @@
-"""The service's settings with secrets of this run only, and never with what ``var/`` holds."""
+"""The service's settings with secrets of this run only, and without those of ``var/``."""
 
 import base64
 import os
@@ -16,5 +16,5 @@ os.environ.update(
 
 from infra_service.settings import *  # noqa: F403 - after the environment
 
-# Passwords are stored as the service does it, with one round of hashing for each million.
+# Passwords are hashed like the service's, with a single round in place of each million.
 PASSWORD_HASHERS = ["tests.support.hashing.QuickPasswordHasher"]

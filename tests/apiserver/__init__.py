@@ -1,7 +1,7 @@
-"""An API server of Kubernetes that plays recordings, on loopback and in a thread of its own.
+"""A Kubernetes API server that replays recordings, in a thread of its own on loopback.
 
-It answers as the recorded one did, and refuses what real ones refuse: `negotiation` has their rules
-for `Accept` and for parameters. Tests queue faults and events on it.
+It answers like the recorded server and rejects the requests that real servers reject; `negotiation`
+has the rules for `Accept` and for parameters. Tests queue faults and events on it.
 """
 
 from tests.apiserver.recording import (

@@ -23,7 +23,7 @@ def decoded(token: str) -> Object:
 
 def send_json(handler: BaseHTTPRequestHandler, value: Any) -> None:
     body = json.dumps(value).encode()
-    # As the API server does: only what is worth it.
+    # Like the API server: compress large answers only.
     if len(body) > 128 * 1024 and "gzip" in handler.headers.get("Accept-Encoding", ""):
         send(handler, Fault(200, gzip.compress(body, 1), headers={"Content-Encoding": "gzip"}))
     else:

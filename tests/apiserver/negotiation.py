@@ -1,6 +1,6 @@
-"""What a real API server makes of a request before it answers: as 1.20.2 and 1.36.2 do it.
+"""Request validation of a real API server before it answers, as in 1.20.2 and 1.36.2.
 
-`make live-kubernetes` holds these rules against a real one.
+`make live-kubernetes` compares these rules with a real server.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def form(accept: str, kind: str, *, is_list: bool, is_watch: bool) -> str | Faul
 
 
 def invalid(query: dict[str, str]) -> Fault | None:
-    """Refuse parameters as the real one does; the one of 500 is its own."""
+    """Reject parameters like the real server; the status 500 is its own, too."""
     for name in ("limit", "timeoutSeconds"):
         if not query.get(name, "0").isdecimal():
             message = f'strconv.ParseInt: parsing "{query[name]}": invalid syntax'

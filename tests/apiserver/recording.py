@@ -1,4 +1,4 @@
-"""What a real API server has said, and the answers that are made of it."""
+"""The recorded answers of a real API server, and the answers that are derived from them."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def event(kind: str, raw: Object) -> bytes:
 class Fault:
     """An answer in place of the right one.
 
-    `cut` ends the connection after so many bytes; with `hold` not before `hang_up`. `silent` ends
-    it without an answer.
+    `cut` closes the connection after this many bytes; with `hold`, not before `hang_up`. `silent`
+    closes it without an answer.
     """
 
     status: int

@@ -1,8 +1,8 @@
-"""What a request to an API server is, without what differs from one to the next.
+"""Requests to an API server, without the values that differ between requests.
 
-`requests.json` has what real servers answered to each that the collector makes; the replayed server
-refuses any other. `probes.json` has what they made of requests that are wrong, or odd. Both are
-written by `make live-kubernetes`.
+`requests.json` has the answers of real servers to each request of the collector; the replayed
+server rejects any other. `probes.json` has their answers to wrong and unusual requests. `make
+live-kubernetes` writes both.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _ANY = {"resourceVersion", "timeoutSeconds", "limit", "continue"}
 
 
 class Exchange(NamedTuple):
-    """What a server answered. `says` is the kind of the object, or of a watch's first one."""
+    """A server's answer. `says` is the kind of the object, or of the first object of a watch."""
 
     status: int
     content_type: str
@@ -44,7 +44,7 @@ def signature(
 
 
 def answered() -> dict[str, dict[str, Exchange]]:
-    """Return what each version of Kubernetes answered, by signature."""
+    """Return the answer of each version of Kubernetes, by signature."""
     return _read(TABLE)
 
 

@@ -1,4 +1,4 @@
-"""The server itself: pages with a continue token, gzip for what is large, errors, watches."""
+"""The HTTP server: pages with a continue token, gzip for large answers, errors, watches."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ _GROUPS = ("/api/v1/", "/apis/apps/v1/", "/apis/metrics.k8s.io/v1beta1/")
 
 
 class ReplayServer:
-    """`lists` is what the cluster holds; what watches send is in `watches`."""
+    """An API server with the objects `lists` and the events of watches in `watches`."""
 
     def __init__(self, lists: dict[str, Iterable[Object]] | None = None) -> None:
         self.lists: dict[str, list[Object]] = {
             path: sorted(items, key=_key) for path, items in (lists or recorded_lists()).items()
         }
         self.metrics: list[Object] = recorded("list-podmetrics.json")["items"]
-        # Faults by what is asked: a path, with "?watch" or "?continue" for those alone.
+        # Faults by request: a path, with "?watch" or "?continue" for those requests alone.
         self.faults: dict[str, deque[Fault]] = defaultdict(deque)
         self.metrics_fault: Fault | None = None
         self.watches = Watches()
@@ -59,7 +59,7 @@ class ReplayServer:
         self.clock_lead = self.metrics_clock_lead = 0.0
         self.requests: list[tuple[str, dict[str, str]]] = []
         self.headers: list[dict[str, str]] = []
-        # What the collector asked and no real server was asked.
+        # Requests of the collector that have no recorded answer.
         self.unknown: set[str] = set()
         self.before_answer: Callable[[str, dict[str, str]], None] = _nothing
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
@@ -159,7 +159,7 @@ class ReplayServer:
     def _stranger(
         self, handler: BaseHTTPRequestHandler, path: str, query: dict[str, str]
     ) -> Fault | None:
-        """Refuse who has no token, and what the collector never asked a real server."""
+        """Reject requests without a token, and requests that have no recorded answer."""
         scheme, _, token = handler.headers.get("Authorization", "").partition(" ")
         if scheme.lower() != "bearer" or token != self.token:
             return UNAUTHORIZED

@@ -14,9 +14,9 @@ from tests.apiserver.recording import Object, lines
 
 
 class Watches:
-    """What each watch sends: first the next script of its path, then what `send` gives it.
+    """The events of each watch: first the next script of its path, then the events from `send`.
 
-    It ends after its timeoutSeconds, with `hang_up`, or at once when nothing is held (`hold`).
+    A watch ends after its timeoutSeconds, with `hang_up`, or at once without `hold`.
     """
 
     def __init__(self) -> None:
@@ -27,13 +27,13 @@ class Watches:
         self.second = 1.0
         #: Older versions than this are too old to be watched from.
         self.oldest = 0
-        #: Of each path, what each of its open watches has not told yet, and what waits for one.
+        #: By path, the unsent events of each open watch, and the events for the next watch.
         self._open: dict[str, list[deque[bytes]]] = defaultdict(list)
         self._kept: dict[str, deque[bytes]] = defaultdict(deque)
         self._changed = threading.Condition()
 
     def send(self, path: str, *events: bytes) -> None:
-        """Give events to every watch of this path that is open, else to the one opened next."""
+        """Send events to every open watch of this path, else to the next that opens."""
         with self._changed:
             for told in self._open[path] or [self._kept[path]]:
                 told.extend(events)
@@ -49,14 +49,14 @@ class Watches:
             self._changed.notify_all()
 
     def lines(self, path: str, query: dict[str, str], form: str) -> Iterator[bytes]:
-        """Yield what a watch is told, in the form that was negotiated."""
+        """Yield the events of a watch in the negotiated form."""
         if 0 < int(query.get("resourceVersion") or 0) < self.oldest:
             yield from lines("watch-410-too-old.jsonl")
             return
         ends = time.monotonic() + self.second * int(query.get("timeoutSeconds", 1800))
         for line in self._script(path):
             if form == negotiation.METADATA_LIST:
-                return  # as the real one: the first event cannot be put into this form
+                return  # like the real server: the first event cannot be put into this form
             yield _formed(line, form)
         if not self.hold:
             return
@@ -72,7 +72,7 @@ class Watches:
 
     @contextlib.contextmanager
     def _opened(self, path: str) -> Iterator[deque[bytes]]:
-        """Yield what one watch is to tell; what it has not told when it ends, the next one does."""
+        """Yield the events of a watch; the next watch gets those that are unsent when it ends."""
         with self._changed:
             told = self._kept.pop(path, deque())
             self._open[path].append(told)
@@ -80,7 +80,7 @@ class Watches:
             yield told
         finally:
             with self._changed:
-                # By identity: two that have nothing to tell are equal.
+                # By identity: two empty queues are equal.
                 self._open[path] = [other for other in self._open[path] if other is not told]
                 self._kept[path].extend(told)
 
@@ -109,7 +109,7 @@ def _formed(line: bytes, form: str) -> bytes:
 
 
 def partial(raw: Object) -> Object:
-    """Return an object's metadata alone, as the real one gives it."""
+    """Return an object's metadata alone, in the form of the real server."""
     version = "meta.k8s.io/v1"
     return {
         "kind": negotiation.METADATA,

@@ -1,4 +1,4 @@
-"""How-to guides of pipelines and stuck locks, walked against a live server."""
+"""Guides for pipelines and stuck locks, walked against a live server."""
 
 import datetime as dt
 import json

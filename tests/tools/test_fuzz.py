@@ -1,4 +1,4 @@
-"""The short run of every test run, the same each time; the long one is ``make fuzz``."""
+"""The short, repeatable run of the fuzzer in every test run; the long run is ``make fuzz``."""
 
 from __future__ import annotations
 

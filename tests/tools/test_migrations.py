@@ -23,7 +23,7 @@ from tools.upgrades.released import APPS, FILE
 #: Of the last release: the last migration of each app, and the columns that its code knows. Written
 #: by ``python -m tools.upgrades.released``.
 RELEASED: Final = json.loads(FILE.read_text())
-#: Tables with few rows, of which a lock is short. Every other one may have a million.
+#: Tables with few rows, whose locks are short. Any other table may have a million.
 SMALL: Final = {"user", "cluster", "auditarchive", "housekeepingpart", "application"}
 UNDER_TRAFFIC: Final = (
     AddIndexUnderTraffic,
@@ -37,7 +37,7 @@ HARMLESS: Final = (
     migrations.AlterModelManagers,
     migrations.AlterModelOptions,
 )
-#: What a new column may be, and what it may not be is found in the columns.
+#: Allowed properties of a new column; the columns themselves show the forbidden ones.
 HARMLESS_IF_SMALL: Final = (
     migrations.AddConstraint,
     migrations.AddIndex,
@@ -56,7 +56,7 @@ def new_migrations() -> list[migrations.Migration]:
 
 
 def risks(migration: Any) -> list[str]:
-    """Return what in a migration may break the release before, or hold it up."""
+    """Return the operations of a migration that may break or block the previous release."""
     return [risk for operation in migration.operations if (risk := _risk(operation, migration))]
 
 
@@ -77,7 +77,7 @@ def _risk(operation: Operation, migration: Any) -> str:
 
 @pytest.mark.parametrize("migration", new_migrations(), ids=str)
 def test_each_says_whether_it_is_safe_while_the_service_runs(migration: Any) -> None:
-    """True, or why what looks dangerous is not; or False, and then the how-to names it."""
+    """True, or the reason why the apparent risk is safe; or False, and the how-to names it."""
     said = getattr(migration, "safe_while_running", None)
     found = risks(migration)
 

@@ -1,4 +1,4 @@
-"""What ``make mutants`` changes and runs is there."""
+"""Each module and test that ``make mutants`` uses exists."""
 
 import gc
 import tomllib
