@@ -72,7 +72,10 @@ def record_key_activation(actor: Actor, action: str, key_id: str, **details: Any
 def record_consequences(
     actor: Actor, action: str, details: Mapping[str, Mapping[str, Any]]
 ) -> None:
-    """Append events that follow from an event of this transaction, by the ids of the resources."""
+    """Append the events that follow from an event of this transaction.
+
+    ``details`` maps resource ids to event details.
+    """
     AuditEvent.objects.bulk_create(
         [_event(actor, action, resource_id, dict(d)) for resource_id, d in details.items()]
     )

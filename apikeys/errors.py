@@ -215,7 +215,7 @@ class ApiKeyRevoked(APIException):
     status_code = 400
     rpc_status = "FAILED_PRECONDITION"
     default_code = "API_KEY_REVOKED"
-    default_detail = "The API key is revoked, which is final."
+    default_detail = "The API key has been revoked and cannot be restored. Create a new key."
 
 
 class ApiKeyExpired(APIException):

@@ -60,7 +60,7 @@ def record_refusal(
 
 
 def _beyond_the_trail(event: str, **told: Any) -> bool:
-    """Whether the log alone has it, because the trail has enough of this minute."""
+    """Return whether the log alone has it, because the trail has enough of this minute."""
     if limiter().hit(_RECORDED_FAILURES) is None:
         return False
     log.warning(event, **told)

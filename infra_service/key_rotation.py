@@ -39,7 +39,7 @@ class OlderValue(NamedTuple):
 
     @property
     def is_key_missing(self) -> bool:
-        """Whether the key is not configured."""
+        """Return whether the key is not configured."""
         return not any(name.startswith(self.key_name) for name in keyring())
 
     @property

@@ -77,9 +77,7 @@ class Names(NamedTuple):
         """
         for kind, text in self.given.items():
             if not slugs.is_slug(text, kind):
-                description = (
-                    f"Not a name of the form {slugs.DESCRIPTION}{_near(kind, text, binding)}"
-                )
+                description = f"The name must be {slugs.DESCRIPTION}{_near(kind, text, binding)}"
                 raise InvalidParameter(kind, description)
 
 

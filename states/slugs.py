@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 MOST: Final = 63
 #: The required form, for messages.
 DESCRIPTION: Final = (
-    "1 to 63 lower-case letters, digits and dashes, no dash at either end, and no UUID"
+    "1 to 63 lower-case letters, digits and dashes, without a dash at either end, and not a UUID"
 )
 PATTERN: Final = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
 # Also without dashes: programs would read it as an id.

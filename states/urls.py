@@ -34,7 +34,7 @@ router.register("components", ComponentViewSet, basename="component")
 router.register("environments", EnvironmentViewSet, basename="environment")
 
 urlpatterns = [
-    # Before those of which they would be the environment. No slug has a dot.
+    # Before the routes that would read `outputs.tfstate` as an environment. No slug has a dot.
     re_path(
         _AT + r"/outputs\.tfstate/?$",
         OutputsAtView.as_view(),

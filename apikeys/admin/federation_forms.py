@@ -49,10 +49,12 @@ class IssuerForm(forms.Form):
         label="URL",
         required=False,
         max_length=500,
-        help_text="The claim iss, byte for byte. Leave empty for the platform's own.",
+        help_text="The exact value of the iss claim. Leave empty for the platform's own.",
     )
     audience = forms.CharField(
-        max_length=500, help_text="The claim aud that pipelines ask for, such as this address."
+        max_length=500,
+        help_text="The value of the aud claim, such as the URL of this service. Request tokens for "
+        "this audience only.",
     )
     jwks_url = forms.CharField(
         label="Keys at",

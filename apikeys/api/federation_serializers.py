@@ -57,11 +57,12 @@ class IssuerSerializer(StrictSerializer):
     url = TextField(
         max_length=500,
         required=False,
-        help_text="The claim iss, byte for byte. The default is the issuer of the platform, if it "
-        "has one.",
+        help_text="The exact value of the iss claim. The default is the issuer of the platform, if "
+        "it has one.",
     )
     audience = TextField(
-        max_length=500, help_text="The claim aud: request tokens for this audience only."
+        max_length=500,
+        help_text="The value of the aud claim. Request tokens for this audience only.",
     )
     jwks_url = TextField(
         max_length=500,

@@ -108,12 +108,12 @@ class ApiSchema(AutoSchema):  # type: ignore[misc,unused-ignore]
 
     @property
     def is_public(self) -> bool:
-        """Whether the view needs no token."""
+        """Return whether the view needs no token."""
         return getattr(self.view, "public", False)
 
     @property
     def takes_raw_body(self) -> bool:
-        """Whether the view reads the body itself; its schema is then declared by media type."""
+        """Return whether the view reads the body itself and declares its schema by media type."""
         return isinstance(self.get_request_serializer(), dict)
 
     def get_request_serializer(self) -> Any:

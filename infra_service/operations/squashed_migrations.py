@@ -21,7 +21,7 @@ TOO_OLD: Final = (
 
 
 def is_too_old(loader: MigrationLoader) -> bool:
-    """Whether the database has some, but not all, of an app's squashed migrations."""
+    """Return whether the database has some, but not all, of an app's squashed migrations."""
     return any(
         len({key in loader.applied_migrations for key in migration.replaces}) > 1
         for migration in loader.replacements.values()

@@ -28,9 +28,9 @@ class FileField(serializers.CharField):
 
 
 class JsonFileField(serializers.JSONField):
-    """The text of a file of JSON, or the object in it."""
+    """The text of a JSON file, or the object that it contains."""
 
-    default_error_messages = {"form": "Neither a text nor an object."}
+    default_error_messages = {"form": "Neither a string nor an object."}
 
     def to_internal_value(self, data: Any) -> Any:
         if not isinstance(data, str | dict):
@@ -89,7 +89,8 @@ class FactsSerializer(StrictSerializer):
     modules_file = JsonFileField(
         required=False,
         write_only=True,
-        help_text=f"`.terraform/modules/{module_manifest.NAME}`, as text or as the object in it.",
+        help_text=f"`.terraform/modules/{module_manifest.NAME}`, as a string, or as the JSON "
+        "object that it contains.",
     )
     providers = ProviderSerializer(many=True, read_only=True)
     modules = ModuleSerializer(many=True, read_only=True)

@@ -62,7 +62,7 @@ class SlugField(TextField):
     """A slug of a kind of entries."""
 
     pattern = f"^{slugs.PATTERN}$"
-    default_error_messages = {"form": f"Not of the form {slugs.DESCRIPTION}."}
+    default_error_messages = {"form": f"A slug must be {slugs.DESCRIPTION}."}
 
     def __init__(self, *, kind: str, **kwargs: Any) -> None:
         self.kind = kind
@@ -82,7 +82,7 @@ class SlugField(TextField):
 
 
 class SlugSuffixField(FlagField):
-    """Whether a new entry may get a slug other than that made from its name."""
+    """A flag that lets a new entry get a slug other than that made from its name."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(
@@ -207,16 +207,16 @@ class ResourceEntrySerializer(serializers.Serializer[Any]):
     type = serializers.CharField(read_only=True)
     name = serializers.CharField(read_only=True)
     index_key = serializers.JSONField(
-        read_only=True, help_text="A number with count, a text with for_each, else null."
+        read_only=True, help_text="A number for count, a string for for_each, otherwise null."
     )
     provider = serializers.CharField(read_only=True)
 
 
 class IdentifyingField(serializers.JSONField):
-    """A text, or an identity: an object of texts, numbers, booleans and lists of these."""
+    """A string, or an identity: an object of strings, numbers, booleans and lists of these."""
 
     default_error_messages = {
-        "form": "Neither a text nor an object of texts, numbers, booleans and lists of these.",
+        "form": "Neither a string nor an object of strings, numbers, booleans and lists of these.",
         "length": f"Over {MOST_OF_VALUE} characters.",
     }
 

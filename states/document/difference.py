@@ -158,21 +158,21 @@ def _instance_changed(before: Found, after: Found, effort: Effort) -> bool:
 
 
 def raw_differs(before: Raw, after: Raw, effort: Effort) -> bool:
-    """Whether two values of documents are unequal; they are decoded only if their bytes are."""
+    """Return whether two values of documents differ; decode them only if their bytes do."""
     return before != after and differs(
         format4.decode(before, effort), format4.decode(after, effort), effort
     )
 
 
 def differs(before: Any, after: Any, effort: Effort) -> bool:
-    """Whether two values are unequal as JSON: ``true`` is not 1, and 1.0 is 1."""
+    """Return whether two values are unequal as JSON: ``true`` is not 1, and 1.0 is 1."""
     # Python's comparison, which takes 1 for true, finds most differences, and a hundred times
     # faster.
     return bool(before != after) or _differs_in_kind(before, after, effort)
 
 
 def _differs_in_kind(before: Any, after: Any, effort: Effort) -> bool:
-    """Whether two values that are equal in Python differ as boolean and number."""
+    """Return whether two values that are equal in Python differ as boolean and number."""
     effort.spend(1)
     if isinstance(before, dict) and isinstance(after, dict):
         return any(_differs_in_kind(before[key], after[key], effort) for key in before)

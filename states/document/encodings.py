@@ -41,11 +41,11 @@ _BACKSLASH: Final = b"\xfe"
 
 
 class NotUnderstoodError(Exception):
-    """The text is escaped more often than anybody does."""
+    """The escapes of the text are nested too deeply."""
 
 
 def is_escaped(text: bytes) -> bool:
-    """Whether the text may hold escapes."""
+    """Return whether the text may hold escapes."""
     return _ESCAPED.search(text) is not None
 
 
@@ -53,8 +53,8 @@ def unescaped(text: bytes, effort: Effort) -> bytes:
     """Return the text, in UTF-8, without escapes.
 
     Raises:
-        NotUnderstoodError: they do not end.
-        StateTooComplex: there are more than can be afforded.
+        NotUnderstoodError: the escapes are nested too deeply.
+        StateTooComplex: unescaping exceeds the work limit.
     """
     for _ in range(_ROUNDS):
         effort.spend(1 + len(text) // 1000)

@@ -63,7 +63,7 @@ class _Index:
                 yield phase + i * self._size, filed if isinstance(filed, list) else [filed]
 
     def stands(self, text: bytes, place: int, pattern: bytes) -> bool:
-        """Whether the text contains the pattern with its word at this position."""
+        """Return whether the text contains the pattern with its word at this position."""
         start = place - self._middle(pattern)
         # A place before the text's first byte counts from its end, where the pattern has no room.
         return text.startswith(pattern, start) or text.startswith(pattern, start - 1)

@@ -48,7 +48,7 @@ class Output(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def sensitive(self) -> bool:
-        """Whether the configuration marks the output."""
+        """Return whether the configuration marks the output."""
         return bool(self.sensitive_as_written)
 
 

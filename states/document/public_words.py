@@ -99,7 +99,7 @@ _MOST: Final = 300
 
 
 def is_public(text: str) -> bool:
-    """Whether the whole text is public vocabulary."""
+    """Return whether the whole text is public vocabulary."""
     if len(text) > _MOST:
         return False
     word = text.lower().replace(" ", "-").replace("_", "-")
@@ -107,5 +107,5 @@ def is_public(text: str) -> bool:
 
 
 def has_public_form(text: str) -> bool:
-    """Whether the whole text has a form that values have which are no secrets as a rule."""
+    """Return whether the whole text has a form that values have which are no secrets as a rule."""
     return len(text) <= _MOST and _STRUCTURED.fullmatch(text) is not None

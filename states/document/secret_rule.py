@@ -23,7 +23,7 @@ The password of a connection string (``://user:password@``, ``password=…``) is
 place: it hides the string when it equals any marked value that is not public vocabulary.
 
 A text that contains a value must have 16 bits of entropy to lose, so ``aaaaaaaa`` hides nothing.
-Entropy is Shannon's, times the length.
+Entropy here is the Shannon entropy per character times the length.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ _EMAIL: Final = re.compile(r"[\w.+-]{1,64}@(?:[a-z0-9-]{1,63}\.){1,8}[a-z]{2,24}
 
 
 def _has_credentials(text: str) -> bool:
-    """Whether a text names a secret itself, as a connection string does."""
+    """Return whether a text names a secret itself, as a connection string does."""
     return _CREDENTIALS.search(text) is not None
 
 
@@ -135,7 +135,7 @@ def _looks_generated(text: str, name: Name) -> bool:
 
 
 def _is_generated(token: str) -> bool:
-    """Whether the kinds of characters change as often as in a generated token."""
+    """Return whether the kinds of characters change as often as in a generated token."""
     odd = len(_ODD.findall(token))
     if odd == 0 and _CHANGE.search(token) is None:
         return False

@@ -221,5 +221,5 @@ def _texts_of(value: Any) -> set[str]:
 
 
 def _is_notable(text: str) -> bool:
-    """Whether a container with this text is not made of public vocabulary alone."""
+    """Return whether a container with this text is not made of public vocabulary alone."""
     return text != "" and not is_public(text) and not has_public_form(text)

@@ -90,7 +90,7 @@ def _extension(key: str | int, *, first: bool) -> str:
 
 
 def is_dynamic(value: Any) -> bool:
-    """Whether this is how a value of a type unknown to the schema is written: with its type."""
+    """Return whether the value has a type unknown to the schema, and is written with its type."""
     if not isinstance(value, dict) or value.keys() != {"value", "type"}:
         return False
     kind = value["type"]

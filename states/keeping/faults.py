@@ -38,7 +38,7 @@ class StorageFaults:
         """Wait for the next attempt.
 
         Raises:
-            DocumentMissing: there were enough of them.
+            DocumentMissing: the last attempt failed too.
         """
         if not self._is_another(name):
             _count("missing", name)
@@ -48,7 +48,7 @@ class StorageFaults:
         """Wait for the next attempt.
 
         Raises:
-            DocumentDamaged, StorageInconsistent: there were enough of them.
+            DocumentDamaged, StorageInconsistent: the last attempt failed too.
         """
         self._is_another(name)
         self._digests.add(hashlib.sha256(fetched.content).digest())

@@ -48,12 +48,12 @@ class ObjectMissingError(Exception):
 
 
 def is_configured() -> bool:
-    """Whether there is an object store."""
+    """Return whether there is an object store."""
     return _ALIAS in settings.STORAGES
 
 
 def takes_new_documents() -> bool:
-    """Whether new documents go to the object store."""
+    """Return whether new documents go to the object store."""
     return is_configured() and settings.STATE_STORAGE_WRITES
 
 
@@ -132,7 +132,7 @@ def find_bucket() -> None:
 
 
 def _is_as_told(file: File[bytes], content: bytes) -> bool:
-    """Whether the bytes match the length and digest that the store announced.
+    """Return whether the bytes match the length and digest that the store announced.
 
     S3's ETag is the MD5 of an object, unless it has several parts or S3 encrypted it with a KMS
     key.

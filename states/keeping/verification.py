@@ -64,7 +64,7 @@ def _checked(version: StateVersion) -> Checked | None:
 
 
 def is_as_recorded(version: StateVersion, document: bytes) -> bool:
-    """Whether digest and size of a document are those that were recorded when it was pushed."""
+    """Return whether digest and size of a document are those recorded when it was pushed."""
     digest = hashlib.md5(document, usedforsecurity=False).hexdigest()
     return (digest, len(document)) == (version.md5, version.size_bytes)
 

@@ -68,7 +68,7 @@ class ResourceEntry(OfState):
     mode = models.CharField(max_length=MOST_BYTES_OF_MODE)
     type = models.CharField(max_length=MOST_BYTES)
     name = models.CharField(max_length=MOST_BYTES)
-    # A number with count, a text with for_each.
+    # A number for count, a string for for_each.
     index_key = models.JSONField(null=True)
     provider = models.CharField(max_length=MOST_BYTES, blank=True)
     # The identity in a cluster: the uid of a workload, or the namespace/name of a Helm release. In

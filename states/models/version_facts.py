@@ -98,7 +98,7 @@ class UsedVersion(models.Model):
 
 
 class UsedByState(NamedBy):
-    """Whether the current version of a state was made with the version in a filter.
+    """A filter of states whose current version was made with a version.
 
     The rows lead to states, some of which were pushed to since, so each state is checked. The SQL
     avoids EXISTS, which PostgreSQL may answer by reading all matching rows.

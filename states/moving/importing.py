@@ -52,7 +52,7 @@ class Import:
         """Fill the plan, and yield its rows; nothing is written.
 
         Raises:
-            SourceError: nothing more can be had of the source.
+            SourceError: the source cannot be read any further.
         """
         for state in self.source.states():
             if (row := self._row(state, plan)) is not None:
@@ -112,7 +112,7 @@ class Import:
         """Read and check every document that is to be imported, and yield each state's row.
 
         Raises:
-            SourceError: nothing more can be had of the source.
+            SourceError: the source cannot be read any further.
         """
         return self._each(plan, (IMPORT,), self._rehearse)
 
@@ -120,7 +120,7 @@ class Import:
         """Import the states of the plan, and yield each state's row with its result.
 
         Raises:
-            SourceError: nothing more can be had of the source.
+            SourceError: the source cannot be read any further.
         """
         return self._each(plan, (IMPORT, UNCHANGED), self._import)
 

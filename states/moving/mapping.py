@@ -97,7 +97,7 @@ class Map:
             MapError: the component is not a slug.
         """
         if not slugs.is_slug(component, "component"):
-            raise MapError(f"A component has {slugs.DESCRIPTION}.")
+            raise MapError(f"A component must be {slugs.DESCRIPTION}.")
         given = {"component": component}
         default = Rule(re.compile(re.escape(_DEFAULT_FILE)), {**given, "environment": "default"})
         return cls([default, *(Rule(p, {**given, **_texts(p)}) for p in _WORKSPACES)], [])

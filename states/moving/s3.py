@@ -122,7 +122,7 @@ class Bucket:
 
     @cached_property
     def _tells_versions(self) -> bool:
-        """Whether the store has ids of versions as S3 has them."""
+        """Return whether the store has ids of versions as S3 has them."""
         try:
             page = self._client.list_object_versions(
                 Bucket=self._bucket, Prefix=self._folder, MaxKeys=1

@@ -22,8 +22,8 @@ def located(text: str) -> tuple[Any, str, str]:
     bucket, _, folder = text.removeprefix(SCHEME).partition("/")
     if not _BUCKET.fullmatch(bucket):
         raise SourceError(
-            "It is not of the form s3://bucket/prefix. Credentials and the endpoint are set by "
-            "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_PROFILE and AWS_ENDPOINT_URL."
+            "The address must have the form s3://bucket/prefix. Credentials and the endpoint are "
+            "set by AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_PROFILE and AWS_ENDPOINT_URL."
         )
     return _client(), bucket, folder
 

@@ -114,7 +114,7 @@ class Source(Protocol):
         """Yield the states, always in the same order.
 
         Raises:
-            SourceError: nothing more can be had of the source.
+            SourceError: the source cannot be read any further.
         """
 
     def versions(self, state: SourceState, most: int | None) -> list[SourceVersion]:

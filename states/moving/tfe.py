@@ -137,7 +137,7 @@ def open_organization(text: str) -> Organization:
 
 
 def _is_empty(workspace: dict[str, Any]) -> bool:
-    """Whether a workspace is known to have no state."""
+    """Return whether a workspace is known to have no state."""
     newest = (workspace.get("relationships") or {}).get("current-state-version")
     return newest is not None and newest.get("data") is None and not newest.get("links")
 

@@ -93,7 +93,7 @@ class WebClient:
         return self._parsed(answer), answer.headers
 
     def exists(self, url: str) -> bool:
-        """Whether there is something at an address.
+        """Return whether there is something at an address.
 
         Raises:
             SourceError: see ``request``.

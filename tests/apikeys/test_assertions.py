@@ -87,7 +87,7 @@ def test_one_that_is_good_for_no_time(pipeline: Pipeline, seconds: int) -> None:
     assert refusal(pipeline.exchange(token)) == REFUSED
     assert why() == "assertion_too_long"
     most = pipeline.issuer.max_assertion_seconds
-    because = f"Its lifetime is {seconds} seconds, and the maximum is {most}"
+    because = f"The claim exp is {seconds} seconds after iat, and the maximum is {most}"
     assert AuditEvent.objects.get().details["because"] == because
 
 

@@ -474,7 +474,7 @@ def test_the_networks_that_a_setting_names(settings: Any) -> None:
 def test_addresses_that_are_none(url: str, settings: Any) -> None:
     settings.ISSUER_NETWORKS = [LOOPBACK]
 
-    with pytest.raises(fetching.FetchError, match="address"):
+    with pytest.raises(fetching.FetchError, match="URL"):
         fetching.fetch_json(url, "", fetching.Deadline())
 
 

@@ -27,7 +27,7 @@ WATCHES = ("index_states", "deliver_events", "housekeeping")
 
 
 def renewed(file: Path) -> bool:
-    """Whether the file is renewed within a while."""
+    """Return whether the file is renewed within a while."""
     before = file.stat().st_mtime_ns
     with contextlib.suppress(AssertionError):
         wait_until(lambda: file.stat().st_mtime_ns > before, 5)
@@ -166,7 +166,7 @@ def test_a_command_that_waits_for_the_database_has_none(
 
 
 def fresh(probe: str, file: Path) -> bool:
-    """Whether the documented probe finds the file fresh."""
+    """Return whether the documented probe finds the file fresh."""
     documented = re.sub(r"/\S*heartbeat", str(file), probe)
     return subprocess.run(["sh", "-c", documented], check=False).returncode == 0
 

@@ -401,7 +401,7 @@ def test_workspaces_of_the_local_backend(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--component", "Net work"), "A component has 1 to 63"),
+        (("--component", "Net work"), "A component must be 1 to 63"),
         (("--component", "net", "--map", "map.toml"), "not allowed with argument"),
     ],
 )

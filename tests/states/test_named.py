@@ -179,10 +179,10 @@ def test_a_name_of_another_form(client: ApiClient) -> None:
     for place in ("{}/prod", "network/{}", "{}/network/prod", "shop/{}/prod", "shop/network/{}"):
         for text in texts:
             answer = Named(client, place.format(text)).get()
-            assert description(answer).startswith("Not a name of the form 1 to 63 lower-case")
+            assert description(answer).startswith("The name must be 1 to 63 lower-case")
     upper = Named(client, "Network/prod")
     for answer in (upper.push(document()), upper.lock(uuid.uuid4()), upper.unlock(None)):
-        assert description(answer).startswith("Not a name")
+        assert description(answer).startswith("The name must be")
     assert not Component.objects.exists()
 
 
@@ -208,7 +208,9 @@ def test_a_slash_within_a_name(client: ApiClient) -> None:
 
 def test_ids_where_names_belong_and_names_where_ids_belong(client: ApiClient) -> None:
     state_id = str(uuid.uuid4())
-    assert description(client.get(f"/api/v1/state/at/{state_id}/prod")).startswith("Not a name")
+    assert description(client.get(f"/api/v1/state/at/{state_id}/prod")).startswith(
+        "The name must be"
+    )
     answer = client.get("/api/v1/state/network/env/prod")
     assert description(answer) == (
         "not a UUID in the form 8-4-4-4-12; by names a state is at /api/v1/state/at/ and then "
@@ -220,7 +222,7 @@ def test_ids_where_names_belong_and_names_where_ids_belong(client: ApiClient) ->
 
 
 def test_lock_is_no_environment(client: ApiClient) -> None:
-    assert description(client.get("/api/v1/state/at/network/lock")).startswith("Not a name")
+    assert description(client.get("/api/v1/state/at/network/lock")).startswith("The name must be")
     assert client.get("/api/v1/state/at/shop/network/lock").status_code == 405
     assert Named(client, "lock/prod").push(document()).status_code == 200
 
@@ -234,10 +236,10 @@ def test_did_you_mean(client: ApiClient, client_with: ClientWith) -> None:
     )
     near = "/api/v1/state/at/network/Prod_EU"
     assert description(client.get(near)).endswith("; did you mean 'prod-eu'?")
-    assert description(client.get("/api/v1/state/at/network/Staging")).endswith("no UUID.")
+    assert description(client.get("/api/v1/state/at/network/Staging")).endswith("not a UUID.")
     # Suggestions contain only entries that the bound token can see.
     for environment_id, ending in (
-        (state.environment_id, "; did you mean 'prod-eu'?"), (uuid.uuid4(), "no UUID.")
+        (state.environment_id, "; did you mean 'prod-eu'?"), (uuid.uuid4(), "not a UUID.")
     ):  # fmt: skip
         bound = client_with(*ALL, bound_environment_ids=[str(environment_id)])
         assert description(bound.get(near)).endswith(ending)

@@ -69,7 +69,7 @@ class Model(RuleBasedStateMachine):
     # The rules in plain Python.
 
     def covers(self, caller: str, entry: Entry) -> bool:
-        """Whether the caller may take over a former slug of the entry."""
+        """Return whether the caller may take over a former slug of the entry."""
         if caller == "shop":
             return entry.kind == "component" and entry.parent == "shop"
         return caller == "admin"
@@ -80,7 +80,7 @@ class Model(RuleBasedStateMachine):
         return caller != "cluster of one"
 
     def is_taken(self, caller: str, entry: str | None, place: Any, *, sent: bool) -> bool:
-        """Whether the slug belongs to another entry that the caller may not take it from."""
+        """Return whether the slug belongs to another entry that the caller may not take it from."""
         owner = self.owners.get(place)
         if owner in (None, entry):
             return False

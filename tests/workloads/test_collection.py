@@ -1,4 +1,4 @@
-"""Whether a cluster's reports come, and why not: the API, and what a collector tells of itself."""
+"""The status of a cluster's collection in the API, and the status that a collector reports."""
 
 from __future__ import annotations
 

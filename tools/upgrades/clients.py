@@ -52,7 +52,7 @@ class Front(LiveServer):
 
 
 def is_busy(answer: Answer) -> bool:
-    """Whether the service asks the client to repeat the request."""
+    """Return whether the service asks the client to repeat the request."""
     return answer.status == 503 and answer.headers.get("Retry-After", "").isdecimal()
 
 

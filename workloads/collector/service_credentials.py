@@ -27,7 +27,7 @@ log = structlog.get_logger("workloads.collector")
 # repeated at this interval (s).
 _RENEWED_AFTER: Final = 2 / 3
 _ASKED_AGAIN: Final = 30.0
-# The maximum bytes of a token file.
+# The maximum size of a token file, in bytes.
 _MOST_BYTES: Final = 16 * 1024
 
 

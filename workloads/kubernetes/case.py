@@ -30,7 +30,7 @@ class Case:
         return self.workload.conditions.get(kind, Condition("", ""))
 
     def none_ready(self) -> bool:
-        """Whether no pod is ready: the controller's count may be older than its pods."""
+        """Return whether no pod is ready: the controller's count may be older than its pods."""
         return self.workload.ready == 0 and self.pods.ready == 0
 
     def down(self) -> bool:
@@ -51,7 +51,7 @@ class Case:
         return self.behind() and (changed is None or self.as_of - changed > OBSERVATION_DELAY)
 
     def refused(self) -> bool:
-        """Whether the controller reports a reason why a rollout cannot begin."""
+        """Return whether the controller reports a reason why a rollout cannot begin."""
         progressing = self.condition("Progressing")
         return (
             self.workload.kind is WorkloadKind.DEPLOYMENT
@@ -104,11 +104,11 @@ class Case:
         return begin is None or self.as_of - begin > self.grace()
 
     def needs_help(self) -> bool:
-        """Whether the workload has been unavailable for longer than the grace period."""
+        """Return whether the workload has been unavailable for longer than the grace period."""
         return self.past_grace(self.unavailable_since())
 
     def stuck(self) -> bool:
-        """Whether a further pod has not become ready within the grace period."""
+        """Return whether a further pod has not become ready within the grace period."""
         since = self.pods.unready_since
         return since is not None and self.past_grace(since)
 

@@ -36,7 +36,7 @@ _Amounts: TypeAlias = Callable[[JsonObject], JsonObject]
 
 
 def is_sidecar(init_container: JsonObject) -> bool:
-    """Whether an init container runs for the life of its pod."""
+    """Return whether an init container runs for the life of its pod."""
     return text(init_container, "restartPolicy") == "Always"
 
 

@@ -64,7 +64,7 @@ _MEASUREMENTS: Final = Writer(Workload, ("id", *_USAGE, "observed_at"))
 class Differences:
     """The rows to write; in `measured` only the usage differs.
 
-    `turned` have a new health or reason. `replaced` counts the `new` that take the place of a
+    `turned` have a new health or reason. `replaced` counts the rows in `new` that replace a
     deleted workload in `gone`.
     """
 

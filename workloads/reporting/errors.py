@@ -44,7 +44,7 @@ class ClockAhead(APIException):
 
 
 class ClusterBusy(APIException):
-    meaning = "Another report of the cluster is being applied, and that takes longer than a second."
+    meaning = "Another report of the cluster has been in progress for more than a second."
     status_code = HTTPStatus.SERVICE_UNAVAILABLE
     default_code = "CLUSTER_BUSY"
     default_detail = (

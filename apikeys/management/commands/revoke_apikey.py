@@ -24,7 +24,7 @@ class Command(ServiceCommand):
 
     help = (
         "Revoke an API key and every token and key that descends from it, or revoke an "
-        "access token. A leaked secret is accepted as it is."
+        "access token. Text around a leaked secret, such as a header or an assignment, is ignored."
     )
     examples = ("revoke_apikey key-0123456789abcdefghijklmno", "revoke_apikey - < leaked.txt")
 
@@ -99,5 +99,6 @@ def _found(condition: Q) -> ApiKey | AccessToken:
         if found is not None:
             return found
     raise CommandError(
-        "there is no such key or token; only the last rotated secret of a key is known"
+        "no key or token matches; of a rotated key, only the current and the previous secret "
+        "are known"
     )

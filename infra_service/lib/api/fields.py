@@ -110,7 +110,7 @@ class IdField(serializers.UUIDField):
 
 
 def _is_whole(data: Any) -> bool:
-    """Whether a value is a JSON Schema integer: 60 and 60.0, but not true and not 1e400."""
+    """Return whether a value is a JSON Schema integer: 60 and 60.0, but not true and not 1e400."""
     return isinstance(data, int | float) and not isinstance(data, bool) and data % 1 == 0
 
 

@@ -65,7 +65,7 @@ class IdempotencyKeyInUse(APIException):
 
 class IdempotentAnswerRemoved(APIException):
     meaning = (
-        "The request was done, and its answer, which had a secret, is removed after ten minutes."
+        "The request succeeded. Its response contained a secret and was deleted after ten minutes."
     )
     status_code = 410
     rpc_status = "FAILED_PRECONDITION"
@@ -115,7 +115,7 @@ def idempotent(method: Callable[..., Response]) -> Callable[..., Response]:
 
 
 def is_idempotent(view: Any) -> bool:
-    """Whether the view's method for the request is idempotent."""
+    """Return whether the view's method for the request is idempotent."""
     name = getattr(view, "action", None) or view.request.method.lower()
     return getattr(getattr(view, name, None), "is_idempotent", False)
 

@@ -78,7 +78,7 @@ class IdempotentRequest(models.Model):
 
     @property
     def is_over(self) -> bool:
-        """Whether the key may be used again."""
+        """Return whether the key may be used again."""
         return self.created_at <= timezone.now() - ANSWERS_KEPT
 
     def store(self, status: int, body: bytes, *, has_secret: bool) -> None:

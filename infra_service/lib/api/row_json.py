@@ -153,7 +153,7 @@ class _Writer:
 
 
 def is_served(parts: Parts, query: Any) -> bool:
-    """Whether each part has a column or annotation of a matching type."""
+    """Return whether each part has a column or annotation of a matching type."""
     for part in parts:
         if isinstance(part, str):
             continue

@@ -234,7 +234,7 @@ def _escaped(value: Any) -> Any:
 
 
 def _is_uuid(field: Field[Any, Any]) -> bool:
-    """Whether the column, or the column that it refers to, is a UUID."""
+    """Return whether the column, or the column that it refers to, is a UUID."""
     return isinstance(getattr(field, "target_field", field), UUIDField)
 
 

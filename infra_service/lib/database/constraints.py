@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def breaks(error: IntegrityError, model: type[Model], name: str) -> bool:
-    """Whether the error is a violation of this constraint of the model.
+    """Return whether the error is a violation of this constraint of the model.
 
     PostgreSQL reports the constraint's name. SQLite reports the name of a check, and the columns of
     a unique constraint.

@@ -141,7 +141,7 @@ def failure_of(error: BaseException | None) -> DatabaseFailure | None:
 
 
 def is_repeatable(error: Error) -> bool:
-    """Whether the database rolled back the whole transaction in favour of another transaction."""
+    """Return whether the database rolled back the whole transaction in favour of another."""
     return _kind_of(error) is DatabaseConflict
 
 

@@ -22,7 +22,7 @@ from infra_service.lib.database.postgresql.schema import limit_wait
 
 
 def _is_elsewhere(schema_editor: Any) -> bool:
-    """Whether the database is not PostgreSQL."""
+    """Return whether the database is not PostgreSQL."""
     return bool(schema_editor.connection.vendor != "postgresql")
 
 

@@ -22,7 +22,7 @@ LOOPBACK: Final = ipaddress.IPv4Address("127.0.0.1")
 
 
 def is_protected(url: str) -> bool:
-    """Whether data sent to the URL is private: TLS or this machine, and no user in the URL."""
+    """Return whether data sent to the URL is private: TLS or this machine, and no user in it."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
@@ -34,7 +34,7 @@ def is_protected(url: str) -> bool:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host is this machine."""
+    """Return whether a host is this machine."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -42,18 +42,18 @@ def is_loopback(host: str) -> bool:
 
 
 def is_localhost(host: str) -> bool:
-    """Whether a name always resolves to this machine (RFC 6761)."""
+    """Return whether a name always resolves to this machine (RFC 6761)."""
     return host == "localhost" or host.endswith(".localhost")
 
 
 def is_inside(address: Address, networks: Collection[Network]) -> bool:
-    """Whether the address, or the IPv4 address that it represents, is in one of the networks."""
+    """Return whether the address, or the IPv4 address that it represents, is in a network."""
     inner = _inner(address)
     return any(inner in network for network in networks)
 
 
 def is_public(address: Address) -> bool:
-    """Whether a connection to the address reaches the same peer from everywhere.
+    """Return whether a connection to the address reaches the same peer from everywhere.
 
     6to4 and Teredo are not: a relay that the network chooses unpacks an IPv4 address from them.
     """

@@ -41,7 +41,7 @@ class Response:
 
     @property
     def is_success(self) -> bool:
-        """Whether the status is 2xx."""
+        """Return whether the status is 2xx."""
         return self.status in range(200, 300)
 
 
@@ -52,14 +52,16 @@ def parse_url(url: str, schemes: Collection[str] = ("https",)) -> SplitResult:
         FetchError: the URL is malformed, or has another scheme.
     """
     if not url.isascii() or not url.isprintable() or " " in url:
-        raise FetchError("this is no address")
+        raise FetchError("this is not a valid URL")
     try:
         parts = urlsplit(url)
         is_sound = parts.scheme in schemes and bool(parts.hostname) and parts.port != 0
     except ValueError:
         is_sound = False
     if not is_sound or "@" in parts.netloc:
-        raise FetchError(f"only {' and '.join(schemes)} addresses without a user are allowed")
+        raise FetchError(
+            f"only {' and '.join(schemes)} URLs without a user name or password are allowed"
+        )
     return parts
 
 

@@ -88,7 +88,7 @@ _BLOCKS: Final = sorted(
 
 
 def is_globally_reachable(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
-    """Whether an address is globally reachable unicast; N/A in the registry means no."""
+    """Return whether an address is globally reachable unicast; N/A in the registry means no."""
     for network, is_reachable in _BLOCKS:
         if address in network:
             return bool(is_reachable)

@@ -42,7 +42,7 @@ class Arrival:
 
     @property
     def is_idle(self) -> bool:
-        """Whether no data has arrived."""
+        """Return whether no data has arrived."""
         return not self.received
 
     @property

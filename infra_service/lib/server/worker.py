@@ -47,7 +47,10 @@ _AT_ONCE: Final = struct.pack("ii", 1, 0)
 
 
 class ServiceWorker(ThreadWorker):  # type: ignore[misc,unused-ignore]
-    """Threads for complete requests, and errors in the API's format."""
+    """A worker that assigns threads only to requests ready to run.
+
+    It returns errors in the API's format.
+    """
 
     sockets: list[Any]
 
@@ -197,7 +200,7 @@ class ServiceWorker(ThreadWorker):  # type: ignore[misc,unused-ignore]
         return super().handle_request(req, conn)
 
     def _keepalive_after(self, conn: Any, keepalive: bool) -> bool:  # noqa: FBT001 - gunicorn's signature
-        """Whether the connection can serve another request: not behind an unread body."""
+        """Return whether the connection can serve another request: not behind an unread body."""
         conn.sock.receiving.left = 0  # do not wait for the rest
         return bool(keepalive and conn.parser.finish_body())
 

@@ -120,17 +120,17 @@ class WebhookEndpoint(GrantHolder):
 
     @property
     def is_enabled(self) -> bool:
-        """Whether the endpoint is enabled."""
+        """Return whether the endpoint is enabled."""
         return self.disabled_at is None
 
     @property
     def is_blocked(self) -> bool:
-        """Whether an operator has disabled it, so that its owner cannot enable it."""
+        """Return whether an operator has disabled it, so that its owner cannot enable it."""
         return self.disabled_reason == BY_OPERATOR
 
     @property
     def retired_secret_signs(self) -> bool:
-        """Whether the replaced secret signs beside the current secret."""
+        """Return whether the replaced secret signs beside the current secret."""
         until = self.retired_secret_until
         return self.retired_secret is not None and until is not None and until > timezone.now()
 

@@ -127,7 +127,7 @@ class Visitor(requests.Session):
 
     @property
     def is_in(self) -> bool:
-        """Whether the admin knows them."""
+        """Return whether the admin knows them."""
         return self.get("/admin/", allow_redirects=False).status_code == 200
 
 

@@ -42,7 +42,7 @@ def happen(name: str) -> None:
 def test_only_events_of_enabled_times_are_told(
     is_late: bool, hook: Hook, receiver: Receiver
 ) -> None:
-    """Whether the worker runs all the time, or only at the end."""
+    """Return whether the worker runs all the time, or only at the end."""
 
     def work() -> None:
         if not is_late:

@@ -300,7 +300,7 @@ class TestSentences:
         "text", ["s3://", "s3:///a", "s3://key:pass@states/a", "s3://a?b=c", "s3://[a"]
     )
     def test_form(self, text: str) -> None:
-        with pytest.raises(SourceError, match="not of the form s3://bucket/prefix") as raised:
+        with pytest.raises(SourceError, match="must have the form s3://bucket/prefix") as raised:
             open_source(text)
 
         assert "pass" not in str(raised.value)

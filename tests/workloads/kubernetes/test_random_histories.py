@@ -198,7 +198,7 @@ class Life:
         return record
 
     def failed(self) -> bool:
-        """Whether the controller or a kubelet itself reports a failure."""
+        """Return whether the controller or a kubelet itself reports a failure."""
         exceeded = self.deadline and self.progressing()["reason"] == "ProgressDeadlineExceeded"
         return bool(exceeded) or any(pod.state == "crashing" for pod in self.live())
 

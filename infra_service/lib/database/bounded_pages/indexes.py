@@ -48,12 +48,12 @@ class Access:
         return frozenset(id(c.lookup) for c in self.comparisons)
 
     def decides_all(self, conditions: Conditions) -> bool:
-        """Whether it decides every comparison of the conditions."""
+        """Return whether it decides every comparison of the conditions."""
         written = {id(c.lookup) for c in conditions.comparisons if c.node is not None}
         return not conditions.others and written <= self.decides
 
     def is_to_be_forced(self, model: type[models.Model]) -> bool:
-        """Whether its first column must stay in the order, so that the planner uses this index.
+        """Return whether the planner uses this index only if its first column stays in the order.
 
         If two indexes start with the same columns in different orders, the planner may choose the
         wrong index and sort all rows that it finds.
@@ -68,7 +68,7 @@ class Access:
 
     @property
     def finds_one(self) -> bool:
-        """Whether it finds at most a single row."""
+        """Return whether it finds at most a single row."""
         return self.index.is_unique and len(self.equal) == len(self.index.columns)
 
 

@@ -33,5 +33,5 @@ def planned_for_values(queryset: Any) -> Iterator[None]:
 
 
 def is_selective(queryset: Any) -> bool:
-    """Whether values select the rows, as some values may be rare and others common."""
+    """Return whether values select the rows, as some values may be rare and others common."""
     return any(not isinstance(leaf, IsNull) for leaf in queryset.query.where.leaves())

@@ -56,7 +56,7 @@ class Naming:
     is_own: bool = False
 
     def decides_all(self, conditions: Conditions) -> bool:
-        """Whether the reference is the only remaining condition."""
+        """Return whether the reference is the only remaining condition."""
         written = {id(c.lookup) for c in conditions.comparisons if c.node is not None}
         return conditions.others == len(conditions.named) == 1 and written <= self.decides
 

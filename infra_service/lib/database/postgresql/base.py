@@ -129,7 +129,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     @property
     def prepares_through_pooler(self) -> bool:
-        """Whether statements are prepared even through a pooler."""
+        """Return whether statements are prepared even through a pooler."""
         return bool(self.settings_dict["OPTIONS"].get("prepares_through_pooler"))
 
     def get_connection_params(self) -> dict[str, Any]:
@@ -192,7 +192,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
             raise OperationalError("no connection to the database could be opened") from error
 
     def get_autocommit(self) -> bool:
-        """Whether there is no transaction. Django would take a connection to answer this."""
+        """Return whether there is no transaction. Django would take a connection to answer this."""
         return self.connection is None or self.autocommit
 
     def set_autocommit(self, autocommit: bool, *args: Any, **kwargs: Any) -> None:  # noqa: FBT001 - Django's signature

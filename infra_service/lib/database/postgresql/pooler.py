@@ -18,7 +18,7 @@ _ROUNDS: Final = 5
 
 
 def is_between(connection: Any) -> bool:
-    """Whether a pooler is in between: statements and connection have different processes.
+    """Return whether a pooler is in between: statements and connection have different processes.
 
     A pooler reports a process id of its own. This takes a round trip.
     """
@@ -27,7 +27,7 @@ def is_between(connection: Any) -> bool:
 
 
 def breaks_prepared_statements(parameters: Mapping[str, Any]) -> bool:
-    """Whether two connections with these parameters mix up each other's prepared statements.
+    """Return whether two connections with these parameters mix up each other's prepared statements.
 
     Both use the same names for them. Only a pooler that supports prepared statements, such as
     pgbouncer from 1.21 on, separates them.

@@ -65,12 +65,12 @@ def drop_all(connection: Any) -> None:
 
 
 def leads_to_no_primary(error: Exception) -> bool:
-    """Whether the server rejected a write because it is read-only."""
+    """Return whether the server rejected a write because it is read-only."""
     return getattr(error.__cause__, "sqlstate", None) == _NO_PRIMARY
 
 
 def _is_alive(connection: Any) -> bool:
-    """Whether the connection is open, according to the data in its socket.
+    """Return whether the connection is open, according to the data in its socket.
 
     The data may also be a notice or a changed setting, which do not end the connection.
     """
