@@ -48,7 +48,7 @@ def form(accept: str, kind: str, *, is_list: bool, is_watch: bool) -> str | Faul
 
 
 def invalid(query: dict[str, str]) -> Fault | None:
-    """Reject parameters like the real server; the status 500 is its own, too."""
+    """Reject parameters like the real server, which answers 500 to a bad version of a watch."""
     for name in ("limit", "timeoutSeconds"):
         if not query.get(name, "0").isdecimal():
             message = f'strconv.ParseInt: parsing "{query[name]}": invalid syntax'

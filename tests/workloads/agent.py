@@ -1,4 +1,4 @@
-"""An agent that reports what runs in its cluster, and what it is told."""
+"""An agent that reports the workloads of its cluster, and the answers that it gets."""
 
 from __future__ import annotations
 

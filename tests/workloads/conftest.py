@@ -1,4 +1,4 @@
-"""What the tests of clusters and workloads share."""
+"""Fixtures of the tests of clusters and workloads."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ CONTAINER = {
 
 
 class NewWorkload(Protocol):
-    """``workload(name="web")``: a healthy Deployment of the cluster, but for what is given."""
+    """``workload(name="web")``: a healthy Deployment of the cluster, except for the arguments."""
 
     def __call__(self, **fields: Any) -> Workload: ...
 
 
 @pytest.fixture(autouse=True)
 def known_however_late_the_tests_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What they tell of lies in November 2026."""
+    """Their data is of November 2026."""
     monkeypatch.setattr(availability, "KEPT", dt.timedelta(days=36_500))
 
 

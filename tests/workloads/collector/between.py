@@ -1,4 +1,4 @@
-"""What lies between an agent and the service: a proxy that hands on, or does otherwise."""
+"""A proxy between an agent and the service that forwards requests, or fails on purpose."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from pathlib import Path
 
 from tests.support.server import LiveServer
 
-#: Answers a request, which it may hand on; it gets what was sent.
+#: Answers a request, which it may forward; its argument is the body of the request.
 Deed = Callable[["Between", BaseHTTPRequestHandler, bytes], None]
 
 
 class Between:
-    """On loopback. `deeds` are done with the next reports, and `exchanges` with the next exchanges.
+    """A proxy on loopback. `deeds` handle the next reports, and `exchanges` the next exchanges.
 
-    All others are handed on.
+    It forwards all other requests.
     """
 
     def __init__(self, server: LiveServer, certificate: tuple[Path, Path] | None = None) -> None:

@@ -1,4 +1,4 @@
-"""What the tests of the collector share: a replayed API server, and no long pauses."""
+"""Fixtures of the collector's tests: a replayed API server, and no long pauses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A cluster of a live service, as an agent and those who look at it see it."""
+"""A cluster of a live service, from the view of its agent and of its readers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Registered:
         return answer.json()
 
     def workloads(self) -> list[dict[str, Any]]:
-        """Return the rows, without what differs from one cluster, or one moment, to another."""
+        """Return the rows, without the values that differ between clusters or moments."""
         rows = self.get("/workloads?page_size=100")["workloads"]
         return [
             {k: v for k, v in row.items() if k not in {"id", "cluster_id", "last_updated_at"}}

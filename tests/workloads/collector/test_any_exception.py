@@ -1,4 +1,4 @@
-"""An arbitrary exception in one object, one report or one cluster: the collector goes on."""
+"""The collector continues after any exception in an object, a report or a cluster."""
 
 from __future__ import annotations
 

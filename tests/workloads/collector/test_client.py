@@ -209,7 +209,7 @@ def test_a_watch(client: ClusterClient, api: ReplayServer) -> None:
 
     assert seen == [("BOOKMARK", None), ("DELETED", "api"), ("BOOKMARK", None)]
     (query,) = api.asked(DEPLOYMENTS)
-    # Below the minute after which many proxies cut what is quiet.
+    # Below the minute after which many proxies close quiet connections.
     assert 45 <= int(query.pop("timeoutSeconds")) <= 55
     assert query == {"watch": "1", "allowWatchBookmarks": "true", "resourceVersion": "1500"}
     # A compressed watch would come late.
@@ -217,7 +217,7 @@ def test_a_watch(client: ClusterClient, api: ReplayServer) -> None:
 
 
 def test_a_watch_of_metadata(client: ClusterClient, api: ReplayServer) -> None:
-    """In the form for one object: to the form of a list, servers hang up without a byte."""
+    """In the form for one object: for the form of a list, servers hang up without a byte."""
     api.watches.scripts[REPLICASETS].append([event("ADDED", api.lists[REPLICASETS][0])])
     api.watches.hold = False
 
@@ -250,7 +250,7 @@ def test_a_quiet_watch_ends_in_its_time(
 def test_a_dead_connection_ends_a_watch(
     client: ClusterClient, api: ReplayServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The server neither says anything nor ends the watch when its time has come."""
+    """The server sends nothing and does not end the watch at its timeout."""
     monkeypatch.setattr(client_module, "_WATCH_SECONDS", (1, 1))
     monkeypatch.setattr(client_module, "_WATCH_OVERTIME", 1.0)
     api.faults[f"{DEPLOYMENTS}?watch"].append(Fault(200, b"{", cut=0, hold=True))

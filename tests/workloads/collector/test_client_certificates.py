@@ -20,7 +20,7 @@ PATH = "/api/v1/namespaces/kube-system"
 
 
 class CertificateServer:
-    """An API server that knows one name at a time, as when older certificates have ended."""
+    """An API server that accepts a single name at a time, as after older certificates expired."""
 
     def __init__(self, directory: Path) -> None:
         self.known = "first"

@@ -25,7 +25,7 @@ Read = Callable[[], str]
 
 
 def deployment(age: float, lead: float, **status: Any) -> dict[str, Any]:
-    """Return one that has nothing ready; `age` is by a clock that is `lead` seconds ahead."""
+    """Return a Deployment without ready pods; `age` is by a clock that is `lead` seconds ahead."""
     created = timezone.now() + dt.timedelta(seconds=lead - age)
     return {
         "metadata": {
@@ -45,7 +45,7 @@ def row(cluster: Cluster) -> Any:
 def collect(
     request: pytest.FixtureRequest, collector: Collector, api: ReplayServer, stop: threading.Event
 ) -> Callable[[dict[str, Any]], None]:
-    """Collect a cluster of this one Deployment."""
+    """Collect a cluster of this single Deployment."""
 
     def run(raw: dict[str, Any]) -> None:
         api.lists = {path: [] for path in LISTS}
@@ -88,7 +88,7 @@ def test_the_grace_is_by_the_api_servers_clock(
 
     found = row(cluster)
     assert (found.health_status, found.status_reason) == (status, "NoReadyReplicas")
-    # When it was seen, and the order of reports, is still ours to say.
+    # The local clock still decides the time of the observation and the order of reports.
     assert before <= found.observed_at <= timezone.now()
     cluster.refresh_from_db()
     assert cluster.last_report_at is not None

@@ -1,4 +1,4 @@
-"""Where the credentials come from."""
+"""The sources of the collector's credentials."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_a_context(api: ReplayServer, tmp_path: Path) -> None:
 
 
 def test_an_exec_plugin_of_the_operators(api: ReplayServer, tmp_path: Path) -> None:
-    """It is run again when what it gave is refused, also before the end that it has told."""
+    """The plugin runs again when its token is rejected, even before the stated expiry."""
     path, token = api.kubeconfig(tmp_path), tmp_path / "token"
     token.write_text(TOKEN)
     credential = (
@@ -58,7 +58,7 @@ def test_an_exec_plugin_of_the_operators(api: ReplayServer, tmp_path: Path) -> N
 
 
 def test_a_token_file_that_was_replaced(api: ReplayServer, tmp_path: Path) -> None:
-    """It is read again when it is refused, by all that was under way with the old one."""
+    """All requests that used the old token read the file again when the token is rejected."""
     path, token = api.kubeconfig(tmp_path), tmp_path / "token"
     token.write_text(f"{TOKEN}\n")
     path.write_text(path.read_text().replace(f'"token": "{TOKEN}"', f'"tokenFile": "{token}"'))
@@ -129,7 +129,7 @@ def test_no_such_context(api: ReplayServer, tmp_path: Path) -> None:
 
 
 class Account:
-    """A pod's account at an API server with TLS, and what Kubernetes puts into the pod."""
+    """A pod's account at an API server with TLS, and the files that Kubernetes mounts."""
 
     def __init__(self, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.api = ReplayServer()
@@ -170,7 +170,7 @@ def test_the_account_of_the_pod(pod: Account) -> None:
 def test_what_comes_after_the_end_is_no_answer(
     pod: Account, monkeypatch: pytest.MonkeyPatch, *, is_closed: bool, said: str
 ) -> None:
-    """Python reads on from a connection that was shut down, and hands out what is encrypted."""
+    """Python reads on from a connection that was shut down, and returns the encrypted bytes."""
     cut_off: list[Callable[[], None]] = []
 
     class Clock(threading.Timer):

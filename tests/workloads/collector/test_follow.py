@@ -1,4 +1,4 @@
-"""``Collector.follow``: snapshots, and between them what the watches bring."""
+"""``Collector.follow``: snapshots, and the changes of the watches between them."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def fresh(api: ReplayServer, cluster: Cluster, tmp_path: Path) -> Collector:
 
 @pytest.fixture
 def follow(collector: Collector, stop: threading.Event) -> Follow:
-    """Follow until the reports so far are what was waited for."""
+    """Follow until the reports fulfil the condition."""
 
     def run(enough: Callable[[list[Synced]], bool]) -> list[Synced]:
         reports: list[Synced] = []
@@ -151,7 +151,7 @@ def test_a_watch_goes_on_where_it_ended(
 def test_a_watch_that_is_too_old_is_listed_again(
     follow: Follow, api: ReplayServer, cluster: Cluster
 ) -> None:
-    """And what the new list has changed is reported at once, not after the interval."""
+    """The changes in the new list are reported at once, not after the interval."""
     late = copy.deepcopy(api.lists[DEPLOYMENTS][0])
     late["metadata"] |= {"name": "late", "uid": "late"}
     reported = threading.Event()
@@ -190,7 +190,7 @@ def test_a_list_that_fails_is_tried_again(follow: Follow, api: ReplayServer, fau
 def test_a_dead_server_is_not_reported(
     follow: Follow, api: ReplayServer, cluster: Cluster, stop: threading.Event
 ) -> None:
-    """While one resource is not followed, a report would pretend to know."""
+    """While a resource is not followed, a report would be incomplete."""
     for _ in range(1000):
         api.faults[PODS].append(UNAVAILABLE)
     threading.Timer(1, stop.set).start()
@@ -325,7 +325,7 @@ def test_a_namespace_that_appears_needs_no_snapshot(
 def test_a_metrics_api_that_hangs_keeps_no_report(
     follow: Follow, api: ReplayServer, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It costs the first report a few seconds, and the others nothing."""
+    """It delays the first report by a few seconds, and the later reports not at all."""
     monkeypatch.setattr(sync, "_FIRST_USAGE_SECONDS", 0.5)
     hang(api, METRICS)
     gone = api.lists[STATEFULSETS][0]
@@ -458,7 +458,7 @@ def test_a_fault_of_ours_does_not_freeze_the_mirror(
 def test_a_410_begins_with_the_shortest_pause(
     api: ReplayServer, client: ClusterClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The list that follows it is what helps; a second one in a row waits longer all the same."""
+    """The list after it is the remedy; a second 410 in a row waits longer all the same."""
     asked: list[str] = []
     monkeypatch.setattr(Backoff, "next_pause", lambda *_: asked.append("pause") or 0.0)
     monkeypatch.setattr(Backoff, "reset", lambda *_: asked.append("reset"))

@@ -286,7 +286,7 @@ def test_hostile_lines_of_a_watch(
     stop: threading.Event,
     line: bytes,
 ) -> None:
-    """What comes after it is reported all the same."""
+    """The events after such a line are reported all the same."""
     gone = api.lists[STATEFULSETS][0]
     reports: list[Synced] = []
 

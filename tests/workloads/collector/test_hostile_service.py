@@ -1,4 +1,4 @@
-"""A service, or what stands in its place, that answers anything to an agent."""
+"""A service, or a server in its place, that sends arbitrary answers to an agent."""
 
 from __future__ import annotations
 

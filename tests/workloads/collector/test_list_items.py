@@ -69,7 +69,7 @@ def test_a_nested_one() -> None:
 
 
 def test_an_item_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else each piece of a long one would be decoded again with all before it."""
+    """Without a limit, each piece of a long item would be decoded again with all before it."""
     monkeypatch.setattr(module, "_LONGEST", 100)
     taken = []
 

@@ -71,7 +71,7 @@ def test_usage_is_one_list_for_each_snapshot(client: ClusterClient, api: ReplayS
 def test_a_metrics_api_that_hangs_costs_usage_and_nothing_else(
     client: ClusterClient, api: ReplayServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Half an answer, too: what trickles in is cut off like what never begins."""
+    """Half an answer, too: a slow response is cut off like a missing one."""
     monkeypatch.setattr(usage_module, "WITHIN", 1.0)
     for fault in (None, Fault(200, b'{"items": []}', cut=5, hold=True)):
         api.metrics_fault = fault

@@ -1,4 +1,4 @@
-"""What a collector says of reports and troubles, and what it does when nobody listens."""
+"""The collector's messages about reports and failures, also when the reader has gone."""
 
 import datetime as dt
 import json

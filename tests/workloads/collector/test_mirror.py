@@ -1,4 +1,4 @@
-"""The mirror of a watched cluster: whatever came in whatever order, it is what a list would say."""
+"""The mirror of a watched cluster equals a list, in whatever order the events arrive."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def by_place(records: Sequence[WorkloadRecord]) -> Rows:
 
 
 def listed(objects: dict[str, dict[str, Object]]) -> Rows:
-    """Return what one pass over these objects says."""
+    """Return the result of one pass over these objects."""
     builder = SnapshotBuilder(usage())
     for path, members in objects.items():
         for raw in members.values():
@@ -168,7 +168,7 @@ def test_deleted_and_created_again_under_the_same_name() -> None:
 
 
 def test_a_pod_elsewhere_is_of_no_owner_here() -> None:
-    """Whoever may make pods in a namespace may write any owner into them, and any name."""
+    """Any client that may create pods in a namespace can set any owner and name on them."""
     there = {
         path: {raw["metadata"]["uid"]: raw for raw in items}
         for path, items in recorded_lists().items()
@@ -244,7 +244,7 @@ def its_pod(name: str, created: int) -> Object:
 
 
 def test_pods_that_are_replaced_again_and_again_start_no_new_grace() -> None:
-    """A StatefulSet shows nothing but its youngest pod; the mirror has seen the others."""
+    """A StatefulSet shows only its youngest pod; the mirror has seen the earlier pods."""
     mirror, resource = Mirror(), WORKLOADS[WorkloadKind.STATEFUL_SET]
 
     def health(seconds: int) -> str:

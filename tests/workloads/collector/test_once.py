@@ -1,4 +1,4 @@
-"""``Collector.once``: one snapshot, or nothing at all."""
+"""``Collector.once``: a complete snapshot, or no report at all."""
 
 from __future__ import annotations
 

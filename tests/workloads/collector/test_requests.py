@@ -1,7 +1,7 @@
-"""The tests' API server is held against what real ones answered; the collector against both.
+"""Compare the tests' API server with recorded answers of real servers, and the collector with both.
 
-The replayed server itself refuses, in every test, what the collector asks and no real one was
-asked.
+In every test, the replayed server itself rejects requests of the collector without a recorded
+answer.
 """
 
 from __future__ import annotations

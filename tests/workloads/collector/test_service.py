@@ -120,7 +120,7 @@ def test_a_snapshot_that_fails_is_sent_again(scene: Scene, stop: threading.Event
 
 
 def test_changes_that_fail_are_made_good_by_a_snapshot(scene: Scene, stop: threading.Event) -> None:
-    """Of one workload after another, that goes while the next fault is on the way."""
+    """Of one workload after another, each removed while the next fault is on the way."""
     gone = [(path, raw) for path in (DEPLOYMENTS, STATEFULSETS) for raw in scene.api.lists[path]][
         : len(FAULTS)
     ]
@@ -164,15 +164,15 @@ def test_a_service_that_is_away(scene: Scene, stop: threading.Event) -> None:
 
     assert scene.methods == ["PUT"] * 31
     assert len(scene.registered.workloads()) == 54
-    # Meanwhile it said so, to whom it could; a report ends that.
+    # Meanwhile the collector tried to send its failure; a report resets that status.
     assert scene.registered.get()["cluster"]["collection"]["status"] == "OK"
 
 
 def test_no_pause_is_longer_than_half_an_interval(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """So that the service, back after hours, is told within one."""
-    monkeypatch.undo()  # pauses as they are, of which none is waited for
+    """So that a service that is back after hours gets a report within one interval."""
+    monkeypatch.undo()  # real pauses, without the waiting
     waited: list[float] = []
     reporting = threading.current_thread()
 
@@ -250,7 +250,7 @@ def test_another_cluster_ends_it(scene: Scene, stop: threading.Event) -> None:
 
 
 def test_what_keeps_it_is_told(registered: Registered, between: Between, token_file: Path) -> None:
-    """What is longer than may be is cut, and a token in it is blanked out, before it leaves."""
+    """The message is cut at its limit, and a token in it is redacted before it is sent."""
     failure = CollectionFailure(
         reason=FailureReason.FORBIDDEN,
         message=f"403: Bearer hunter2 {'x' * 10_000}",
@@ -264,7 +264,7 @@ def test_what_keeps_it_is_told(registered: Registered, between: Between, token_f
 
 
 def test_two_agents_of_one_cluster(scene: Scene, stop: threading.Event) -> None:
-    """Each is refused now and then for the other's sake; what is shown is the cluster."""
+    """Each is rejected now and then because of the other; the table shows the cluster."""
     gone = scene.api.lists[DEPLOYMENTS][:5]
     watches = scene.api.watches
     have_told: set[str] = set()

@@ -1,4 +1,4 @@
-"""As whom an agent reports: a pod's token is exchanged, and what was given for it is renewed."""
+"""The identity of a reporting agent: the exchange of a pod's token, and the renewal."""
 
 from __future__ import annotations
 

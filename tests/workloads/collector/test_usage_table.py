@@ -1,4 +1,4 @@
-"""What pods use is found as in a dictionary, and takes little."""
+"""The table of the usage of pods finds the same as a dictionary, in little memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Objects of public bug reports of other tools, each with what is to be shown of its workload."""
+"""Objects of public bug reports of other tools, each with the expected workload."""
 
 import json
 from datetime import datetime

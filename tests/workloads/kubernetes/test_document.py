@@ -1,4 +1,4 @@
-"""docs/reference/workload-health.md says what the code does."""
+"""docs/reference/workload-health.md agrees with the code."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The rule table, a line at a time; each case says which rule is to decide."""
+"""The rule table, a line at a time; each case names the rule that decides."""
 
 from collections import Counter
 from datetime import UTC, datetime, timedelta
@@ -30,7 +30,7 @@ def ago(seconds: float) -> datetime:
 
 
 def workload(kind: WorkloadKind = DEPLOYMENT, **facts: Any) -> WorkloadFacts:
-    """A workload of which 3 of 3 are ready, unless said otherwise."""
+    """A workload with 3 of 3 replicas ready, unless given otherwise."""
     given = {"desired": 3, "ready": 3, "available": 3, "updated": 3} | facts
     return WorkloadFacts(kind, "demo", "app", **given)
 
@@ -43,7 +43,7 @@ CASES: list[tuple[int, WorkloadFacts, PodTally, HealthStatus, str]] = [
     # 1: deletion comes before all else.
     (1, workload(deleting=True), PodTally(), DEGRADED, "Terminating"),
     (1, down(deleting=True, observed_generation=None), PodTally(), DEGRADED, "Terminating"),
-    # 2: the controller cannot begin, which precedes what it has not observed for this reason.
+    # 2: the controller cannot begin, which precedes the outdated status that results from it.
     (
         *(2, down(conditions=RS_REFUSED, observed_generation=None), PodTally()),
         *(ERROR, "ReplicaSetCreateError"),
@@ -119,7 +119,7 @@ CASES: list[tuple[int, WorkloadFacts, PodTally, HealthStatus, str]] = [
     ),
     (21, workload(generation=2, observed_generation=2), PodTally(), HEALTHY, ""),
     (21, workload(generation=2, observed_generation=3), PodTally(), HEALTHY, ""),
-    # 5: nothing wanted, whatever the conditions still say.
+    # 5: no replicas wanted, whatever the conditions still are.
     (5, down(desired=0), PodTally(), HEALTHY, "ScaledToZero"),
     (5, down(STATEFUL_SET, desired=0), PodTally(), HEALTHY, "ScaledToZero"),
     (5, down(DAEMON_SET, desired=0), PodTally(), HEALTHY, "NoEligibleNodes"),
@@ -150,13 +150,13 @@ CASES: list[tuple[int, WorkloadFacts, PodTally, HealthStatus, str]] = [
         *(9, down(conditions={"ReplicaFailure": Condition("False", "FailedCreate")}), PodTally()),
         *(ERROR, "NoReadyReplicas"),
     ),
-    # 8: none ready and something fails.
+    # 8: no replica ready, and a container fails.
     (8, down(), PodTally(failing=CRASH, unschedulable=1), ERROR, "CrashLoopBackOff"),
     (8, down(created_at=ago(1)), PodTally(failing=CRASH), ERROR, "CrashLoopBackOff"),
-    # 9: none ready and no place.
+    # 9: no replica ready, and no node has room.
     (9, down(created_at=ago(1)), PodTally(unschedulable=1), DEGRADED, "Unschedulable"),
     (9, down(created_at=ago(301)), PodTally(unschedulable=1), ERROR, "Unschedulable"),
-    # 9: none ready and nothing to blame.
+    # 9: no replica ready, without a cause.
     (9, down(created_at=ago(300)), PodTally(), DEGRADED, "NoReadyReplicas"),
     (9, down(created_at=ago(300.001)), PodTally(), ERROR, "NoReadyReplicas"),
     (9, down(), PodTally(), ERROR, "NoReadyReplicas"),
@@ -336,7 +336,7 @@ CASES: list[tuple[int, WorkloadFacts, PodTally, HealthStatus, str]] = [
     ),
     # A pod is ready, and its controller has not counted it yet.
     (11, down(STATEFUL_SET), PodTally(live=3, ready=1), DEGRADED, "ReplicasNotReady"),
-    # 10: the counts still say ready, but every container fails.
+    # 10: the counts are still ready, but every container fails.
     (10, workload(), PodTally(live=3, broken=3, failing=CRASH), ERROR, "CrashLoopBackOff"),
     (10, workload(ready=1), PodTally(live=3, broken=3, failing=CRASH), ERROR, "CrashLoopBackOff"),
     (10, workload(), PodTally(live=1, broken=1, failing=CRASH), ERROR, "CrashLoopBackOff"),
@@ -465,7 +465,7 @@ CASES: list[tuple[int, WorkloadFacts, PodTally, HealthStatus, str]] = [
         DEGRADED,
         "RestartsIncreasing",
     ),
-    # An end after the report is of a node whose clock is ahead, and hides no other.
+    # An end after the report comes from a node whose clock is ahead, and hides no other.
     (21, workload(), PodTally(restarts=[(ago(-1), True)]), HEALTHY, ""),
     (
         *(15, workload(), PodTally(restarts=[(ago(-1), True), (ago(5), False)])),
@@ -474,7 +474,7 @@ CASES: list[tuple[int, WorkloadFacts, PodTally, HealthStatus, str]] = [
     # 16: paused, whatever is left to update.
     (16, workload(paused=True), PodTally(), HEALTHY, "DeploymentPaused"),
     (16, workload(paused=True, updated=1), PodTally(), HEALTHY, "DeploymentPaused"),
-    # 17: waits for somebody to delete pods.
+    # 17: waits for an operator to delete pods.
     (
         *(17, workload(STATEFUL_SET, on_delete=True, updated=2), PodTally()),
         *(HEALTHY, "OnDeleteUpdatePending"),
@@ -515,7 +515,7 @@ CASES: list[tuple[int, WorkloadFacts, PodTally, HealthStatus, str]] = [
         *(HEALTHY, "ReplicasTerminating"),
     ),
     (21, workload(), PodTally(live=3, terminating=3, terminating_since=ago(300)), HEALTHY, ""),
-    # 21: nothing to say.
+    # 21: no message.
     (21, workload(), PodTally(live=3), HEALTHY, ""),
     (21, workload(ready=4, available=4), PodTally(live=4), HEALTHY, ""),
 ]

@@ -1,4 +1,4 @@
-"""Names of images: what the reference grammar takes, and what it refuses."""
+"""Image names that the reference grammar accepts or rejects."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_what_is_no_name(text: str) -> None:
         ("nginx:1", A, f"nginx:1@{A}"),
         ("nginx:1", f"docker://{A}", f"nginx:1@{A}"),
         ("nginx:1", "a" * 64, f"nginx:1@{A}"),
-        # What was pulled under another name has the digest of this one.
+        # An image that was pulled under another name has the digest of this name.
         ("mirror.example/nginx:1", f"docker.io/library/nginx@{A}", f"mirror.example/nginx:1@{A}"),
         (f"nginx@{B}", f"nginx@{A}", f"nginx@{A}"),
         ("nginx:1", "", ""),

@@ -1,7 +1,7 @@
 """Health over random lives of workloads, whose objects are consistent with each other.
 
-A small model of a controller and its pods gives raw objects. It knows by itself for how long its
-workload has been down, and so shares nothing with the rules but the lengths of the intervals.
+A small model of a controller and its pods returns raw objects. It measures by itself for how long
+its workload has been down, and so shares only the lengths of the intervals with the rules.
 """
 
 import random
@@ -80,7 +80,7 @@ class Pod:
 
 
 class Life:
-    """A workload, of which `step` changes one thing and `record` is what is shown."""
+    """A workload that `step` changes and `record` reports."""
 
     def __init__(self, kind: WorkloadKind, rng: random.Random) -> None:
         self.kind, self.rng, self.now = kind, rng, 0
@@ -89,7 +89,7 @@ class Life:
         self.rolling_since: int | None = None
         self.pods: list[Pod] = []
         self.number = 0
-        #: Since when none has been ready, and since when replicas are missing for Available.
+        #: Since when no pod has been ready, and since when replicas are missing for Available.
         self.down_since: int | None = 0
         self.unavailable_since: int | None = 0
         self.replace()
@@ -129,7 +129,7 @@ class Life:
         self.observe()
 
     def observe(self) -> None:
-        """Do what a controller does after each change."""
+        """Update the status like a controller after each change."""
         ready = self.ready()
         if ready:
             self.down_since = None
@@ -226,8 +226,9 @@ def test_invariants(kind: WorkloadKind, seed: int) -> None:
             begin = life.unavailable_since if kind is DEPLOYMENT else oldest(life)
             assert begin is not None
             assert life.now - begin > life.grace()
-        # 3. Who is down for longer than the grace needs help, however young the pods are. Without
-        # the condition Available, the objects show it by the pods that lived through it.
+        # 3. A workload that is down for longer than the grace needs help, however young the pods
+        # are. Without the condition Available, the objects show it by the pods that lived through
+        # it.
         if down is not None:
             begin = down if kind is DEPLOYMENT else oldest(life)
             if begin is not None and life.now - begin > life.grace():

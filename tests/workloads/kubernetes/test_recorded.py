@@ -80,7 +80,7 @@ def usage() -> dict[PodKey, Usage]:
 
 
 def joined() -> dict[Place, tuple[WorkloadFacts, PodTally]]:
-    """Join by hand what SnapshotBuilder joins in one pass."""
+    """Join by hand the objects that SnapshotBuilder joins in one pass."""
     deployment_of = dict(filter(None, map(reduce_replicaset, items("replicasets"))))
     pods: dict[str, list[PodFacts]] = {}
     for pod in filter(None, map(reduce_pod, items("pods"))):

@@ -107,7 +107,7 @@ def test_a_stateful_set() -> None:
         {"observedGeneration": 3, "readyReplicas": 3, "updatedReplicas": 1},
     )
     facts = the_workload(raw, STATEFUL_SET)
-    # Without the key, what is ready is available.
+    # Without the key, ready replicas count as available.
     assert (facts.desired, facts.ready, facts.available, facts.updated) == (4, 3, 3, 1)
     assert (facts.partition, facts.on_delete) == (2, False)
     raw["status"]["availableReplicas"] = 0

@@ -1,7 +1,7 @@
-"""What Kubernetes 1.21 to 1.34 say, each release in the fields that it has.
+"""The objects of Kubernetes 1.21 to 1.34, each release with the fields that it has.
 
 A field that a release does not know is absent from its objects, or ignored by its scheduler; the
-verdict and the sums of older servers' objects stay what they were.
+verdict and the sums of older servers' objects remain the same.
 """
 
 from datetime import datetime, timedelta
@@ -32,7 +32,7 @@ def mesh(**more: Any) -> dict[str, Any]:
 
 
 def said(requests: str, **more: Any) -> dict[str, Any]:
-    """What a node says of a container that was resized."""
+    """A node's status of a container that was resized."""
     return status(ready=True, **cpu(requests), **more)
 
 
@@ -67,7 +67,7 @@ PENDING = {"type": "PodResizePending", "status": "True"}
             *("1.34", {"containers": [app()], "initContainers": [mesh(restartPolicy="Never")]}),
             *(RUNNING, 1000, 0),
         ),
-        # Resizing in place (KEP 1287): the larger of what is asked for and what there is.
+        # Resizing in place (KEP 1287): the larger of the requested and the allocated resources.
         ("1.27", *resized("1", said("2", allocatedResources={"cpu": "2"})), 2000, 0),
         ("1.27", *resized("3", said("2", allocatedResources={"cpu": "2"})), 3000, 0),
         (
@@ -113,7 +113,7 @@ ONE = {"readyReplicas": 1, "availableReplicas": 1, "updatedReplicas": 1}
 NONE_AVAILABLE = [{"type": "Available", "status": "False", "reason": "MinimumReplicasUnavailable"}]
 
 
-# The release, what a Deployment of two says of itself, the verdict.
+# The release, the status of a Deployment of two, the verdict.
 @pytest.mark.parametrize(
     ("release", "told", "verdict"),
     [
@@ -135,7 +135,7 @@ NONE_AVAILABLE = [{"type": "Available", "status": "False", "reason": "MinimumRep
             *("1.34", {"terminatingReplicas": 2, "conditions": NONE_AVAILABLE}),
             *[("ERROR", "ReplicasTerminating")],
         ),
-        # All that are wanted are made: they are what is waited for.
+        # All wanted pods exist: the rollout waits for them.
         (
             *("1.34", {"replicas": 2, "terminatingReplicas": 1, **ONE}),
             *[("DEGRADED", "ReplicasNotReady")],
@@ -163,7 +163,7 @@ WITH_MESH = {"containers": [app()], "initContainers": [mesh(restartPolicy="Alway
 RUNS = {"startedAt": CREATED}
 
 
-# The release, spec and status of the one pod of which nothing is ready, the verdict.
+# The release, spec and status of the single pod, which is not ready, the verdict.
 @pytest.mark.parametrize(
     ("release", "spec", "pod", "reason"),
     [
@@ -185,7 +185,7 @@ RUNS = {"startedAt": CREATED}
             },
             "CrashLoopBackOff",
         ),
-        # One that is only not ready yet is no failure.
+        # A pod that is only not ready yet is no failure.
         (
             *("1.29", WITH_MESH),
             {
@@ -215,7 +215,7 @@ def test_a_sidecar_is_ready_like_any_container(*, ready: bool) -> None:
 
 
 def the_record(raw: dict[str, Any] | None = None, pods: Any = ()) -> Any:
-    """What is reported of one Deployment with these pods, in a snapshot of raw objects."""
+    """Return the record of a Deployment with these pods, in a snapshot of raw objects."""
     builder = SnapshotBuilder()
     builder.add_workload(raw or deployment(**ALL), WorkloadKind.DEPLOYMENT)
     builder.add_replicaset({"metadata": {"uid": "owner", **owned_by("Deployment", "u")}})

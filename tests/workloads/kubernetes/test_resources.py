@@ -57,7 +57,7 @@ def cpu(**spec: Any) -> tuple[int, int]:
         # Overhead comes on top, and limits nothing that is not limited.
         ({"containers": [container(1, 2)], "overhead": {"cpu": "1"}}, 2, 3),
         ({"containers": [container(1)], "overhead": {"cpu": "1"}}, 2, 0),
-        # What the pod says as a whole replaces what its containers add up to.
+        # The resources of the pod as a whole replace the sum of its containers.
         (
             {
                 "containers": [container(1, 2)],
@@ -68,7 +68,7 @@ def cpu(**spec: Any) -> tuple[int, int]:
         ),
         ({"containers": [container(3, 2)], "resources": {"requests": {"cpu": "1"}}}, 1, 2),
         ({"containers": [container(3)], "resources": {"requests": {"hugepages-2Mi": "1"}}}, 3, 0),
-        # What is not of the form, null or negative counts as absent.
+        # Malformed, null and negative values count as absent.
         ({"containers": [{"resources": {"requests": {"cpu": "1K"}}}, container(1)]}, 1, 0),
         ({"containers": [{"resources": {"requests": {"cpu": "-1"}}}, container(1)]}, 1, 0),
         ({"containers": [{"resources": {"requests": {"cpu": 5}}}, container(1)]}, 1, 0),
@@ -111,7 +111,7 @@ def test_each_resource_is_taken_by_itself() -> None:
 def test_is_the_dearest_moment_of_a_pods_life(
     apps: list[int], inits: list[tuple[bool, int]]
 ) -> None:
-    # Lived through moment by moment: init containers start one after the other, steps end.
+    # Simulated moment by moment: init containers start in sequence, steps end.
     moments, staying = [0], 0
     for stays, amount in inits:
         moments.append(staying + amount)
@@ -132,7 +132,9 @@ SUMS = json.loads((FIXTURES / "pod-resources.json").read_text())["pods"]
 
 @pytest.mark.parametrize("number", range(len(SUMS)))
 def test_the_sums_of_kubernetes_own_code(number: int) -> None:
-    """Also while pods are resized: what Go computed of the same pods, as the scheduler does."""
+    """Also while pods are resized: the sums that Go computed of the same pods, as the scheduler
+    does.
+    """
     pod = SUMS[number]
     for status, expected in (({}, pod["by_spec"]), (pod["status"], pod["by_status"])):
         cpu_requests, cpu_limits, *memory, _storage = pod_resources(pod["spec"], status)
