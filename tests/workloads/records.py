@@ -29,7 +29,7 @@ def at(seconds: float) -> dt.datetime:
 
 
 def record(name: str = "web", **fields: Any) -> WorkloadRecord:
-    """Return a healthy Deployment of two replicas, but for what is given."""
+    """Return a healthy Deployment of two replicas, except for the arguments."""
     usual: dict[str, Any] = {
         "kind": WorkloadKind.DEPLOYMENT,
         "namespace": "shop",
@@ -61,7 +61,7 @@ def place(name: str = "web", namespace: str = "shop", kind: str = "Deployment") 
 
 
 def report(seconds: float, *records: WorkloadRecord, **fields: Any) -> Report:
-    """Return a snapshot of so many seconds after the start, but for what is given."""
+    """Return a snapshot of so many seconds after the start, except for the arguments."""
     usual: dict[str, Any] = {"reported_at": at(seconds), "complete": True, "records": records}
     return Report(**{**usual, **fields})
 
@@ -74,7 +74,7 @@ def statements(cluster: Cluster, given: Report) -> list[str]:
     """Return the kinds of statements that read or write rows."""
     with CaptureQueriesContext(connection) as captured:
         apply(cluster, given)
-    # SQLite takes many rows by one statement, so many times.
+    # SQLite inserts many rows by one statement, repeated so many times.
     words = [re.sub(r"^\d+ times: ", "", query["sql"]).split()[0] for query in captured]
     words = ["INSERT" if word == "COPY" else word for word in words]  # as PostgreSQL is given them
     return [word for word in words if word in ("SELECT", "INSERT", "UPDATE", "DELETE")]
@@ -86,7 +86,7 @@ def stored(cluster: Cluster) -> dict[Place, Workload]:
 
 
 def as_said(row: Workload | WorkloadRecord) -> dict[str, Any]:
-    """Return what a row, or a record, says, in one form for both."""
+    """Return the values of a row or of a record, in the same form."""
     ours = ("id", "cluster", "observed_at", "health_since")
     names = [f.name for f in Workload._meta.fields if f.name not in ours]
     figures = row.figures if isinstance(row, WorkloadRecord) else {}

@@ -1,4 +1,4 @@
-"""What PostgreSQL reads for the lists of workloads in the admin: no more than a bound."""
+"""A bound on the rows that PostgreSQL reads for the lists of workloads in the admin."""
 
 import json
 from urllib.parse import urlencode
@@ -60,7 +60,7 @@ def test_each_filter_is_served_by_an_index(client: Client) -> None:
 
 
 def test_all_clusters_at_once(client: Client) -> None:
-    """From the first page of trouble to what is well; pieces of names in a bounded number."""
+    """From failing to healthy workloads; pieces of names in a bounded number."""
     for query, rows in {
         "": AT_ONCE,
         "health=HEALTHY": AT_ONCE,
@@ -90,5 +90,5 @@ def test_the_overview_reads_five_workloads(client: Client) -> None:
     (found,) = plans
     of_workloads = [n for n in found.nodes() if n.get("Relation Name") == "workloads_workload"]
     assert "Seq Scan" not in [node["Node Type"] for node in of_workloads]
-    # One of each of five clusters: found by its health, then read by its id.
+    # One row of each of five clusters: found by its health, then read by its id.
     assert sum(node["Actual Rows"] * node["Actual Loops"] for node in of_workloads) <= 20

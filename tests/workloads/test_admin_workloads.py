@@ -98,10 +98,10 @@ def test_the_list_is_of_one_cluster_and_filtered(cluster: Cluster, workload: New
     assert found(q="dat d") == [database]
     assert found(q="web data") == found(q="%") == found(q="_") == []
     assert found(cluster=str(uuid.uuid4())) == []
-    # The form of the search keeps what is chosen beside it.
+    # The search form keeps the other filters.
     kept = '<input type="hidden" name="health" value="ERROR">'
     assert kept in client.get(LIST, {"health": "ERROR"}).content.decode()
-    # What is not offered is not answered: a figure could be guessed by asking.
+    # Only the offered filters work: otherwise a client could guess a value by searching.
     refused = client.get(LIST, {"cluster": str(cluster.pk), "labels__contains": "x"})
     assert refused.status_code == 400
 
@@ -125,7 +125,7 @@ def test_requests_against_use(cluster: Cluster, workload: NewWorkload) -> None:
     assert "50 m, no request" in text
     assert "256 MiB requested, use not measured" in text
     content = answer.content.decode()
-    # The bar is as long as the request, or as what is used when that is more.
+    # The bar is as long as the request, or as the usage when that is more.
     assert 'class="share-used" x="0.0" y="0" width="75.0"' in content
     assert 'class="share-beyond"' in content
 
@@ -143,7 +143,8 @@ def test_large_figures_and_the_reason(cluster: Cluster, workload: NewWorkload) -
     assert "15.0 of 12.5 cores" in text
     assert "beyond the request: 2.5 cores" in text
     assert "64.0 GiB requested, use not measured" in text
-    # The namespaces of the cluster are offered while somebody types, and the name stands there.
+    # The namespaces of the cluster are suggestions for the input, and the current value is filled
+    # in.
     body = answer.content.decode()
     assert '<option value="shop">' in body
     assert f'name="cluster" value="{cluster.name}"' in body
@@ -181,7 +182,8 @@ def test_the_history_of_one_workload(cluster: Cluster) -> None:
     answer = person("viewer").get(f"{LIST}{one.pk}/change/")
 
     text = text_of(answer)
-    # Of 1 + 3 hours that somebody looked at one was bad; between 29 and 4 hours ago nobody looked.
+    # Of 1 + 3 observed hours, the workload was unhealthy for an hour; between 29 and 4 hours ago
+    # there were no reports.
     assert (
         "Healthy for 75 % of the observed time in the last 7 days; 164 h were not observed"
     ) in text

@@ -18,7 +18,7 @@ from tests.support.server import LiveServer
 from tests.support.waiting import PATIENCE, wait_until
 from tests.workloads.collector.registered import Registered
 
-#: What an agent has no use for: tables, views, keys, and the drivers of databases.
+#: Packages that an agent does not need: tables, views, keys, and database drivers.
 NEEDLESS = {
     "workloads.models", "workloads.actions", "workloads.reporting.applying", "rest_framework",
     "apikeys", "states", "infra_service.settings", "psycopg", "sqlite3", "django.views",
@@ -117,7 +117,7 @@ def test_killed_at_any_moment_it_goes_on_where_the_cluster_is(
 
 
 def test_no_secret_is_said(agent: Agent) -> None:
-    """Also not by a service that sends back what it was sent."""
+    """Also not by a service that sends the request back."""
     token = "iss_" + "a" * 38
     Path(agent.options[agent.options.index("--token-file") + 1]).write_text(token)
 
@@ -158,7 +158,7 @@ def test_what_cannot_be_done(options: tuple[str, ...], message: str) -> None:
 
 
 def test_its_settings_are_of_no_service() -> None:
-    """No key, no database, no address: what a cluster need not hold."""
+    """No key, database or address: a cluster need not have these."""
     from infra_service.agent import settings  # noqa: PLC0415 - not those of these tests
 
     assert {name for name in vars(settings) if name.isupper()} == {

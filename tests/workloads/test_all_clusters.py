@@ -22,7 +22,7 @@ JSON = {"Content-Type": "application/json"}
 
 
 class Clusters:
-    """Two registered clusters, which one kubeconfig leads to."""
+    """Two registered clusters of the same kubeconfig."""
 
     def __init__(self, service: LiveServer, directory: Path, api: ReplayServer) -> None:
         self.service, self.api = service, api
@@ -83,7 +83,7 @@ def test_one_that_ends_leaves_the_others_alone(clusters: Clusters) -> None:
         gone = clusters.api.lists[STATEFULSETS].pop(0)
 
         def is_told() -> bool:
-            """Whichever of the open watches is the second one's."""
+            """Send the event to all open watches, and check the second cluster."""
             clusters.api.watches.send(STATEFULSETS, event("DELETED", gone))
             return clusters.count(second) == 53
 
@@ -92,7 +92,7 @@ def test_one_that_ends_leaves_the_others_alone(clusters: Clusters) -> None:
     finally:
         following.send_signal(signal.SIGTERM)
         following.communicate(timeout=PATIENCE)
-    # It was told to end, and one was still followed.
+    # SIGTERM ended the command while it still followed a cluster.
     assert following.returncode == 0
 
 

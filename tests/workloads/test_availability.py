@@ -67,7 +67,7 @@ def test_what_is_cut(
     assert sum(((s.end - s.start).total_seconds() for s in found), 0.0) == len(expected)
 
 
-# How long after the last report the next one comes, and what it says of the workload.
+# The time from the last report to the next, and the health in it.
 REPORTS = st.lists(
     st.tuples(st.integers(1, 9), st.sampled_from([HEALTHY, HEALTHY, DEGRADED, ERROR, None])),
     min_size=1,
@@ -148,7 +148,7 @@ def test_a_history_of_which_the_oldest_is_removed(cluster: Cluster) -> None:
     key = stored(cluster)[place()].pk
     Transition.objects.filter(at__lt=at(180)).delete()
 
-    # The row of 180 s says what was from 120 s on, and the workload's what is now.
+    # The row of 180 s has the health from 120 s on, and the workload's row the current health.
     assert numbers(share(cluster, key, 0, 240)) == {"error": 60, "healthy": 60, "unobserved": 120}
     Transition.objects.all().delete()
     assert numbers(share(cluster, key, 0, 240)) == {"unobserved": 240}
@@ -157,7 +157,7 @@ def test_a_history_of_which_the_oldest_is_removed(cluster: Cluster) -> None:
 def test_what_is_longer_ago_than_gaps_are_kept(
     cluster: Cluster, workload: NewWorkload, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who asks for it is not told that a workload was healthy in a gap that was removed."""
+    """The share does not count a workload as healthy in a gap that was removed."""
     monkeypatch.setattr(module, "KEPT", KEPT)
     now = timezone.now()
     one = workload(health_since=now - 200 * DAY)

@@ -1,4 +1,4 @@
-"""A cluster whose row is held, or whose snapshot is huge, on a service of few connections."""
+"""A cluster whose row is locked, or whose snapshot is huge, on a service of few connections."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def token(server: LiveServer) -> str:
 
 
 class Fleet:
-    """Two clusters, and what their agents and readers ask."""
+    """Two clusters, and the requests of their agents and readers."""
 
     def __init__(self, server: LiveServer, token: str, name: str) -> None:
         self.server, self.token = server, token
@@ -106,12 +106,12 @@ def test_many_reports_wait_for_one_row(server: LiveServer, token: str) -> None:
         return goes_on
 
     readers = [asks("read", lambda: fleet.read(fleet.busy))]
-    if on_postgresql:  # on SQLite every writer waits for who holds the database
+    if on_postgresql:  # on SQLite every writer waits for the current writer
         readers += [asks("report", lambda: fleet.report(fleet.other)), asks("push", fleet.push)]
     with held(server, fleet.busy):
         in_threads([agents, *readers])
 
-    # None of them waited until the row was free, and nobody else was kept from a connection.
+    # No request waited until the row was free, and all other requests got a connection.
     assert Counter(answer.status for answer in answers) == {503: AGENTS}
     assert {answer.reason for answer in answers} == {"CLUSTER_BUSY"}
     assert {answer.headers["Retry-After"] for answer in answers} == {"2"}
@@ -121,7 +121,7 @@ def test_many_reports_wait_for_one_row(server: LiveServer, token: str) -> None:
 
 
 def test_a_huge_snapshot_and_small_reports_that_are_older(server: LiveServer, token: str) -> None:
-    """The small ones, alone, would make the huge one start over for as long as they come."""
+    """The small reports alone would make the huge snapshot start over for as long as they come."""
     fleet = Fleet(server, token, "huge")
     items = [healthy(f"service-{n}", namespace=f"team-{n % 50}") for n in range(HUGE)]
     body = {"reported_at": dt.datetime.now(dt.UTC).isoformat(), "workloads": items}
@@ -164,5 +164,5 @@ def test_a_huge_snapshot_and_small_reports_that_are_older(server: LiveServer, to
     assert statuses["small"] <= {200, 409, 503}
     assert statuses["read"] == statuses["push"] == {200}
     on_postgresql = "DATABASE_URL" in server.environment
-    # On SQLite a report waits for the one writer no longer than a second, and is told so.
+    # On SQLite a report waits at most a second for the current writer, then gets 503.
     assert statuses["report"] <= ({200} if on_postgresql else {200, 503})

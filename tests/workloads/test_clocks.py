@@ -1,4 +1,4 @@
-"""Reporters whose clock is wrong, and a service whose clock is: the database's decides."""
+"""Reporters and services with a wrong clock: the database's clock decides."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_nothing_is_shown_as_of_the_future(
 
 @pytest.mark.parametrize("complete", [True, False])
 def test_a_cluster_that_a_future_report_has_shut_recovers(cluster: Cluster, complete: bool) -> None:
-    """Such reports were taken once; the next one with a right clock ends it."""
+    """Earlier releases accepted such reports; the next report with a right clock repairs it."""
     apply(cluster, report(0, record("web"), record("api")))
     future = now() + HOUR
     Workload.objects.update(observed_at=future)

@@ -1,4 +1,4 @@
-"""The status of a cluster's collection in the API, and the status that a collector reports."""
+"""The status of a cluster's collection: the API, and the failures that a collector reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Health that the service derives from what an agent counts; its rules are tested apart."""
+"""Health that the service derives from an agent's counts; its rules are tested apart."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ CRASHED = {"exit_code": 1, "finished_at": "2026-11-20T11:59:00Z"}
     ({**WELL, "replicas_total": 2}, ("HEALTHY", "RolloutInProgress")),
     ({**WELL, "replicas_total": 1}, ("HEALTHY", "")),
     ({"replicas_desired": 2, "replicas_ready": 1}, ("DEGRADED", "ReplicasNotReady")),
-    # A StatefulSet of an old cluster does not tell what is available.
+    # A StatefulSet of an old cluster has no count of available replicas.
     ({"kind": "StatefulSet", "replicas_desired": 1, "replicas_ready": 1}, ("HEALTHY", "")),
     ({"kind": "DaemonSet", "replicas_desired": 1, "replicas_ready": 1},
      ("DEGRADED", "ReplicasNotAvailable")),
@@ -101,7 +101,7 @@ CRASHED = {"exit_code": 1, "finished_at": "2026-11-20T11:59:00Z"}
     ({**WELL, "pods": [pod("a", {**RUNNING, "restart_count": 1,
                                  "last_termination": {**CRASHED, "reason": "OOMKilled"}})]},
      ("DEGRADED", "OOMKilled")),
-    # An init step that has ended well plays no more part, one that fails does.
+    # An init step that succeeded has no more effect, a failing step does.
     ({**WELL, "pods": [pod("a", CRASHING, init_containers=[{"name": "i", "state": "terminated"}])]},
      ("ERROR", "CrashLoopBackOff")),
     ({**WELL, "pods": [pod("a", RUNNING, init_containers=[

@@ -156,7 +156,7 @@ def test_statements_do_not_grow_with_the_rows(
 def test_a_list_of_few_rows_is_read_both_ways(
     workload: NewWorkload, cluster: Cluster, other: Cluster
 ) -> None:
-    """As an operator turns its pages: all healths are read at once, and none of them twice."""
+    """An operator turns its pages: all healths are read at once, and each of them only once."""
     for number in range(11):
         workload(name=f"w{number:02}", health_status=WORST_FIRST[number % 4])
         workload(name=f"w{number:02}", cluster=other)
@@ -212,11 +212,12 @@ _ROWS = st.dictionaries(
     st.sampled_from([status for status, _ in HEALTH_STATUSES]),
     max_size=20,
 )
-# To one of the three clusters (by number), one that is gone, none, or what no cluster is inside.
+# To one of the three clusters (by number), a deleted cluster, no object, or an object without
+# clusters.
 _BINDINGS = st.one_of(
     st.integers(0, 2), st.sampled_from([None, "gone", "component_ids", "environment_ids"])
 )
-#: A filter, and what it selects of a cluster's number, a place, and a health.
+#: A filter, and its condition on a cluster's number, a place, and a health.
 _FILTERS = {
     "": lambda *_: True,
     "field['cluster'] = 'c1'": lambda number, *_: number == 1,

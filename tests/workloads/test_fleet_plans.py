@@ -1,4 +1,4 @@
-"""What PostgreSQL reads for a page of the workloads of all clusters: no more than a bound."""
+"""A bound on the rows that PostgreSQL reads for a page of the workloads of all clusters."""
 
 import pytest
 from django.db import connection
@@ -18,24 +18,24 @@ pytestmark = [
 
 LIST = "/api/v1/workloads"
 AT_ONCE = 11
-#: Of what takes long to test, so many rows are looked through for a page.
+#: The number of rows that a page examines with a filter that is slow to test.
 LEAST_ROWS = 1_000
 
 
 def rows_read(reader: ApiClient, text: str, path: str = LIST, **query: str) -> int:
-    """Return how many rows the page looked at, none of them by walking the table."""
+    """Return how many rows the page read; fail on a sequential scan."""
     with plans_of("workloads_workload", analyze=True) as plans:
         answer = reader.get(path, {"filter": text, "page_size": "10", **query})
     assert answer.status_code == 200, answer.content
     assert not [plan.sql for plan in plans if plan.reads_a_table], text
-    # What does not pass, which is wide, is never sorted.
+    # Rejected rows, which are wide, are never sorted.
     sorted_rows = [n["Actual Rows"] for p in plans for n in p.nodes() if n["Node Type"] == "Sort"]
     assert max(sorted_rows, default=0) <= AT_ONCE, text
     return sum(plan.rows_by_table["workloads_workload"] for plan in plans)
 
 
 def entries_read(reader: ApiClient, text: str, path: str, **query: str) -> int:
-    """Return how many rows that say where images run the page looked at."""
+    """Return how many image rows the page read."""
     with plans_of("workloads_workload", analyze=True) as plans:
         reader.get(path, {"filter": text, "page_size": "10", **query})
     return sum(plan.rows_by_table["workloads_workloadimage"] for plan in plans)
@@ -50,7 +50,7 @@ def test_each_filter_is_served_by_an_index(reader: ApiClient) -> None:
         "": AT_ONCE,
         healthy: AT_ONCE,
         "field['health_status'] = 'UNSPECIFIED'": AT_ONCE,
-        # Of each health what there is of the cluster, until the page is full.
+        # The cluster's rows of each health, until the page is full.
         own: AT_ONCE,
         f"{own} AND {healthy}": AT_ONCE,
         named: 1,
@@ -61,8 +61,8 @@ def test_each_filter_is_served_by_an_index(reader: ApiClient) -> None:
         f"{own} AND labels['nobody'] EXISTS": 2 * IN_A_CLUSTER,
         f"{own} AND labels['nobody'] EXISTS AND {healthy}": 2 * IN_A_CLUSTER,
         f"{own} AND {bank}": 3 * IN_A_CLUSTER,
-        # Looked for in pieces, of half as many rows as of what is compared; in this order there
-        # are few of the first three healths.
+        # Searched in pieces of half as many rows as for a comparison; in this order the first three
+        # healths have few rows.
         "labels['nobody'] EXISTS": 4 * MOST_ROWS,
         f"labels['nobody'] EXISTS AND {healthy}": MOST_ROWS,
         # Each row is looked up among the resources of states.

@@ -1,4 +1,4 @@
-"""Which images run where: ``GET /api/v1/images``, and workloads by the images that they run."""
+"""Images and their places: ``GET /api/v1/images``, and workloads by the images that they run."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ IMAGES, FLEET = "/api/v1/images", "/api/v1/workloads"
 
 
 def runs(name: str, *images: str, **fields: Any) -> WorkloadRecord:
-    """Return a workload of a container for each image; one with a digest is what runs."""
+    """Return a workload with a container per image; an image with a digest is running."""
     containers = tuple(
         ContainerRecord(
             f"c{number}", image.partition("@")[0], 0, "running", True,
@@ -186,7 +186,7 @@ def test_what_a_release_without_images_has_stored(
     rows_are_right()
     assert len(counted(reader)) == 1
 
-    # The release before applies a report, beside this one.
+    # The previous release applies a report at the same time.
     workload(name="b", containers=[{"name": "app", "image": "redis"}])
     Workload.objects.filter(name="a").delete()
     Cluster.objects.update(last_report_at=report(1).reported_at)
@@ -217,7 +217,8 @@ def test_pages_where_an_image_has_more_rows_than_are_looked_at(
         monkeypatch.setattr(images_view, "MOST_ROWS", most)
         for size in (1, 2, 3, 100):
             assert counted(reader, page_size=size) == wanted
-        # Its repository is the last: what is looked at before has none of it.
+        # Its repository is the last: the rows that the page examines before have other
+        # repositories.
         last = counted(reader, filter="field['repository'] ENDS_WITH '/c'", page_size=1)
         assert last == dict(list(wanted.items())[2:])
         bound = client_with("cluster:read", bound_cluster_id=clusters[1].pk)
@@ -259,7 +260,7 @@ _STEPS = st.lists(st.tuples(st.integers(0, 1), st.booleans(), _WORKLOADS), max_s
 def test_any_reports(
     client_with: ClientWith, *, steps: Any, bound: int | str | None, size: int
 ) -> None:
-    """Snapshots and deltas keep the rows right; lists and counts are of what the token sees."""
+    """Snapshots and deltas keep the rows right; lists and counts cover the token's clusters."""
     clusters = [Cluster.objects.create(name=uuid.uuid4().hex) for _ in range(2)]
     for seconds, (number, complete, workloads) in enumerate(steps):
         records = [

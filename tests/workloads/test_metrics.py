@@ -69,7 +69,7 @@ def test_a_cluster_that_reports(cluster: Cluster) -> None:
 
 
 def by_health(found: Figures) -> dict[str, float]:
-    """Return how many clusters have which health, without those that none has."""
+    """Return the number of clusters by health, without zeros."""
     names = ("pending", "unreachable", "error", "degraded", "healthy")
     counts = {name: value(found, "infra_clusters", health=name) for name in names}
     return {name: count for name, count in counts.items() if count}

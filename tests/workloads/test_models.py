@@ -14,7 +14,7 @@ LATER = LONG_AGO + dt.timedelta(seconds=1)
 
 
 def refused(name: str) -> Any:
-    """Expect the constraint of this name to refuse; SQLite names columns for a unique one."""
+    """Expect a violation of this constraint; for a unique constraint, SQLite names its columns."""
     return pytest.raises(IntegrityError, match=name)
 
 

@@ -1,4 +1,4 @@
-"""What an agent writes is what the service reads: each report, field by field."""
+"""The service reads each field of a report as the agent wrote it."""
 
 from __future__ import annotations
 

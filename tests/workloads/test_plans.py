@@ -1,4 +1,7 @@
-"""What PostgreSQL reads for a page of workloads: a cluster's rows at most, mostly only the page."""
+"""A bound on the rows that PostgreSQL reads for a page of a cluster's workloads.
+
+It is the rows of the cluster at most, and mostly only the page.
+"""
 
 import pytest
 from django.db import connection
@@ -15,7 +18,7 @@ pytestmark = [
 
 
 def rows_read(reader: ApiClient, cluster: Cluster, text: str, **query: str) -> int:
-    """Return how many rows the page looked at, none of them by walking the table."""
+    """Return how many rows the page read; fail on a sequential scan."""
     with plans_of("workloads_workload", analyze=True) as plans:
         answer = reader.get(
             f"/api/v1/clusters/{cluster.pk}/workloads",
@@ -50,7 +53,7 @@ def test_each_filter_is_served_by_an_index(reader: ApiClient) -> None:
             "field['kind'] = 'DaemonSet' AND field['health_status'] = 'UNSPECIFIED'": several,
             "field['kind'] = 'Deployment' AND field['health_status'] = 'ERROR'": several,
             "labels['team'] = 'data' AND field['health_status'] = 'ERROR'": several,
-            # What has no index of its own is looked for in the cluster.
+            # Without an index of its own, the filter searches the cluster.
             f"labels['app.kubernetes.io/instance'] = '{instance}'": all_of_it,
             "labels['nobody'] EXISTS": all_of_it,
             "field['name'] CONTAINS 'nobody'": all_of_it,

@@ -23,7 +23,7 @@ REPORTS = 250
 
 @dataclass
 class Model:
-    """The cluster as plain Python has it: what the table must be."""
+    """The cluster in plain Python: the expected table."""
 
     rows: dict[Place, WorkloadRecord] = field(default_factory=dict)
     newest: float = -1.0

@@ -192,7 +192,7 @@ def test_a_cluster_that_is_deleted_meanwhile(
 def test_a_body_that_comes_after_the_end(
     agent: Agent, cluster: Cluster, monkeypatch: pytest.MonkeyPatch, end: str
 ) -> None:
-    """Nobody has changed the token, and yet it has ended."""
+    """The token is unchanged, and yet it has expired."""
     until = timezone.now() + dt.timedelta(hours=1)
     token = AccessToken.objects.get()
     if end == "its key's":

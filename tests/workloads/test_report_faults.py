@@ -1,4 +1,4 @@
-"""What is wrong in a report is named, up to a limit, and nothing of it is stored."""
+"""A response names the faults of a report, up to a limit, and the report is not stored."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ POD = {"name": "web-1", "phase": "Running"}
 def test_faults_of_an_item(
     agent: Agent, cluster: Cluster, said: Any, field: str, reason: str
 ) -> None:
-    """One faulty item refuses the sound ones beside it."""
+    """One faulty item makes the service reject the sound items beside it."""
     items = [healthy("sound"), {**healthy(), **said}]
 
     assert violations(agent.put(snapshot_body(0, items))) == [(f"workloads.1.{field}", reason)]

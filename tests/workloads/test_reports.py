@@ -1,4 +1,4 @@
-"""What a report makes of the workloads, and when it is refused."""
+"""The effect of a report on the workloads, and the reasons to reject it."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_whatever_changes_is_stored(cluster: Cluster, change: dict[str, Any]) ->
 
     applied = apply(cluster, report(1, record(**change)))
 
-    # A reporter that does not know the uid leaves the one that is known.
+    # A reporter without the uid leaves the known uid.
     kept = {"uid": "uid-web"} if "uid" in change else change
     assert as_said(stored(cluster)[place()]) == as_said(record(**kept))
     assert applied.updated == (0 if "uid" in change else 1)
@@ -289,8 +289,8 @@ def test_query_budget(cluster: Cluster, size: int) -> None:
     changed = statements(
         cluster, report(2, *many[:5], record("w-6", replicas_ready=1), record("new"))
     )
-    # Since when what is gone was as it was; then the claim, a deletion, an insert, an update, the
-    # transitions; then of images rows that go and come, and their counts added and subtracted; the
+    # The history of the removed workload; then the claim, a deletion, an insert, an update, the
+    # transitions; then the image rows that go and come, and their counts subtracted and added; the
     # counts by health read and written.
     assert changed == [
         "SELECT", "SELECT", "SELECT", "UPDATE",

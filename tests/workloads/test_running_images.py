@@ -1,4 +1,4 @@
-"""Which images the pods of a workload run: from their statuses to the workload's page."""
+"""The images that the pods of a workload run: from their statuses to the workload's page."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_an_agent_tells_what_runs(agent: Agent, client_with: ClientWith, cluster
     ready = {**container, "ready": True}
     reference = f"web:1@{A}"
 
-    # An agent that tells nothing of it, as agents did before.
+    # An agent that does not report it, as earlier agents.
     assert put(agent, 0, item(containers=[ready])).status_code == 200
     assert shown(reader, cluster) == [ready]
     with_digest = item(containers=[{**ready, "running": [reference]}])

@@ -30,7 +30,7 @@ def snapshot(agent: str, moment: dt.datetime) -> bytes:
 
 
 def only_agent(workloads: list[dict[str, Any]]) -> str:
-    """Return whose snapshot it is; fail when it is of both or not whole."""
+    """Return the agent of the snapshot; fail when it mixes both or is incomplete."""
     assert len(workloads) == SIZE
     (agent,) = {workload["labels"]["by"] for workload in workloads}
     assert sum(workload["name"].startswith(agent) for workload in workloads) == SIZE // 2
@@ -67,8 +67,8 @@ def test_two_agents_and_a_reader(live: LiveServer) -> None:
 
     in_threads([lambda agent=agent: report(agent) for agent in AGENTS] + [read])
 
-    # The one whose report began first may come second, and is then told so.
-    # On SQLite it may have to come again, because somebody else writes for longer than a second.
+    # The report that began first may come second, and then gets 409. On SQLite it may have to be
+    # sent again, because another writer needs longer than a second.
     assert {status for _agent, status in statuses} <= {200, 409, 503}
     assert time.monotonic() < until, (statuses, pages)
 

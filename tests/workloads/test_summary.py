@@ -127,7 +127,7 @@ def test_it_is_one_query(client_with: ClientWith, cluster: Cluster, size: int) -
     with CaptureQueriesContext(connection) as queries:
         summary(client, cluster)
 
-    # Token, cluster, and the one.
+    # Token, cluster, and the summary.
     assert len(queries) == 3
 
 

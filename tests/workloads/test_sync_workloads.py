@@ -129,7 +129,7 @@ def test_any_exception_of_a_cluster_does_not_keep_the_others(
 
 @pytest.mark.parametrize("case", [
     (("other", "prod-eu-1"), (), "prod-eu-1"),  # named after the cluster
-    (("other", "third"), (), "other"),  # else the current one
+    (("other", "third"), (), "other"),  # else the current context
     (("prod-eu-1", "other"), ("--context", "other"), "other"),
 ])  # fmt: skip
 def test_the_context(

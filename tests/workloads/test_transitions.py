@@ -1,4 +1,4 @@
-"""What a report writes down when the health of workloads changes, and when none came."""
+"""The transitions of the health of workloads, and the gaps between reports."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DOWN: dict[str, Any] = {"health_status": HealthStatus.ERROR, "status_reason": "C
 
 
 def told(workload_id: object) -> list[tuple[Any, ...]]:
-    """Return what the rows of a workload say, times as seconds after the start."""
+    """Return the values of a workload's rows, times as seconds after the start."""
     rows = Transition.objects.filter(workload_id=workload_id).order_by("number").with_type()
     return [
         (row.type, row.since and seconds(row.since), seconds(row.at), row.from_health_status,
@@ -100,7 +100,7 @@ def test_what_is_no_transition(cluster: Cluster, change: dict[str, Any]) -> None
 
 
 def test_what_the_release_before_wrote(cluster: Cluster) -> None:
-    """It knows no transitions, and none of the columns."""
+    """It has no transitions, and does not know the columns."""
     apply(cluster, report(0, record()))
     row = stored(cluster)[place()]
     Transition.objects.all().delete()
@@ -119,7 +119,7 @@ def test_a_refused_report_leaves_no_trace(cluster: Cluster) -> None:
 
 
 def test_statements(cluster: Cluster) -> None:
-    """Nothing more when nothing changes; else as many for one workload as for many."""
+    """No more statements when nothing changes; else as many for one workload as for many."""
     many = [f"w-{number}" for number in range(50)]
     apply(cluster, report(0, *map(record, many)))
 
@@ -164,7 +164,7 @@ def test_thousands_of_workloads_flap(cluster: Cluster) -> None:
 
     assert not old.exists()
     assert Transition.objects.filter(number=history.MOST_TRANSITIONS + 1).count() == 2_500
-    # SQLite takes the rows one by one.
+    # SQLite inserts the rows one by one.
     if connection.vendor == "postgresql":
         assert len(found) < 20
 
@@ -194,7 +194,8 @@ def test_housekeeping(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None
     now = at(0) + history.KEPT
 
     assert list(remove_old_history(now)) == []
-    # The rows of one report go together: three that appeared; then three that changed or went.
+    # The rows of a report are deleted together: three that appeared; then three that changed or
+    # went.
     assert list(remove_old_history(now + dt.timedelta(seconds=501))) == [3, 3, 1]
     assert list(remove_old_history(timezone.now() + history.KEPT)) == [2, 1, 2, 1]
     assert Workload.objects.count() == 1

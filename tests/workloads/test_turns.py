@@ -1,4 +1,4 @@
-"""How many reports a process works on at once."""
+"""The limit on the reports that a process works on at once."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_only_some_wait_and_the_others_are_told_at_once(monkeypatch: pytest.Monk
         threads = [threading.Thread(target=wait) for _ in range(3)]
         for thread in threads:
             thread.start()
-        # The third does not wait: it is told while the others do.
+        # The third does not wait: it is rejected while the others do.
         assert refused.wait(PATIENT)
         assert not served
     for thread in threads:

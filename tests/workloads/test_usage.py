@@ -1,4 +1,4 @@
-"""Usage, which changes all the time: how often it alone is written, and what that costs."""
+"""Usage changes all the time: the frequency of writes of usage alone, and their cost."""
 
 from __future__ import annotations
 
