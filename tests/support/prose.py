@@ -1,8 +1,8 @@
 """Check how plain the project's English is: ``python -m tests.support.prose [FILE...]``.
 
 Counts pronouns and general verbs that stand where a noun or a term of the field belongs, per 1,000
-words of the documents, the docstrings and the comments of the packages and tools. Files on the
-command line are measured one by one, without a limit.
+words of the documents, the docstrings and the comments of the whole tree: packages, tools and
+tests, without migrations. Files on the command line are measured one by one, without a limit.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def main() -> None:
     listed = subprocess.run(
         ["git", "ls-files", "*.py", "*.md"], cwd=ROOT, capture_output=True, text=True, check=True
     )
-    names = [n for n in listed.stdout.split() if "/migrations/" not in n and n[:6] != "tests/"]
+    names = [n for n in listed.stdout.split() if "/migrations/" not in n]
     counts = measure([ROOT / name for name in names])
     problems = [
         f"{kind}: {rate(counts[kind]):.1f} per 1,000 words, and at most {limit} are allowed"
