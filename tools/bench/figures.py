@@ -43,7 +43,9 @@ class Figure:
 
     def row(self) -> tuple[str, ...]:
         """Return the cells of a table: work, ours, peer, ratio, target, whether it is met."""
-        ours, peer = (f"{value:.3g} {self.unit}" for value in (self.ours, self.peer))
+        ours, peer = (
+            f"{float(f'{value:.3g}'):,.10g} {self.unit}" for value in (self.ours, self.peer)
+        )
         met = "yes" if self.is_met else "**no**"
         return self.work, ours, f"{peer} {self.peer_name}", f"{self.ratio:.2f}", self.target, met
 

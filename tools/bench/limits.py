@@ -133,17 +133,17 @@ def main() -> None:
                 client.cycle()
             bare = rate(clients, lambda client: client.send("GET", BARE))
             rates = {work: rate(clients, send) for work, send in WORKS.items()}
-        remark(f"A bare WSGI answer, {CLIENTS} clients: {bare:.0f} a second.")
+        remark(f"A bare WSGI answer, {CLIENTS} clients: {bare:,.0f} a second.")
         os.environ.update(server.environment)
         import django
         from django.db import connection
 
         django.setup()
         for work, send in WORKS.items():
-            text = f"{work[0].upper()}{work[1:]}, {CLIENTS} clients: {rates[work]:.0f} a second"
+            text = f"{work[0].upper()}{work[1:]}, {CLIENTS} clients: {rates[work]:,.0f} a second"
             found = [statements(client, send) for client in clients]
             if any(found):
-                text += f"; its statements alone, by pgbench, {pgbench_rate(url, found):.0f}"
+                text += f"; its statements alone, by pgbench, {pgbench_rate(url, found):,.0f}"
             remark(f"{text}.")
         connection.close()
         connection.close_pool()
