@@ -134,7 +134,7 @@ def test_a_role_that_holds_more_is_refused(change: str, back: str, said: str, ro
 
 
 @pytest.mark.parametrize(
-    ("role", "said"), [("nobody_there", "does not exist"), ("owner", "may change the trail")]
+    ("role", "said"), [("nobody_there", "does not exist"), ("owner", "may change the audit log")]
 )
 def test_what_is_no_role_of_a_service(role: str, said: str, roles: Roles) -> None:
     with pytest.raises(CommandError, match=said):

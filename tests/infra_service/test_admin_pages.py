@@ -231,7 +231,7 @@ def test_what_a_click_leads_to(person: Page, story: Story) -> None:
     page.goto("/admin/")
     page.get_by_label("Find a resource").fill("nothing is called so")
     page.get_by_role("button", name="Find").click()
-    page.get_by_text("No states have it").wait_for()
+    page.get_by_text("No states contain it").wait_for()
     wrong["nothing found"] = faults(page)
     page.get_by_label("Value").fill(RESOURCE_ID)
     page.get_by_role("button", name="Find").click()

@@ -62,7 +62,7 @@ def test_without_a_lineage_the_document_keeps_its_own() -> None:
     ],
 )
 def test_a_name_that_stands_twice(document: bytes) -> None:
-    with pytest.raises(StateFormatUnsupported, match="stands twice"):
+    with pytest.raises(StateFormatUnsupported, match="a name is repeated"):
         replace_serial_and_lineage(document, serial=7, lineage=None)
 
 
