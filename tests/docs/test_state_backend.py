@@ -56,7 +56,8 @@ def test_limits() -> None:
     assert f"at most {sealing._MAX_LINEAGE}" in page
     assert f"up to {settings.DATA_UPLOAD_MAX_MEMORY_SIZE // 1024**2} MiB" in lists
     assert (
-        f"0 to {pagination.MAX_PAGE_SIZE}; 0 or absent is {pagination.DEFAULT_PAGE_SIZE}" in lists
+        f"0 to {pagination.MAX_PAGE_SIZE}; 0 or absent means {pagination.DEFAULT_PAGE_SIZE}"
+        in lists
     )
     assert pagination.TOKEN_AGE.days == 3
     assert "for three days" in lists

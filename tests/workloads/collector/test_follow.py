@@ -33,7 +33,7 @@ from tests.support.waiting import wait_until
 from tests.workloads.collector.conftest import no_progress
 from tests.workloads.records import REPORTER, apply, as_said, record, report, stored
 from workloads.collection import FailureReason
-from workloads.collector import connect, database, reflectors, sync
+from workloads.collector import connect, database, sync, watching
 from workloads.collector.backoff import Backoff
 from workloads.collector.client import ClusterClient
 from workloads.collector.database import DatabaseDestination
@@ -82,7 +82,7 @@ def follow(collector: Collector, stop: threading.Event) -> Follow:
 @pytest.fixture
 def soon_believed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a watch that follows a failure prove itself quickly."""
-    monkeypatch.setattr(reflectors, "_PROOF_SECONDS", 0.2)
+    monkeypatch.setattr(watching, "_PROOF_SECONDS", 0.2)
 
 
 def said(cluster: Cluster) -> dict[Place, Any]:
