@@ -51,7 +51,7 @@ ROOMS: Final[dict[str, tuple[str, ...]]] = {
         "tests/states/test_bound_catalogue.py",
         "tests/states/test_catalogue.py",
         "tests/states/test_delete.py",
-        "tests/infra_service/test_access.py",
+        "tests/infra_service/test_access_log.py",
     ),
     "states/actions/push.py": (
         *_STATES,
@@ -60,7 +60,7 @@ ROOMS: Final[dict[str, tuple[str, ...]]] = {
         "tests/states/test_delete.py",
         "tests/states/test_metrics.py",
         "tests/states/test_import_states.py",
-        "tests/infra_service/test_access.py",
+        "tests/infra_service/test_access_log.py",
     ),
     "states/actions/history.py": (
         "tests/states/test_memory_budget.py",
