@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from django.core.checks import CheckMessage, Error, register
 from django.core.exceptions import FieldDoesNotExist
-from django.urls import URLPattern, get_resolver
+from django.urls import get_resolver
 
 from infra_service.lib.api.orders import keys_of
+from infra_service.lib.api.routes import routes
 from infra_service.lib.database.bounded_pages.conditions import Comparison, Conditions, Kind
 from infra_service.lib.database.bounded_pages.indexes import indexes_of, walk
 
@@ -78,11 +79,8 @@ def _scope_of(view: Any) -> Conditions:
 
 def lists(patterns: Sequence[Any]) -> Iterator[Any]:
     """Yield the views that have a filter."""
-    for entry in patterns:
-        if not isinstance(entry, URLPattern):
-            yield from lists(entry.url_patterns)
-            continue
-        view = getattr(entry.callback, "cls", None)
+    for route in routes(patterns):
+        view = getattr(route.callback, "cls", None)
         if getattr(view, "filterset_class", None) and getattr(view, "page_key", None):
             yield view
 

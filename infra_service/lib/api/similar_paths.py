@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import functools
 import re
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from django.urls import Resolver404, URLPattern, URLResolver, get_resolver, resolve
+from django.urls import Resolver404, get_resolver, resolve
 from django.utils.encoding import escape_uri_path
 
 from filterlang.spelling import closest
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from infra_service.lib.api.routes import routes
 
 # The prefixes of API keys and tokens, of all other resources, and of unversioned paths.
 _PREFIXES: Final = ("/v1/", "/api/v1/", "/api/", "/")
@@ -56,12 +54,7 @@ def _with_right_method(path: str) -> str | None:
 @functools.cache
 def _methods() -> frozenset[str]:
     """Return the names of all custom methods, which stand after a colon in a path."""
-    return frozenset(_methods_of(get_resolver().url_patterns))
-
-
-def _methods_of(patterns: list[URLPattern | URLResolver]) -> Iterator[str]:
-    for entry in patterns:
-        if isinstance(entry, URLResolver):
-            yield from _methods_of(entry.url_patterns)
-        else:
-            yield from _IN_PATTERN.findall(str(entry.pattern))
+    everywhere = routes(get_resolver().url_patterns)
+    return frozenset(
+        name for route in everywhere for name in _IN_PATTERN.findall(str(route.pattern))
+    )
