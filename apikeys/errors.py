@@ -200,7 +200,7 @@ class AccessTokenNotFound(NotFound):
     advice = "GET /v1/access-tokens lists your access tokens and their ids."
 
 
-class AuditTrailNotFound(NotFound):
+class AuditLogNotFound(NotFound):
     meaning = (
         "A token with a binding cannot read the audit log, which covers the whole installation."
     )

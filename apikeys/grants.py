@@ -63,7 +63,7 @@ class Grant:
             self.networks.intersection(other.networks),
         )
 
-    def handed_on(
+    def delegated(
         self,
         scopes: Iterable[str],
         binding: Binding | None,

@@ -42,26 +42,28 @@ def record_failure(
     """Record a failed log-in, with the name only if it is a user's: it may be a password."""
     name = str(credentials.get("username", ""))
     user = None if "\0" in name else User.objects.filter(username=name).first()
-    told = {} if user is None else {"name": user.username}
-    if _beyond_the_trail("login_failed", **told):
+    fields = {} if user is None else {"name": user.username}
+    if _exceeds_recorded_failures("login_failed", **fields):
         return
     actor = Actor(name="") if request is None else Actor.of_person(request)
-    audit.authorize_and_record(actor, "user.login_failed", "" if user is None else user.pk, **told)
+    audit.authorize_and_record(
+        actor, "user.login_failed", "" if user is None else user.pk, **fields
+    )
 
 
 def record_refusal(
     request: HttpRequest, reason: str, user: User | None = None, **details: Any
 ) -> None:
     """Record a rejected sign-on, with its user if the identity is known."""
-    told = {"reason": reason, **details, **({} if user is None else {"name": user.username})}
-    if not _beyond_the_trail("login_refused", **told):
+    fields = {"reason": reason, **details, **({} if user is None else {"name": user.username})}
+    if not _exceeds_recorded_failures("login_refused", **fields):
         pk = "" if user is None else user.pk
-        audit.authorize_and_record(Actor.of_person(request), "user.login_refused", pk, **told)
+        audit.authorize_and_record(Actor.of_person(request), "user.login_refused", pk, **fields)
 
 
-def _beyond_the_trail(event: str, **told: Any) -> bool:
+def _exceeds_recorded_failures(event: str, **fields: Any) -> bool:
     """Return whether the log alone has it, because the trail has enough of this minute."""
     if limiter().hit(_RECORDED_FAILURES) is None:
         return False
-    log.warning(event, **told)
+    log.warning(event, **fields)
     return True

@@ -28,14 +28,14 @@ def may_change_user(person: User, user: User) -> bool:
     return not user.is_superuser and _holds(person, stored)
 
 
-def may_give(person: User, permissions: Collection[Permission]) -> bool:
+def may_grant(person: User, permissions: Collection[Permission]) -> bool:
     """Return whether the person has all these permissions."""
     return person.is_superuser or _holds(
         person, Permission.objects.filter(pk__in=[permission.pk for permission in permissions])
     )
 
 
-def may_give_group(person: User, group: Group) -> bool:
+def may_grant_group(person: User, group: Group) -> bool:
     """Return whether the person has all permissions of the group."""
     return person.is_superuser or _holds(person, group.permissions.all())
 

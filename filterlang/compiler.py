@@ -18,7 +18,7 @@ from filterlang.fieldtypes import Neighbours, VersionType
 from filterlang.lookups import LabelEquals, LabelExists, LabelIn, LabelMatches, Piece, TextMatches
 from filterlang.nodes import And, Node, Not, Term
 from filterlang.parser import parse
-from filterlang.versions import VersionAsked
+from filterlang.versions import VersionComparison
 
 # Operators that are the negation of another, or another word for it.
 _NEGATED: Final = {"!=": "=", "NOT IN": "IN", "IS NULL": "EXISTS"}
@@ -69,8 +69,8 @@ def _compile_term(term: Term, fields: FieldSet) -> Q:
         if field.unguarded:
             condition = Q((f"{field.path}__isnull", False)) & condition
     elif isinstance(field.type, VersionType):
-        asked = VersionAsked(key, positive, *values)
-        condition = Q((f"{field.path}__version", asked))
+        comparison = VersionComparison(key, positive, *values)
+        condition = Q((f"{field.path}__version", comparison))
     else:
         condition = _label(field, key, positive, values)
     return condition if operator == positive else ~condition

@@ -91,7 +91,7 @@ class VersionsFilter(Filter):  # type: ignore[misc]  # django-filter has no type
     """The version of an object that the user names, as in ``provider.hashicorp/aws.version``.
 
     No column stores it: a view replaces each comparison, of the path ``<field>__version`` with a
-    ``VersionAsked`` (``filterlang.rewriting``).
+    ``VersionComparison`` (``filterlang.rewriting``).
     """
 
     field_class = VersionsField

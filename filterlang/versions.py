@@ -52,7 +52,7 @@ def _identifier(text: str) -> str:
     return f"1{text}{_END}"
 
 
-class VersionAsked(NamedTuple):
+class VersionComparison(NamedTuple):
     """A comparison with the version of the object ``name``.
 
     ``operator`` is ``=``, ``<``, ``<=``, ``>`` or ``>=`` and compares with the ``key`` of a

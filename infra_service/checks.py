@@ -51,12 +51,12 @@ def _undeclared(
         if not getattr(view, "token_kinds", None):
             yield path, view.__name__, "token_kinds"
         scopes = getattr(view, "required_scopes", {})
-        for key in _doors(view, getattr(entry.callback, "actions", None)):
+        for key in _entry_points(view, getattr(entry.callback, "actions", None)):
             if key not in scopes:
                 yield path, view.__name__, f"the scope of {key}"
 
 
-def _doors(view: Any, actions: dict[str, str] | None) -> list[str]:
+def _entry_points(view: Any, actions: dict[str, str] | None) -> list[str]:
     """Return the entry points of a view: a viewset's actions, or a view's methods."""
     if actions:
         return sorted(set(actions.values()))

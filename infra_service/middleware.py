@@ -69,7 +69,7 @@ class RequestContextMiddleware:
             with connection.execute_wrapper(queries):
                 response = self._refusal(request) or self.get_response(request)
             response["X-Request-ID"] = request_id
-            replica.tell_age(response)
+            replica.set_age_header(response)
             if not response.streaming:
                 response.setdefault("Content-Length", str(len(response.content)))
                 if request.method == "HEAD":

@@ -39,7 +39,7 @@ def the_largest_document_fits_in_memory(**_kwargs: Any) -> list[CheckMessage]:
 
 
 @register("storage", deploy=True)
-def the_bucket_is_there(**_kwargs: Any) -> list[CheckMessage]:
+def object_store_is_reachable(**_kwargs: Any) -> list[CheckMessage]:
     """Report an object store without the configured bucket, or without a response."""
     if not storage.is_configured():
         return []

@@ -17,7 +17,7 @@ from workloads.errors import ClusterExists, ClusterNotFound
 from workloads.models import Cluster, Workload
 from workloads.reporting import image_rows
 from workloads.reporting.errors import ClusterBusy
-from workloads.reporting.short_transactions import WaitsShortly, short_wait
+from workloads.reporting.short_transactions import LimitedLockWait, short_wait
 
 if TYPE_CHECKING:
     import uuid
@@ -112,7 +112,7 @@ def record_collection_failure(
     if failure.collector_version:
         values["collector_version"] = safe_text(failure.collector_version, MAX_COLLECTOR_VERSION)
     with short_wait(ClusterBusy):
-        if Cluster.objects.filter(WaitsShortly(), actor.unchanged(), pk=cluster_id).update(
+        if Cluster.objects.filter(LimitedLockWait(), actor.unchanged(), pk=cluster_id).update(
             **values
         ):
             return

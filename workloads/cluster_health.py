@@ -51,7 +51,7 @@ def patience(cluster: Cluster) -> dt.timedelta:
 
 def is_in_health(health: ClusterHealth, now: Expression) -> Q:
     """Return the condition for clusters with this ``cluster_health``."""
-    heard = heard_within_patience("last_received_at", now)
+    heard = in_contact("last_received_at", now)
     return {
         ClusterHealth.PENDING: Q(last_received_at=None),
         ClusterHealth.UNREACHABLE: Q(last_received_at__isnull=False) & ~heard,
@@ -63,7 +63,7 @@ def is_in_health(health: ClusterHealth, now: Expression) -> Q:
 
 def collection_status(cluster: Cluster, now: dt.datetime) -> CollectionStatus:
     """Return the collection status of a cluster at the database's time `now`."""
-    heard = heard_at(cluster)
+    heard = last_contact_at(cluster)
     if heard is None:
         return CollectionStatus.PENDING
     if now - heard > patience(cluster):
@@ -71,7 +71,7 @@ def collection_status(cluster: Cluster, now: dt.datetime) -> CollectionStatus:
     return CollectionStatus.OK if failing_since(cluster) is None else CollectionStatus.FAILING
 
 
-def heard_at(cluster: Cluster) -> dt.datetime | None:
+def last_contact_at(cluster: Cluster) -> dt.datetime | None:
     """Return the time of the collector's last report or failure."""
     heard = (cluster.last_received_at, cluster.collection_error_at)
     return max((moment for moment in heard if moment is not None), default=None)
@@ -99,7 +99,7 @@ def seen_until(cluster: Cluster) -> dt.datetime | None:
     return min(cluster.last_report_at, cluster.last_received_at)
 
 
-def heard_within_patience(moment: str, now: Expression) -> Q:
+def in_contact(moment: str, now: Expression) -> Q:
     """Return the condition that the column `moment` is within the last three intervals."""
     patience = F("report_interval_seconds") * Value(dt.timedelta(seconds=MISSED_REPORTS))
     since = now - ExpressionWrapper(patience, DurationField())
@@ -112,8 +112,8 @@ def is_silent(now: Expression) -> Q:
     Three consecutive reports are missing, even the first ones, or the collector cannot read the
     cluster.
     """
-    heard = heard_within_patience("last_received_at", now)
-    is_new = Q(last_received_at=None) & heard_within_patience("created_at", now)
+    heard = in_contact("last_received_at", now)
+    is_new = Q(last_received_at=None) & in_contact("created_at", now)
     failed = Q(collection_error_at__isnull=False)
     never, before = Q(last_received_at=None), Q(last_received_at__lt=F("collection_error_at"))
     return (~heard & ~is_new) | (failed & (never | before))

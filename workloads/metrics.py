@@ -14,8 +14,8 @@ from workloads.cluster_health import (
     cluster_health,
     collection_status,
     failing_since,
-    heard_at,
     lag,
+    last_contact_at,
 )
 from workloads.collection import CollectionStatus
 from workloads.models import Cluster
@@ -94,7 +94,7 @@ class _OfClusters:
         self.interval.add_metric(names, cluster.report_interval_seconds)
         if cluster.last_received_at is not None:
             self.age.add_metric(names, (now - cluster.last_received_at).total_seconds())
-        if (heard := heard_at(cluster)) is not None:
+        if (heard := last_contact_at(cluster)) is not None:
             self.heard.add_metric(names, (now - heard).total_seconds())
         if (behind := lag(cluster, now)) is not None:
             self.lag.add_metric(names, behind.total_seconds())

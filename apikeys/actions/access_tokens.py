@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from apikeys import audit, tokens
 from apikeys.actions import descent
-from apikeys.actions.rules import refuse_ended, refuse_retired
+from apikeys.actions.rules import refuse_expired, refuse_retired
 from apikeys.actions.trail import change_and_record, described
 from apikeys.errors import LifetimeExceeded
 from apikeys.identifiers import access_token_id
@@ -56,7 +56,7 @@ def issue_access_token(
         name=name,
         expires_at=expires_at,
     )
-    secret = _hand_out(token, actor, scopes, binding, allowed_networks)
+    secret = _issue(token, actor, scopes, binding, allowed_networks)
     owner = user.get_username()
     audit.authorize_and_insert(actor, "access_token.issue", token, owner=owner, **described(token))
     return token, secret
@@ -102,12 +102,12 @@ def mint_access_token(
         created_at=now,
         expires_at=expires_at,
     )
-    secret = _hand_out(token, actor, scopes, binding, allowed_networks)
+    secret = _issue(token, actor, scopes, binding, allowed_networks)
     audit.authorize_and_insert(actor, "access_token.mint", token, **described(token))
     return token, secret
 
 
-def _hand_out(
+def _issue(
     token: AccessToken,
     actor: Actor,
     scopes: Iterable[str],
@@ -115,8 +115,8 @@ def _hand_out(
     networks: Networks | None,
 ) -> str:
     """Set the token's secret and grant, and return the secret."""
-    refuse_ended(token)
-    grant = actor.grant.handed_on(scopes, binding, token.expires_at, networks)
+    refuse_expired(token)
+    grant = actor.grant.delegated(scopes, binding, token.expires_at, networks)
     secret = tokens.generate(TokenKind[token.kind])
     token.digest = tokens.digest(secret)
     for column, value in grant.columns().items():

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from apikeys import audit, tokens
 from apikeys.actions import descent
-from apikeys.actions.rules import maker_columns, refuse_ended, refuse_retired
+from apikeys.actions.rules import maker_columns, refuse_expired, refuse_retired
 from apikeys.actions.trail import change_and_record, described, differences
 from apikeys.errors import (
     ApiKeyExpired,
@@ -62,7 +62,7 @@ def create_api_key(
         ExpiryPast: the expiry is in the past.
     """
     refuse_retired(actor)
-    grant = actor.grant.handed_on(scopes, binding, expires_at, allowed_networks)
+    grant = actor.grant.delegated(scopes, binding, expires_at, allowed_networks)
     secret = tokens.generate(TokenKind.API_KEY)
     key = ApiKey(
         **actor.dated("created_at", api_key_id),
@@ -72,7 +72,7 @@ def create_api_key(
         **grant.columns(),
         **maker_columns(actor),
     )
-    refuse_ended(key)
+    refuse_expired(key)
     audit.record_key_activation(actor, "api_key.create", key.pk, **described(key))
     key.save(force_insert=True)
     return key, secret

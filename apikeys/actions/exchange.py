@@ -77,7 +77,7 @@ def prove(*, policy_id: str, token: str) -> Proof:
     policy = _working_policy(policy_id)
     assertion = verify(token, policy.issuer)
     claims, kind = assertion.claims, policy.issuer.kind
-    told = _run(kind, claims)
+    run_of_token = _run(kind, claims)
     verdicts = conditions.check(policy.conditions, claims)
     if not conditions.are_met(verdicts):
         unmet = [
@@ -86,9 +86,9 @@ def prove(*, policy_id: str, token: str) -> Proof:
             if not verdict.met
         ]
         because = "The claims do not meet the conditions"
-        raise AssertionRefused("conditions_unmet", because, unmet=unmet, run=told)
+        raise AssertionRefused("conditions_unmet", because, unmet=unmet, run=run_of_token)
     for refusal in kinds.refusals(kind, claims, writes=kinds.writes(policy.scopes)):
-        raise AssertionRefused("event_untrusted", refusal, run=told)
+        raise AssertionRefused("event_untrusted", refusal, run=run_of_token)
     return Proof(policy, assertion)
 
 
@@ -123,7 +123,7 @@ def exchange_assertion(
         trust_policy=policy,
         run=_run(policy.issuer.kind, proof.assertion.claims),
         created_at=now,
-        **policy.grant.handed_on(wanted, None, expires_at).columns(),
+        **policy.grant.delegated(wanted, None, expires_at).columns(),
     )
     owner = policy.owner
     by = dataclasses.replace(actor, name=owner.get_username(), user_id=owner.pk, token_id=token.pk)

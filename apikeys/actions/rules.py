@@ -21,7 +21,7 @@ def refuse_retired(actor: Actor) -> None:
         raise SecretRetired
 
 
-def refuse_ended(credential: GrantHolder) -> None:
+def refuse_expired(credential: GrantHolder) -> None:
     """Refuse a key, token or policy that has already expired when it is created.
 
     Raises:

@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from apikeys import audit
 from apikeys.actions import descent
-from apikeys.actions.rules import maker_columns, refuse_ended, refuse_retired
+from apikeys.actions.rules import maker_columns, refuse_expired, refuse_retired
 from apikeys.actions.trail import change_and_record, described, differences
 from apikeys.federation import kinds
 from apikeys.federation.assertions import verify
@@ -69,7 +69,7 @@ def create_trust_policy(
         ExpiryPast: the expiry is in the past.
     """
     refuse_retired(actor)
-    grant = actor.grant.handed_on(scopes, binding, expires_at, allowed_networks)
+    grant = actor.grant.delegated(scopes, binding, expires_at, allowed_networks)
     descent.lock_caller(actor)
     issuer = _lock_issuer(issuer_id)
     lifetime = {} if max_token_seconds is None else {"max_token_seconds": max_token_seconds}
@@ -83,7 +83,7 @@ def create_trust_policy(
         **lifetime,
         **maker_columns(actor),
     )
-    refuse_ended(policy)
+    refuse_expired(policy)
     _refuse_too_wide(policy)
     audit.authorize_and_record(actor, "trust_policy.create", policy.pk, **described(policy))
     policy.save(force_insert=True)
@@ -129,7 +129,7 @@ def change_trust_policy(
     if not wanted.is_within(held) or changed.keys() & {"conditions", "max_token_seconds"}:
         actor.grant.check(wanted)
         descent.check_maker(policy, held, wanted)
-    refuse_ended(policy)
+    refuse_expired(policy)
     _refuse_too_wide(policy)
     audit.authorize_and_record(actor, "trust_policy.update", policy.pk, **changed)
     TrustPolicy.objects.filter(pk=policy.pk).change(**values)

@@ -187,8 +187,10 @@ class TrustPolicyAdmin(GrantColumns, AddByForm):
     def run(self, policy: TrustPolicy) -> str:
         """Return the run that got the last token."""
         run = policy.last_run or {}
-        told = " ".join(str(run[name]) for name in ("repository", "commit", "run") if run.get(name))
-        return told or "none"
+        described = " ".join(
+            str(run[name]) for name in ("repository", "commit", "run") if run.get(name)
+        )
+        return described or "none"
 
     @admin.display(description="refused last")
     def refusals(self, policy: TrustPolicy) -> str:

@@ -11,7 +11,7 @@ from django.contrib.auth.models import Group
 
 from apikeys.admin.audited import AuditedAdmin, person_of
 from apikeys.admin.choices import CheckboxesByGroup, PermissionChoices
-from apikeys.people import may_give, may_give_group
+from apikeys.people import may_grant, may_grant_group
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -35,7 +35,7 @@ class GroupForm(GroupFormOfOurs):
     def clean_permissions(self) -> Any:
         """Refuse a permission that the person lacks."""
         permissions = self.cleaned_data["permissions"]
-        if not may_give(self.person, permissions):
+        if not may_grant(self.person, permissions):
             raise forms.ValidationError("You may not give permissions that you do not have.")
         return permissions
 
@@ -56,14 +56,14 @@ class GroupAdmin(AuditedAdmin, DjangoGroupAdmin):
 
     def has_change_permission(self, request: HttpRequest, obj: Group | None = None) -> bool:
         allowed = super().has_change_permission(request, obj)
-        return allowed and (obj is None or may_give_group(person_of(request), obj))
+        return allowed and (obj is None or may_grant_group(person_of(request), obj))
 
     def get_deleted_objects(
         self, objs: Iterable[Group], _request: HttpRequest
     ) -> tuple[list[Any], dict[Any, int], set[str], list[str]]:
         """Return the groups without a line for each of their permissions."""
-        told = [str(group) for group in objs]
-        return told, {"groups": len(told)}, set(), []
+        names = [str(group) for group in objs]
+        return names, {"groups": len(names)}, set(), []
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return bool(getattr(request.user, "is_superuser", False)) and super().has_delete_permission(

@@ -47,7 +47,7 @@ class IssuePages(FormPage):
         given = request.POST if request.method == "POST" else None
         form = self.form_class(given, initial=initial, site=self.admin_site)
         if form.is_valid() and (issued := self._issued(request, form)):
-            return self._hand_over(request, *issued)
+            return self._redirect_to_secret(request, *issued)
         title = f"Issue an {self.opts.verbose_name}"
         return self.form_page(request, form, title=title, button="Issue")
 
@@ -79,9 +79,11 @@ class IssuePages(FormPage):
         secret: str | None = getattr(obj, "new_secret", None)
         if secret is None:
             return super().after_tool(request, obj)
-        return self._hand_over(request, obj, secret)
+        return self._redirect_to_secret(request, obj, secret)
 
-    def _hand_over(self, request: HttpRequest, credential: Any, secret: str) -> HttpResponse:
+    def _redirect_to_secret(
+        self, request: HttpRequest, credential: Any, secret: str
+    ) -> HttpResponse:
         address = self._issued_address(credential.pk)
         response = HttpResponseRedirect(address)
         handover.give(request, response, credential_id=credential.pk, secret=secret, path=address)

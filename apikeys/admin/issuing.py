@@ -18,7 +18,7 @@ from infra_service.lib.admin.names import names_of
 from infra_service.lib.api.identifiers import parse_uuid
 
 if TYPE_CHECKING:
-    from infra_service.lib.admin.site import TrailedSite
+    from infra_service.lib.admin.site import AuditedSite
 
 _LIFETIME: Final = dt.timedelta(days=90)
 _MOMENT: Final = "%Y-%m-%dT%H:%M"
@@ -79,7 +79,7 @@ class CredentialForm(forms.Form):
         help_text="CIDR, such as 10.0.0.0/8, each on its own line. Leave empty for any address.",
     )
 
-    def __init__(self, *args: Any, site: TrailedSite, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, site: AuditedSite, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.site = site
 

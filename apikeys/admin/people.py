@@ -18,7 +18,7 @@ from apikeys.actions import revoke_credentials
 from apikeys.actors import Actor
 from apikeys.admin.audited import AuditedAdmin, person_of
 from apikeys.models import User
-from apikeys.people import may_change_user, may_give_group
+from apikeys.people import may_change_user, may_grant_group
 from infra_service.lib.admin.badges import badge
 from infra_service.lib.admin.moments import moment_of
 
@@ -59,13 +59,13 @@ def _revives(user: User) -> str:
             user.trust_policies.filter(disabled_at=None),
         )
     )
-    told = []
+    notices = []
     if keys or tokens:
-        told.append(_revived_secrets(keys, tokens))
+        notices.append(_revived_secrets(keys, tokens))
     if policies:
         number = f"{_number(policies)} trust polic{pluralize(policies, 'y,ies')}"
-        told.append(f"When this user is made active, pipelines get tokens by {number} again.")
-    return " ".join(told)
+        notices.append(f"When this user is made active, pipelines get tokens by {number} again.")
+    return " ".join(notices)
 
 
 def _revived_secrets(keys: int, tokens: int) -> str:
@@ -108,7 +108,7 @@ class UserForm(UserChangeFormOfOurs):
         groups = self.cleaned_data["groups"]
         had = set(self.instance.groups.all())
         for group in groups:
-            if group not in had and not may_give_group(self.person, group):
+            if group not in had and not may_grant_group(self.person, group):
                 raise forms.ValidationError(f"You may not give {group}: it may do more than you.")
         return groups
 

@@ -38,13 +38,13 @@ class TokenExchangeView(APIView):
         """
         if "HTTP_AUTHORIZATION" in request.META:
             raise RequestRefused("invalid_request", "Authorization: not accepted here.")
-        asked = read_parameters(request)
+        parameters = read_parameters(request)
         actor = _stranger(request)
-        with actions.recording_refusals(asked.policy_id, actor):
-            proof = actions.prove(policy_id=asked.policy_id, token=asked.token)
+        with actions.recording_refusals(parameters.policy_id, actor):
+            proof = actions.prove(policy_id=parameters.policy_id, token=parameters.token)
             count_exchange(proof.policy.pk, proof.policy.owner_id)
             token, secret = actions.exchange_assertion(
-                proof=proof, scopes=asked.scopes, ttl=asked.ttl, actor=actor
+                proof=proof, scopes=parameters.scopes, ttl=parameters.ttl, actor=actor
             )
         answer = {
             "access_token": secret,

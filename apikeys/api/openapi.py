@@ -18,7 +18,7 @@ from apikeys.api.serializers import (
 from apikeys.errors import (
     ApiKeyExpired,
     ApiKeyRevoked,
-    AuditTrailNotFound,
+    AuditLogNotFound,
     ConcurrentChange,
     GrantExceeded,
     SecretRetired,
@@ -187,6 +187,6 @@ audit_events_schema = extend_schema_view(
         "audit_event",
         "The audit log, newest first.",
         samples.AUDIT_EVENT,
-        responses={200: AuditEventSerializer(many=True), **error_docs(AuditTrailNotFound)},
+        responses={200: AuditEventSerializer(many=True), **error_docs(AuditLogNotFound)},
     )
 )

@@ -33,7 +33,7 @@ from apikeys.errors import (
     AccessTokenNotFound,
     AddressNotAllowed,
     ApiKeyNotFound,
-    AuditTrailNotFound,
+    AuditLogNotFound,
     CredentialsInvalid,
 )
 from apikeys.models import AccessToken, ApiKey, AuditEvent, User
@@ -238,8 +238,8 @@ class AuditEventListView(ListView[AuditEvent]):
         """Return the audit log. A bound token has no access, because the log covers all resources.
 
         Raises:
-            AuditTrailNotFound: the token is bound.
+            AuditLogNotFound: the token is bound.
         """
         if caller_of(self.request).binding != EVERYWHERE:
-            raise AuditTrailNotFound
+            raise AuditLogNotFound
         return super().get_queryset()

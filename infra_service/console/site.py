@@ -18,7 +18,7 @@ from django.views.decorators.cache import never_cache
 from apikeys.actors import Actor
 from infra_service.console import bound_names, event_names
 from infra_service.console.overview import overview
-from infra_service.lib.admin.site import TrailedSite
+from infra_service.lib.admin.site import AuditedSite
 from infra_service.lib.api.throttling import count_login
 from infra_service.sign_on.configuration import OIDC, PASSWORD, REQUIRED
 
@@ -40,7 +40,7 @@ def _place(model: dict[str, Any]) -> int:
     return _PAGES.index(name) if name in _PAGES else len(_PAGES)
 
 
-class ServiceAdminSite(TrailedSite):
+class ServiceAdminSite(AuditedSite):
     site_header = site_title = "Infrastructure management service"
     index_title = "Overview"
     site_url = None
@@ -50,7 +50,7 @@ class ServiceAdminSite(TrailedSite):
         """Return the logged-in user as an actor."""
         return Actor.of_person(request)
 
-    def trail_url(self, object_id: str) -> str:
+    def audit_log_url(self, object_id: str) -> str:
         """Return the URL of the audit log, filtered by the object."""
         trail = reverse("admin:apikeys_auditevent_changelist")
         return f"{trail}?{urlencode({'q': object_id})}"

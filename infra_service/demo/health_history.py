@@ -30,7 +30,7 @@ _Health = tuple[str, str]
 _HEALTHY: Final = (HealthStatus.HEALTHY.value, "")
 
 
-def silence_of(cluster_id: uuid.UUID, now: dt.datetime) -> ReportGap:
+def report_gap_of(cluster_id: uuid.UUID, now: dt.datetime) -> ReportGap:
     """Return a gap of some hours in the reports of a cluster."""
     return ReportGap(
         cluster_id=cluster_id, began_at=now - 3 * _DAY, ended_at=now - 3 * _DAY + 7 * _HOUR

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from django.db.models import Count, Q
 from django.utils import timezone
 
-from infra_service.demo.health_history import past_of, silence_of
+from infra_service.demo.health_history import past_of, report_gap_of
 from infra_service.demo.loading import batches, insert, new
 from infra_service.demo.people import COMMAND
 from infra_service.demo.seeded_random import Chance
@@ -74,7 +74,7 @@ def load_clusters(total: int) -> int:
     for name in missing:
         cluster = actions.create_cluster(fields={"name": name}, actor=COMMAND)
         if name in interrupted:
-            insert([silence_of(cluster.pk, timezone.now())])
+            insert([report_gap_of(cluster.pk, timezone.now())])
     return len(missing)
 
 

@@ -39,7 +39,7 @@ def lift(node: Any, registry: ComponentRegistry) -> Any:
     return lifted
 
 
-def tidied(result: dict[str, Any], **_generator: Any) -> dict[str, Any]:
+def prepare_for_generators(result: dict[str, Any], **_generator: Any) -> dict[str, Any]:
     """Prepare the document for client generators; a hook of drf-spectacular.
 
     Generators treat a field with a default as always present, so defaults are removed; descriptions

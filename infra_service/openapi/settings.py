@@ -85,7 +85,7 @@ SPECTACULAR_SETTINGS = {
     "PREPROCESSING_HOOKS": ["infra_service.openapi.pages.describable"],
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
-        "infra_service.openapi.components.tidied",
+        "infra_service.openapi.components.prepare_for_generators",
     ],
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",

@@ -22,7 +22,7 @@ _LESS: Final = {
 }
 
 
-class TooMuchHeldError(Exception):
+class ExcessPrivilegesError(Exception):
     """The role has privileges that allow it to change the audit log."""
 
 
@@ -31,15 +31,15 @@ def grant(role: str) -> None:
     """Grant the role the privileges of the service, and revoke all others on the service's tables.
 
     Raises:
-        TooMuchHeldError: the role is a superuser, the owner or a member of another role, or PUBLIC
-            may change the audit log.
+        ExcessPrivilegesError: the role is a superuser, the owner or a member of another role, or
+            PUBLIC may change the audit log.
         DatabaseError: the role does not exist, or the caller is not the owner.
     """
     with connection.cursor() as cursor:
         for statement in _statements(role):
             cursor.execute(statement.as_string(cursor.cursor.connection))
-        if held := _held_too_much(role):
-            raise TooMuchHeldError(f"{role} {held}")
+        if held := _excess_privilege(role):
+            raise ExcessPrivilegesError(f"{role} {held}")
 
 
 def _statements(role: str) -> Iterator[sql.Composed]:
@@ -58,7 +58,7 @@ def _schema() -> sql.Identifier:
         return sql.Identifier(cursor.fetchone()[0])
 
 
-def _held_too_much(role: str) -> str:
+def _excess_privilege(role: str) -> str:
     """Return the reason why the role could still change the audit log; empty without a reason."""
     with connection.cursor() as cursor:
         cursor.execute(

@@ -143,10 +143,12 @@ class MetricsView(APIView):
         registry = CollectorRegistry()
         registry.register(DatabaseCollector())
         registry.register(FileCollector())
-        asked = generate_latest(registry)  # before the files are locked: queries may be slow
+        registry_text = generate_latest(
+            registry
+        )  # before the files are locked: queries may be slow
         with metric_files.reading():
             response: HttpResponse = ExportToDjangoView(request._request)
-        response.content += asked
+        response.content += registry_text
         return response
 
 

@@ -34,7 +34,7 @@ _LONGEST_DISPLAY_NAME: Final = 200
 _MOST_NAMES: Final = 50
 
 
-def let_in(request: HttpRequest, claims: Mapping[str, Any]) -> User:
+def admit_user(request: HttpRequest, claims: Mapping[str, Any]) -> User:
     """Return the user of the claims, with the permissions of their groups.
 
     Issuer and ``sub`` identify the user: an e-mail address or a name can be reassigned. A user

@@ -70,8 +70,8 @@ def code_is_right(user: User, code: str) -> bool:
 
 def passkey_question(user: User) -> dict[str, Any]:
     """Return the passkey challenge; the session stores the expected response."""
-    asked: dict[str, Any] = webauthn.begin_authentication(user)
-    return asked
+    question: dict[str, Any] = webauthn.begin_authentication(user)
+    return question
 
 
 def passkey_is_right(user: User, answer: str) -> bool:
@@ -134,7 +134,7 @@ def address_of_secret(user: User, secret: str, issuer: str) -> str:
     return f"otpauth://totp/{quote(f'{issuer}:{user.get_username()}')}?{query}"
 
 
-def picture_of(address: str) -> str:
+def qr_code_of(address: str) -> str:
     """Return a QR code of the URL, as a data URL."""
     svg = get_adapter().build_totp_svg(address)
     return f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}"
@@ -156,8 +156,8 @@ def add_codes(request: HttpRequest, user: User, code: str) -> bool:
 
 def new_passkey_question(user: User) -> dict[str, Any]:
     """Return the registration challenge; the session stores the expected response."""
-    asked: dict[str, Any] = webauthn.begin_registration(user, False)  # noqa: FBT003 - allauth's
-    return asked
+    question: dict[str, Any] = webauthn.begin_registration(user, False)  # noqa: FBT003 - allauth's
+    return question
 
 
 def add_passkey(user: User, name: str, answer: str) -> bool:

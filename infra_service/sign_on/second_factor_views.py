@@ -109,7 +109,7 @@ def second_factors_page(request: HttpRequest) -> HttpResponse:
         "error": error,
         "factors": factors,
         "secret": secret,
-        "picture": second_factor.picture_of(address),
+        "picture": second_factor.qr_code_of(address),
         "question": second_factor.new_passkey_question(user),
     }
     return _page(request, "second_factors", context)

@@ -21,7 +21,7 @@ from infra_service.lib.api.throttling import count_login
 from infra_service.sign_on import logout
 from infra_service.sign_on.configuration import BACKEND
 from infra_service.sign_on.errors import ProviderUnavailableError, SignOnRefusedError
-from infra_service.sign_on.people import let_in
+from infra_service.sign_on.people import admit_user
 from infra_service.sign_on.provider import claims_of_return, redirect_to_provider
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def sign_on_callback(request: HttpRequest) -> HttpResponse:
     """Log in a user who returns from the provider."""
     try:
         returned = claims_of_return(request)
-        user = let_in(request, returned.claims)
+        user = admit_user(request, returned.claims)
     except ProviderUnavailableError as error:
         return _unavailable(request, error)
     except SignOnRefusedError as refusal:

@@ -98,7 +98,7 @@ class Deliverer:
         """Fail deliveries of expired endpoints; return the number of published scheduled events."""
         published = 0
         with isolated("end deliveries of ended endpoints"):
-            queue.end_of_ended()
+            queue.fail_undeliverable()
         for publish in (publish_timed, publish_health_changes):
             with isolated("publish scheduled events"):
                 published += publish()

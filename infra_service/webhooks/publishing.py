@@ -152,7 +152,7 @@ def _event_of(event: AuditEvent, state: State | None, key: ApiKey | None) -> Web
             data["name"] = name
         made.cluster_id, made.cluster_name = UUID(event.resource_id), name
     elif kind == "state" and state is not None:
-        place_in(made, state)
+        set_place(made, state)
     elif kind == "api_key" and key is not None:
         made.owner_id = key.created_by_id
         made.data = {"name": key.name, **data}
@@ -161,7 +161,7 @@ def _event_of(event: AuditEvent, state: State | None, key: ApiKey | None) -> Web
     return made
 
 
-def place_in(event: WebhookEvent, state: State) -> None:
+def set_place(event: WebhookEvent, state: State) -> None:
     """Set the place of an event about a state that was loaded ``with_names()``."""
     event.component_id = state.component_id
     event.environment_id = state.environment_id

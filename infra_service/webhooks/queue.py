@@ -100,7 +100,7 @@ def _record(attempts: Sequence[Attempt]) -> None:
     with transaction.atomic():
         for delivery, outcome in attempts:
             if outcome.is_withheld:
-                _give_up(delivery, outcome.error)
+                _fail_silent(delivery, outcome.error)
             elif outcome.is_success:
                 delivered[outcome.status].append(delivery)
             else:
@@ -116,7 +116,7 @@ def _record(attempts: Sequence[Attempt]) -> None:
             )
 
 
-def end_of_ended() -> int:
+def fail_undeliverable() -> int:
     """Fail the waiting deliveries of expired or disabled endpoints; return their number.
 
     The newest waiting delivery is read before the active endpoints, so that the delivery of an
@@ -135,7 +135,7 @@ def end_of_ended() -> int:
     )
 
 
-def _give_up(delivery: Delivery, error: str) -> None:
+def _fail_silent(delivery: Delivery, error: str) -> None:
     """Fail a delivery that was claimed and not sent."""
     _claimed(delivery).update(status=Delivery.Status.FAILED, next_attempt_at=None, error=error)
 

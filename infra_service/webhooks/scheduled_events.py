@@ -21,7 +21,7 @@ from infra_service.lib.database.retries import retrying
 from infra_service.webhooks import audit_reader
 from infra_service.webhooks.messages import written
 from infra_service.webhooks.models import WebhookEvent
-from infra_service.webhooks.publishing import lock_details, place_in, publish
+from infra_service.webhooks.publishing import lock_details, publish, set_place
 from infra_service.webhooks.subscriptions import subscribers
 from states.lockinfo import LockInfo
 from states.models import State
@@ -122,7 +122,7 @@ def _held_lock(state: State, _now: dt.datetime) -> WebhookEvent:
     lock = lock_details(LockInfo(**stored).described())
     event = event_at("state.lock_held", state.pk, since, since + _longest_lock(), lock=lock)
     event.data["held_since"] = written(since)
-    place_in(event, state)
+    set_place(event, state)
     return event
 
 

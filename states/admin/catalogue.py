@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from django.http import HttpRequest
 
     from apikeys.actors import Actor
-    from infra_service.lib.admin.site import TrailedSite
+    from infra_service.lib.admin.site import AuditedSite
     from states.models.catalogue_entry import CatalogueEntry
 
     ModelForm = forms.ModelForm[Any]
@@ -40,7 +40,7 @@ class NameForm(ModelForm):
 class ComponentForm(NameForm):
     """A form with a name and an application, by its name or id."""
 
-    site: TrailedSite
+    site: AuditedSite
     application = forms.CharField(
         required=False,
         widget=forms.TextInput(attrs={"class": "vTextField", **names_of("application")}),

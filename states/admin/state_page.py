@@ -108,9 +108,9 @@ def _changes(state: State, versions: Sequence[StateVersion]) -> dict[int, Any]:
     oldest_first = [number for number in reversed(chosen) if number in documents]
     # The changes of the very first version are its whole content.
     before = [b""] if oldest_first[:1] == [1] else []
-    told = oldest_first[1 - len(before) :]
+    described = oldest_first[1 - len(before) :]
     found = contents.summaries([*before, *(documents[number] for number in oldest_first)])
-    return dict(zip(told, found, strict=True))
+    return dict(zip(described, found, strict=True))
 
 
 def contents_of(state: State, *, is_asked: bool) -> dict[str, Any]:

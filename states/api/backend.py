@@ -30,7 +30,7 @@ from states.api.backend_openapi import (
     outputs_document_schema,
     state_schema,
 )
-from states.api.sending import OUTPUTS_DOCUMENT, SendsDocuments, document_response
+from states.api.sending import OUTPUTS_DOCUMENT, DocumentAPIView, document_response
 from states.document import contents, uploads
 from states.errors import StateNotFound
 from states.keeping import reading
@@ -50,7 +50,7 @@ _PLACE: Final = itemgetter(*map(_COLUMNS.index, reading.PLACE))
 _BY_NAMES: Final = f"; by names a state is at /api/v1/state/at/ and then {FORMS}"
 
 
-class BackendView(SendsDocuments):
+class BackendView(DocumentAPIView):
     """Shared base of the backend's views: authentication, target state, LOCK and UNLOCK."""
 
     accepts_basic = True

@@ -37,9 +37,9 @@ class CountsViewSet(ResourceViewSet[StateCount]):
     @action(detail=False)
     def count(self, request: Request, **_path: str) -> Response:
         """Return a page of the counts."""
-        asked = PageRequest.read(request, self, {1})
+        page_request = PageRequest.read(request, self, {1})
         counts = counts_of(self.kind, caller_of(request).binding)
-        page, token = asked.page_by("value", counts)
+        page, token = page_request.page_by("value", counts)
         items = [
             {self.kind.value: row["value"], **{name: row[name] for name in self.numbers}}
             for row in page

@@ -29,9 +29,12 @@ class DependenciesViewSet(OfStateViewSet):
     @action(detail=True)
     def dependencies(self, request: Request, **_path: str) -> Response:
         """List the states that the state reads, then the states that read it."""
-        asked = PageRequest.read(request, self, {2})
+        page_request = PageRequest.read(request, self, {2})
         found = dependencies_of(
-            self.state(), caller_of(request).binding, size=asked.size, position=asked.position
+            self.state(),
+            caller_of(request).binding,
+            size=page_request.size,
+            position=page_request.position,
         )
         return Response(
             {
@@ -44,7 +47,7 @@ class DependenciesViewSet(OfStateViewSet):
                     for one in found.reads
                 ],
                 "read_by": [_described(one) for one in found.read_by],
-                "next_page_token": asked.token(*found.position) if found.position else "",
+                "next_page_token": page_request.token(*found.position) if found.position else "",
             }
         )
 

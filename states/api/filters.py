@@ -8,7 +8,7 @@ from django_filters import BooleanFilter, CharFilter, FilterSet, IsoDateTimeFilt
 
 from filterlang.filters import EnumFilter, IdentifierFilter, IntegerFilter, VersionsFilter
 from filterlang.rewriting import rewritten
-from filterlang.versions import VersionAsked
+from filterlang.versions import VersionComparison
 from states.models import Application, Component, Environment, ResourceEntry, State
 from states.models.catalogue import KINDS
 from states.models.of_state import ids_or_query
@@ -103,7 +103,7 @@ def with_ids(condition: Q) -> Q:
 
 def _with_ids(path: str, value: Any) -> Any:
     kind, _, lookup = path.partition("__")
-    if isinstance(value, VersionAsked):
+    if isinstance(value, VersionComparison):
         return UsedByState(kind, value)
     if kind not in KINDS:
         return path, value

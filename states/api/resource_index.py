@@ -34,9 +34,9 @@ class ResourceIndexViewSet(ResourceViewSet[State]):
     @action(detail=False)
     def show(self, request: Request, **_path: str) -> Response:
         """Return the number of waiting states, their delay, and a page of the unreadable states."""
-        asked = PageRequest.read(request, self, {1})
+        page_request = PageRequest.read(request, self, {1})
         states = State.objects.inside(caller_of(request).binding)
-        page, token = asked.page_by("pk", states.unreadable().with_names())
+        page, token = page_request.page_by("pk", states.unreadable().with_names())
         behind = index_lag.lag_of(states)
         index = {
             "waiting": min(behind.waiting, index_lag.MOST),

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 OUTPUTS_DOCUMENT: Final = "outputs.tfstate"
 
 
-class SendsDocuments(APIView):
+class DocumentAPIView(APIView):
     """A view whose responses may have megabytes."""
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:

@@ -18,7 +18,7 @@ from infra_service.lib.api.pagination import PageRequest
 from infra_service.lib.api.parameters import InvalidParameter
 from infra_service.lib.api.viewsets import ResourceViewSet, by_id
 from states.actions import history
-from states.api.sending import OUTPUTS_DOCUMENT, SendsDocuments, document_response
+from states.api.sending import OUTPUTS_DOCUMENT, DocumentAPIView, document_response
 from states.api.serializers import RestoreSerializer, VersionSerializer
 from states.api.states_openapi import contents_schema, outputs_document_schema, versions_schema
 from states.document import contents
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 _NUMBER: Final = re.compile(r"[0-9]{1,9}", re.ASCII)
 
 
-class OfStateViewSet(SendsDocuments, ResourceViewSet[StateVersion]):
+class OfStateViewSet(DocumentAPIView, ResourceViewSet[StateVersion]):
     """Objects of a state in the path."""
 
     queryset = StateVersion.objects.all()
@@ -120,17 +120,19 @@ class VersionViewSet(OfStateViewSet):
     @action(detail=True)
     def diff(self, request: Request, **_path: str) -> Response:
         """Return the changes between two versions, by default from the previous version."""
-        asked = PageRequest.read(request, self, {2})
+        page_request = PageRequest.read(request, self, {2})
         versions = self.get_queryset()
         after = version_of(versions, self.kwargs["number"])
-        number, start = asked.position or (None, 0)
-        before = _against(versions, after, request) if number is None else _at(versions, number)
+        number, start = page_request.position or (None, 0)
+        before = (
+            _base_version(versions, after, request) if number is None else _at(versions, number)
+        )
         old = None if before is None else self.read(before.state_id, before.number, "diff")
         page = contents.diff(
             old,
             self.read(after.state_id, after.number, "diff"),
             start=start,
-            size=asked.size,
+            size=page_request.size,
             hide=self.hide,
         )
         body = {
@@ -142,8 +144,8 @@ class VersionViewSet(OfStateViewSet):
             "resources": page.resources,
             "check_results": page.check_results,
         }
-        position = before.number if before else 0, start + asked.size
-        token = asked.token(*position) if page.more else ""
+        position = before.number if before else 0, start + page_request.size
+        token = page_request.token(*position) if page.more else ""
         return _private({"diff": body, "next_page_token": token})
 
     def _side(self, version: StateVersion, terraform_version: str | None) -> dict[str, Any]:
@@ -182,7 +184,7 @@ def _at(versions: QuerySet[StateVersion], number: int) -> StateVersion | None:
     return version_of(versions, str(number)) if number else None
 
 
-def _against(
+def _base_version(
     versions: QuerySet[StateVersion], after: StateVersion, request: Request
 ) -> StateVersion | None:
     """Return the requested version, or the previous version, which the first version lacks."""
@@ -216,12 +218,12 @@ class ContentsViewSet(OfStateViewSet):
         return self._page(request, contents.resources)
 
     def _page(self, request: Request, find: Callable[..., Page]) -> Response:
-        asked = PageRequest.read(request, self, {2})
+        page_request = PageRequest.read(request, self, {2})
         state = self.state()
-        number, start = asked.position or (state.version_number, 0)
+        number, start = page_request.position or (state.version_number, 0)
         gzipped = self.read(state.pk, number, self.action)
-        page = find(gzipped, start=start, size=asked.size, hide=self.hide)
-        token = asked.token(number, start + asked.size) if page.more else ""
+        page = find(gzipped, start=start, size=page_request.size, hide=self.hide)
+        token = page_request.token(number, start + page_request.size) if page.more else ""
         return _private(
             {self.action: page.items, "version_number": number, "next_page_token": token}
         )

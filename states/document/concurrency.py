@@ -32,7 +32,7 @@ def in_turn(*gzipped: bytes) -> Iterator[Effort]:
     """
     size = sum(map(sealing.size_of, gzipped))
     try:
-        with _turn_of(size), memory.taken_back():
+        with _turn_of(size), memory.released_at_end():
             memory.take(size)
             yield Effort(size)
     except RecursionError as error:

@@ -40,7 +40,7 @@ _ENTITIES: Final = (
 _BACKSLASH: Final = b"\xfe"
 
 
-class NotUnderstoodError(Exception):
+class NestingTooDeepError(Exception):
     """The escapes of the text are nested too deeply."""
 
 
@@ -53,7 +53,7 @@ def unescaped(text: bytes, effort: Effort) -> bytes:
     """Return the text, in UTF-8, without escapes.
 
     Raises:
-        NotUnderstoodError: the escapes are nested too deeply.
+        NestingTooDeepError: the escapes are nested too deeply.
         StateTooComplex: unescaping exceeds the work limit.
     """
     for _ in range(_ROUNDS):
@@ -69,7 +69,7 @@ def unescaped(text: bytes, effort: Effort) -> bytes:
                 text = text.replace(entity, character)
         if text == before:
             return text
-    raise NotUnderstoodError
+    raise NestingTooDeepError
 
 
 def _without_backslashes(text: bytes, effort: Effort) -> bytes:
@@ -88,13 +88,13 @@ def _character(escape: re.Match[bytes]) -> bytes:
     return units.decode("utf-16", "replace").encode()
 
 
-def writings(secret: str, effort: Effort) -> set[bytes]:
+def search_patterns(secret: str, effort: Effort) -> set[bytes]:
     """Return the search patterns of a secret: its middle, in each encoding."""
     start = max(0, (len(secret) - PART) // 2)
     part = secret[start : start + PART].encode()
     plain = {part}
     if is_escaped(part):
-        with contextlib.suppress(NotUnderstoodError):  # it is searched as it stands
+        with contextlib.suppress(NestingTooDeepError):  # it is searched as it stands
             plain.add(unescaped(part, effort))
     found = set(plain)
     for text in plain:

@@ -12,7 +12,13 @@ from bisect import bisect_right
 from itertools import accumulate, compress, count
 from typing import TYPE_CHECKING, Final
 
-from states.document.encodings import LEAST, NotUnderstoodError, is_escaped, unescaped, writings
+from states.document.encodings import (
+    LEAST,
+    NestingTooDeepError,
+    is_escaped,
+    search_patterns,
+    unescaped,
+)
 from states.document.marked_places import ESCAPED, Cause
 
 if TYPE_CHECKING:
@@ -87,7 +93,7 @@ class Finder:
         if len(secret[:LEAST].encode()) < LEAST:
             return
         self._effort.spend(self.COST)
-        for pattern in writings(secret, self._effort):
+        for pattern in search_patterns(secret, self._effort):
             index = self._long if len(pattern) >= self._long.least else self._short
             index.add((pattern, cause))
 
@@ -122,7 +128,7 @@ class Finder:
                 try:
                     plain.parts.append(unescaped(part, self._effort).replace(_BETWEEN, b"?"))
                     plain.positions.append(position)
-                except NotUnderstoodError:
+                except NestingTooDeepError:
                     found[position] = ESCAPED
         self._search_text(_BETWEEN.join(plain.parts), plain, found)
 

@@ -78,7 +78,7 @@ def read_document(request: HttpRequest) -> Upload:
         raise ContentMd5Mismatch
     metrics.PUSHED_BYTES.inc(len(body))
     upload = Upload.of(body, digest.hexdigest())
-    memory.give_back(_FACTOR * (len(body) - len(upload.gzipped)))
+    memory.release_memory(_FACTOR * (len(body) - len(upload.gzipped)))
     return upload
 
 

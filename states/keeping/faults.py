@@ -40,7 +40,7 @@ class StorageFaults:
         Raises:
             DocumentMissing: the last attempt failed too.
         """
-        if not self._is_another(name):
+        if not self._is_other_object(name):
             _count("missing", name)
         self._wait_or_raise(DocumentMissing())
 
@@ -50,13 +50,13 @@ class StorageFaults:
         Raises:
             DocumentDamaged, StorageInconsistent: the last attempt failed too.
         """
-        self._is_another(name)
+        self._is_other_object(name)
         self._digests.add(hashlib.sha256(fetched.content).digest())
         is_damaged = fetched.is_as_told and len(self._digests) == 1
         _count("damaged" if is_damaged else "altered", name)
         self._wait_or_raise(DocumentDamaged() if is_damaged else StorageInconsistent())
 
-    def _is_another(self, name: str) -> bool:
+    def _is_other_object(self, name: str) -> bool:
         if name == self._object_name:
             return False
         self._object_name, self._attempts, self._digests = name, 0, set()

@@ -118,7 +118,7 @@ def _prune_deleted(state: State, actor: Actor, *, dry_run: bool) -> Iterator[Pru
             _remove(batch)
         yield _discard_objects(batch)
     else:
-        yield from _forget(state, actor)
+        yield from _remove_state(state, actor)
 
 
 def _change_if_unchanged(state: State, **values: Any) -> bool:
@@ -128,7 +128,7 @@ def _change_if_unchanged(state: State, **values: Any) -> bool:
     return bool(changed)
 
 
-def _forget(state: State, actor: Actor) -> Iterator[Pruned]:
+def _remove_state(state: State, actor: Actor) -> Iterator[Pruned]:
     """Remove a deleted state and its last version."""
     with transaction.atomic():
         if not _change_if_unchanged(state, **_NOTHING):

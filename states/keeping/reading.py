@@ -236,8 +236,8 @@ def _unsealed(
         except storage.ObjectMissingError:
             faults.object_missing(stored.object_name)
         finally:
-            memory.give_back(_BESIDE * length)
-        memory.give_back(length)
+            memory.release_memory(_BESIDE * length)
+        memory.release_memory(length)
     return None, b""
 
 

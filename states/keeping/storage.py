@@ -112,7 +112,7 @@ def fetch(name: str) -> Fetched:
     try:
         with answering("get", name), store().open(name) as file:
             content: bytes = file.read()
-            return Fetched(content, _is_as_told(file, content))
+            return Fetched(content, _matches_announcement(file, content))
     except ObjectMissingError:
         find_bucket()  # without its bucket every object is missing
         raise
@@ -131,17 +131,17 @@ def find_bucket() -> None:
             bucket.meta.client.head_bucket(Bucket=bucket.name)
 
 
-def _is_as_told(file: File[bytes], content: bytes) -> bool:
+def _matches_announcement(file: File[bytes], content: bytes) -> bool:
     """Return whether the bytes match the length and digest that the store announced.
 
     S3's ETag is the MD5 of an object, unless it has several parts or S3 encrypted it with a KMS
     key.
     """
-    told = getattr(file, "obj", None)
+    s3_object = getattr(file, "obj", None)
     if len(content) != file.size:
         return False
-    tag = str(getattr(told, "e_tag", None) or "").strip('"')
-    if not _MD5.fullmatch(tag) or "kms" in str(getattr(told, "server_side_encryption", "")):
+    tag = str(getattr(s3_object, "e_tag", None) or "").strip('"')
+    if not _MD5.fullmatch(tag) or "kms" in str(getattr(s3_object, "server_side_encryption", "")):
         return True
     return hashlib.md5(content, usedforsecurity=False).hexdigest() == tag
 

@@ -13,7 +13,7 @@ from infra_service.lib.database.bounded_pages import NamedBy
 if TYPE_CHECKING:
     import datetime as dt
 
-    from filterlang.versions import VersionAsked
+    from filterlang.versions import VersionComparison
 
 _LOOKUPS: Final = {"=": "exact", "<": "lt", "<=": "lte", ">": "gt", ">=": "gte"}
 #: Registries whose host people omit.
@@ -107,10 +107,10 @@ class UsedByState(NamedBy):
     is_exact = False
     template = "(COALESCE((%(subquery)s), 0) = 1)"
 
-    def __init__(self, kind: str, asked: VersionAsked) -> None:
-        rows = UsedVersion.objects.filter(kind=kind, source=short_source(asked.name))
-        if asked.key is not None:
-            rows = rows.filter((f"sort_key__{_LOOKUPS[asked.operator]}", asked.key))
+    def __init__(self, kind: str, comparison: VersionComparison) -> None:
+        rows = UsedVersion.objects.filter(kind=kind, source=short_source(comparison.name))
+        if comparison.key is not None:
+            rows = rows.filter((f"sort_key__{_LOOKUPS[comparison.operator]}", comparison.key))
         Exists.__init__(self, rows.filter(version=OuterRef("current_version")))
         self.rows: Any = rows
         self.column = "state_id"

@@ -69,7 +69,7 @@ class BucketTarget:
     def write(self, path: str, content: bytes) -> None:
         self._folder.put(path, content)
 
-    def tell(self, line: bytes) -> None:
+    def write_line(self, line: bytes) -> None:
         self._manifest.write(line + b"\n")
 
     def finish(self) -> None:

@@ -44,7 +44,7 @@ class Target(Protocol):
             SourceError: it cannot be written.
         """
 
-    def tell(self, line: bytes) -> None:
+    def write_line(self, line: bytes) -> None:
         """Add a line to the manifest, which appears with ``finish``.
 
         Raises:
@@ -84,13 +84,13 @@ def export(target: Target, *, history: bool, actor: Actor) -> Iterator[Exported]
         SourceError: a file cannot be written.
         StorageUnavailable: the object store does not answer.
     """
-    target.tell(msgspec.json.encode(Header(FORMAT, timezone.now(), Installation.here())))
+    target.write_line(msgspec.json.encode(Header(FORMAT, timezone.now(), Installation.here())))
     attempts = Attempts()
     for state in in_batches(exportable().select_related("component__application", "environment")):
         problems: list[str] = []
         versions = list(_written(target, state, attempts, problems, history=history))
         if versions:
-            target.tell(msgspec.json.encode(ExportedState.of(state, versions)))
+            target.write_line(msgspec.json.encode(ExportedState.of(state, versions)))
             numbers = [version.number for version in versions]
             audit.authorize_and_record(actor, "state.export", state.pk, versions=numbers)
         yield Exported(path_of(state), len(versions), state.lock_id is not None, problems)

@@ -106,7 +106,7 @@ class DirectoryTarget:
                 sync(file)
             directory.rename(partial, name)
 
-    def tell(self, line: bytes) -> None:
+    def write_line(self, line: bytes) -> None:
         with _writing():
             self._manifest.write(line + b"\n")
 

@@ -116,7 +116,7 @@ class Import:
         """
         return self._each(plan, (IMPORT,), self._rehearse)
 
-    def carry_out(self, plan: Plan) -> Iterator[Row]:
+    def execute_plan(self, plan: Plan) -> Iterator[Row]:
         """Import the states of the plan, and yield each state's row with its result.
 
         Raises:
@@ -188,8 +188,8 @@ class Import:
         with demanding_utf8():
             document.decode()
         upload = Upload.of(document)
-        told = (version.md5 or upload.md5, version.size_bytes or upload.size_bytes)
-        if (upload.md5, upload.size_bytes) != told:
+        announced = (version.md5 or upload.md5, version.size_bytes or upload.size_bytes)
+        if (upload.md5, upload.size_bytes) != announced:
             raise SourceError(
                 "The document does not match the size or digest that the source reports."
             )

@@ -1,4 +1,4 @@
-"""From a key of a source to the names of a state's address: ``map.toml``, or the usual patterns."""
+"""Map a key of a source to a state's names: ``map.toml``, or the default patterns."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Map:
         return any(pattern.fullmatch(key) for pattern in self._ignored)
 
     @classmethod
-    def usual(cls) -> Map:
+    def default(cls) -> Map:
         rules = [_rule({"pattern": pattern}, part=_USUAL_PART) for pattern in USUAL]
         return cls([*rules, Rule(_WORKSPACE, _texts(_WORKSPACE))], [])
 

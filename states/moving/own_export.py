@@ -54,8 +54,8 @@ class OwnExport:
         self._files = files
 
     def states(self) -> Iterator[SourceState]:
-        with self._files.manifest() as told:
-            lines = iter(told)
+        with self._files.manifest() as manifest_lines:
+            lines = iter(manifest_lines)
             installation = manifest.header_of(lines).installation
             source = _NAME if installation is None else f"{_NAME}:{installation}"
             for line in lines:

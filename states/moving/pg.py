@@ -127,9 +127,9 @@ class PgTable:
         except (UnicodeDecodeError, OverflowError) as error:
             raise SourceError("PostgreSQL answers in an unknown form.") from error
         except psycopg.Error as error:
-            told = error.diag.message_primary or " ".join(str(error).split())
+            detail = error.diag.message_primary or " ".join(str(error).split())
             raise SourceError(
-                f"PostgreSQL: {told}. The password is taken from PGPASSWORD or ~/.pgpass."
+                f"PostgreSQL: {detail}. The password is taken from PGPASSWORD or ~/.pgpass."
             ) from error
 
 

@@ -79,23 +79,23 @@ class Bucket:
         return cast("_Listed", state).versions[0 if most is None else -most :]
 
     def read(self, state: SourceState, version: SourceVersion, limit: int) -> bytes:
-        asked = {"Bucket": self._bucket, "Key": self._folder + state.key}
+        parameters = {"Bucket": self._bucket, "Key": self._folder + state.key}
         if version.id.startswith(_PRESENT):
-            asked["IfMatch"] = version.id.removeprefix(_PRESENT)
+            parameters["IfMatch"] = version.id.removeprefix(_PRESENT)
         elif version.id.startswith(_NULL_WITH):
-            asked |= {"VersionId": _NULL, "IfMatch": version.id.removeprefix(_NULL_WITH)}
+            parameters |= {"VersionId": _NULL, "IfMatch": version.id.removeprefix(_NULL_WITH)}
         else:
-            asked["VersionId"] = version.id
-        return self._content(asked, limit)
+            parameters["VersionId"] = version.id
+        return self._content(parameters, limit)
 
-    def _content(self, asked: dict[str, str], limit: int) -> bytes:
+    def _content(self, parameters: dict[str, str], limit: int) -> bytes:
         """Return the content of an object of limited size.
 
         Raises:
             TooLargeError, SourceError: it is larger, or unreadable.
         """
         with self._answering():
-            answer = self._client.get_object(**asked)
+            answer = self._client.get_object(**parameters)
             with answer["Body"] as body:
                 if answer["ContentLength"] > limit:
                     raise TooLargeError(answer["ContentLength"], limit)

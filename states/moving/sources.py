@@ -75,13 +75,13 @@ class SourceVersion:
             raise ChangedError
 
 
-def moment_of(told: str | dt.datetime) -> dt.datetime:
+def moment_of(given: str | dt.datetime) -> dt.datetime:
     """Parse a source's time, to UTC; without an offset it is UTC.
 
     Raises:
         ValueError, OverflowError: not a time, or outside of the years 1 to 9999 in UTC.
     """
-    moment = dt.datetime.fromisoformat(told) if isinstance(told, str) else told
+    moment = dt.datetime.fromisoformat(given) if isinstance(given, str) else given
     return moment.replace(tzinfo=moment.tzinfo or dt.UTC).astimezone(dt.UTC)
 
 

@@ -154,8 +154,8 @@ class WebClient:
         try:
             yield
         except (LookupError, TypeError, AttributeError, ValueError, OverflowError) as error:
-            told = f"{type(error).__name__}: {error}"
-            raise SourceError(f"{self.base} answers in an unknown form ({told}).") from error
+            detail = f"{type(error).__name__}: {error}"
+            raise SourceError(f"{self.base} answers in an unknown form ({detail}).") from error
 
     def _parsed(self, answer: Response) -> Any:
         try:
@@ -186,7 +186,7 @@ class WebClient:
             else:
                 if answer.status not in _PASSING or is_last:
                     return answer
-                pause = _asked_pause(answer.headers.get("Retry-After", ""), 2.0**attempt)
+                pause = _retry_after_seconds(answer.headers.get("Retry-After", ""), 2.0**attempt)
             self._sleep(pause)
         raise AssertionError("the last attempt returns or raises")
 
@@ -243,7 +243,7 @@ def require_https(url: str, named_by: str) -> None:
         raise SourceError(f"{named_by} is not an address of the form https://host.")
 
 
-def _asked_pause(retry_after: str, otherwise: float) -> float:
+def _retry_after_seconds(retry_after: str, otherwise: float) -> float:
     """Return how long to pause: as long as the service asks, within reason."""
     if not retry_after.isdecimal():
         return otherwise

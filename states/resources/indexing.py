@@ -112,7 +112,7 @@ def stamp() -> str:
     return f"{RULES}.{encryption.current_key()[:KEY_NAME_LENGTH]}"
 
 
-def begin_anew(*, everything: bool = False) -> None:
+def mark_for_indexing(*, everything: bool = False) -> None:
     """Mark the states to index again; their entries stay until then.
 
     These are states indexed with other rules or another key, and states whose document could not be
@@ -137,7 +137,7 @@ def renew_digests() -> Iterator[Indexed]:
     Raises:
         StorageUnavailable, django.db.Error: see ``states.keeping.attempts``.
     """
-    begin_anew()
+    mark_for_indexing()
     others, due = State.objects.with_digests_of_other_keys(encryption.current_key()), _Pass()
     for _ in range(_PASSES):
         yield from due.each_of(others)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _BATCH: Final = 500
 
 
-class Lying(NamedTuple):
+class ActiveLeak(NamedTuple):
     """An active token in a state, with its owner."""
 
     row: LeakedToken
@@ -67,17 +67,19 @@ def report_leaks(state: State, leaks: Sequence[Leak]) -> None:
             exposure.revoke(exposed, actor=actor)
 
 
-def newest_working(most: int) -> tuple[list[Lying], bool]:
+def newest_working(most: int) -> tuple[list[ActiveLeak], bool]:
     """Return of the newest ``most`` those that work, and whether there are older ones."""
     rows = list(LeakedToken.objects.order_by("-id")[: most + 1])
     found = exposure.working({bytes(row.digest) for row in rows[:most]})
     lying = [
-        Lying(row, found[bytes(row.digest)]) for row in rows[:most] if bytes(row.digest) in found
+        ActiveLeak(row, found[bytes(row.digest)])
+        for row in rows[:most]
+        if bytes(row.digest) in found
     ]
     return lying, len(rows) > most
 
 
-def forget_ended() -> Iterator[int]:
+def remove_inactive() -> Iterator[int]:
     """Remove those that do not work any more, and yield how many of each batch."""
     rest = LeakedToken.objects.order_by("id")
     while rows := list(rest.values_list("pk", "digest")[:_BATCH]):

@@ -169,14 +169,14 @@ def test_an_end_that_comes_before_the_key(
 ) -> None:
     """The end was in the future when it was validated, and is not when the row is made."""
     module = api_keys if path == "/v1/api-keys" else access_tokens
-    real = module.refuse_ended
+    real = module.refuse_expired
     soon = NOW() + dt.timedelta(milliseconds=300)
 
     def later(credential: Any) -> None:
         credential.created_at = soon
         real(credential)
 
-    monkeypatch.setattr(module, "refuse_ended", later)
+    monkeypatch.setattr(module, "refuse_expired", later)
     answer = owner.send("POST", path, {"name": "x", "scopes": ["state:read"],
                                        "expires_at": wire(soon)})  # fmt: skip
 
@@ -197,13 +197,13 @@ def test_an_end_that_is_near(owner: KeyOwner, path: str, microseconds: int) -> N
 def test_an_end_that_comes_before_the_key_of_a_command(
     operator: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = access_tokens.refuse_ended
+    real = access_tokens.refuse_expired
 
     def later(credential: Any) -> None:
         credential.created_at = credential.expires_at
         real(credential)
 
-    monkeypatch.setattr(access_tokens, "refuse_ended", later)
+    monkeypatch.setattr(access_tokens, "refuse_expired", later)
     with pytest.raises(CommandError, match="expires_at: Choose a time in the future"):
         call_command(
             "issue_token", "--user", operator.username, "--name", "x", "--scopes", "state:read",
@@ -214,13 +214,13 @@ def test_an_end_that_comes_before_the_key_of_a_command(
 def test_an_end_that_comes_before_the_key_of_the_admin(
     monkeypatch: pytest.MonkeyPatch, client: Any, db: None
 ) -> None:
-    real = api_keys.refuse_ended
+    real = api_keys.refuse_expired
 
     def later(credential: Any) -> None:
         credential.created_at = credential.expires_at
         real(credential)
 
-    monkeypatch.setattr(api_keys, "refuse_ended", later)
+    monkeypatch.setattr(api_keys, "refuse_expired", later)
     client.force_login(User.objects.create_superuser("root"))
     end = (NOW() + HOUR).strftime("%Y-%m-%dT%H:%M")
     fields = {"owner": "root", "name": "x", "scopes": ["state:read"], "expires_at": end}

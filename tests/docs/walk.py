@@ -171,7 +171,7 @@ class Walk:
             code, printed = 0, self.by_hand[step.command]().splitlines()
         else:
             code, printed = shell.run(self._meant(step.command))
-        printed = self._as_told(printed)
+        printed = self._unchanged_fields(printed)
         place = f"{document.name}:{step.line}: {step.command}\n"
         told = [line.rstrip() for line in step.output]
         shown = "\n".join(["printed:", *printed, "", "documented:", *told])
@@ -183,7 +183,7 @@ class Walk:
             text = text.replace(told, meant)
         return text
 
-    def _as_told(self, printed: list[str]) -> list[str]:
+    def _unchanged_fields(self, printed: list[str]) -> list[str]:
         text = _COLOUR.sub("", "\n".join(printed))
         for told, meant in self.words.items():
             text = text.replace(meant, told)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from filterlang.compiler import compile_filter
 from filterlang.errors import Code, FilterError
-from filterlang.versions import VersionAsked, sort_key
+from filterlang.versions import VersionComparison, sort_key
 from tests.filterlang.rows import VersionedFilters
 
 #: From the lowest to the highest, with the example of the standard in it.
@@ -99,11 +99,11 @@ def test_a_version_has_at_most_a_hundred_characters():
 
 def test_a_filter_asks_for_a_version():
     compiled = compile_filter(VersionedFilters, "field['uses.a.b/c.version'] < '5'")
-    assert compiled.children == [("uses__version", VersionAsked("a.b/c", "<", sort_key("5")))]
+    assert compiled.children == [("uses__version", VersionComparison("a.b/c", "<", sort_key("5")))]
     compiled = compile_filter(VersionedFilters, "field['uses.c.version'] != 5")
     assert compiled.negated
     compiled = compile_filter(VersionedFilters, "field['uses.c.version'] IS NULL")
-    assert compiled.children == [("uses__version", VersionAsked("c", "EXISTS"))]
+    assert compiled.children == [("uses__version", VersionComparison("c", "EXISTS"))]
 
 
 @pytest.mark.parametrize(

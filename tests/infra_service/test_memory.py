@@ -82,7 +82,7 @@ def test_an_error_gives_all_back() -> None:
 def test_a_block_gives_back_what_it_took() -> None:
     def view() -> HttpResponse:
         memory.take(2 * MIB)
-        with memory.taken_back():
+        with memory.released_at_end():
             memory.take(3 * MIB)
         assert memory.BUDGET.held == MIB
         return HttpResponse()
@@ -92,7 +92,7 @@ def test_a_block_gives_back_what_it_took() -> None:
 
 def test_outside_of_requests_nothing_is_counted() -> None:
     memory.take(100 * MIB)
-    memory.give_back(1)
+    memory.release_memory(1)
 
     assert memory.BUDGET.held == 0
 

@@ -11,7 +11,7 @@ import pytest
 
 from infra_service.lib.commandline import private_files
 from infra_service.lib.commandline.private_files import (
-    NotOursError,
+    InsecureDirectoryError,
     NotRegularError,
     PrivateDirectory,
     open_regular,
@@ -76,7 +76,7 @@ def test_a_folder_that_others_can_write_to(tmp_path: Path, bits: int) -> None:
     root.chmod(bits)
 
     for opened in (PrivateDirectory.made, PrivateDirectory.existing):
-        with pytest.raises(NotOursError, match="Other users can write to it"):
+        with pytest.raises(InsecureDirectoryError, match="Other users can write to it"):
             opened(root)
 
 
@@ -86,7 +86,7 @@ def test_a_folder_of_another_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     else:
         monkeypatch.setattr(private_files.os, "geteuid", lambda: 12345)
 
-    with pytest.raises(NotOursError):
+    with pytest.raises(InsecureDirectoryError):
         PrivateDirectory.existing(tmp_path)
 
 

@@ -82,7 +82,7 @@ class TestRegionInASensitiveOutput:
         index()
         State.objects.update(index_key="4." + indexing.stamp().partition(".")[2])
 
-        indexing.begin_anew()
+        indexing.mark_for_indexing()
 
         assert due() == [backend.record.pk]
         index()

@@ -12,7 +12,7 @@ from django.db import connection
 
 from apikeys.bindings import Binding
 from states.models import Application, Component, Environment, State, StateDependency
-from states.resources.indexing import begin_anew
+from states.resources.indexing import mark_for_indexing
 from tests.conftest import ApiClient, ClientWith, error_reason
 from tests.states.conftest import Backend
 from tests.states.indexed import index
@@ -216,7 +216,7 @@ def test_it_follows_the_states(backend: Backend, network: Backend, client_with: 
     backend.push(reading(1, reads, http("b", "https://h/x")))
     index()
     before = set(StateDependency.objects.values_list("pk", flat=True))
-    begin_anew(everything=True)
+    mark_for_indexing(everything=True)
     index()
     assert set(StateDependency.objects.values_list("pk", flat=True)) == before
 

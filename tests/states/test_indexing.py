@@ -248,7 +248,7 @@ def test_a_document_whose_key_is_missing_is_tried_again(backend: Backend, settin
     assert due() == []
 
     settings.STATE_ENCRYPTION_KEYS = [*settings.STATE_ENCRYPTION_KEYS, *known]
-    indexing.begin_anew()
+    indexing.mark_for_indexing()
 
     assert [done.problem for done in index()] == [""]
     assert found("i-a") == ["thing.a"]
@@ -264,7 +264,7 @@ def test_a_document_that_was_restored_is_indexed_at_the_next_start(
     index()
     State.objects.update(index_problem=problem)
 
-    indexing.begin_anew()
+    indexing.mark_for_indexing()
 
     assert [done.problem for done in index()] == [""]
 
@@ -274,7 +274,7 @@ def test_a_document_with_another_problem_is_not_tried_again(backend: Backend) ->
     index()
     State.objects.update(index_problem="STATE_ENCRYPTED")
 
-    indexing.begin_anew()
+    indexing.mark_for_indexing()
 
     assert due() == []
 
@@ -310,7 +310,7 @@ def test_rotated_keys_lose_nothing(backend: Backend, settings: Any) -> None:
     assert found("i-a") == ["thing.a"]
     assert before.isdisjoint(ResourceDigest.objects.values_list("digest", flat=True))
     # 3. And it is the end of it.
-    indexing.begin_anew()
+    indexing.mark_for_indexing()
     assert index() == []
 
 
@@ -321,7 +321,7 @@ def test_a_key_that_is_gone_too_early_is_noticed(backend: Backend, settings: Any
     list(reencryption.rotate_keys())
     settings.STATE_ENCRYPTION_KEYS = settings.STATE_ENCRYPTION_KEYS[:1]
 
-    indexing.begin_anew()
+    indexing.mark_for_indexing()
 
     assert due() == [backend.record.pk]
     index()
@@ -333,7 +333,7 @@ def test_what_a_release_without_an_index_has_deleted(backend: Backend) -> None:
     index()
     State.objects.update(deleted_at=backend.record.updated_at)
 
-    indexing.begin_anew()
+    indexing.mark_for_indexing()
 
     assert (addresses(), ResourceDigest.objects.count(), due()) == ([], 0, [])
 
@@ -346,7 +346,7 @@ def test_all_anew(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
     index()
     ids = set(ResourceEntry.objects.values_list("pk", flat=True))
 
-    indexing.begin_anew(everything=True)
+    indexing.mark_for_indexing(everything=True)
 
     assert len(due()) == 5
     assert len(found("i-a")) == 5  # meanwhile

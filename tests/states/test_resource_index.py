@@ -50,7 +50,7 @@ def test_what_waits(backend: Backend, reader: ApiClient) -> None:
     index()
     assert told(reader) == UP_TO_DATE
     # States that are reindexed stay in the index meanwhile.
-    indexing.begin_anew(everything=True)
+    indexing.mark_for_indexing(everything=True)
     assert told(reader) == UP_TO_DATE
 
 
@@ -169,7 +169,7 @@ def test_a_start_looks_at_no_state_that_is_as_it_should_be(db: None) -> None:
     analyze(State)
 
     with plans_of("states_state", analyze=True) as plans:
-        indexing.begin_anew()
+        indexing.mark_for_indexing()
 
     assert not [plan.sql for plan in plans if plan.reads_a_table]
     assert sum(plan.rows_read for plan in plans) <= 20

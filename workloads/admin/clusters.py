@@ -101,8 +101,8 @@ class ClusterAdmin(EditableAdmin):
         """Return the related objects that are deleted, as counts instead of a list."""
         clusters = list(objs)
         workloads = sum(cluster.workload_counts()["total"] for cluster in clusters)
-        told: list[Any] = [str(cluster) for cluster in clusters]
-        return told, {"clusters": len(clusters), "workloads": workloads}, set(), []
+        names: list[Any] = [str(cluster) for cluster in clusters]
+        return names, {"clusters": len(clusters), "workloads": workloads}, set(), []
 
     def delete_model(self, request: HttpRequest, obj: Cluster) -> None:
         actions.delete_cluster(cluster_id=obj.pk, actor=Actor.of_person(request))

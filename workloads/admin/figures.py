@@ -29,8 +29,8 @@ def counts_bar(chart_id: str, counts: Mapping[str, int]) -> str:
             ("ok", "healthy"), ("warning", "degraded"), ("error", "error"), ("idle", "unspecified")
         )
     ]  # fmt: skip
-    told = ", ".join(f"{count:,} {label}" for _, label, count in parts if count)
-    return _bar(chart_id, told or "no workloads", parts, "Workloads by health")
+    text = ", ".join(f"{count:,} {label}" for _, label, count in parts if count)
+    return _bar(chart_id, text or "no workloads", parts, "Workloads by health")
 
 
 def cpu_bar(chart_id: str, requested: int, used: int | None) -> str:
@@ -71,12 +71,12 @@ def _use_bar(chart_id: str, what: str, requested: float, used: float | None, uni
     if used is None:
         return format_html("{} requested, use not measured", _with_unit(requested, unit))
     most = f"of {_with_unit(requested, unit)}"
-    told = f"{used:,} {most}" if requested else f"{_with_unit(used, unit)}, no request"
+    text = f"{used:,} {most}" if requested else f"{_with_unit(used, unit)}, no request"
     parts = [("used", "within the request", min(used, requested))]
     if used > requested:
         parts.append(("beyond", "beyond the request", round(used - requested, 1)))
     return _bar(
-        chart_id, told, parts, f"{what} usage of the requested amount", total=requested, unit=unit
+        chart_id, text, parts, f"{what} usage of the requested amount", total=requested, unit=unit
     )
 
 
@@ -95,10 +95,10 @@ def _scaled(requested: float, used: float | None, unit: str) -> tuple[float, flo
 
 def _bar(
     chart_id: str,
-    told: str,
+    text: str,
     parts: Sequence[tuple[str, str, float]],
     title: str,
     **of: Any,
 ) -> str:
     chart = shares(chart_id, parts, title, **of)
-    return format_html('<div class="figure"><span>{}</span>{}</div>', told, chart)
+    return format_html('<div class="figure"><span>{}</span>{}</div>', text, chart)

@@ -81,10 +81,10 @@ def _share(found: Availability) -> str:
     """Return the share of healthy time as text; only an exact share shows 100 %."""
     if found.healthy_ratio is None:
         return f"No health was reported in the last {_DAYS} days."
-    told = f"Healthy for {math.floor(found.healthy_ratio * 10_000) / 100:g} %"
+    text = f"Healthy for {math.floor(found.healthy_ratio * 10_000) / 100:g} %"
     missing = found.unobserved // dt.timedelta(hours=1)
     unseen = f"; {missing} h were not observed" if missing else ""
-    return f"{told} of the observed time in the last {_DAYS} days{unseen}."
+    return f"{text} of the observed time in the last {_DAYS} days{unseen}."
 
 
 def _shown(status: str | None, absent: str) -> str:

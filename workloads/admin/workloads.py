@@ -63,8 +63,8 @@ class WorkloadAdmin(ReadOnlyAdmin):
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         """Show the age of the figures if the cluster is silent."""
         cluster = chosen_cluster(request.GET.get(ClusterFilter.parameter_name, "").strip())
-        told = {"chosen_cluster": cluster, "as_of": as_of(cluster) if cluster else ""}
-        return super().changelist_view(request, {**told, **(extra_context or {})})
+        chosen = {"chosen_cluster": cluster, "as_of": as_of(cluster) if cluster else ""}
+        return super().changelist_view(request, {**chosen, **(extra_context or {})})
 
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any

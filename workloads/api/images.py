@@ -14,7 +14,11 @@ from filterlang.rewriting import rewritten
 from infra_service.lib.api.pagination import KeysetPagination, PageRequest
 from infra_service.lib.api.viewsets import ResourceViewSet
 from infra_service.lib.database import replica
-from infra_service.lib.database.bounded_pages.bounded_tables import fenced, rows_of, statement_of
+from infra_service.lib.database.bounded_pages.bounded_tables import (
+    from_statement,
+    rows_of,
+    statement_of,
+)
 from infra_service.lib.database.bounded_pages.conditions import conditions_of
 from infra_service.lib.database.bounded_pages.indexes import walk
 from workloads.api.filters import ImageFilters, with_full_repository
@@ -51,7 +55,7 @@ def read_images(
     """
     access = walk(ClusterImage, conditions_of(rows.query), _ORDER)
     after = None if position is None else (IMAGE, position)
-    piece = fenced(rows, *statement_of(access, rows, MOST_ROWS, _READ, after))
+    piece = from_statement(rows, *statement_of(access, rows, MOST_ROWS, _READ, after))
     found = list(piece.values(*IMAGE).annotate(**_SUMS).order_by(*IMAGE)[: size + 1])
     if len(found) > size:
         return found[:size], _place(found[size - 1])
@@ -80,13 +84,15 @@ class ImagePagination(KeysetPagination):
         Raises:
             InvalidParameter, InvalidPageToken: see ``PageRequest``.
         """
-        asked = PageRequest.read(request, view, {len(IMAGE)})
+        page_request = PageRequest.read(request, view, {len(IMAGE)})
         found, end = replica.read(
-            lambda alias: read_images(queryset.using(alias), asked.position, asked.size)
+            lambda alias: read_images(
+                queryset.using(alias), page_request.position, page_request.size
+            )
         )
         images = [{**row, "registry": registry_of(row["repository"])} for row in found]
         shown = view.get_serializer(images, many=True).data
-        token = "" if end is None else asked.token(*end)
+        token = "" if end is None else page_request.token(*end)
         return Response({view.resource_plural: shown, "next_page_token": token})
 
 

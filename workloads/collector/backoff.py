@@ -10,7 +10,7 @@ _MOST_DOUBLINGS: Final = 16
 _LONGEST_WISH: Final = 300
 
 
-def wished_pause(retry_after: str) -> float:
+def retry_after_seconds(retry_after: str) -> float:
     """Return the seconds of a Retry-After header, with an upper limit."""
     return float(min(int(retry_after[:9]), _LONGEST_WISH)) if retry_after.isdecimal() else 0.0
 

@@ -35,7 +35,7 @@ class DatabaseDestination:
         with _understood():
             return apply_report(cluster_id=self._cluster_id, report=report, actor=self._actor)
 
-    def tell(self, failure: CollectionFailure) -> None:
+    def publish(self, failure: CollectionFailure) -> None:
         with _understood():
             record_collection_failure(
                 cluster_id=self._cluster_id, failure=failure, actor=self._actor

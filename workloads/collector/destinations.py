@@ -44,7 +44,7 @@ class Destination(Protocol):
             NotReportedError, ReportingEndedError: it was not applied.
         """
 
-    def tell(self, failure: CollectionFailure) -> None:
+    def publish(self, failure: CollectionFailure) -> None:
         """Record why the cluster cannot be collected, until the next report is applied.
 
         Raises:

@@ -74,7 +74,7 @@ class _Text:
         while True:
             spaces = _SPACES.match(self._held, self._at)
             self._at = spaces.end() if spaces else self._at
-            if self._at < len(self._held) or not self._hold_more():
+            if self._at < len(self._held) or not self._append_piece():
                 return self._held[self._at : self._at + 1]
 
     def value(self) -> Any:
@@ -84,14 +84,14 @@ class _Text:
             try:
                 value, end = _decode(self._held, self._at)
             except ValueError:
-                if not self._hold_more():
+                if not self._append_piece():
                     raise
             else:
-                if end < len(self._held) or not self._hold_more():
+                if end < len(self._held) or not self._append_piece():
                     self._at = end
                     return value
 
-    def _hold_more(self) -> bool:
+    def _append_piece(self) -> bool:
         """Append a piece; return whether there was any."""
         rest = self._held[self._at :]
         if len(rest) > _LONGEST:

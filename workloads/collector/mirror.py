@@ -11,7 +11,7 @@ from workloads.collector.outages import Outages
 from workloads.collector.pods import PodTable
 from workloads.kubernetes.facts import WorkloadKind
 from workloads.kubernetes.raw import child, text
-from workloads.kubernetes.records import Judged, workload_record
+from workloads.kubernetes.records import EvaluatedRecords, workload_record
 from workloads.kubernetes.reduce import reduce_replicaset, reduce_workload
 from workloads.kubernetes.resources import UNKNOWN_VERSION
 from workloads.kubernetes.tally import PodTally
@@ -151,7 +151,7 @@ class Mirror:
             facts = tuple(self._all())
             self._reported = {one.uid: one for one in facts}
             self._outages.keep(self._reported)
-        return Judged(facts, partial(self._judge, as_of, usage))
+        return EvaluatedRecords(facts, partial(self._judge, as_of, usage))
 
     def delta(
         self, as_of: dt.datetime, usage: MeasuredPods | None

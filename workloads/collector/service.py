@@ -26,7 +26,7 @@ _FINAL: Final = {"CLUSTER_NOT_FOUND", "CLUSTER_UID_MISMATCH"}
 _JSON: Final = {"Content-Type": "application/json"}
 
 
-class _Told(msgspec.Struct):
+class _Response(msgspec.Struct):
     report: Applied
 
 
@@ -53,13 +53,13 @@ class ServiceDestination:
             {**_JSON, "Content-Encoding": "gzip"},
         )
         try:
-            return msgspec.json.decode(answer.body, type=_Told).report
+            return msgspec.json.decode(answer.body, type=_Response).report
         except (ValueError, RecursionError) as error:
             raise NotReportedError(
                 "the response is not from the service; check the address"
             ) from error
 
-    def tell(self, failure: CollectionFailure) -> None:
+    def publish(self, failure: CollectionFailure) -> None:
         said: dict[str, Any] = {
             "reason": failure.reason.value,
             "resource": safe_text(failure.resource, MAX_RESOURCE),

@@ -14,7 +14,7 @@ from workloads.collector.destinations import NotReportedError, ReportingEndedErr
 from workloads.collector.errors import ExpiredError, KubernetesError, RefusedError
 from workloads.collector.listing import cluster_uid, read_cluster
 from workloads.collector.mirror import Mirror
-from workloads.collector.telling import Telling, tell_failure
+from workloads.collector.trouble_notifier import TroubleNotifier, publish_failure
 from workloads.collector.troubles import FailuresInARow
 from workloads.collector.usage import UsageReader
 from workloads.collector.watching import reflect
@@ -100,7 +100,7 @@ class Collector:
                 final = isinstance(error, RefusedError) and error.is_final
                 if final or attempt == _ATTEMPTS or stop.is_set():
                     if not stop.is_set():
-                        tell_failure(self._destination, error)
+                        publish_failure(self._destination, error)
                     raise
                 log.warning("list_failed", attempt=attempt, error=str(error))
                 attempt += 1
@@ -108,7 +108,7 @@ class Collector:
                 if not isinstance(error, ExpiredError):
                     stop.wait(backoff.next_pause(error.retry_after))
             except Exception as error:
-                tell_failure(self._destination, error)
+                publish_failure(self._destination, error)
                 raise
             else:
                 return self._apply(records, as_of, started)
@@ -136,10 +136,10 @@ class Collector:
         try:
             # Otherwise the first report after a restart would contain unknown usage.
             usage.latest(wait=_FIRST_USAGE_SECONDS)
-            telling = Telling(self._destination, self._interval or 0, troubled)
+            notifier = TroubleNotifier(self._destination, self._interval or 0, troubled)
 
             def end_turn() -> None:
-                telling.tell(self.troubles)
+                notifier.notify(self.troubles)
                 beat()
 
             self._follow(mirror, usage, stop, reported, end_turn)

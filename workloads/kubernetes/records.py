@@ -58,7 +58,7 @@ class WorkloadRecord(Struct, frozen=True, gc=False):
     containers: tuple[ContainerRecord, ...]
 
 
-class Judged(Sequence[WorkloadRecord]):
+class EvaluatedRecords(Sequence[WorkloadRecord]):
     """The records of workloads; `judge` creates each on iteration.
 
     They are not kept, because records take more memory than the facts.

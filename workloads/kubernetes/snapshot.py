@@ -6,7 +6,7 @@ from functools import partial
 
 from workloads.kubernetes.facts import MeasuredPods, WorkloadFacts, WorkloadKind
 from workloads.kubernetes.raw import JsonObject
-from workloads.kubernetes.records import Judged, WorkloadRecord, workload_record
+from workloads.kubernetes.records import EvaluatedRecords, WorkloadRecord, workload_record
 from workloads.kubernetes.reduce import reduce_pod, reduce_replicaset, reduce_workload
 from workloads.kubernetes.resources import UNKNOWN_VERSION, ServerVersion
 from workloads.kubernetes.tally import PodTally
@@ -51,12 +51,12 @@ class SnapshotBuilder:
         if workload is not None:
             self._workloads.append(workload)
 
-    def records(self, as_of: datetime) -> Judged:
+    def records(self, as_of: datetime) -> EvaluatedRecords:
         """Return the record of each workload at `as_of`, the time of the lists.
 
         Call it last.
         """
-        return Judged(self._workloads, partial(self._record, self._replicasets(), as_of))
+        return EvaluatedRecords(self._workloads, partial(self._record, self._replicasets(), as_of))
 
     def _replicasets(self) -> Mapping[str, Sequence[str]]:
         """Return the uids of each Deployment's ReplicaSets."""

@@ -23,7 +23,7 @@ from workloads.reporting import image_rows
 from workloads.reporting.differences import USAGE_PACE, Differences, compare
 from workloads.reporting.errors import ClockAhead, ClusterBusy, ClusterUidMismatch, StaleReport
 from workloads.reporting.reports import Applied
-from workloads.reporting.short_transactions import WaitsShortly, short_transaction, short_wait
+from workloads.reporting.short_transactions import LimitedLockWait, short_transaction, short_wait
 from workloads.reporting.transitions import gap_before
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def apply_report(*, cluster_id: uuid.UUID, report: Report, actor: Actor) -> Appl
         changes = compare(cluster_id, report, _observed_at(cluster, report))
         # 3. Write resource usage less often than the rest.
         if changes.measures_many and not _is_usage_due(cluster):
-            changes.leave_usage()
+            changes.postpone_usage()
         # 4. Claim the cluster and write the differences, unless another report was faster.
         if _store(cluster, report, changes, actor):
             return Applied(
@@ -124,7 +124,7 @@ def _announce(cluster_id: uuid.UUID, report: Report) -> None:
     """
     older = Q(announced_report_at=None) | Q(announced_report_at__lt=report.reported_at)
     with short_wait(ClusterBusy):
-        clusters = Cluster.objects.filter(WaitsShortly(), older, pk=cluster_id)
+        clusters = Cluster.objects.filter(LimitedLockWait(), older, pk=cluster_id)
         clusters.update(announced_report_at=report.reported_at)
 
 
@@ -193,7 +193,7 @@ def _claim(cluster: Cluster, report: Report, changes: Differences, actor: Actor)
     if report.collector_version:
         values["collector_version"] = report.collector_version
     as_read = Cluster.objects.filter(
-        WaitsShortly(),
+        LimitedLockWait(),
         actor.unchanged(),
         pk=cluster.pk,
         uid=cluster.uid,

@@ -88,7 +88,7 @@ class Differences:
         """Return whether too many rows differ only in usage to be written at once."""
         return len(self.measured) > FEW_MEASURED
 
-    def leave_usage(self) -> None:
+    def postpone_usage(self) -> None:
         """Postpone changes of usage alone to a later report."""
         self.unchanged += len(self.measured)
         self.measured.clear()

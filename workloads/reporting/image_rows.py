@@ -106,14 +106,14 @@ class ImageChanges:
 def remove(cluster_id: uuid.UUID) -> int:
     """Delete the image rows of a cluster, and return their number.
 
-    The counts are deleted last, because ``remove_left_behind`` finds remains by them.
+    The counts are deleted last, because ``remove_orphans`` finds remains by them.
     """
     links, _ = WorkloadImage.objects.filter(cluster_id=cluster_id).delete()
     counts, _ = ClusterImage.objects.filter(cluster_id=cluster_id).delete()
     return links + counts
 
 
-def remove_left_behind() -> Iterator[int]:
+def remove_orphans() -> Iterator[int]:
     """Delete the images of deleted clusters; yield the number of rows per cluster.
 
     A release without images leaves them when it deletes a cluster during an upgrade. It may stop at

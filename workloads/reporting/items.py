@@ -39,7 +39,7 @@ def record_of(item: Item, as_of: dt.datetime) -> WorkloadRecord:
     """Return the record of an item that was observed at `as_of` (aware)."""
     if item.health_status is not None or item.replicas_desired is None:
         return WorkloadRecord(
-            **_as_told(item),
+            **_unchanged_fields(item),
             replicas_desired=item.replicas_desired or 0,
             replicas_ready=item.replicas_ready,
             replicas_available=_available(item),
@@ -51,10 +51,10 @@ def record_of(item: Item, as_of: dt.datetime) -> WorkloadRecord:
     derived = workload_record(_facts(item), pods, as_of=as_of, usage_known=False)
     # The containers are the sum over the pods or, without pods, the item's own.
     containers = _containers(item) if item.pods is None else derived.containers
-    return msgspec.structs.replace(derived, **_as_told(item), containers=containers)
+    return msgspec.structs.replace(derived, **_unchanged_fields(item), containers=containers)
 
 
-def _as_told(item: Item) -> dict[str, Any]:
+def _unchanged_fields(item: Item) -> dict[str, Any]:
     """Return the fields that are stored unchanged."""
     return {
         "kind": item.kind,

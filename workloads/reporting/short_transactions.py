@@ -20,7 +20,7 @@ LOCK_WAIT_MS: Final = 1000
 _LOCK_NOT_AVAILABLE: Final = "55P03"
 
 
-class WaitsShortly(Func):
+class LimitedLockWait(Func):
     """A condition that is always true, and limits lock waits of its transaction to a second.
 
     PostgreSQL evaluates the conditions of an UPDATE before it waits for the row. A separate
@@ -40,7 +40,7 @@ class WaitsShortly(Func):
 def short_wait(busy: type[APIException]) -> Iterator[None]:
     """Raise `busy` if a lock is not available within a second.
 
-    On PostgreSQL that is the lock of a row, with ``WaitsShortly``; on SQLite that of the whole
+    On PostgreSQL that is the lock of a row, with ``LimitedLockWait``; on SQLite that of the whole
     database.
     """
     try:
@@ -58,6 +58,6 @@ def short_wait(busy: type[APIException]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def short_transaction(busy: type[APIException]) -> Iterator[None]:
-    """Run the block, which begins with a ``WaitsShortly`` UPDATE, in a transaction."""
+    """Run the block, which begins with a ``LimitedLockWait`` UPDATE, in a transaction."""
     with short_wait(busy), transaction.atomic():
         yield

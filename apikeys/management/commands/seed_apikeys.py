@@ -81,12 +81,12 @@ class Command(ServiceCommand):
 
 
 def _line(outcome: dict[str, Any]) -> str:
-    told = outcome["secret"] or ("exists" if outcome["id"] else "is not created")
+    result = outcome["secret"] or ("exists" if outcome["id"] else "is not created")
     if reason := outcome["unusable_reason"]:
-        told += f", and does not work: {status_word(reason).lower()}"
+        result += f", and does not work: {status_word(reason).lower()}"
     for name, values in outcome["differs"].items():
-        told += f"; {name} is {json.dumps(values['is'])}, not {json.dumps(values['asked'])}"
-    named = filter(None, (outcome["user"], outcome["name"], outcome["id"], told))
+        result += f"; {name} is {json.dumps(values['is'])}, not {json.dumps(values['requested'])}"
+    named = filter(None, (outcome["user"], outcome["name"], outcome["id"], result))
     return " ".join(named)
 
 
@@ -152,10 +152,10 @@ def _seed(*, user: str, fields: dict[str, Any], create_user: bool) -> dict[str, 
     return outcome | {"id": key.pk, "created": True, "secret": secret}
 
 
-def _differences(key: ApiKey, **asked: Any) -> dict[str, Any]:
+def _differences(key: ApiKey, **requested: Any) -> dict[str, Any]:
     """Return the differences between the key and the entry: actual and expected values."""
-    name, scopes = asked.pop("name"), frozenset(asked.pop("scopes"))
-    grant = Grant(scopes, networks=asked.pop("allowed_networks"), **asked)
+    name, scopes = requested.pop("name"), frozenset(requested.pop("scopes"))
+    grant = Grant(scopes, networks=requested.pop("allowed_networks"), **requested)
     wanted = ApiKey(name=name, **grant.columns())
     found = differences(described(key), described(wanted))
-    return {thing: {"is": each["from"], "asked": each["to"]} for thing, each in found.items()}
+    return {thing: {"is": each["from"], "requested": each["to"]} for thing, each in found.items()}

@@ -14,7 +14,12 @@ from apikeys.models import AccessToken, ApiKey, User
 from apikeys.querysets import SOON, UNUSED_AFTER
 from infra_service.console.overview.clusters import clusters_in_error, silent_clusters
 from infra_service.console.overview.counting import Number, number_of
-from infra_service.console.overview.credentials import Found, ending_soon, first_of_all, never_used
+from infra_service.console.overview.credentials import (
+    Found,
+    expiring_soon,
+    first_of_all,
+    never_used,
+)
 from infra_service.console.overview.events import failed_logins
 from infra_service.console.overview.states import (
     HeldLocks,
@@ -63,7 +68,7 @@ def findings(
         found.append(_silent(clusters["silent"]))
         if user.has_perm("workloads.view_workload"):
             found.append(_errors(clusters["errors"]))
-    if ending := ending_soon(user, SHOWN):
+    if ending := expiring_soon(user, SHOWN):
         found.append(_ending(ending))
     if unused := never_used(user, SHOWN):
         found.append(_unused(unused))

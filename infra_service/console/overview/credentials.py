@@ -29,7 +29,7 @@ class Found(NamedTuple):
     number: Number
 
 
-def ending_soon(user: User | AnonymousUser, most: int) -> list[Found]:
+def expiring_soon(user: User | AnonymousUser, most: int) -> list[Found]:
     """Return the keys and issued tokens that expire within 30 days, the earliest first."""
     return [
         Found(model, _shown(ending.order_by("expires_at"))[:most], number_of(ending))

@@ -76,24 +76,24 @@ class KeysetChangeList(ChangeList):
     @property
     def page_key(self) -> Sequence[str]:
         """The requested order, or the order of the admin if the request has no valid order."""
-        asked = self.params.get(ORDER, "")
-        key: Sequence[str] | None = self.model_admin.orders.get(asked.removeprefix("-"))
+        order = self.params.get(ORDER, "")
+        key: Sequence[str] | None = self.model_admin.orders.get(order.removeprefix("-"))
         if key is None:
             return list(self.model_admin.page_key)
-        return reversed_key(key) if asked.startswith("-") else key
+        return reversed_key(key) if order.startswith("-") else key
 
     def order_link(self, column: str) -> dict[str, str | None] | None:
         """Return the sort state of a column and the link to change it, or None if unsortable."""
         if column not in self.model_admin.orders:
             return None
-        asked = self.params.get(ORDER, "")
-        is_sorted = asked.removeprefix("-") == column
-        descending = asked.startswith("-")
+        order = self.params.get(ORDER, "")
+        is_sorted = order.removeprefix("-") == column
+        descending = order.startswith("-")
         following = column if is_sorted and descending else f"-{column}"
         if is_sorted and not descending:
             return {"url": self.get_query_string({ORDER: following}), "sorted": "ascending"}
-        told = "descending" if is_sorted else None
-        return {"url": self.get_query_string({ORDER: following}), "sorted": told}
+        direction = "descending" if is_sorted else None
+        return {"url": self.get_query_string({ORDER: following}), "sorted": direction}
 
     @property
     def input_names(self) -> set[str]:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from django.http import HttpRequest
     from django.urls import URLPattern
 
-    from infra_service.lib.admin.site import TrailedSite
+    from infra_service.lib.admin.site import AuditedSite
     from infra_service.lib.admin.tools import ObjectTool
     from infra_service.lib.database.bounded_pages.segments import Segment
 
@@ -38,7 +38,7 @@ else:
 class KeysetAdmin(ModelAdmin):
     """An admin with keyset pagination: no COUNT, no OFFSET, and an index for each order."""
 
-    admin_site: TrailedSite
+    admin_site: AuditedSite
     #: The order of the list: columns that are unique together, all ascending or all descending,
     #: with an index.
     page_key: ClassVar[Sequence[str]] = ("-id",)
@@ -149,7 +149,7 @@ class ReadOnlyAdmin(KeysetAdmin):
     def history_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> Any:
         """Redirect to the audit log, which includes changes made outside of the admin."""
         del request, extra_context  # the audit log checks the permission
-        return HttpResponseRedirect(self.admin_site.trail_url(unquote(object_id)))
+        return HttpResponseRedirect(self.admin_site.audit_log_url(unquote(object_id)))
 
     def tool_view(self, request: HttpRequest, object_id: str, *, name: str) -> HttpResponse:
         """Ask for confirmation, run the tool, then show the object with a message."""
@@ -161,8 +161,8 @@ class ReadOnlyAdmin(KeysetAdmin):
         if obj is None:
             return self._get_obj_does_not_exist_redirect(request, self.opts, object_id)  # type: ignore[attr-defined, no-any-return]  # Django's stubs lack it
         given = request.POST if request.method == "POST" else None
-        asked = {**tool.defaults(obj), **request.GET.dict(), **tool.initial(obj)}
-        form = tool.form(given, initial=asked)
+        prefilled = {**tool.defaults(obj), **request.GET.dict(), **tool.initial(obj)}
+        form = tool.form(given, initial=prefilled)
         if not tool.offered(obj):
             messages.error(request, f"{tool.label} is not possible any more.")
             return HttpResponseRedirect(self._address(obj, "change"))

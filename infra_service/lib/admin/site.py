@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     Names = Mapping[str, str]
 
 
-class TrailedSite(AdminSite):
+class AuditedSite(AdminSite):
     """An admin site with an audit log, the acting user and the names of bound objects."""
 
     def actor(self, request: HttpRequest) -> Any:
         """Return the actor of the request, as the actions expect it."""
         raise NotImplementedError
 
-    def trail_url(self, object_id: str) -> str:
+    def audit_log_url(self, object_id: str) -> str:
         """Return the URL of the object's audit log."""
         raise NotImplementedError
 

@@ -83,7 +83,7 @@ ERRORS: Final = (
 )  # fmt: skip
 
 
-class _TakenError(Exception):
+class _LostRaceError(Exception):
     """A concurrent request with the same key was faster."""
 
 
@@ -103,7 +103,7 @@ def idempotent(method: Callable[..., Response]) -> Callable[..., Response]:
             return answer
         try:
             done = _act_and_store(asked, lambda: method(view, request, **path))
-        except _TakenError as error:
+        except _LostRaceError as error:
             if answer := _stored_answer(asked):
                 return answer
             raise IdempotencyKeyInUse from error
@@ -178,14 +178,14 @@ def _act_and_store(asked: IdempotentRequest, act: Callable[[], Response]) -> Res
     The row is inserted first, so a concurrent duplicate waits for it.
 
     Raises:
-        _TakenError: a concurrent request has inserted the row.
+        _LostRaceError: a concurrent request has inserted the row.
     """
     with transaction.atomic():
         asked.created_at = timezone.now()
         try:
             asked.save(force_insert=True)
         except IntegrityError as error:
-            raise _TakenError from error
+            raise _LostRaceError from error
         answer = act()
         has_secret = "secret" in answer.data
         asked.store(answer.status_code, JsonRenderer().render(answer.data), has_secret=has_secret)

@@ -84,7 +84,7 @@ def take(number: int) -> None:
         _hold(_room.held + number)
 
 
-def give_back(number: int) -> None:
+def release_memory(number: int) -> None:
     """Return memory of the request to the budget."""
     if _room.is_open and number > 0:
         _hold(max(0, _room.held - number))
@@ -97,17 +97,17 @@ def demand(number: int) -> None:
         MemoryUnavailable, MemoryInsufficient: as for ``take``.
     """
     take(number)
-    give_back(number)
+    release_memory(number)
 
 
 @contextlib.contextmanager
-def taken_back() -> Iterator[None]:
+def released_at_end() -> Iterator[None]:
     """Release at the end of the block the memory that it has taken."""
     before = _room.held
     try:
         yield
     finally:
-        give_back(_room.held - before)
+        release_memory(_room.held - before)
 
 
 def _hold(number: int) -> None:
@@ -146,12 +146,12 @@ class MemoryMiddleware:
         try:
             response = self.get_response(request)
             size = 0 if response.streaming else len(response.content)
-            give_back(_room.held - size)
+            release_memory(_room.held - size)
             if kept := max(0, _room.held - FREE):
                 # Django calls these after the server has sent the response or failed to.
                 response._resource_closers.append(lambda: BUDGET.change(-kept))  # type: ignore[attr-defined]
                 _room.held = 0
         finally:
-            give_back(_room.held)
+            release_memory(_room.held)
             _room.is_open = False
         return response

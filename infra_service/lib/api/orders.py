@@ -34,7 +34,7 @@ def orders_of(view: Any) -> dict[str, Sequence[str]]:
     return orders
 
 
-def key_asked(parameters: QueryDict, view: Any) -> Sequence[str]:
+def requested_key(parameters: QueryDict, view: Any) -> Sequence[str]:
     """Return the key of the requested order, or else the list's default.
 
     Raises:

@@ -120,7 +120,7 @@ class KeysetPagination(BasePagination):
         Raises:
             InvalidParameter, InvalidPageToken: see there.
         """
-        key = orders.key_asked(request.query_params, view)
+        key = orders.requested_key(request.query_params, view)
         segments = with_nulls_last(queryset.model, key)
         if len(segments) > 1:
             return _answer_in_segments(queryset, request, view, segments)

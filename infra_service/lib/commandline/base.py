@@ -79,17 +79,17 @@ class ServiceCommand(HelpfulCommand):
 
     def report(self, outcome: dict[str, Any], *lines: str) -> None:
         """Print the result: the lines, or the outcome with ``--json``."""
-        self._make_room()
+        self._clear_bar()
         self.stdout.write(json.dumps(outcome) if self._as_json else "\n".join(lines))
 
     def note(self, line: str) -> None:
         """Write a line to standard error that is not an error."""
-        self._make_room()
+        self._clear_bar()
         self.stderr.write(line, style_func=str)
 
     def problem(self, line: str) -> None:
         """Write a warning to standard error; the command continues."""
-        self._make_room()
+        self._clear_bar()
         self.stderr.write(line)
 
     @contextmanager
@@ -113,6 +113,6 @@ class ServiceCommand(HelpfulCommand):
             self._progress.close()
             self._progress = None
 
-    def _make_room(self) -> None:
+    def _clear_bar(self) -> None:
         if self._progress is not None:
-            self._progress.make_room()
+            self._progress.clear_bar()

@@ -28,7 +28,7 @@ class NotRegularError(OSError):
         super().__init__(errno.EINVAL, "It is not a regular file", str(path))
 
 
-class NotOursError(OSError):
+class InsecureDirectoryError(OSError):
     """A directory in which other users can replace files."""
 
     def __init__(self, path: object) -> None:
@@ -66,14 +66,14 @@ class PrivateDirectory:
         # Root may own it, as it owns the volumes of containers.
         if found.st_uid not in (os.geteuid(), 0) or found.st_mode & stat.S_IWOTH:
             os.close(descriptor)
-            raise NotOursError(name)
+            raise InsecureDirectoryError(name)
 
     @classmethod
     def existing(cls, path: Path) -> Self:
         """Open a directory, even if its path is a symbolic link.
 
         Raises:
-            NotOursError, OSError: other users can write to it, or it cannot be opened.
+            InsecureDirectoryError, OSError: other users can write to it, or it cannot be opened.
         """
         return cls(os.open(path, _DIRECTORY), path)
 
@@ -82,23 +82,23 @@ class PrivateDirectory:
         """Open a directory that only its owner can read; create it, and its parents, if missing.
 
         Raises:
-            NotOursError, OSError: other users can write to it, or it cannot be created.
+            InsecureDirectoryError, OSError: other users can write to it, or it cannot be created.
         """
         for parent in reversed((path, *path.parents)):
             _make(parent)
-        return cls(os.open(path, _DIRECTORY | os.O_NOFOLLOW), path)._closed_to_others()
+        return cls(os.open(path, _DIRECTORY | os.O_NOFOLLOW), path)._restrict_permissions()
 
     def folder(self, name: str) -> Self:
         """Open or create a directory in this directory, with the same checks.
 
         Raises:
-            NotOursError, OSError: see ``made``.
+            InsecureDirectoryError, OSError: see ``made``.
         """
         _make(name, self._descriptor)
         descriptor = os.open(name, _DIRECTORY | os.O_NOFOLLOW, dir_fd=self._descriptor)
-        return type(self)(descriptor, name)._closed_to_others()
+        return type(self)(descriptor, name)._restrict_permissions()
 
-    def _closed_to_others(self) -> Self:
+    def _restrict_permissions(self) -> Self:
         if os.fstat(self._descriptor).st_uid == os.geteuid():
             os.fchmod(self._descriptor, _DIRECTORY_MODE)
         return self

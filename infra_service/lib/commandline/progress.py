@@ -48,7 +48,7 @@ class Progress:
         self._bar.total, self._bar.bar_format = total, _layout(total)
         self._bar.update(done - self._bar.n)
 
-    def make_room(self) -> None:
+    def clear_bar(self) -> None:
         """Remove the bar until the next update, so that a line can be written."""
         if self._bar is not None:
             self._bar.clear()

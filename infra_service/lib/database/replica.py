@@ -88,7 +88,7 @@ def begin() -> None:
     _age.set(None)
 
 
-def tell_age(response: HttpResponse) -> None:
+def set_age_header(response: HttpResponse) -> None:
     """Set the header with the maximum age in seconds of data from the replica, if any was read."""
     seconds = _age.get()
     if seconds is not None:

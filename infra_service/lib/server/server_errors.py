@@ -20,16 +20,16 @@ _REASONS: Final = {
 _INTERNAL: Final = ("INTERNAL", "An internal error; the log has it under this request id.")
 
 
-class Overheard:
+class StatusCapture:
     """A connection that captures the status of gunicorn's error response and sends nothing."""
 
     def __init__(self, client: Any) -> None:
         self._client = client
-        self.said = b""
+        self.sent = b""
 
     def sendall(self, data: bytes) -> None:
         """Capture the data."""
-        self.said += data
+        self.sent += data
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._client, name)

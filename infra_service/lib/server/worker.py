@@ -32,7 +32,7 @@ from uuid_utils.compat import uuid7
 
 from infra_service.lib.server.arrivals import LINGER, Arrival, Departure
 from infra_service.lib.server.pace import CONTINUE, HEADER_TIMEOUT, PacedSocket
-from infra_service.lib.server.server_errors import Overheard, refusal
+from infra_service.lib.server.server_errors import StatusCapture, refusal
 
 # Bytes of incomplete requests and unsent responses that a worker buffers.
 _BUDGET: Final = 32 * 1024 * 1024
@@ -321,10 +321,10 @@ class ServiceWorker(ThreadWorker):  # type: ignore[misc,unused-ignore]
     def handle_error(self, req: Any, client: Any, addr: Any, exc: Any) -> None:
         """Log the error with an id, and respond with gunicorn's status."""
         request_id = uuid7().hex
-        overheard = Overheard(client)
+        capture = StatusCapture(client)
         with structlog.contextvars.bound_contextvars(request_id=request_id):
-            super().handle_error(req, overheard, addr, exc)
-        if overheard.said:
-            status = int(overheard.said.split(b" ", 2)[1])
+            super().handle_error(req, capture, addr, exc)
+        if capture.sent:
+            status = int(capture.sent.split(b" ", 2)[1])
             with contextlib.suppress(OSError):  # the client has disconnected
                 client.sendall(refusal(status, request_id))

@@ -37,6 +37,6 @@ class Command(ServiceCommand):
             raise CommandError("only PostgreSQL has roles")
         try:
             database_roles.grant(options["role"])
-        except (DatabaseError, database_roles.TooMuchHeldError) as error:
+        except (DatabaseError, database_roles.ExcessPrivilegesError) as error:
             raise CommandError(str(error).strip()) from error
         self.report({"granted": options["role"]}, f"{options['role']} may do the service's work")

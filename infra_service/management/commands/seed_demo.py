@@ -97,5 +97,5 @@ class Command(ServiceCommand):
 
 
 def _told(created: Counter[str]) -> str:
-    told = [f"{count:,} {name.replace('_', ' ')}" for name, count in created.items() if count]
-    return ", ".join(told) or "nothing, as all is there,"
+    counts = [f"{count:,} {name.replace('_', ' ')}" for name, count in created.items() if count]
+    return ", ".join(counts) or "nothing, as all is there,"

@@ -18,7 +18,7 @@ from apikeys.models import AuditEvent
 from infra_service.lib.api.idempotent_requests import IdempotentRequest
 from infra_service.webhooks.pruning import prune as prune_deliveries
 from states.keeping import pruning, storage, sweeping
-from states.resources.leaked_tokens import forget_ended
+from states.resources.leaked_tokens import remove_inactive
 from workloads.history import remove_old_history
 from workloads.reporting import image_rows
 
@@ -60,7 +60,7 @@ def _tokens() -> Iterator[int]:
     yield from _all_of(
         remove_ended_tokens(actor=_actor()),
         remove_expired_assertions(),
-        forget_ended(),
+        remove_inactive(),
         IdempotentRequest.objects.remove_old(),
     )
 
@@ -101,7 +101,7 @@ def _history() -> Iterator[int]:
 
     Also images of clusters that a release without images has deleted.
     """
-    yield from _all_of(remove_old_history(timezone.now()), image_rows.remove_left_behind())
+    yield from _all_of(remove_old_history(timezone.now()), image_rows.remove_orphans())
 
 
 def _all_of(*works: Iterator[int]) -> Iterator[int]:

@@ -8,7 +8,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from apikeys import audit
-from apikeys.actions.rules import maker_columns, refuse_ended, refuse_retired
+from apikeys.actions.rules import maker_columns, refuse_expired, refuse_retired
 from apikeys.actions.trail import differences
 from apikeys.grants import Grant
 from infra_service.lib.api.parameters import InvalidParameter
@@ -60,7 +60,7 @@ def create_endpoint(
         ExpiryPast: its expiry is in the past.
     """
     refuse_retired(actor)
-    grant = actor.grant.handed_on(scopes_of(fields["event_types"]), None, expires_at)
+    grant = actor.grant.delegated(scopes_of(fields["event_types"]), None, expires_at)
     _check_url(fields["url"])
     if WebhookEndpoint.objects.filter(owner_id=owner_id).count() >= MAX_ENDPOINTS:
         raise TooManyWebhooks(MAX_ENDPOINTS)
@@ -69,7 +69,7 @@ def create_endpoint(
     endpoint.secret, endpoint.encryption_key = secrets.encrypt(secret, endpoint.pk)
     for column, value in maker_columns(actor).items():
         setattr(endpoint, column, value)
-    refuse_ended(endpoint)
+    refuse_expired(endpoint)
     audit_reader.begin()
     if health_changes.TYPE in endpoint.event_types:
         health_changes.begin()
@@ -133,7 +133,7 @@ def _change(endpoint: WebhookEndpoint, changes: Mapping[str, Any], actor: Actor)
     if not changed:
         return
     actor.grant.check(endpoint.grant)
-    refuse_ended(endpoint)
+    refuse_expired(endpoint)
     if health_changes.TYPE in endpoint.event_types:
         health_changes.begin()
     audit.authorize_and_record(actor, "webhook.update", endpoint.pk, **_audit_details(changed))

@@ -122,7 +122,7 @@ class Command(ServiceCommand):
     def _import(self, work: Import, plan: Plan) -> None:
         wanted = (IMPORT, UNCHANGED)
         with self.progress("states", lambda: plan.count(*wanted)) as bar:
-            for row in work.carry_out(plan):
+            for row in work.execute_plan(plan):
                 if row.result == FAILED:
                     self.problem(_printable(f"{row.key}: {row.reason}"))
                 bar.advance()
@@ -154,13 +154,13 @@ class Command(ServiceCommand):
         if self._as_json:
             self._print_json({"source": work.source.name, "dry_run": dry_run, **counts}, plan)
         else:
-            told = ", ".join(f"{count} {result}" for result, count in counts.items() if count)
-            self.stdout.write(f"{told or 'no states found'}{' (dry run)' if dry_run else ''}")
+            summary = ", ".join(f"{count} {result}" for result, count in counts.items() if count)
+            self.stdout.write(f"{summary or 'no states found'}{' (dry run)' if dry_run else ''}")
         if missing := counts[FAILED] + counts[REFUSED]:
             when = "would not be" if dry_run else "not"
-            told = f"{when} imported: {missing} of {sum(counts.values())} states"
+            summary = f"{when} imported: {missing} of {sum(counts.values())} states"
             advice = "; a map can assign addresses to the refused states" if counts[REFUSED] else ""
-            raise CommandError(told + advice)
+            raise CommandError(summary + advice)
 
     def _print_json(self, head: dict[str, Any], plan: Plan) -> None:
         """Print piece by piece, since there may be many states."""
@@ -173,7 +173,7 @@ class Command(ServiceCommand):
 def _map(options: dict[str, Any]) -> Map:
     if options["component"] is not None:
         return Map.of_workspaces(options["component"])
-    return Map.usual() if options["map"] is None else Map.read(options["map"])
+    return Map.default() if options["map"] is None else Map.read(options["map"])
 
 
 def _most(text: str) -> int | None:

@@ -63,7 +63,7 @@ class Command(ServiceCommand):
         """
         stop = stop_of(options)
         with stopped_by_signals(stop.set):
-            indexing.begin_anew(everything=options["all"])
+            indexing.mark_for_indexing(everything=options["all"])
             if options["watch"]:
                 self._watch(stop, options["interval"])
             else:

@@ -210,7 +210,7 @@ def test_the_health_of_one_cluster(
 
 WORK = [
     (publishing, "publish_next"), (delivering, "publish_timed"),
-    (delivering, "publish_health_changes"), (queue, "end_of_ended"), (queue, "claim"),
+    (delivering, "publish_health_changes"), (queue, "fail_undeliverable"), (queue, "claim"),
     (queue, "note"),
 ]  # fmt: skip
 

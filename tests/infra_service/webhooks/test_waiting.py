@@ -143,5 +143,5 @@ def test_what_another_worker_publishes_meanwhile_is_not_ended(
 
     monkeypatch.setattr(queue, "reaches", reaches_of_before)
 
-    assert queue.end_of_ended() == 1
+    assert queue.fail_undeliverable() == 1
     assert [one.status for one in Delivery.objects.order_by("pk")] == ["FAILED", "WAITING"]

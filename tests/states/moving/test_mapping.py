@@ -22,7 +22,7 @@ from states.moving.mapping import Map, MapError, unmatched
 def test_the_usual_patterns(key: str, names: tuple[str, str]) -> None:
     component, environment = names
 
-    assert Map.usual().names(key) == Names(component=component, environment=environment)
+    assert Map.default().names(key) == Names(component=component, environment=environment)
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_the_usual_patterns(key: str, names: tuple[str, str]) -> None:
 )
 def test_what_no_pattern_matches(key: str, hint: str) -> None:
     """Terraform's own folder and file names are neither components nor environments."""
-    assert Map.usual().names(key) is None
+    assert Map.default().names(key) is None
     assert unmatched(key).startswith("No pattern matches")
     assert hint in unmatched(key)
 

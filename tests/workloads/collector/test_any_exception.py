@@ -107,10 +107,10 @@ def test_any_exception_of_a_list_is_recorded(
 def test_that_a_failure_cannot_be_told_is_no_failure(
     collector: Collector, api: ReplayServer, stop: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def tell(*_: Any) -> None:
+    def publish(*_: Any) -> None:
         raise ZeroDivisionError("a fault of ours")
 
-    monkeypatch.setattr(DatabaseDestination, "tell", tell)
+    monkeypatch.setattr(DatabaseDestination, "publish", publish)
     api.faults[DEPLOYMENTS] += [Fault(403, b"{}")]
 
     with capture_logs() as logged, pytest.raises(KubernetesError):

@@ -12,7 +12,7 @@ from workloads.collector.database import DatabaseDestination
 from workloads.collector.errors import UnreachableError
 from workloads.collector.messages import report_line, trouble_lines
 from workloads.collector.sync import Synced
-from workloads.collector.telling import tell_failure
+from workloads.collector.trouble_notifier import publish_failure
 from workloads.collector.troubles import Trouble
 from workloads.reporting.reports import Applied
 
@@ -46,6 +46,6 @@ def test_troubles() -> None:
 
 def test_a_failure_of_a_cluster_that_was_deleted_is_logged(db: None) -> None:
     with capture_logs() as logged:
-        tell_failure(DatabaseDestination(uuid.uuid4(), REPORTER), UnreachableError("no route"))
+        publish_failure(DatabaseDestination(uuid.uuid4(), REPORTER), UnreachableError("no route"))
 
     assert [line["event"] for line in logged] == ["failure_not_recorded"]

@@ -222,7 +222,7 @@ def test_a_file_without_a_token(
     failure = CollectionFailure(reason=FailureReason.OTHER, message="")
 
     with pytest.raises(NotReportedError, match="token"):
-        destination(between.url, registered, token_file).tell(failure)
+        destination(between.url, registered, token_file).publish(failure)
 
     assert not between.requests
 
@@ -256,7 +256,7 @@ def test_what_keeps_it_is_told(registered: Registered, between: Between, token_f
         message=f"403: Bearer hunter2 {'x' * 10_000}",
         resource="p" * 200,
     )
-    destination(between.url, registered, token_file).tell(failure)
+    destination(between.url, registered, token_file).publish(failure)
 
     collection = registered.get()["cluster"]["collection"]
     assert (collection["status"], collection["last_error_reason"]) == ("FAILING", "FORBIDDEN")
@@ -298,16 +298,16 @@ def test_the_certificate_is_verified(
     failure = CollectionFailure(reason=FailureReason.OTHER, message="")
     with Between(registered.live, right) as tls:
         with pytest.raises(NotReportedError, match="CERTIFICATE_VERIFY_FAILED"):
-            destination(tls.url, registered, token_file).tell(failure)
+            destination(tls.url, registered, token_file).publish(failure)
         shutil.copy(wrong[0], ca_file)
         there = destination(tls.url, registered, token_file, ca_file=str(ca_file))
         with pytest.raises(NotReportedError, match="CERTIFICATE_VERIFY_FAILED"):
-            there.tell(failure)
+            there.publish(failure)
         assert not tls.requests
         shutil.copy(right[0], ca_file)  # as when authorities are renewed
         with pytest.raises(NotReportedError, match="CERTIFICATE_VERIFY_FAILED"):
-            there.tell(failure)
-        there.tell(failure)
+            there.publish(failure)
+        there.publish(failure)
         assert len(tls.requests) == 1
 
 

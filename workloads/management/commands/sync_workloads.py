@@ -201,6 +201,6 @@ class Command(ServiceCommand):
         log.error("collection_ended", cluster=name, error=str(error))
 
     def _write(self, line: str) -> None:
-        self._bar.make_room()
+        self._bar.clear_bar()
         self.stdout.write(line)
         self.stdout.flush()

@@ -26,7 +26,7 @@ _SHARE: Final = (
 _SHARES: Final = (
     '<figure class="chart shares"><svg role="img" aria-labelledby="{id}-title {id}-desc" '
     'viewBox="0 0 {width} {height}" preserveAspectRatio="none"><title id="{id}-title">{title}'
-    '</title><desc id="{id}-desc">{told}</desc><rect class="chart-empty" x="0" y="0" '
+    '</title><desc id="{id}-desc">{description}</desc><rect class="chart-empty" x="0" y="0" '
     'width="{width}" height="{height}"/>{bars}</svg></figure>'
 )
 
@@ -98,14 +98,14 @@ def shares(
     sum of the parts if ``total`` is greater. A template would be slow: a list has hundreds of bars.
     """
     whole = max(sum(value for *_, value in parts), total or 0) or 1
-    bars, told, x = [], [], 0.0
+    bars, description, x = [], [], 0.0
     for name, label, value in parts:
         width, text = value / whole * WIDTH, f"{label}: {_text(value, unit)}"
         bars.append((name, round(x, 2), round(width, 2), _THICK, text))
-        told.append(text)
+        description.append(text)
         x += width
     drawn = format_html_join("", _SHARE, bars)
-    frame = {"id": chart_id, "title": title, "told": ", ".join(told)}
+    frame = {"id": chart_id, "title": title, "description": ", ".join(description)}
     return format_html(_SHARES, **frame, width=WIDTH, height=_THICK, bars=drawn)
 
 

@@ -20,15 +20,15 @@ def relative(moment: dt.datetime) -> str:
     """Format a time relative to now, in the past or the future."""
     now = timezone.now()
     if abs(moment - now) < _MINUTE:
-        told = "just now"
+        text = "just now"
     elif moment < now:
-        told = f"{timesince(moment, now, depth=1)} ago"
+        text = f"{timesince(moment, now, depth=1)} ago"
     else:
-        told = f"in {timeuntil(moment, now, depth=1)}"
+        text = f"in {timeuntil(moment, now, depth=1)}"
     exact = moment.astimezone(dt.UTC)
     return format_html(
         '<time datetime="{}" title="{} UTC">{}</time>',
         exact.isoformat(),
         f"{exact:%Y-%m-%d %H:%M:%S}",
-        told,
+        text,
     )

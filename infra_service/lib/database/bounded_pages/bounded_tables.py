@@ -62,7 +62,7 @@ def forced(comparison: Comparison) -> Any:
     return lookup
 
 
-def fenced(queryset: Any, sql: str, params: Sequence[Any]) -> Any:
+def from_statement(queryset: Any, sql: str, params: Sequence[Any]) -> Any:
     """Return the queryset with the statement in place of its table."""
     queryset = queryset.all()
     alias = queryset.query.get_initial_alias()

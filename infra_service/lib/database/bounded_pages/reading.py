@@ -23,8 +23,8 @@ from django.db import connections
 
 from infra_service.lib.database.bounded_pages.bounded_tables import (
     Statement,
-    fenced,
     forced,
+    from_statement,
     rows_of,
     statement_of,
 )
@@ -37,7 +37,7 @@ from infra_service.lib.database.bounded_pages.conditions import (
 from infra_service.lib.database.bounded_pages.indexes import Access, sets, walk
 from infra_service.lib.database.bounded_pages.planning import planned_for_values
 from infra_service.lib.database.bounded_pages.semi_joins import (
-    Naming,
+    SemiJoin,
     each_in_order,
     found_by,
     in_order,
@@ -122,21 +122,21 @@ def read_page(
         return Page([], None)
     conditions = conditions_of(queryset.query)
     path = walk(queryset.model, conditions, key)
-    asked = _Request(queryset, conditions, path, key, position, size, read)
+    request = _Request(queryset, conditions, path, key, position, size, read)
     with planned_for_values(queryset):
         try:
             decided = path.finds_one or path.decides_all(conditions)
-            return _of_index(asked) if decided else _bounded(asked)
+            return _of_index(request) if decided else _bounded(request)
         except EmptyResultSet:
             return Page([], None)
 
 
-def _of_index(asked: _Request) -> Page:
-    path = asked.path
-    is_forced = not path.finds_one and path.is_to_be_forced(asked.queryset.model)
+def _of_index(request: _Request) -> Page:
+    path = request.path
+    is_forced = not path.finds_one and path.is_to_be_forced(request.queryset.model)
     for first in path.equal[:1] if is_forced else ():
         first.node.children[first.position] = forced(first)
-    return asked.page(asked.beyond(asked.queryset), asked.path.order)
+    return request.page(request.beyond(request.queryset), request.path.order)
 
 
 def _most_rows(queryset: Any) -> int:
@@ -173,46 +173,48 @@ def _settled(queryset: Any) -> Any:
 
 def _is_decided(queryset: Any, key: Sequence[str]) -> bool:
     conditions = conditions_of(queryset.query)
-    naming = in_order(queryset.model, conditions, key)
-    ways = (walk(queryset.model, conditions, key), naming)
+    semi_join = in_order(queryset.model, conditions, key)
+    ways = (walk(queryset.model, conditions, key), semi_join)
     return any(way is not None and way.decides_all(conditions) for way in ways)
 
 
-def _bounded(asked: _Request) -> Page:
-    most = _most_rows(asked.queryset)
-    naming = in_order(asked.queryset.model, asked.conditions, asked.key)
-    if naming is not None and naming.decides_all(asked.conditions):
-        piece = naming.next_piece(asked.queryset, asked.size + 1, asked.position)
-        return asked.page(piece, asked.key)
-    few = _few(asked.queryset, asked.conditions, most, asked.path.decides)
+def _bounded(request: _Request) -> Page:
+    most = _most_rows(request.queryset)
+    semi_join = in_order(request.queryset.model, request.conditions, request.key)
+    if semi_join is not None and semi_join.decides_all(request.conditions):
+        piece = semi_join.next_piece(request.queryset, request.size + 1, request.position)
+        return request.page(piece, request.key)
+    few = _few(request.queryset, request.conditions, most, request.path.decides)
     if few is not None:
-        return asked.page(asked.beyond(few), asked.key)
-    if naming is not None:
-        return _of_named(asked, naming, max(1, most // max(naming.values, _DEARER_BY_KEY)))
-    own = each_in_order(asked.queryset.model, asked.conditions, asked.key)
+        return request.page(request.beyond(few), request.key)
+    if semi_join is not None:
+        return _of_named(request, semi_join, max(1, most // max(semi_join.values, _DEARER_BY_KEY)))
+    own = each_in_order(request.queryset.model, request.conditions, request.key)
     if own is not None:
-        return _of_named(asked, own, min(asked.size + 1, _MOST_ENTRIES // own.values))
-    if weight(asked.queryset.query):
+        return _of_named(request, own, min(request.size + 1, _MOST_ENTRIES // own.values))
+    if weight(request.queryset.query):
         most = max(_LEAST_ROWS, most // _DEARER_IN_ORDER)
-    after = None if asked.position is None else (asked.key, asked.position)
-    piece = fenced(asked.queryset, *statement_of(asked.path, asked.queryset, most, after=after))
-    page = asked.page(piece, asked.path.order)
+    after = None if request.position is None else (request.key, request.position)
+    piece = from_statement(
+        request.queryset, *statement_of(request.path, request.queryset, most, after=after)
+    )
+    page = request.page(piece, request.path.order)
     if page.position is not None:
         return page
     # Distinguish the end of the list from the end of the limited table.
-    columns, _ = columns_of(asked.key)
-    last = list(rows_of(asked.path, asked.queryset, columns, after)[most - 1 : most])
+    columns, _ = columns_of(request.key)
+    last = list(rows_of(request.path, request.queryset, columns, after)[most - 1 : most])
     return page._replace(position=position_of(last[0], columns) if last else None)
 
 
-def _of_named(asked: _Request, naming: Naming, most: int) -> Page:
-    page = asked.page(naming.next_piece(asked.queryset, most, asked.position), asked.key)
+def _of_named(request: _Request, semi_join: SemiJoin, most: int) -> Page:
+    page = request.page(semi_join.next_piece(request.queryset, most, request.position), request.key)
     if page.position:
         return page
     if len(page.rows) == most:
-        columns, _ = columns_of(asked.key)
+        columns, _ = columns_of(request.key)
         return page._replace(position=position_of(page.rows[-1], columns))
-    last = naming.last(most, asked.position, asked.queryset.db)
+    last = semi_join.last(most, request.position, request.queryset.db)
     return page._replace(position=last)
 
 
@@ -230,7 +232,7 @@ def _few(
     unique = next((access for access in accesses if access.finds_one), None)
     if unique is not None:
         return _piece(unique, queryset, most)
-    ways: list[Access | Naming] = [*accesses, *found_by(conditions)]
+    ways: list[Access | SemiJoin] = [*accesses, *found_by(conditions)]
     if not ways:
         return None
     statements = [_counted(way, queryset, most + 1) for way in ways]
@@ -243,14 +245,14 @@ def _few(
     return _piece(way, queryset, most) if number <= most else None
 
 
-def _counted(way: Access | Naming, queryset: Any, limit: int) -> Statement:
-    if isinstance(way, Naming):
+def _counted(way: Access | SemiJoin, queryset: Any, limit: int) -> Statement:
+    if isinstance(way, SemiJoin):
         return way.keys(limit)
     return statement_of(way, queryset, limit, [name for name, _ in way.index.columns])
 
 
-def _piece(way: Access | Naming, queryset: Any, limit: int) -> Any:
-    if isinstance(way, Naming):
+def _piece(way: Access | SemiJoin, queryset: Any, limit: int) -> Any:
+    if isinstance(way, SemiJoin):
         return way.piece(queryset, limit)
     # Unordered: only matching rows are sorted, and the rest, which may be wide, is not.
-    return fenced(queryset, *statement_of(replace(way, order=()), queryset, limit))
+    return from_statement(queryset, *statement_of(replace(way, order=()), queryset, limit))

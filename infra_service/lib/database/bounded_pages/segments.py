@@ -27,7 +27,7 @@ class Segment(NamedTuple):
     key: Sequence[str]
 
 
-class Stretch(NamedTuple):
+class SegmentPage(NamedTuple):
     """Rows in reading order, with the positions of their start and end.
 
     ``start`` is None without rows, and ``end`` is None at the end of the list. A position is the
@@ -61,7 +61,7 @@ def read_segments(
     size: int,
     backwards: bool = False,
     read: Reader = instances,
-) -> Stretch:
+) -> SegmentPage:
     """Return up to ``size`` rows behind the position, or backwards before it.
 
     ``read`` is as for ``read_page``; its rows contain the key of their segment.
@@ -122,7 +122,7 @@ def _read_few(
     *,
     backwards: bool,
     read: Reader,
-) -> Stretch | None:
+) -> SegmentPage | None:
     """Read all segments at once if an index finds few rows of them together.
 
     This takes a statement to count and another to read the rows, instead of at least two per
@@ -167,9 +167,9 @@ def _value_of(row: Any, column: str, width: int) -> Any:
 
 def _stretch(
     segments: Sequence[Segment], found: list[tuple[int, Any]], end: Sequence[int | str] | None
-) -> Stretch:
+) -> SegmentPage:
     start = _position_in(segments, *found[0]) if found else None
-    return Stretch([row for _, row in found], start, end)
+    return SegmentPage([row for _, row in found], start, end)
 
 
 def _position_in(segments: Sequence[Segment], number: int, row: Any) -> list[int | str]:

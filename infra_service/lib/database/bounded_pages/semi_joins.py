@@ -18,7 +18,7 @@ from django.db.models.expressions import RawSQL
 from infra_service.lib.database.bounded_pages.bounded_tables import (
     compiled,
     each_of,
-    fenced,
+    from_statement,
     statement_of,
 )
 from infra_service.lib.database.bounded_pages.conditions import (
@@ -43,7 +43,7 @@ _MOST_OWN_VALUES: Final = {"postgresql": 1_000, "sqlite": 400}
 
 
 @dataclass(frozen=True)
-class Naming:
+class SemiJoin:
     """An index access that finds the rows that refer to a list's rows."""
 
     access: Access
@@ -84,21 +84,21 @@ class Naming:
 
     def piece(self, queryset: Any, limit: int) -> Any:
         """Return the queryset reduced to the referenced rows, at most ``limit``."""
-        return self._cut_down(queryset, self.keys(limit))
+        return self._restrict(queryset, self.keys(limit))
 
     def next_piece(self, queryset: Any, limit: int, position: Sequence[Any] | None) -> Any:
         """Return the queryset reduced to the next ``limit`` referenced rows."""
-        return self._cut_down(queryset, self.next_keys(limit, position))
+        return self._restrict(queryset, self.next_keys(limit, position))
 
-    def _cut_down(self, queryset: Any, keys: Statement) -> Any:
+    def _restrict(self, queryset: Any, keys: Statement) -> Any:
         queryset = queryset.all()
         if self.condition.is_exact:
             without(queryset.query, self.condition)
-        return fenced(queryset, *_rows_of_keys(queryset, *keys))
+        return from_statement(queryset, *_rows_of_keys(queryset, *keys))
 
 
 @dataclass(frozen=True)
-class Copied(Naming):
+class Copied(SemiJoin):
     """The same by an index of the referring rows, whose copied columns have the order of the list.
 
     ``parts`` are the referring rows, filtered like the list: all of them, or parts that the index
@@ -163,7 +163,7 @@ def _rows_of_keys(queryset: Any, keys: str, params: tuple[Any, ...]) -> Statemen
     return f'SELECT "row".* FROM {each} CROSS JOIN LATERAL ({row}) "row"', params  # noqa: S608 - compiled
 
 
-def in_order(model: Any, conditions: Conditions, key: Sequence[str]) -> Naming | None:
+def in_order(model: Any, conditions: Conditions, key: Sequence[str]) -> SemiJoin | None:
     """Return the access that finds the referenced rows in the order of the list, if any."""
     if list(key) != [model._meta.pk.attname]:
         return _copied(conditions, key)
@@ -173,11 +173,11 @@ def in_order(model: Any, conditions: Conditions, key: Sequence[str]) -> Naming |
         if access is not None and access.decides_all(inner):
             values = max((len(set(c.lookup.rhs)) for c in access.within), default=1)
             if values <= _MOST_VALUES:
-                return Naming(access, condition, values)
+                return SemiJoin(access, condition, values)
     return None
 
 
-def each_in_order(model: Any, conditions: Conditions, key: Sequence[str]) -> Naming | None:
+def each_in_order(model: Any, conditions: Conditions, key: Sequence[str]) -> SemiJoin | None:
     """Return the access that has the rows of each of some values in order, if any.
 
     The rows refer to themselves: the next keys of each value are read from the index alone, and
@@ -191,7 +191,7 @@ def each_in_order(model: Any, conditions: Conditions, key: Sequence[str]) -> Nam
     values = len(set(access.within[0].lookup.rhs))
     if values > _MOST_OWN_VALUES[connection.vendor]:
         return None
-    return Naming(access, NamedBy(model._base_manager.all(), key[0]), values, is_own=True)
+    return SemiJoin(access, NamedBy(model._base_manager.all(), key[0]), values, is_own=True)
 
 
 def _copied(conditions: Conditions, key: Sequence[str]) -> Copied | None:
@@ -229,9 +229,9 @@ def _fixed(rows: Any) -> list[tuple[str, Any]]:
     return [(c.column, c.lookup.rhs) for c in comparisons if c.kind is Kind.EQUAL]
 
 
-def found_by(conditions: Conditions) -> Iterator[Naming]:
+def found_by(conditions: Conditions) -> Iterator[SemiJoin]:
     """Yield the ways to find all referring rows, which may be few or many."""
     for condition in conditions.named:
         inner = conditions_of(condition.rows.query)
         accesses = sets(condition.rows.model, inner)
-        yield from (Naming(a, condition) for a in accesses if a.decides_all(inner))
+        yield from (SemiJoin(a, condition) for a in accesses if a.decides_all(inner))

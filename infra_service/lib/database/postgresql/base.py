@@ -56,7 +56,7 @@ class _ReturningCursor(CursorWrapper):
         try:
             return super().execute(sql, params)
         except DatabaseError as error:
-            if stale_connections.leads_to_no_primary(error):
+            if stale_connections.is_read_only_server(error):
                 self.db.lose_connection()
             raise
 
@@ -121,7 +121,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         try:
             self.connection = stale_connections.take(pool)
         except PoolTimeout as error:
-            self._tell_why_none(pool, error)
+            self._explain_timeout(pool, error)
             raise
         if not self.connection.autocommit:  # it was returned in a transaction
             self.connection.autocommit = True
@@ -178,10 +178,10 @@ class DatabaseWrapper(base.DatabaseWrapper):
         try:
             return super().get_new_connection(conn_params)
         except PoolTimeout as error:
-            self._tell_why_none(self.pool, error)
+            self._explain_timeout(self.pool, error)
             raise
 
-    def _tell_why_none(self, pool: ConnectionPool[Any], error: PoolTimeout) -> None:
+    def _explain_timeout(self, pool: ConnectionPool[Any], error: PoolTimeout) -> None:
         """Distinguish a pool that cannot open connections from a pool that is exhausted.
 
         Raises:

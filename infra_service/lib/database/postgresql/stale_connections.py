@@ -64,7 +64,7 @@ def drop_all(connection: Any) -> None:
         pool.drain()
 
 
-def leads_to_no_primary(error: Exception) -> bool:
+def is_read_only_server(error: Exception) -> bool:
     """Return whether the server rejected a write because it is read-only."""
     return getattr(error.__cause__, "sqlstate", None) == _NO_PRIMARY
 

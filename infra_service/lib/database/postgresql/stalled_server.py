@@ -93,12 +93,14 @@ class WatchedConnection(psycopg.Connection[Any]):
         """Wait for a generator of psycopg. Every wait except for connecting passes through here."""
         left = deadline.remaining()
         if self._longest is not None or left < math.inf:
-            gen = self._impatient(gen, math.inf if self._longest is None else self._longest)
+            gen = self._run_within_limits(gen, math.inf if self._longest is None else self._longest)
         if left < _INTERVAL:
             kwargs["interval"] = max(left, 0.0)
         return super().wait(gen, *args, **kwargs)
 
-    def _impatient(self, gen: Generator[Any, Any, Any], longest: float) -> Generator[Any, Any, Any]:
+    def _run_within_limits(
+        self, gen: Generator[Any, Any, Any], longest: float
+    ) -> Generator[Any, Any, Any]:
         """Run the generator, and check the limits whenever psycopg reports no data."""
         heard = asked = time.monotonic()
         try:
@@ -108,15 +110,15 @@ class WatchedConnection(psycopg.Connection[Any]):
                 if ready:
                     heard = asked = time.monotonic()
                 elif time.monotonic() - heard >= longest or deadline.remaining() <= 0:
-                    self._give_up()
+                    self._fail_silent()
                 elif self._watch and time.monotonic() - asked >= PATIENCE:
                     if not self._watch.answers():
-                        self._give_up()
+                        self._fail_silent()
                     asked = time.monotonic()
                 state = gen.send(ready)
         except StopIteration as end:
             return end.value
 
-    def _give_up(self) -> None:
+    def _fail_silent(self) -> None:
         self.close()
         raise psycopg.OperationalError("the database does not answer")

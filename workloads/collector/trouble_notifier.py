@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 log = structlog.get_logger("workloads.collector")
 
 
-class Telling:
+class TroubleNotifier:
     """Publishes changed troubles, and notifies the service once per interval while they last."""
 
     def __init__(
@@ -34,7 +34,7 @@ class Telling:
         self._told: set[tuple[str, str]] = set()
         self._due = 0.0
 
-    def tell(self, troubles: list[Trouble]) -> None:
+    def notify(self, troubles: list[Trouble]) -> None:
         """Publish the current troubles if due; the next applied report clears them."""
         now = {(trouble.resource, trouble.reason.value) for trouble in troubles}
         if now != self._told:
@@ -45,7 +45,7 @@ class Telling:
             record(self._destination, troubles[0].as_failure())
 
 
-def tell_failure(destination: Destination, error: Exception) -> None:
+def publish_failure(destination: Destination, error: Exception) -> None:
     """Notify the service why the collection has ended."""
     message = str(error) or type(error).__name__
     record(destination, CollectionFailure(reason=failure_reason(error), message=message))
@@ -54,7 +54,7 @@ def tell_failure(destination: Destination, error: Exception) -> None:
 def record(destination: Destination, failure: CollectionFailure) -> None:
     """Record a failure with the cluster; log it if that fails."""
     try:
-        destination.tell(failure)
+        destination.publish(failure)
     except (NotReportedError, ReportingEndedError) as error:
         log.warning("failure_not_recorded", error=str(error))
     except Exception:
