@@ -12,6 +12,7 @@ from django.core.exceptions import BadRequest, DisallowedHost
 from django.db import connection
 from uuid_utils.compat import uuid7
 
+from infra_service.lib.api import throttling
 from infra_service.lib.api.client_address import settle_client
 from infra_service.lib.api.encodings import UnsupportedCharset, query_fault
 from infra_service.lib.api.handlers import bad_request, insecure_transport
@@ -70,6 +71,7 @@ class RequestContextMiddleware:
                 response = self._refusal(request) or self.get_response(request)
             response["X-Request-ID"] = request_id
             replica.set_age_header(response)
+            throttling.add_headers(request, response)
             if not response.streaming:
                 response.setdefault("Content-Length", str(len(response.content)))
                 if request.method == "HEAD":

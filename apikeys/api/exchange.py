@@ -42,7 +42,7 @@ class TokenExchangeView(APIView):
         actor = _stranger(request)
         with actions.recording_refusals(parameters.policy_id, actor):
             proof = actions.prove(policy_id=parameters.policy_id, token=parameters.token)
-            count_exchange(proof.policy.pk, proof.policy.owner_id)
+            count_exchange(request._request, proof.policy.pk, proof.policy.owner_id)
             token, secret = actions.exchange_assertion(
                 proof=proof, scopes=parameters.scopes, ttl=parameters.ttl, actor=actor
             )

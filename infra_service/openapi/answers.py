@@ -9,6 +9,7 @@ from drf_spectacular.plumbing import ResolvedComponent
 
 from infra_service.lib.api.errors import error_body, reason_of
 from infra_service.lib.api.openapi_words import Named, list_of, object_of
+from infra_service.lib.api.throttling import POLICY, REMAINING
 from infra_service.lib.database.failures import FAILURES
 from infra_service.openapi.components import component, lift
 from infra_service.openapi.error_docs import error_doc
@@ -100,6 +101,24 @@ _HEADERS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
             "schema": {"type": "integer", "minimum": 1},
         },
     ),
+    POLICY: (
+        "RateLimitPolicy",
+        {
+            "description": "The limits that count the request: `q` requests in `w` seconds. Absent "
+            "if all limits are off (draft-ietf-httpapi-ratelimit-headers).",
+            "schema": {"type": "string"},
+            "example": '"token";q=60000;w=60, "owner";q=120000;w=60',
+        },
+    ),
+    REMAINING: (
+        "RateLimit",
+        {
+            "description": "The use of these limits: `r` remaining requests, and `t` seconds until "
+            "the next window. Absent if all limits are off.",
+            "schema": {"type": "string"},
+            "example": '"token";r=59998;t=42, "owner";r=119731;t=42',
+        },
+    ),
 }
 _OF_STATUS: Final = {401: _CHALLENGE, 403: _CHALLENGE, 429: _WAIT, 503: _WAIT}
 # Sets of reasons that become shared components, and their names.
@@ -151,7 +170,7 @@ class Answers:
             return answer
         reason, meaning = next(iter(reasons.items()))
         content["example"] = error_body(status, reason, meaning, request_id=_SAMPLE_ID)
-        if self._is_public:  # without the rate limit headers of a token
+        if self._is_public:  # without the headers of a token
             name = f"Public{name}"
         return component(self._registry, ResolvedComponent.RESPONSE, name, answer)
 
@@ -161,6 +180,10 @@ class Answers:
             names.append(_OF_STATUS[status])
         if not self._is_public and status != HTTPStatus.UNAUTHORIZED:
             names.append(_EXPIRY)
+        # Other errors may have them, too: an error before the authentication has none.
+        is_success = status < HTTPStatus.MULTIPLE_CHOICES and not self._is_public
+        if is_success or status == HTTPStatus.TOO_MANY_REQUESTS:
+            names += [POLICY, REMAINING]
         headers = answer.setdefault("headers", {})
         for name in names:
             known_as, header = _HEADERS[name]

@@ -12,7 +12,7 @@ import pytest
 
 from infra_service.lib.api import limits, redis_counters
 from infra_service.lib.api.counters import Counters, MemoryCounters
-from infra_service.lib.api.limits import Exceeded, Limit, Limiter
+from infra_service.lib.api.limits import Limit, Limiter, Usage
 from infra_service.lib.api.redis_counters import RedisCounters
 from tests.infra_service.redis_server import redis_server
 
@@ -161,7 +161,7 @@ def test_over_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits.time, "time", lambda: 120.0 + 15)
     two = Limit("token", "x", 2)
 
-    assert [limiter.hit(two) for _ in range(3)] == [None, None, Exceeded(two, 45)]
+    assert [limiter.hit(two) for _ in range(3)] == [None, None, Usage(two, 3, 45)]
     assert limiter.hit(Limit("token", "x", 0)) is None
 
     monkeypatch.setattr(limits.time, "time", lambda: 180.0)

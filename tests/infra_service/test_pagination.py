@@ -300,7 +300,7 @@ def test_what_a_generated_client_is_told() -> None:
     assert {one["name"]: (one["required"], one["schema"]) for one in described} == {
         "page_size": (
             False,
-            {"type": "integer", "format": "int32", "minimum": 0, "maximum": 100, "default": 0},
+            {"type": "integer", "format": "int32", "minimum": 0, "maximum": 100, "default": 50},
         ),
         "page_token": (False, {"type": "string"}),
     }

@@ -3,7 +3,9 @@
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from apikeys import tokens
@@ -161,3 +163,58 @@ def test_without_counters_requests_go_on(owner: KeyOwner, monkeypatch: pytest.Mo
 
     assert {owner.get(WHOAMI).status_code for _ in range(9)} == {200}
     assert {KeyClient("x").get(WHOAMI).status_code for _ in range(9)} == {401}
+
+
+def test_a_response_describes_the_limits_that_counted_the_request(
+    owner: KeyOwner, settings: Any
+) -> None:
+    settings.RATE_LIMIT_OWNER = 4
+
+    response = owner.get(WHOAMI)
+
+    assert response["RateLimit-Policy"] == '"token";q=3;w=60, "owner";q=4;w=60'
+    assert response["RateLimit"] == '"token";r=2;t=45, "owner";r=3;t=45'
+    owner.get(WHOAMI)
+    owner.get(WHOAMI)
+    refused = owner.get(WHOAMI)
+    assert refused.status_code == 429
+    assert refused["RateLimit"] == '"token";r=0;t=45, "owner";r=0;t=45'
+    assert refused["Retry-After"] == "45"
+
+
+def test_a_refusal_of_a_later_check_describes_the_limits(owner: KeyOwner) -> None:
+    response = owner.send("GET", "/api/v1/states", {})
+
+    assert response.status_code == 403
+    assert response["RateLimit"] == '"token";r=2;t=45'
+
+
+def test_only_the_refusal_of_a_failure_describes_its_limit() -> None:
+    """A lower count would reveal how often others use a token that has expired."""
+    answers = [wrong() for _ in range(3)]
+
+    assert ["RateLimit" in answer for answer in answers] == [False, False, True]
+    assert answers[-1]["RateLimit-Policy"] == '"address";q=2;w=60'
+    assert answers[-1]["RateLimit"] == '"address";r=0;t=45'
+
+
+def test_no_limits_and_public_paths_have_no_headers(
+    owner: KeyOwner, anonymous: Client, settings: Any
+) -> None:
+    settings.RATE_LIMIT_TOKEN = 0
+
+    for answer in (owner.get(WHOAMI), anonymous.get("/healthz"), anonymous.get(WHOAMI)):
+        assert "RateLimit" not in answer
+        assert "RateLimit-Policy" not in answer
+
+
+def test_the_headers_cost_no_statement(
+    owner: KeyOwner, settings: Any, django_assert_num_queries: Any
+) -> None:
+    owner.get(WHOAMI)  # records the key's use
+    with CaptureQueriesContext(connection) as with_headers:
+        assert "RateLimit" in owner.get(WHOAMI)
+    settings.RATE_LIMIT_TOKEN = 0
+
+    with django_assert_num_queries(len(with_headers)):
+        assert "RateLimit" not in owner.get(WHOAMI)

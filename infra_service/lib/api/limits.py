@@ -17,6 +17,8 @@ from django.conf import settings
 from infra_service.lib.api.counters import WINDOW, MemoryCounters
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from infra_service.lib.api.counters import Counters
 
 log = structlog.get_logger("infra_service.limits")
@@ -33,11 +35,17 @@ class Limit(NamedTuple):
     most: int
 
 
-class Exceeded(NamedTuple):
-    """The exceeded limit of a request, and the seconds until the next window."""
+class Usage(NamedTuple):
+    """The requests that a limit has counted in this window, and the seconds until the next."""
 
     limit: Limit
+    requests: int
     wait: float
+
+    @property
+    def remaining(self) -> int:
+        """Requests that the limit still allows in this window."""
+        return max(0, self.limit.most - self.requests)
 
 
 class Limiter:
@@ -48,11 +56,15 @@ class Limiter:
         self._paused_until = 0.0
         self._pausing = threading.Lock()
 
-    def hit(self, *limits: Limit) -> Exceeded | None:
+    def hit(self, *limits: Limit) -> Usage | None:
         """Increment the counter of each limit, and return the first exceeded limit, if any."""
+        return first_exceeded(self.count(*limits))
+
+    def count(self, *limits: Limit) -> list[Usage]:
+        """Increment the counter of each enabled limit; return nothing if the counters are away."""
         limits = tuple(limit for limit in limits if limit.most)
         if not limits or time.monotonic() < self._paused_until:
-            return None
+            return []
         now = time.time()
         window = int(now // WINDOW)
         try:
@@ -60,14 +72,17 @@ class Limiter:
         except OSError as error:
             with self._pausing:
                 if time.monotonic() < self._paused_until:  # another thread has logged it
-                    return None
+                    return []
                 self._paused_until = time.monotonic() + _PAUSE
             log.warning("rate_limits_unavailable", error=repr(error), uncounted_seconds=_PAUSE)
-            return None
-        for limit, count in zip(limits, counts, strict=True):
-            if count > limit.most:
-                return Exceeded(limit, (window + 1) * WINDOW - now)
-        return None
+            return []
+        wait = (window + 1) * WINDOW - now
+        return [Usage(limit, count, wait) for limit, count in zip(limits, counts, strict=True)]
+
+
+def first_exceeded(usages: Iterable[Usage]) -> Usage | None:
+    """Return the usage of the first exceeded limit, if any."""
+    return next((usage for usage in usages if usage.requests > usage.limit.most), None)
 
 
 _making = threading.Lock()

@@ -154,10 +154,10 @@ class KeysetPagination(BasePagination):
             "format": "int32",
             "minimum": 0,
             "maximum": MAX_PAGE_SIZE,
-            "default": 0,
+            "default": DEFAULT_PAGE_SIZE,
         }
         described = {
-            _SIZE: (f"Items on a page at most; 0 is {DEFAULT_PAGE_SIZE}.", size),
+            _SIZE: (f"Items per page: 1 to {MAX_PAGE_SIZE}; 0 means {DEFAULT_PAGE_SIZE}.", size),
             _TOKEN: ("`next_page_token` of the page before.", {"type": "string"}),
         }
         return [

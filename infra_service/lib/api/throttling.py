@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import ipaddress
+import math
 from typing import TYPE_CHECKING, Any, Final
 
 from django.conf import settings
 from rest_framework.exceptions import Throttled
 from rest_framework.permissions import BasePermission
 
-from infra_service.lib.api.limits import Limit, limiter
+from infra_service.lib.api.counters import WINDOW
+from infra_service.lib.api.limits import Limit, first_exceeded, limiter
 
 if TYPE_CHECKING:
     import uuid
 
-    from django.http import HttpRequest
+    from django.http import HttpRequest, HttpResponse
     from rest_framework.request import Request
     from rest_framework.views import APIView
 
-    from infra_service.lib.api.limits import Exceeded
+    from infra_service.lib.api.limits import Usage
 
+#: Structured fields (RFC 9651) of draft-ietf-httpapi-ratelimit-headers-10: the limits, and the
+#: remaining requests of each.
+POLICY: Final = "RateLimit-Policy"
+REMAINING: Final = "RateLimit"
+#: The attribute of a request with the usage of its limits.
+_USAGES: Final = "rate_limit_usages"
 _WHAT: Final = {
     "token": "requests of this token",
     "key": "requests of this key and its tokens",
@@ -32,7 +40,7 @@ _WHAT: Final = {
 class RateLimited(Throttled):
     """Too many requests; ``metadata`` names the exceeded limit."""
 
-    def __init__(self, exceeded: Exceeded) -> None:
+    def __init__(self, exceeded: Usage) -> None:
         kind, _name, most = exceeded.limit
         super().__init__(exceeded.wait, f"Too many {_WHAT[kind]}: at most {most} a minute.")
         self.metadata = {"limit": kind, "requests_per_minute": str(most)}
@@ -55,20 +63,21 @@ class WithinLimits(BasePermission):
         if caller is None:
             return True
         origin_id = caller.api_key_id or caller.trust_policy_id
-        _count(_of_token(caller.token_id), *_of_owner(origin_id, caller.user_id))
+        owners = _of_owner(origin_id, caller.user_id)
+        _require(request._request, _of_token(caller.token_id), *owners)
         return True
 
 
-def count_exchange(trust_policy_id: str, owner_id: uuid.UUID) -> None:
+def count_exchange(request: HttpRequest, trust_policy_id: str, owner_id: uuid.UUID) -> None:
     """Count a token exchange, after its proof has been verified and before a token exists.
 
     Raises:
         RateLimited: with the exceeded limit.
     """
-    _count(*_of_owner(trust_policy_id, owner_id))
+    _require(request, *_of_owner(trust_policy_id, owner_id))
 
 
-def count_failure(request: HttpRequest, token_id: str | None = None) -> Exceeded | None:
+def count_failure(request: HttpRequest, token_id: str | None = None) -> Usage | None:
     """Count a failed authentication for its address, and for its token if the token is known.
 
     Only failures are counted and rejected: many clients may share an address, and an expired token
@@ -78,10 +87,13 @@ def count_failure(request: HttpRequest, token_id: str | None = None) -> Exceeded
     limits = [Limit("address", _network(request), settings.RATE_LIMIT_FAILURES)]
     if token_id is not None:
         limits.append(_of_token(token_id))
-    return limiter().hit(*limits)
+    exceeded = limiter().hit(*limits)
+    if exceeded is not None:  # before, the count would reveal the requests of other clients
+        _describe_later(request, [exceeded])
+    return exceeded
 
 
-def count_login(request: HttpRequest) -> Exceeded | None:
+def count_login(request: HttpRequest) -> Usage | None:
     """Count an attempt to log in with a password.
 
     Every attempt counts, and is rejected before the password is checked: a password can be guessed.
@@ -89,9 +101,30 @@ def count_login(request: HttpRequest) -> Exceeded | None:
     return limiter().hit(Limit("login", _network(request), settings.RATE_LIMIT_LOGINS))
 
 
-def _count(*limits: Limit) -> None:
-    if exceeded := limiter().hit(*limits):
+def add_headers(request: HttpRequest, response: HttpResponse) -> None:
+    """Describe the limits of an authenticated request, or the limit that rejected the request.
+
+    The names of the limits are those in the metadata of ``RateLimited``.
+    """
+    usages: list[Usage] = getattr(request, _USAGES, [])
+    if usages:
+        limits = (usage.limit for usage in usages)
+        response[POLICY] = ", ".join(f'"{kind}";q={most};w={WINDOW}' for kind, _, most in limits)
+        # Rounded up, as Retry-After is: the next window must have begun.
+        response[REMAINING] = ", ".join(
+            f'"{each.limit.kind}";r={each.remaining};t={math.ceil(each.wait)}' for each in usages
+        )
+
+
+def _require(request: HttpRequest, *limits: Limit) -> None:
+    usages = limiter().count(*limits)
+    _describe_later(request, usages)
+    if exceeded := first_exceeded(usages):
         raise RateLimited(exceeded)
+
+
+def _describe_later(request: HttpRequest, usages: list[Usage]) -> None:
+    setattr(request, _USAGES, usages)
 
 
 def _of_owner(origin_id: str | None, owner_id: uuid.UUID) -> list[Limit]:
