@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from drf_spectacular.plumbing import ResolvedComponent
 
-from infra_service.lib.api.errors import error_body, reason_of
+from infra_service.lib.api.errors import DOMAIN, error_body, reason_of
 from infra_service.lib.api.openapi_words import Named, list_of, object_of
 from infra_service.lib.api.throttling import POLICY, REMAINING
 from infra_service.lib.database.failures import FAILURES
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from infra_service.lib.api.openapi_words import DeclaredErrors
     from infra_service.openapi.error_docs import ErrorDoc
 
-_TEXT: Final = {"type": "string"}
 #: The names in google.rpc.Code.
 CODES: Final = [
     "CANCELLED", "UNKNOWN", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND", "ALREADY_EXISTS",
@@ -31,30 +30,84 @@ CODES: Final = [
 ]  # fmt: skip
 
 
-def _detail(name: str, **properties: Any) -> Named:
-    kind = {"type": "string", "const": f"type.googleapis.com/google.rpc.{name}"}
-    return Named(name, object_of(**{"@type": kind}, **properties))
+def _text(description: str) -> dict[str, Any]:
+    return {"type": "string", "description": description}
 
 
-_VIOLATION: Final = Named("FieldViolation", object_of(field=_TEXT, description=_TEXT, reason=_TEXT))
+def _detail(name: str, description: str, **properties: Any) -> Named:
+    kind = {
+        "type": "string",
+        "const": f"type.googleapis.com/google.rpc.{name}",
+        "description": "The type of the detail.",
+    }
+    return Named(name, {"description": description, **object_of(**{"@type": kind}, **properties)})
+
+
+_VIOLATION: Final = Named(
+    "FieldViolation",
+    {
+        "description": "An invalid field or parameter.",
+        **object_of(
+            field=_text("The path of the field, such as `api_key.scopes.1`, or the parameter."),
+            description=_text("The fault, for people."),
+            reason=_text("The fault, for programs, such as UNKNOWN_SCOPE."),
+        ),
+    },
+)
 _DETAILS: Final = (
     _detail(
         "ErrorInfo",
-        reason={"type": "string", "pattern": "^[A-Z0-9_]+$"},
-        domain=_TEXT,
-        metadata={"type": "object", "additionalProperties": _TEXT},
+        "The cause, for programs.",
+        reason={
+            **_text("The cause, which does not change; docs/reference/errors.md lists all."),
+            "pattern": "^[A-Z0-9_]+$",
+        },
+        domain=_text(f"Always {DOMAIN}."),
+        metadata={
+            "type": "object",
+            "description": "Values that belong to the reason, as text.",
+            "additionalProperties": {"type": "string"},
+        },
     ),
-    _detail("BadRequest", field_violations=list_of(_VIOLATION)),
-    _detail("RequestInfo", request_id=_TEXT),
+    _detail(
+        "BadRequest",
+        "The invalid fields of a request; absent without one.",
+        field_violations={**list_of(_VIOLATION), "description": "An item for each fault."},
+    ),
+    _detail(
+        "RequestInfo",
+        "The id of the request.",
+        request_id=_text("As in the header `X-Request-ID`, the log and the audit log."),
+    ),
+)
+_DETAIL: Final = Named(
+    "ErrorDetail",
+    {"description": "A part of an error, of the type `@type`.", "anyOf": list(_DETAILS)},
 )
 _BODY: Final = Named(
     "ErrorBody",
-    object_of(
-        code={"type": "integer", "minimum": 400, "maximum": 599},
-        status={"type": "string", "enum": CODES},
-        message=_TEXT,
-        details={**list_of(Named("ErrorDetail", {"anyOf": list(_DETAILS)})), "minItems": 2},
-    ),
+    {
+        "description": "The fields of an error.",
+        **object_of(
+            code={
+                "type": "integer",
+                "minimum": 400,
+                "maximum": 599,
+                "description": "The HTTP status of the response.",
+            },
+            status={
+                "type": "string",
+                "enum": CODES,
+                "description": "The class of the error, coarser than `reason`.",
+            },
+            message=_text("The cause and the remedy, for people; the text may change."),
+            details={
+                **list_of(_DETAIL),
+                "minItems": 2,
+                "description": "ErrorInfo first, RequestInfo last.",
+            },
+        ),
+    },
 )
 ERROR: Final = Named(
     "Error",
@@ -62,7 +115,7 @@ ERROR: Final = Named(
         "description": "The format of every error (AIP-193). `message` is for people and "
         "may change; "
         "`reason` and `metadata` are for programs and do not change.",
-        **object_of(error=_BODY),
+        **object_of(error={"allOf": [_BODY], "description": "The error; never null."}),
     },
 )
 
@@ -196,7 +249,9 @@ _SAMPLE_ID: Final = "01a1fd5de40e71008d5de2f5d6b32654"
 def _schema_of(declared: DeclaredErrors) -> Named:
     """Return the error schema, extended by additional fields or replaced."""
     if (beside := declared.beside) is not None:
-        return Named(f"{beside.name}Error", {"allOf": [ERROR, beside]})
+        text = f"An error with the fields of {beside.name} beside it."
+        return Named(f"{beside.name}Error", {"description": text, "allOf": [ERROR, beside]})
     if (instead := declared.instead) is not None:
-        return Named(f"{instead.name}OrError", {"anyOf": [instead, ERROR]})
+        text = f"{instead.name}, or for other causes the error of all paths."
+        return Named(f"{instead.name}OrError", {"description": text, "anyOf": [instead, ERROR]})
     return ERROR

@@ -57,7 +57,14 @@ _SCHEMES: Final = {
     },
 }
 
-_DOCUMENT: Final = Named("OpenApiDocument", {"type": "object", "additionalProperties": True})
+_DOCUMENT: Final = Named(
+    "OpenApiDocument",
+    {
+        "type": "object",
+        "description": "This document, as OpenAPI 3.1 defines it.",
+        "additionalProperties": True,
+    },
+)
 
 Endpoint = tuple[str, str, str, "Callable[..., Any]"]
 
@@ -112,7 +119,9 @@ class DescribedSeconds(OpenApiSerializerFieldExtension):  # type: ignore[no-unty
             {"type": "integer", "minimum": least, "maximum": most},
         ]
         name = self.target.field_name.title().replace("_", "")
-        named: dict[str, Any] = lift(Named(name, {"oneOf": forms}), auto_schema.registry)
+        text = "Seconds: a text with the unit, such as '3600s', or a number."
+        described = Named(name, {"oneOf": forms, "description": text})
+        named: dict[str, Any] = lift(described, auto_schema.registry)
         return named
 
 

@@ -18,10 +18,11 @@ from rest_framework import serializers
 from infra_service.lib.api import idempotency, orders
 from infra_service.lib.api.fields import KnownListField, PresentSerializer, TextField
 from infra_service.lib.api.idempotency import is_idempotent
-from infra_service.lib.api.openapi_words import DeclaredErrors, Page
+from infra_service.lib.api.openapi_words import DeclaredErrors, Page, in_words
 from infra_service.openapi.answers import Answers
 from infra_service.openapi.components import lift
 from infra_service.openapi.error_docs import errors_of
+from infra_service.openapi.wrappers import describe_wrapper
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -143,7 +144,7 @@ class ApiSchema(AutoSchema):  # type: ignore[misc,unused-ignore]
                 schema = self._map_serializer_field(field, "response")
                 self._insert_field_validators(field, schema)  # type: ignore[no-untyped-call]
                 schema.pop("readOnly")
-                resource = self.view.resource.replace("_", " ").replace("api", "API")
+                resource = in_words(self.view.resource)
                 parameter.update(schema=schema, description=f"The id of the {resource}.")
         return parameters
 
@@ -199,6 +200,8 @@ class ApiSchema(AutoSchema):  # type: ignore[misc,unused-ignore]
         schema = super()._map_basic_serializer(serializer, direction)  # type: ignore[no-untyped-call]
         if text := getattr(serializer, "described", ""):
             schema = {"type": schema["type"], "description": text, **schema}
+        if hasattr(serializer, "wraps"):
+            describe_wrapper(schema, serializer, direction)
         if direction == "request":
             schema["additionalProperties"] = False
         else:

@@ -1,6 +1,7 @@
 """The parts of the OpenAPI document that describe the service as a whole."""
 
 from infra_service import __version__
+from infra_service.openapi.enums import ENUMS
 
 _DESCRIPTION = """\
 API keys, infrastructure state and cluster workloads. Every path is also served with a final slash.
@@ -58,33 +59,11 @@ SPECTACULAR_SETTINGS = {
             "service": "The service itself.",
         }.items()
     ],
-    "ENUM_NAME_OVERRIDES": {
-        "Scope": "apikeys.scopes.Scope.choices",
-        "ApiKeyStatus": "apikeys.querysets.ApiKeyStatus.choices",
-        "AccessTokenStatus": "apikeys.querysets.AccessTokenStatus.choices",
-        "AccessTokenKind": "apikeys.models.AccessToken.Kind",
-        "IssuerKind": "apikeys.models.Issuer.Kind",
-        "SigningAlgorithm": "apikeys.federation.keys.ALGORITHMS",
-        "WebhookEventType": "infra_service.webhooks.event_types.NAMES",
-        "WebhookFormat": "infra_service.webhooks.models.WebhookEndpoint.Format",
-        "DeliveryStatus": "infra_service.webhooks.models.Delivery.Status",
-        "WorkloadKind": "workloads.models.KINDS",
-        "WorkloadJoin": ["METADATA_UID", "HELM_RELEASE"],
-        "WorkloadHealthStatus": "workloads.models.HEALTH_STATUSES",
-        "TransitionType": "workloads.api.history_serializers.TRANSITION_TYPES",
-        "ClusterHealthStatus": "workloads.cluster_health.HEALTH_STATUSES",
-        "ChangeAction": ["ADDED", "CHANGED", "REMOVED"],
-        "HiddenReason": ["MARKED_SENSITIVE", "CONTAINS_SENSITIVE_VALUE", "TOO_MANY_ESCAPES"],
-        "CollectionStatus": "workloads.collection.COLLECTION_STATUSES",
-        "CollectionFailureReason": "workloads.collection.FAILURE_REASONS",
-        "ContainerState": ["running", "terminated", "waiting"],
-        "PodPhase": ["Failed", "Pending", "Running", "Succeeded", "Unknown"],
-        "ConditionStatus": ["False", "True", "Unknown"],
-        "ErrorStatus": "infra_service.openapi.answers.CODES",
-    },
+    "ENUM_NAME_OVERRIDES": {name: choices for name, (choices, _description) in ENUMS.items()},
     "PREPROCESSING_HOOKS": ["infra_service.openapi.pages.describable"],
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
+        "infra_service.openapi.enums.describe_enums",
         "infra_service.openapi.components.prepare_for_generators",
     ],
     "SWAGGER_UI_DIST": "SIDECAR",

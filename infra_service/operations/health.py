@@ -24,9 +24,20 @@ if TYPE_CHECKING:
 
 
 _seen_migrated = False
-_STATUS = {"type": "string", "const": "ok"}
-_HEALTH = Named("Health", object_of(status=_STATUS))
-_READINESS = Named("Readiness", object_of(status=_STATUS, version={"type": "string"}))
+_STATUS = {
+    "type": "string",
+    "const": "ok",
+    "description": "Always ok; failures have another HTTP status.",
+}
+_VERSION = {"type": "string", "description": "The release of the service, such as 1.4.0."}
+_HEALTH = Named("Health", {"description": "The process responds.", **object_of(status=_STATUS)})
+_READINESS = Named(
+    "Readiness",
+    {
+        "description": "The process can serve requests.",
+        **object_of(status=_STATUS, version=_VERSION),
+    },
+)
 _OK = {"status": "ok"}
 _READY = {**_OK, "version": __version__}
 

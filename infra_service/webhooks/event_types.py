@@ -70,7 +70,7 @@ TYPES: Final[dict[str, EventType]] = {
 
 
 #: The choices of a serializer field.
-NAMES: Final = [(name, name) for name in TYPES]
+NAMES: Final = [(name, of.description) for name, of in TYPES.items()]
 
 
 def scopes_of(types: list[str]) -> set[str]:

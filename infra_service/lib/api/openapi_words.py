@@ -21,6 +21,8 @@ from drf_spectacular.utils import (
 )
 from rest_framework import serializers
 
+from infra_service.lib.api.pagination import NEXT_PAGE
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
@@ -41,8 +43,9 @@ class Page(Named):
     """The schema of a response with a part of a list, for an endpoint that does not list rows."""
 
     def __init__(self, name: str, **properties: Any) -> None:
-        token = {"type": "string", "description": "Token of the next page; empty on the last page."}
-        super().__init__(name, object_of(**properties, next_page_token=token))
+        token = {"type": "string", "description": NEXT_PAGE}
+        page = object_of(**properties, next_page_token=token)
+        super().__init__(name, {"description": "A page of a longer response.", **page})
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +126,14 @@ def wrapped(
     """Return the schema of a resource in its wrapper, with the fields beside it."""
     resource = serializer(partial=partial)
     # Copied, because serializer fields keep the order of their creation.
-    return inline_serializer(name, {field: resource, **copy.deepcopy(beside)})
+    wrapper: Any = inline_serializer(name, {field: resource, **copy.deepcopy(beside)})
+    wrapper.wraps = field  # for infra_service.openapi.wrappers, which describes both
+    return wrapper
+
+
+def in_words(name: str) -> str:
+    """Return the name of a resource in words."""
+    return name.replace("_", " ").replace("api", "API")
 
 
 def update_mask(serializer: type[serializers.Serializer[Any]]) -> tuple[Any, OpenApiParameter]:
@@ -135,9 +145,13 @@ def update_mask(serializer: type[serializers.Serializer[Any]]) -> tuple[Any, Ope
     path = f"({'|'.join(paths)})"
     text = {"type": "string", "pattern": rf"^(\*|{path}(,{path})*)?$"}
     name = serializer.__name__.removesuffix("Serializer")
-    many = list_of(Named(f"{name}Field", {"type": "string", "enum": paths}))
+    known = {"type": "string", "enum": paths, "description": "A field that clients can change."}
+    mask = {
+        "anyOf": [text, list_of(Named(f"{name}Field", known))],
+        "description": "Names of fields: as a text with commas between them, or as a list.",
+    }
     field = type("MaskField", (serializers.JSONField,), {})
-    extend_schema_field(as_component(f"{name}Mask", {"anyOf": [text, many]}))(field)
+    extend_schema_field(as_component(f"{name}Mask", mask))(field)
     described = (
         "The fields to change; `*` is all. Those of them that the body does not have are cleared. "
         "Without a mask, the fields that are present are changed."

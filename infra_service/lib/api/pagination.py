@@ -46,6 +46,9 @@ R = TypeVar("R")
 DEFAULT_PAGE_SIZE: Final = 50
 MAX_PAGE_SIZE: Final = 100
 TOKEN_AGE: Final = dt.timedelta(days=3)
+#: Descriptions of the two fields of a page.
+ITEMS: Final = "The items of this page, in the order of the list; at most `page_size`."
+NEXT_PAGE: Final = "The `page_token` of the next page; empty on the last page."
 
 _SALT: Final = "infra_service.page_token"
 _SIZE: Final = "page_size"
@@ -140,12 +143,16 @@ class KeysetPagination(BasePagination):
         return Response({view.resource_plural: reader.items(page.rows), "next_page_token": token})
 
     def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
+        """Return the schema of a page; ``schema`` is that of its items."""
         name = self.view.resource_plural
-        token = {"type": "string", "description": "Token of the next page; empty on the last page."}
         return {
             "type": "object",
+            "description": f"A page of the {name.replace('_', ' ').replace('api', 'API')}.",
             "required": [name, "next_page_token"],
-            "properties": {name: schema, "next_page_token": token},
+            "properties": {
+                name: {**schema, "description": ITEMS},
+                "next_page_token": {"type": "string", "description": NEXT_PAGE},
+            },
         }
 
     def get_schema_operation_parameters(self, view: Any) -> list[dict[str, Any]]:  # noqa: ARG002 - DRF's signature

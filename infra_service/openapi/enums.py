@@ -1,0 +1,126 @@
+"""Names and descriptions of the enums that serializers declare by their choices."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final, NamedTuple
+
+#: A line of drf-spectacular about a choice.
+_LABEL: Final = re.compile(r"^\* `(.*)` - (.*)$", re.MULTILINE)
+
+
+class EnumDoc(NamedTuple):
+    """``choices`` is a list of values, or the path of a field's choices."""
+
+    choices: str | list[str]
+    description: str
+
+
+#: By the name of the component.
+ENUMS: Final = {
+    "Scope": EnumDoc("apikeys.scopes.Scope.choices", "A permission of a key or token."),
+    "ApiKeyStatus": EnumDoc(
+        "apikeys.querysets.ApiKeyStatus.choices",
+        "Whether a key works, has expired or was revoked. A key that expired before its "
+        "revocation counts as revoked.",
+    ),
+    "AccessTokenStatus": EnumDoc(
+        "apikeys.querysets.AccessTokenStatus.choices",
+        "Whether a token works, has expired or was revoked; it expires and is revoked with its "
+        "API key or trust policy.",
+    ),
+    "AccessTokenKind": EnumDoc(
+        "apikeys.models.AccessToken.Kind",
+        "PERSONAL (secret `isp_…`) for the work of a person, SERVICE (`iss_…`) for a program.",
+    ),
+    "IssuerKind": EnumDoc(
+        "apikeys.models.Issuer.Kind",
+        "The platform that signs the tokens. It decides which claims a trust policy must pin.",
+    ),
+    "SigningAlgorithm": EnumDoc(
+        "apikeys.federation.keys.ALGORITHMS",
+        "An algorithm of JSON Web Signatures (RFC 7518, RFC 8037).",
+    ),
+    "WebhookEventType": EnumDoc(
+        "infra_service.webhooks.event_types.NAMES",
+        "The type of an event: the resource and the action.",
+    ),
+    "WebhookFormat": EnumDoc(
+        "infra_service.webhooks.models.WebhookEndpoint.Format",
+        "The format of messages.",
+    ),
+    "DeliveryStatus": EnumDoc(
+        "infra_service.webhooks.models.Delivery.Status",
+        "WAITING for the next attempt; DELIVERED after a 2xx response; FAILED after the last "
+        "attempt, or because the webhook is disabled.",
+    ),
+    "WorkloadKind": EnumDoc("workloads.models.KINDS", "The Kubernetes kind of a workload."),
+    "WorkloadJoin": EnumDoc(
+        ["METADATA_UID", "HELM_RELEASE"],
+        "The key by which a workload and a resource of a state were matched.",
+    ),
+    "WorkloadHealthStatus": EnumDoc(
+        "workloads.models.HEALTH_STATUSES",
+        "HEALTHY: runs as it should; DEGRADED: runs with less than it should, is starting or is "
+        "being deleted; ERROR: does not run, and will not recover without help; "
+        "WORKLOAD_HEALTH_STATUS_UNSPECIFIED: the report does not reveal the health.",
+    ),
+    "TransitionType": EnumDoc(
+        "workloads.api.history_serializers.TRANSITION_TYPES",
+        "APPEARED when the workload is new, DISAPPEARED when it no longer exists, else CHANGED.",
+    ),
+    "ClusterHealthStatus": EnumDoc(
+        "workloads.cluster_health.HEALTH_STATUSES",
+        "The health of a cluster; of several that apply, the first in this order.",
+    ),
+    "ChangeAction": EnumDoc(
+        ["ADDED", "CHANGED", "REMOVED"],
+        "The difference of an entry between two versions.",
+    ),
+    "HiddenReason": EnumDoc(
+        ["MARKED_SENSITIVE", "CONTAINS_SENSITIVE_VALUE", "TOO_MANY_ESCAPES"],
+        "The reason why a value is omitted.",
+    ),
+    "CollectionStatus": EnumDoc(
+        "workloads.collection.COLLECTION_STATUSES",
+        "The status of a cluster's reports.",
+    ),
+    "CollectionFailureReason": EnumDoc(
+        "workloads.collection.FAILURE_REASONS",
+        "UNAUTHENTICATED: the API server answers 401; FORBIDDEN: 403; UNREACHABLE: no answer; "
+        "UNAVAILABLE: 5xx or 429; INVALID_ANSWER: an answer that is not Kubernetes' JSON; "
+        "WATCH_LOST: watches end as soon as they begin; REPORT_REFUSED: the service rejected the "
+        "report; OTHER: any other failure.",
+    ),
+    "ContainerState": EnumDoc(
+        ["running", "terminated", "waiting"],
+        "The state of a container, as in its pod's status.",
+    ),
+    "PodPhase": EnumDoc(
+        ["Failed", "Pending", "Running", "Succeeded", "Unknown"],
+        "The phase of a pod's status.",
+    ),
+    "ConditionStatus": EnumDoc(
+        ["False", "True", "Unknown"],
+        "Whether a condition holds, as Kubernetes writes it.",
+    ),
+    "ErrorStatus": EnumDoc(
+        "infra_service.openapi.answers.CODES",
+        "A name of google.rpc.Code, which follows `code`.",
+    ),
+}
+
+
+def describe_enums(result: dict[str, Any], **_generator: Any) -> dict[str, Any]:
+    """Describe the enums, with their labels where those explain the values.
+
+    A hook of drf-spectacular, which has written the labels into the description.
+    """
+    schemas = result["components"]["schemas"]
+    for name, (_choices, description) in ENUMS.items():
+        labels = schemas[name].get("description", "")
+        explains = any(
+            not value.lower().endswith(label.lower()) for value, label in _LABEL.findall(labels)
+        )
+        schemas[name]["description"] = f"{description}\n\n{labels}" if explains else description
+    return result
