@@ -1,7 +1,8 @@
 """Write the facts that the next release must respect: ``python -m tools.upgrades.released``.
 
-Run at each release, with the settings of any deployment. The result has the last migration of each
-app, and each column of the code, with whether the code fills it: nullable columns may stay empty.
+Run at each release, with the settings of any deployment. ``released.json`` has the last migration
+of each app, and each column of the code, with whether the code fills it: nullable columns may stay
+empty. ``released_api.json`` has the HTTP API.
 """
 
 from __future__ import annotations
@@ -11,6 +12,10 @@ from pathlib import Path
 from typing import Any, Final
 
 import django
+import yaml
+
+from tests.gate import OPENAPI
+from tools.upgrades import api
 
 APPS: Final = ("apikeys", "infra_service", "states", "webhooks", "workloads")
 FILE: Final = Path(__file__).with_name("released.json")
@@ -43,3 +48,4 @@ def released() -> dict[str, Any]:
 if __name__ == "__main__":
     django.setup()
     FILE.write_text(json.dumps(released(), indent=1) + "\n")
+    api.write(yaml.load(OPENAPI.read_text(), yaml.CSafeLoader))
