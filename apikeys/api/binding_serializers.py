@@ -42,7 +42,11 @@ def _named(help_text: str) -> Any:
 
 @described("The limits of a key or token: a cluster, or components and environments.")
 class BindingSerializer(StrictSerializer):
-    cluster_id = IdField(required=False, allow_null=True)
+    cluster_id = IdField(
+        required=False,
+        allow_null=True,
+        help_text="This cluster and its workloads, and no states; null is no such limit.",
+    )
     component_ids = _bound("States of these components.", IdField())
     environment_ids = _bound("States in these environments.", IdField())
     application_ids = _bound(

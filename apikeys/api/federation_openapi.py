@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from drf_spectacular.utils import (
-    extend_schema,
-    extend_schema_field,
-    extend_schema_view,
-    inline_serializer,
-)
+from drf_spectacular.utils import extend_schema, extend_schema_field, extend_schema_view
 from rest_framework import serializers
 
 from apikeys.api import samples
@@ -58,7 +53,7 @@ _CONDITION: Final = Named(
 extend_schema_field({**list_of(_CONDITION), "minItems": 1, "maxItems": conditions.MAX_CONDITIONS})(
     ConditionsField
 )
-_OBJECT = {"type": "object", "additionalProperties": True}
+_OBJECT = {"type": "object", "additionalProperties": True, "description": "Any JSON object."}
 extend_schema_field(_OBJECT, component_name="JsonObject")(ObjectField)
 
 
@@ -69,10 +64,22 @@ class AnythingField(serializers.JSONField):
 
 @described("The result of a condition for the claims of the tested token.")
 class VerdictSerializer(serializers.Serializer[Any]):
-    claim = serializers.CharField()
+    claim = serializers.CharField(help_text="The name of the claim, as in the policy.")
     wanted = ObjectField(help_text="The operator and its value.")
     had = AnythingField(help_text="The claim's value; null where it is missing.")
-    met = serializers.BooleanField()
+    met = serializers.BooleanField(help_text="Whether the claim meets the condition.")
+
+
+@described("The result of a test: no token was minted.")
+class TrialAnswerSerializer(serializers.Serializer[Any]):
+    would_be_given = serializers.BooleanField(help_text="Whether the token would be exchanged.")
+    conditions = VerdictSerializer(
+        many=True, help_text="The results, in the order of the policy's conditions."
+    )
+    refusals = serializers.ListField(
+        child=serializers.CharField(),
+        help_text="The reasons for a refusal that do not depend on the conditions.",
+    )
 
 
 _ISSUER = wrapped("IssuerAnswer", "issuer", IssuerSerializer)
@@ -92,19 +99,6 @@ _POLICY_CHANGE = wrapped(
     update_mask=_POLICY_MASK,
 )
 _SHOWN_POLICY = answer_example({"trust_policy": samples.TRUST_POLICY})
-_TRIAL = inline_serializer(
-    "TrialAnswer",
-    {
-        "would_be_given": serializers.BooleanField(
-            help_text="Whether the token would be exchanged."
-        ),
-        "conditions": VerdictSerializer(many=True),
-        "refusals": serializers.ListField(
-            child=serializers.CharField(),
-            help_text="The reasons for a refusal that do not depend on the conditions.",
-        ),
-    },
-)
 
 issuers_schema = extend_schema_view(
     list=list_schema("issuer", "All issuers.", samples.ISSUER),
@@ -174,7 +168,7 @@ trust_policies_schema = extend_schema_view(
     test=extend_schema(
         operation_id="test_trust_policy",
         request=TrialSerializer,
-        responses=_TRIAL,
+        responses=TrialAnswerSerializer,
         examples=[request_example(samples.TRIAL), answer_example(samples.VERDICTS)],
     ),
 )

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from rest_framework import serializers
 from rest_framework.exceptions import ErrorDetail, ValidationError
 
 from apikeys.api.binding_serializers import BindingSerializer, BoundSerializer, NetworksField
 from apikeys.api.exchange_parameters import MAX_BYTES
-from apikeys.api.serializers import OwnerSerializer, RunField
+from apikeys.api.serializers import ID, NAME, SCOPES, OwnerSerializer, RunField
 from apikeys.federation import conditions, kinds
 from apikeys.federation.keys import ALGORITHMS
 from apikeys.models import Issuer, TrustPolicy
@@ -24,6 +24,9 @@ from infra_service.lib.api.fields import (
     WordsField,
     described,
 )
+
+DISABLED_AT: Final = "Null until it is disabled, which is final."
+UPDATED_AT: Final = "Time of the last change, not of the last use."
 
 
 class ConditionsField(serializers.JSONField):
@@ -51,9 +54,11 @@ class ObjectField(serializers.JSONField):
 
 @described("An issuer of identity tokens that this service trusts, and where its keys are.")
 class IssuerSerializer(StrictSerializer):
-    id = serializers.RegexField(r"^iss-[0-9a-z]+$", read_only=True)
+    id = serializers.RegexField(r"^iss-[0-9a-z]+$", read_only=True, help_text=ID)
     kind = WordField(Issuer.Kind.choices, help_text="Cannot be changed.")
-    name = TextField(max_length=200)
+    name = TextField(
+        max_length=200, help_text="A name for people; `manage.py trust` finds issuers by it."
+    )
     url = TextField(
         max_length=500,
         required=False,
@@ -97,22 +102,31 @@ class IssuerSerializer(StrictSerializer):
         help_text="Maximum lifetime of an assertion in seconds. Longer assertions are refused. The "
         "default is 3600.",
     )
-    keys_fetched_at = TimestampField(source="key_set_fetched_at", read_only=True, allow_null=True)
+    keys_fetched_at = TimestampField(
+        source="key_set_fetched_at",
+        read_only=True,
+        allow_null=True,
+        help_text="Time of the last successful fetch of the keys; null before the first.",
+    )
     failures = serializers.IntegerField(
         read_only=True, help_text="Number of consecutive failures to fetch the keys."
     )
-    disabled_at = TimestampField(read_only=True, allow_null=True)
-    created_at = TimestampField(read_only=True)
-    updated_at = TimestampField(read_only=True)
+    disabled_at = TimestampField(read_only=True, allow_null=True, help_text=DISABLED_AT)
+    created_at = TimestampField(read_only=True, help_text="Time of the creation.")
+    updated_at = TimestampField(read_only=True, help_text=UPDATED_AT)
 
 
 @described("A trust policy: the pipelines of an issuer that get a token, and its grant.")
 class TrustPolicySerializer(BoundSerializer):
-    id = serializers.RegexField(r"^fed-[0-9a-z]+$", read_only=True)
-    name = TextField(max_length=200)
+    id = serializers.RegexField(
+        r"^fed-[0-9a-z]+$",
+        read_only=True,
+        help_text="Assigned by the service; pipelines send it as `client_id`. Not a secret.",
+    )
+    name = TextField(max_length=200, help_text=NAME)
     issuer_id = TextField(max_length=40, help_text="Cannot be changed.")
     conditions = ConditionsField(help_text="Conditions on claims. All of them must be met.")
-    scopes = WordsField(Scope.choices, code="unknown_scope", allow_empty=False)
+    scopes = WordsField(Scope.choices, code="unknown_scope", allow_empty=False, help_text=SCOPES)
     binding = BindingSerializer(
         required=False,
         allow_null=True,
@@ -132,22 +146,26 @@ class TrustPolicySerializer(BoundSerializer):
         allow_null=True,
         help_text="Null is no expiry. The expiry is never later than that of the creator.",
     )
-    owner = OwnerSerializer(read_only=True)
+    owner = OwnerSerializer(read_only=True, help_text="The owner of the tokens.")
     made_by = serializers.CharField(
         read_only=True,
         allow_null=True,
         help_text="The parent key or token. Its revocation or expiry applies here too; null when "
         "an operator created the policy.",
     )
-    last_used_at = TimestampField(read_only=True, allow_null=True)
+    last_used_at = TimestampField(
+        read_only=True,
+        allow_null=True,
+        help_text="Time of the last exchange; null before the first.",
+    )
     last_run = RunField(
         read_only=True,
         allow_null=True,
         help_text="Claims of the last token: jti, sub, repository, commit and run.",
     )
-    disabled_at = TimestampField(read_only=True, allow_null=True)
-    created_at = TimestampField(read_only=True)
-    updated_at = TimestampField(read_only=True)
+    disabled_at = TimestampField(read_only=True, allow_null=True, help_text=DISABLED_AT)
+    created_at = TimestampField(read_only=True, help_text="Time of the creation.")
+    updated_at = TimestampField(read_only=True, help_text=UPDATED_AT)
     warnings = serializers.SerializerMethodField(
         help_text="Allowed conditions that are weaker than they may seem."
     )

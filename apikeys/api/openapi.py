@@ -40,6 +40,7 @@ _RUN = ("jti", "sub", "repository", "commit", "run")
 _NAMES = {name: {"type": ["string", "null"]} for name in _RUN}
 extend_schema_field(object_of(**_NAMES), component_name="TokenRun")(RunField)
 
+_USER = OwnerSerializer(help_text="The owner of the token.")
 _SECRET = serializers.CharField(help_text="The secret, shown only in this response.")
 _KEY = wrapped("ApiKeyAnswer", "api_key", ApiKeySerializer)
 _NEW_KEY = wrapped("ApiKeyWithSecret", "api_key", ApiKeySerializer, secret=_SECRET)
@@ -177,7 +178,7 @@ whoami_schema = extend_schema_view(
     get=extend_schema(
         operation_id="whoami",
         summary="Who calls",
-        responses=wrapped("CallerAnswer", "caller", CallerSerializer, user=OwnerSerializer()),
+        responses=wrapped("CallerAnswer", "caller", CallerSerializer, user=_USER),
         examples=[answer_example({"caller": samples.CALLER, "user": samples.OWNER})],
     )
 )

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from typing import Any
+from typing import Any, ClassVar, Final
 
 from rest_framework import serializers
 from rest_framework.exceptions import ErrorDetail, ValidationError
@@ -11,6 +11,7 @@ from apikeys.api.binding_serializers import BindingSerializer, BoundSerializer, 
 from apikeys.models import AccessToken, AuditEvent
 from apikeys.querysets import AccessTokenStatus, ApiKeyStatus
 from apikeys.scopes import Scope
+from apikeys.tokens import TokenKind
 from apikeys.usability import UnusableReason
 from infra_service.lib.api.fields import (
     SecondsField,
@@ -22,20 +23,26 @@ from infra_service.lib.api.fields import (
     described,
 )
 
+#: Descriptions of fields that keys, tokens and trust policies share.
+ID: Final = "Assigned by the service, in the order of creation."
+NAME: Final = "A name for people, which others may have too."
+SCOPES: Final = "The permissions, of those of the creator. The response has each once."
+STATUS: Final = "Derived at the time of the response."
+
 
 @described("The user that created a key or a token.")
 class OwnerSerializer(serializers.Serializer[Any]):
-    id = serializers.CharField(read_only=True)
-    display_name = serializers.CharField(read_only=True)
-    email = serializers.CharField(read_only=True)
+    id = serializers.CharField(read_only=True, help_text="A UUID, as `actor_id` in the audit log.")
+    display_name = serializers.CharField(read_only=True, help_text="Empty until it is set.")
+    email = serializers.CharField(read_only=True, help_text="Empty if it is unknown.")
 
 
 class CredentialSerializer(BoundSerializer):
     """Shared fields of keys and tokens."""
 
     id = serializers.CharField(read_only=True)
-    name = TextField(max_length=200)
-    scopes = WordsField(Scope.choices, code="unknown_scope", allow_empty=False)
+    name = TextField(max_length=200, help_text=NAME)
+    scopes = WordsField(Scope.choices, code="unknown_scope", allow_empty=False, help_text=SCOPES)
     binding = BindingSerializer(
         required=False,
         allow_null=True,
@@ -54,19 +61,27 @@ class CredentialSerializer(BoundSerializer):
         help_text=f"The reason for refusals, of {', '.join(UnusableReason)}; null while the "
         "credential works.",
     )
-    last_used_at = TimestampField(read_only=True, allow_null=True)
+    last_used_at = TimestampField(
+        read_only=True,
+        allow_null=True,
+        help_text="Time of the last accepted request, to the minute; null before the first.",
+    )
     last_used_address = serializers.CharField(
         read_only=True, allow_null=True, help_text="The client's address at `last_used_at`."
     )
-    revoked_at = TimestampField(read_only=True, allow_null=True)
-    created_by = OwnerSerializer(read_only=True)
-    created_at = TimestampField(read_only=True)
+    revoked_at = TimestampField(
+        read_only=True, allow_null=True, help_text="Null until it is revoked, which is final."
+    )
+    created_by = OwnerSerializer(
+        read_only=True, help_text="The owner, also when an operator created it."
+    )
+    created_at = TimestampField(read_only=True, help_text="Time of the creation.")
 
 
 @described("An API key. Its secret is returned once, on creation or rotation.")
 class ApiKeySerializer(CredentialSerializer):
-    id = serializers.RegexField(r"^key-[0-9a-z]+$", read_only=True)
-    status = serializers.ChoiceField(ApiKeyStatus.choices, read_only=True)
+    id = serializers.RegexField(r"^key-[0-9a-z]+$", read_only=True, help_text=ID)
+    status = serializers.ChoiceField(ApiKeyStatus.choices, read_only=True, help_text=STATUS)
     made_by = serializers.CharField(
         read_only=True,
         allow_null=True,
@@ -86,14 +101,18 @@ class RunField(serializers.JSONField):
 
 @described("An access token. Its secret is returned once, when the token is minted.")
 class AccessTokenSerializer(CredentialSerializer):
-    id = serializers.RegexField(r"^tok-[0-9a-z]+$", read_only=True)
+    id = serializers.RegexField(r"^tok-[0-9a-z]+$", read_only=True, help_text=ID)
     kind = WordField(
         AccessToken.Kind.choices,
         default=AccessToken.Kind.PERSONAL,
         help_text="The default is PERSONAL.",
     )
-    status = serializers.ChoiceField(AccessTokenStatus.choices, read_only=True)
-    api_key_id = serializers.CharField(read_only=True, allow_null=True)
+    status = serializers.ChoiceField(AccessTokenStatus.choices, read_only=True, help_text=STATUS)
+    api_key_id = serializers.CharField(
+        read_only=True,
+        allow_null=True,
+        help_text="The API key that minted it; null for tokens of pipelines and operators.",
+    )
     trust_policy_id = serializers.CharField(
         read_only=True,
         allow_null=True,
@@ -132,13 +151,25 @@ class RotationSerializer(StrictSerializer):
 
 @described("The token of the request, and its grant.")
 class CallerSerializer(serializers.Serializer[Any]):
-    token_id = serializers.CharField()
-    token_kind = serializers.CharField(source="kind.name")
-    api_key_id = serializers.CharField(allow_null=True)
-    trust_policy_id = serializers.CharField(allow_null=True)
-    scopes = serializers.ListField(child=serializers.CharField())
-    binding = BindingSerializer(allow_null=True)
-    expires_at = TimestampField(allow_null=True)
+    token_id = serializers.CharField(help_text="`tok-…`, or `key-…` of an API key.")
+    token_kind = serializers.CharField(
+        source="kind.name", help_text=f"One of {', '.join(kind.name for kind in TokenKind)}."
+    )
+    api_key_id = serializers.CharField(
+        allow_null=True, help_text="The API key that was sent, or that minted the token."
+    )
+    trust_policy_id = serializers.CharField(
+        allow_null=True, help_text="The trust policy that issued the token to a pipeline."
+    )
+    scopes = serializers.ListField(
+        child=serializers.CharField(), help_text="The scopes that apply now, in order."
+    )
+    binding = BindingSerializer(
+        allow_null=True, help_text="The binding that applies now; null is everywhere."
+    )
+    expires_at = TimestampField(
+        allow_null=True, help_text="The expiry, also that of its API key; null is no expiry."
+    )
 
     def to_representation(self, instance: Any) -> dict[str, Any]:
         """Return the fields, with the scopes in order."""
@@ -164,3 +195,20 @@ class AuditEventSerializer(serializers.ModelSerializer[AuditEvent]):
             "details",
         ]
         read_only_fields = fields
+        extra_kwargs: ClassVar = {
+            "id": {"help_text": "A UUID; ids are in the order of the events."},
+            "occurred_at": {"help_text": "Time of the action, by the clock of the service."},
+            "action": {"help_text": "The resource and the verb, such as state.push."},
+            "actor_id": {"help_text": "The user; null for commands and unknown users."},
+            "actor_name": {
+                "help_text": "The user's name at that time, or `command` and the command's name."
+            },
+            "token_id": {"help_text": "The token or key of the request, or empty."},
+            "resource_id": {"help_text": "The id of the changed or read resource."},
+            "address": {"help_text": "The client's IP address; null for a command."},
+            "request_id": {"help_text": "`X-Request-ID` of the response; empty for a command."},
+            "client_request_id": {
+                "help_text": "`X-Request-ID` of the request, or empty; not always unique."
+            },
+            "details": {"help_text": "Further values, which depend on `action`."},
+        }

@@ -20,8 +20,8 @@ from states.api.serializers import (
 )
 from tests.conftest import ClientWith
 from tools.bench.bulk_states import load_states
+from workloads.api.cluster_serializers import ClusterSerializer
 from workloads.api.serializers import (
-    ClusterSerializer,
     ContainerSerializer,
     ImageSerializer,
     WorkloadSerializer,

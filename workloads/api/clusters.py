@@ -15,9 +15,9 @@ from apikeys.scopes import Scope
 from infra_service.lib.api.idempotency import idempotent
 from infra_service.lib.api.viewsets import ResourceViewSet
 from workloads import actions
+from workloads.api.cluster_serializers import ClusterSerializer
 from workloads.api.clusters_openapi import clusters_schema
 from workloads.api.filters import ClusterFilters
-from workloads.api.serializers import ClusterSerializer
 from workloads.errors import ClusterNotFound
 from workloads.models import Cluster
 

@@ -15,7 +15,7 @@ from drf_spectacular.utils import (
 from apikeys.errors import BindingInsufficient
 from infra_service.lib.api.openapi_words import resource_schema
 from workloads.api import samples
-from workloads.api.serializers import ClusterSerializer
+from workloads.api.cluster_serializers import ClusterSerializer
 from workloads.errors import ClusterExists
 
 CLUSTER_ID: Final = OpenApiParameter(

@@ -50,7 +50,7 @@ availability_schema = operation(
         CLUSTER_ID,
         _WORKLOAD_ID,
         _moment("since", f"The default is seven days before `until`, the maximum {KEPT.days}."),
-        _moment("until", "Now unless said."),
+        _moment("until", "The default is now."),
     ],
     responses={
         200: wrapped("AvailabilityAnswer", "availability", AvailabilitySerializer),

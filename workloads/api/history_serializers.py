@@ -54,8 +54,8 @@ class ElapsedField(serializers.Field[dt.timedelta, Any, float, Any]):
 
 @described("The share of a time in which a workload was healthy.")
 class AvailabilitySerializer(serializers.Serializer[Any]):
-    since = TimestampField(read_only=True)
-    until = TimestampField(read_only=True)
+    since = TimestampField(read_only=True, help_text="Start of the period.")
+    until = TimestampField(read_only=True, help_text="End of the period.")
     healthy_ratio = serializers.FloatField(
         read_only=True,
         allow_null=True,
@@ -64,10 +64,14 @@ class AvailabilitySerializer(serializers.Serializer[Any]):
         help_text="The healthy part of the time in which it was healthy, degraded or in error; "
         "null without such time.",
     )
-    healthy_seconds = ElapsedField(source="healthy", read_only=True)
-    degraded_seconds = ElapsedField(source="degraded", read_only=True)
-    error_seconds = ElapsedField(source="error", read_only=True)
-    unspecified_seconds = ElapsedField(source="unspecified", read_only=True)
+    healthy_seconds = ElapsedField(source="healthy", read_only=True, help_text="Time in HEALTHY.")
+    degraded_seconds = ElapsedField(
+        source="degraded", read_only=True, help_text="Time in DEGRADED."
+    )
+    error_seconds = ElapsedField(source="error", read_only=True, help_text="Time in ERROR.")
+    unspecified_seconds = ElapsedField(
+        source="unspecified", read_only=True, help_text="Time with reports, but an unknown health."
+    )
     unobserved_seconds = ElapsedField(
         source="unobserved",
         read_only=True,

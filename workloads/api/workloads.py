@@ -20,9 +20,9 @@ from filterlang.backend import PARAMETER
 from infra_service.lib.api.parameters import refuse_unknown
 from infra_service.lib.api.viewsets import ResourceViewSet
 from workloads import actions, metrics
+from workloads.api.cluster_serializers import FailureSerializer
 from workloads.api.filters import SEARCHED, WorkloadFilters, with_images, with_join
 from workloads.api.serializers import (
-    FailureSerializer,
     ManagedWorkloadSerializer,
     WorkloadSerializer,
 )

@@ -24,9 +24,9 @@ from infra_service.lib.api.openapi_words import (
     wrapped,
 )
 from workloads.api import samples
+from workloads.api.cluster_serializers import FailureSerializer
 from workloads.api.clusters_openapi import CLUSTER_ID
 from workloads.api.serializers import (
-    FailureSerializer,
     ManagedWorkloadSerializer,
     WorkloadSerializer,
 )

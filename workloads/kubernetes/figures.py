@@ -16,6 +16,12 @@ if TYPE_CHECKING:
 REQUESTS: Final = "requests"
 LIMITS: Final = "limits"
 USED: Final = "used"
+#: Descriptions in the OpenAPI document.
+DESCRIPTIONS: Final = {
+    REQUESTS: "Requested by the pods that have not ended, rounded up.",
+    LIMITS: "The limits of the pods that have not ended; a container without a limit adds 0.",
+    USED: "Used by the pods that have not ended, by the metrics API; null if it is unknown.",
+}
 
 
 class Figure(NamedTuple):

@@ -39,8 +39,10 @@ class EventFilterField(TextField):
 
 @described("A webhook: an address to which the service sends events.")
 class WebhookSerializer(StrictSerializer):
-    id = serializers.UUIDField(read_only=True)
-    name = TextField(max_length=200)
+    id = serializers.UUIDField(
+        read_only=True, help_text="Assigned by the service, in the order of creation."
+    )
+    name = TextField(max_length=200, help_text="A name for people, which others may have too.")
     url = TextField(
         max_length=MAX_URL,
         help_text="https; http only to addresses of WEBHOOK_NETWORKS.",
@@ -59,7 +61,7 @@ class WebhookSerializer(StrictSerializer):
         "also with `_id`. Empty is everywhere that the webhook is bound to.",
     )
     format = WordField(
-        WebhookEndpoint.Format.choices, required=False, help_text="'standard' unless said."
+        WebhookEndpoint.Format.choices, required=False, help_text="The default is standard."
     )
     enabled = FlagField(
         source="is_enabled",
@@ -83,29 +85,52 @@ class WebhookSerializer(StrictSerializer):
         allow_null=True,
         help_text="Null is no expiry. The expiry is never later than that of the creator.",
     )
-    created_at = TimestampField(read_only=True)
-    updated_at = TimestampField(read_only=True)
+    created_at = TimestampField(read_only=True, help_text="Time of the creation.")
+    updated_at = TimestampField(
+        read_only=True, help_text="Time of the last change, not of the last delivery."
+    )
 
 
 @described("The delivery of an event to a webhook.")
 class DeliverySerializer(serializers.Serializer[Delivery]):
-    id = serializers.IntegerField(read_only=True)
+    id = serializers.IntegerField(
+        read_only=True, help_text="A number, larger for a later event of the audit log."
+    )
     message_id = serializers.SerializerMethodField(
         help_text="The header webhook-id of all its attempts."
     )
-    event_type = serializers.CharField(source="event.type", read_only=True)
-    resource_id = serializers.CharField(read_only=True)
-    status = serializers.ChoiceField(choices=Delivery.Status.choices, read_only=True)
-    attempts = serializers.IntegerField(read_only=True)
-    next_attempt_at = TimestampField(read_only=True, allow_null=True)
-    last_attempt_at = TimestampField(read_only=True, allow_null=True)
+    event_type = serializers.CharField(
+        source="event.type", read_only=True, help_text="A WebhookEventType, or webhook.test."
+    )
+    resource_id = serializers.CharField(
+        read_only=True, help_text="The state, cluster, key or webhook of the event."
+    )
+    status = serializers.ChoiceField(
+        choices=Delivery.Status.choices,
+        read_only=True,
+        help_text="FAILED is final, except for a redelivery.",
+    )
+    attempts = serializers.IntegerField(
+        read_only=True, help_text="Number of attempts since the delivery or its redelivery."
+    )
+    next_attempt_at = TimestampField(
+        read_only=True, allow_null=True, help_text="Null unless the status is WAITING."
+    )
+    last_attempt_at = TimestampField(
+        read_only=True, allow_null=True, help_text="Null before the first attempt."
+    )
     response_status = serializers.IntegerField(
         read_only=True,
         allow_null=True,
         help_text="HTTP status of the last response; null without a response.",
     )
-    error = serializers.CharField(read_only=True)
-    created_at = TimestampField(read_only=True)
+    error = serializers.CharField(
+        read_only=True,
+        help_text="The cause of the last failure, without the response's body; else empty.",
+    )
+    created_at = TimestampField(
+        read_only=True, help_text="Time at which the event was read from the audit log."
+    )
 
     def get_message_id(self, delivery: Delivery) -> str:
         return message_id(delivery.event)
