@@ -18,7 +18,7 @@ from rest_framework import serializers
 from infra_service.lib.api import idempotency, orders
 from infra_service.lib.api.fields import KnownListField, PresentSerializer, TextField
 from infra_service.lib.api.idempotency import is_idempotent
-from infra_service.lib.api.openapi_words import DeclaredErrors, Page, in_words
+from infra_service.lib.api.openapi_words import DeclaredErrors, in_words
 from infra_service.openapi.answers import Answers
 from infra_service.openapi.components import lift
 from infra_service.openapi.error_docs import errors_of
@@ -157,7 +157,8 @@ class ApiSchema(AutoSchema):  # type: ignore[misc,unused-ignore]
     def _get_pagination_parameters(self) -> list[dict[str, Any]]:
         """Return the pagination parameters, also for pages that are not lists of rows."""
         declared: Any = self.get_response_serializers()
-        if isinstance(declared, dict) and isinstance(declared.get(200), Page):
+        page = declared.get(200) if isinstance(declared, dict) else None
+        if isinstance(page, dict) and "next_page_token" in page["properties"]:
             paged: list[dict[str, Any]]
             paged = self._get_paginator().get_schema_operation_parameters(self.view)
             return paged

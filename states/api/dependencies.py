@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+import msgspec
 from rest_framework.decorators import action
 from rest_framework.response import Response
 
 from apikeys.authentication import caller_of
 from apikeys.scopes import Scope
 from infra_service.lib.api.pagination import PageRequest
+from states.api.answers import DependencyPage, OtherState, StateRead, StateReader
 from states.api.dependencies_openapi import dependencies_schema
 from states.api.versions import OfStateViewSet
 from states.dependencies import dependencies_of
@@ -17,7 +19,7 @@ from states.dependencies import dependencies_of
 if TYPE_CHECKING:
     from rest_framework.request import Request
 
-    from states.dependencies import Dependency
+    from states.models import State
 
 
 @dependencies_schema
@@ -37,31 +39,24 @@ class DependenciesViewSet(OfStateViewSet):
             position=page_request.position,
         )
         return Response(
-            {
-                "reads": [
-                    {
-                        **_described(one),
-                        "backend": one.found.backend,
-                        "location": one.found.location,
-                    }
-                    for one in found.reads
+            DependencyPage(
+                reads=[
+                    StateRead(
+                        address=each.found.address,
+                        backend=each.found.backend,
+                        location=each.found.location,
+                        state=each.state and _shown(each.state),
+                    )
+                    for each in found.reads
                 ],
-                "read_by": [_described(one) for one in found.read_by],
-                "next_page_token": page_request.token(*found.position) if found.position else "",
-            }
+                read_by=[
+                    StateReader(address=each.found.address, state=_shown(each.state))
+                    for each in found.read_by
+                ],
+                next_page_token=page_request.token(*found.position) if found.position else "",
+            )
         )
 
 
-def _described(one: Dependency) -> dict[str, Any]:
-    state = one.state
-    return {
-        "address": one.found.address,
-        "state": state
-        and {
-            "id": state.pk,
-            "component_id": state.component_id,
-            "component_slug": state.component_slug,
-            "environment_id": state.environment_id,
-            "environment_slug": state.environment_slug,
-        },
-    }
+def _shown(state: State) -> OtherState:
+    return msgspec.convert(state, OtherState, from_attributes=True)

@@ -6,37 +6,12 @@ from typing import Any, Final
 
 from drf_spectacular.utils import extend_schema, extend_schema_view
 
-from infra_service.lib.api.openapi_words import (
-    Named,
-    Page,
-    answer_example,
-    error_docs,
-    list_of,
-    object_of,
-)
+from infra_service.lib.api.openapi_words import answer_example, error_docs
+from infra_service.lib.api.struct_schemas import schema_of
 from states.api import samples
+from states.api.answers import DependencyPage
 from states.api.states_openapi import A_STATE
 from states.errors import StateNotFound
-
-_UUID: Final = {"type": "string", "format": "uuid"}
-_SLUG: Final = {"type": ["string", "null"]}
-_OTHER: Final = Named(
-    "OtherState",
-    object_of(
-        id=_UUID,
-        component_id=_UUID,
-        component_slug=_SLUG,
-        environment_id=_UUID,
-        environment_slug=_SLUG,
-    ),
-)
-_ADDRESS: Final = {"type": "string", "description": "Of the data source in the state that reads."}
-_LOCATION: Final = {
-    "type": "string",
-    "description": "Location of the other state, without user, password and query; empty "
-    "if it cannot "
-    "be shown without a possible secret.",
-}
 
 
 def _sample(slug: str) -> dict[str, Any]:
@@ -70,21 +45,7 @@ dependencies_schema = extend_schema_view(
         "other state is not stored in this service, or is outside the caller's binding.",
         parameters=[A_STATE],
         responses={
-            200: Page(
-                "DependencyPage",
-                reads=list_of(
-                    Named(
-                        "StateRead",
-                        object_of(
-                            address=_ADDRESS,
-                            backend={"type": "string"},
-                            location=_LOCATION,
-                            state={"anyOf": [_OTHER, {"type": "null"}]},
-                        ),
-                    )
-                ),
-                read_by=list_of(Named("StateReader", object_of(address=_ADDRESS, state=_OTHER))),
-            ),
+            200: schema_of(DependencyPage),
             **error_docs(StateNotFound),
         },
         examples=[

@@ -6,8 +6,8 @@ written last: an export without a manifest is not complete.
 
 from __future__ import annotations
 
-import datetime as dt  # noqa: TC003 - msgspec reads the types
-import uuid  # noqa: TC003 - msgspec reads the types
+import datetime as dt
+import uuid
 from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 
 import msgspec

@@ -11,7 +11,7 @@ import msgspec
 from workloads.collection import MAX_MESSAGE, MAX_RESOURCE, FailureReason, safe_text
 from workloads.collector.destinations import NotReportedError, ReportingEndedError
 from workloads.reporting.outgoing import gzipped_body
-from workloads.reporting.reports import Applied  # noqa: TC001 - read when the form is
+from workloads.reporting.reports import Applied
 
 if TYPE_CHECKING:
     import uuid

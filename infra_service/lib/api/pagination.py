@@ -13,8 +13,9 @@ import datetime as dt
 import hashlib
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, TypeVar
 
+import msgspec
 from django.core import signing
 from rest_framework.exceptions import APIException
 from rest_framework.pagination import BasePagination
@@ -49,6 +50,7 @@ TOKEN_AGE: Final = dt.timedelta(days=3)
 #: Descriptions of the two fields of a page.
 ITEMS: Final = "The items of this page, in the order of the list; at most `page_size`."
 NEXT_PAGE: Final = "The `page_token` of the next page; empty on the last page."
+NextPageToken = Annotated[str, msgspec.Meta(description=NEXT_PAGE)]
 
 _SALT: Final = "infra_service.page_token"
 _SIZE: Final = "page_size"

@@ -1,0 +1,72 @@
+"""JSON schemas of responses, derived from their msgspec structs.
+
+The docstrings of structs and enums, and ``Meta(description=…)`` of fields, become descriptions.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from infra_service.lib.api.openapi_words import Named, in_words, list_of
+from infra_service.lib.api.pagination import ITEMS, NEXT_PAGE
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    Components = Mapping[str, dict[str, Any]]
+
+
+def schema_of(struct: type[msgspec.Struct]) -> Named:
+    """Return the schema of a struct; its structs and enums are components with their names."""
+    _, components = msgspec.json.schema_components([struct], ref_template="{name}")
+    return _component(struct.__name__, components)
+
+
+def page_of(item: type[msgspec.Struct], plural: str, **beside: Any) -> Named:
+    """Return the schema of a page of a list of structs, with the fields beside the list."""
+    items = {**list_of(schema_of(item)), "description": ITEMS}
+    token = {"type": "string", "description": NEXT_PAGE}
+    properties = {plural: items, **beside, "next_page_token": token}
+    return Named(
+        f"{item.__name__}Page",
+        {
+            "type": "object",
+            "description": f"A page of the {in_words(plural)}.",
+            "required": list(properties),
+            "properties": properties,
+        },
+    )
+
+
+def _component(name: str, components: Components) -> Named:
+    """Return a component without the title, which repeats its name."""
+    described = {"type": "string", **components[name]}  # msgspec omits the type of an enum
+    del described["title"]
+    text = inspect.cleandoc(described.get("description", ""))
+    described["description"] = text.replace("``", "`")
+    return Named(name, _written(described, components))
+
+
+def _written(node: Any, components: Components) -> Any:
+    """Return a part of a schema as the document writes it.
+
+    References are components beside the description, and a nullable value has a list of types.
+    """
+    if isinstance(node, list):
+        return [_written(each, components) for each in node]
+    if not isinstance(node, dict):
+        return node
+    parts = {key: _written(part, components) for key, part in node.items()}
+    if isinstance(name := parts.pop("$ref", None), str):
+        named = _component(name, components)
+        return {"allOf": [named], **parts} if parts else named
+    forms = parts.get("anyOf", [])
+    if forms and not any(isinstance(form, Named) for form in forms):
+        del parts["anyOf"]
+        for form in forms:
+            parts |= form
+        parts["type"] = [form["type"] for form in forms]
+    return parts
