@@ -211,7 +211,7 @@ class AuditLogNotFound(NotFound):
 
 
 class ApiKeyRevoked(APIException):
-    meaning = "Revocation is final."
+    meaning = "Revocation is permanent."
     status_code = 400
     rpc_status = "FAILED_PRECONDITION"
     default_code = "API_KEY_REVOKED"

@@ -108,7 +108,7 @@ def exchange_assertion(
     policy, now = proof.policy, timezone.now()
     wanted = frozenset(policy.scopes if scopes is None else scopes)
     if not wanted <= with_included(policy.scopes):
-        raise NarrowingRefused("invalid_scope", "The policy does not give these scopes.")
+        raise NarrowingRefused("invalid_scope", "The policy does not grant these scopes.")
     expires_at = now + _lifetime(policy, ttl)
     if policy.expires_at is not None:
         expires_at = min(expires_at, policy.expires_at)
@@ -147,7 +147,7 @@ def _working_policy(policy_id: str) -> TrustPolicy:
         TrustPolicy.objects.select_related("issuer", "owner").filter(pk=policy_id).first()
     )
     if policy is None:
-        raise AssertionRefused("policy_unknown", "There is no such policy")
+        raise AssertionRefused("policy_unknown", "The policy does not exist")
     for reason, because in endings(policy):
         raise AssertionRefused(reason, because)
     return policy
@@ -159,7 +159,7 @@ def _lifetime(policy: TrustPolicy, ttl: dt.timedelta | None) -> dt.timedelta:
         return min(MINTED_LIFETIME, longest)
     if ttl > longest:
         raise NarrowingRefused(
-            "invalid_request", f"ttl: the policy gives {policy.max_token_seconds} seconds."
+            "invalid_request", f"ttl: the policy allows {policy.max_token_seconds} seconds."
         )
     return ttl
 
@@ -173,7 +173,7 @@ def _use(assertion: Assertion) -> None:
     try:
         insert(UsedAssertion(digest=assertion.digest, expires_at=assertion.expires_at))
     except IntegrityError as error:
-        raise AssertionRefused("assertion_used", "A token was given for it before") from error
+        raise AssertionRefused("assertion_used", "The assertion was exchanged before") from error
 
 
 def _run(kind: str, claims: dict[str, Any]) -> dict[str, Any]:

@@ -73,7 +73,7 @@ def change_issuer(*, issuer_id: str, changes: Mapping[str, Any], actor: Actor) -
 
     Raises:
         IssuerNotFound: the issuer does not exist.
-        IssuerDisabled: the issuer is disabled, which is final.
+        IssuerDisabled: the issuer is disabled permanently.
         IssuerShared: its policies exceed the actor's grant, or have another owner.
         InvalidIssuer, FieldFixed: the new fields are not allowed.
         BindingInsufficient, SecretRetired: see ``create_issuer``.
@@ -177,7 +177,7 @@ def _faults(issuer: Issuer) -> Iterator[tuple[str, str]]:
         if has_keys:
             yield "jwks_url", "Beside inline_keys."
     if issuer.ca and not _is_certificates(issuer.ca):
-        yield "ca", "Not certificates in PEM."
+        yield "ca", "Enter certificates in PEM format."
 
 
 def _key_faults(found: Any) -> Iterator[str]:
@@ -190,7 +190,7 @@ def _key_faults(found: Any) -> Iterator[str]:
     if kid is not None:
         yield f"No algorithm of this service can verify a signature with the key {kid[:100]!r}."
     if any(isinstance(key, dict) and not _PRIVATE.isdisjoint(key) for key in found["keys"]):
-        yield "A key with its private half, which only the issuer may know: make another there."
+        yield "The key contains its private half. Replace it, and enter the public key only."
 
 
 def _is_certificates(text: str) -> bool:

@@ -99,7 +99,7 @@ def change_trust_policy(
 
     Raises:
         TrustPolicyNotFound: the queryset does not contain the policy.
-        TrustPolicyDisabled: the policy is disabled, which is final.
+        TrustPolicyDisabled: the policy is disabled permanently.
         GrantExceeded: the policy would exceed the grant of the actor or of its maker.
         TrustPolicyTooWide: its conditions would trust too many pipelines.
         FieldFixed: the issuer cannot change.

@@ -225,7 +225,7 @@ class ApiKeyAdmin(CredentialAdmin):
         label="Revoke",
         permission="apikeys.revoke_apikey",
         question="The key stops working at once, and with it every token that was minted from it "
-        "and every key that it has made. This is final.",
+        "and every key that it created. This cannot be undone.",
         offered=_works,
         destructive=True,
     )
@@ -273,7 +273,7 @@ class AccessTokenAdmin(CredentialAdmin):
         label="Revoke",
         permission="apikeys.revoke_accesstoken",
         question="The token stops working at once, and with it every key that it has made. "
-        "This is final.",
+        "This cannot be undone.",
         offered=_works,
         destructive=True,
     )

@@ -112,7 +112,7 @@ class IssuerAdmin(AddByForm):
         label="Disable",
         permission="apikeys.change_issuer",
         question="Pipelines of this issuer get no more tokens, and all tokens that they have are "
-        "revoked at once. This is final.",
+        "revoked at once. This cannot be undone.",
         offered=_works,
         destructive=True,
     )
@@ -133,7 +133,7 @@ class TrustPolicyAdmin(GrantColumns, AddByForm):
     list_filter = (DisabledFilter, UseFilter)
     list_select_related = ("owner", "issuer")
     search_fields = ("id",)
-    search_help_text = "A piece of the name, or an id."
+    search_help_text = "Part of the name, or an id."
     fields = (
         "standing", "owner", "shown_issuer", "shown_conditions", "warnings", "shown_scopes",
         "shown_binding", "longest_token", "expires", "last_used", "run", "refusals",
@@ -212,7 +212,7 @@ class TrustPolicyAdmin(GrantColumns, AddByForm):
         label="Disable",
         permission="apikeys.change_trustpolicy",
         question="Pipelines get no more tokens through this policy, and all tokens that it issued "
-        "are revoked at once. This is final.",
+        "are revoked at once. This cannot be undone.",
         offered=_works,
         destructive=True,
     )

@@ -171,7 +171,7 @@ class TrustPolicyForm(CredentialForm):
             return None
         origin = {name: given[name] for name in ("environment", "branch") if given[name]}
         for name in origin.keys() - set(preset_origins(kind)):
-            self.add_error(name, f"{given['issuer'].get_kind_display()} tells none.")
+            self.add_error(name, f"{given['issuer'].get_kind_display()} publishes no ids.")
             return None
         return self._checked(
             "ids", preset(kind, dict(zip(wanted, ids, strict=True)), **origin), kind

@@ -36,7 +36,7 @@ class GroupForm(GroupFormOfOurs):
         """Refuse a permission that the person lacks."""
         permissions = self.cleaned_data["permissions"]
         if not may_grant(self.person, permissions):
-            raise forms.ValidationError("You may not give permissions that you do not have.")
+            raise forms.ValidationError("You cannot grant permissions that you do not have.")
         return permissions
 
 

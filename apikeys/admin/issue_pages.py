@@ -60,7 +60,7 @@ class IssuePages(FormPage):
             raise Http404
         secret = handover.take(request, credential.pk)
         if secret is None:
-            messages.info(request, "Its secret was shown once. It is kept nowhere.")
+            messages.info(request, "Its secret was shown once and is not stored.")
             return HttpResponseRedirect(self._address(credential, "change"))
         context = {
             **self.admin_site.each_context(request),

@@ -214,7 +214,7 @@ class UserAdmin(AuditedAdmin, UserAdminOfOurs):
         """Describe whether the user's keys work, and whether the user can log in to the admin."""
         if not user.is_active:
             return badge("idle", "Inactive")
-        may = "all rights here" if user.is_superuser else "comes in here" if user.is_staff else ""
+        may = "superuser" if user.is_superuser else "can log in here" if user.is_staff else ""
         active = badge("ok", "Active")
         return format_html("{}, {}", active, may) if may else active
 

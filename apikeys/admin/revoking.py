@@ -36,7 +36,7 @@ class RevokeSelected(ReadOnlyAdmin):
         """Ask for confirmation, then revoke the active credentials of the selection."""
         chosen = list(queryset.filter(revoked_at=None)[: self.list_per_page])
         if not chosen:
-            messages.info(request, "They are revoked already.")
+            messages.info(request, "They are already revoked.")
             return None
         if "confirmed" not in request.POST:
             context = {

@@ -130,7 +130,7 @@ class TrustPolicySerializer(BoundSerializer):
     binding = BindingSerializer(
         required=False,
         allow_null=True,
-        help_text="The bound of the tokens; null is everywhere. The default is the binding of the "
+        help_text="The binding of the tokens; null means everything. By default that of the "
         "creator.",
     )
     allowed_networks = NetworksField()
@@ -144,7 +144,7 @@ class TrustPolicySerializer(BoundSerializer):
         in_future=True,
         required=False,
         allow_null=True,
-        help_text="Null is no expiry. The expiry is never later than that of the creator.",
+        help_text="Null means no expiry. The expiry is never later than that of the creator.",
     )
     owner = OwnerSerializer(read_only=True, help_text="The owner of the tokens.")
     made_by = serializers.CharField(

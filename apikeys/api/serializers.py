@@ -53,7 +53,7 @@ class CredentialSerializer(BoundSerializer):
         in_future=True,
         required=False,
         allow_null=True,
-        help_text="Null is no expiry. The expiry is never later than that of the creator.",
+        help_text="Null means no expiry. The expiry is never later than that of the creator.",
     )
     unusable_reason = serializers.CharField(
         read_only=True,

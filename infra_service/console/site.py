@@ -113,7 +113,9 @@ class ServiceAdminSite(AuditedSite):
     ) -> HttpResponse:
         """Log a user in; the rate limit applies before the password is checked."""
         if request.method == "POST" and count_login(request):
-            return self._refusal(request, 429, "Too many tries from here. Wait a minute.")
+            return self._refusal(
+                request, 429, "Too many attempts from this address. Wait a minute."
+            )
         context = {**self._sign_on_context(), **(extra_context or {})}
         if request.method == "POST" and settings.ADMIN_SECOND_FACTOR == REQUIRED:
             return self._password_step(request, context)

@@ -43,7 +43,7 @@ def role_may_archive(databases: Sequence[str] | None = None, **_kwargs: Any) -> 
         return []
     return [
         Error(
-            f"AUDIT_ARCHIVE_DIR is set, and {missing}.",
+            f"AUDIT_ARCHIVE_DIR is set, but {missing}.",
             hint="Remove AUDIT_ARCHIVE_DIR from the service's settings, and archive as the owner "
             "of the tables: infra-archive.timer, or compose's profile archive.",
             id="infra_service.E008",

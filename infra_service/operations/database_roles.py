@@ -79,7 +79,7 @@ def _excess_privilege(role: str) -> str:
         )
         is_mighty, is_member, changes_the_trail, creates = cursor.fetchone()
     if is_mighty:
-        return "may do more than a role of a service"
+        return "has more privileges than a service role"
     if is_member:
         return "is a member of another role"
     if changes_the_trail:

@@ -118,6 +118,8 @@ class Environment(environ.Env):  # type: ignore[misc,unused-ignore]
         for part in self.parts(name, default):
             theirs, _, ours = part.rpartition("=")
             if not theirs.strip() or not ours.strip() or theirs.strip() in found:
-                raise ImproperlyConfigured(f"{name} is not theirs=ours,… with each of theirs once")
+                raise ImproperlyConfigured(
+                    f"{name} must have the form theirs=ours,… with each of theirs once"
+                )
             found[theirs.strip()] = ours.strip()
         return found

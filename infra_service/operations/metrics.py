@@ -51,21 +51,21 @@ class RequestMetrics(Metrics):  # type: ignore[misc,unused-ignore]
         self.latency: Histogram = self.register_metric(
             Histogram,
             "django_http_requests_latency_seconds_by_view_method",
-            "Time from the first byte of our code to its last, by view.",
+            "Processing time of requests inside the service, by view.",
             ["view", "method"],
             buckets=settings.PROMETHEUS_LATENCY_BUCKETS,
         )
         self.responses: Counter = self.register_metric(
             Counter,
             "django_http_responses_total_by_status_view_method",
-            "Answers by status, view and method.",
+            "Responses by status, view and method.",
             ["status", "view", "method"],
         )
 
 
 _REQUESTS: Final = RequestMetrics.get_instance()
 _ERRORS: Final = Counter(
-    "infra_errors", "Refused and failed requests, by the reason in the answer.",
+    "infra_errors", "Rejected and failed requests by the reason of the error.",
     ["reason", "view", "method"],
 )  # fmt: skip
 
@@ -119,7 +119,7 @@ class FileCollector(Collector):
         """Return the number of processes that count in memory."""
         yield GaugeMetricFamily(
             "infra_metrics_processes_without_file",
-            "Server processes that count in memory because VAR_DIR has no room for their files.",
+            "Server processes that keep their counters in memory because VAR_DIR is full.",
             processes_without_file(),
         )
 
@@ -139,7 +139,9 @@ class MetricsView(APIView):
     def get(self, request: Request) -> HttpResponse:
         """Return the metrics of all worker processes in Prometheus' text format."""
         if not is_allowed(request._request):
-            raise PermissionDenied("Metrics are for METRICS_NETWORKS only, and not by a proxy.")
+            raise PermissionDenied(
+                "Metrics are available only from METRICS_NETWORKS, and not through a proxy."
+            )
         registry = CollectorRegistry()
         registry.register(DatabaseCollector())
         registry.register(FileCollector())

@@ -29,7 +29,9 @@ def s3_storage(url: str) -> dict[str, Any]:
     parts = urlsplit(url)
     options = dict(parse_qsl(parts.query, keep_blank_values=True))
     if parts.scheme != "s3" or not parts.hostname or parts.fragment:
-        raise ImproperlyConfigured("STATE_STORAGE_URL is not s3://bucket[/prefix][?option=value]")
+        raise ImproperlyConfigured(
+            "STATE_STORAGE_URL must have the form s3://bucket[/prefix][?option=value]"
+        )
     if unknown := options.keys() - _OPTIONS:
         raise ImproperlyConfigured(
             f"STATE_STORAGE_URL: unknown option {min(unknown)}; "
@@ -38,7 +40,7 @@ def s3_storage(url: str) -> dict[str, Any]:
     style = options.pop("addressing_style", "auto")
     patience = options.pop("read_timeout", "15")
     if not patience.isdecimal():
-        raise ImproperlyConfigured("STATE_STORAGE_URL: read_timeout is not whole seconds")
+        raise ImproperlyConfigured("STATE_STORAGE_URL: read_timeout must be whole seconds")
     credentials = {}
     if parts.username and parts.password:
         credentials = {

@@ -49,12 +49,12 @@ class BoundedAdapter(HTTPAdapter):
 
 def _read(answer: Any) -> bytes:
     if answer.headers.get("Content-Encoding", "identity") != "identity":
-        raise HTTPError("the answer is compressed")
+        raise HTTPError("the response is compressed")
     body, deadline = bytearray(), time.monotonic() + SECONDS
     while piece := answer.read1(_PIECE, decode_content=False):
         body += piece
         if len(body) > MAX_BYTES:
-            raise HTTPError(f"the answer is longer than {MAX_BYTES} bytes")
+            raise HTTPError(f"the response is longer than {MAX_BYTES} bytes")
         if time.monotonic() > deadline:
-            raise HTTPError(f"the answer takes longer than {SECONDS:g} seconds")
+            raise HTTPError(f"the response takes longer than {SECONDS:g} seconds")
     return bytes(body)

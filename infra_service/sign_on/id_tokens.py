@@ -28,7 +28,7 @@ def verified_claims(
         IdTokenRefusedError: the token is invalid.
     """
     if not isinstance(id_token, str):
-        raise IdTokenRefusedError("there is no ID token")
+        raise IdTokenRefusedError("the response contains no ID token")
     try:
         header = jwt.get_unverified_header(id_token)
         found = _key(key_set, header)
@@ -47,7 +47,7 @@ def verified_claims(
         raise IdTokenRefusedError(f"{type(error).__name__}: {error}") from error
     _check_party(claims, client_id)
     if not hmac.compare_digest(str(claims["nonce"]).encode(), nonce.encode()):
-        raise IdTokenRefusedError("the nonce is of another log-in")
+        raise IdTokenRefusedError("the nonce belongs to another log-in")
     subject = claims["sub"]
     if not 0 < len(subject) <= _LONGEST_SUBJECT or not (
         subject.isascii() and subject.isprintable()
@@ -63,7 +63,9 @@ def _key(key_set: Any, header: dict[str, Any]) -> dict[str, Any]:
     keys = key_set.get("keys") if isinstance(key_set, dict) else None
     found = [key for key in keys or () if isinstance(key, dict) and _may_be(key, header)]
     if len(found) != 1:
-        raise IdTokenRefusedError(f"{len(found)} keys of the provider may have signed it")
+        raise IdTokenRefusedError(
+            f"{len(found)} keys of the provider match its header; exactly one is required"
+        )
     return found[0]
 
 
@@ -82,4 +84,4 @@ def _check_party(claims: dict[str, Any], client_id: str) -> None:
         [] if isinstance(audience, str) else [party for party in audience if party != client_id]
     )
     if claims.get("azp", None if others else client_id) != client_id:
-        raise IdTokenRefusedError("it was made for another client")
+        raise IdTokenRefusedError("it was issued to another client")

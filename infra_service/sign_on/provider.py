@@ -71,10 +71,10 @@ class _Endpoints(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]
         if not hasattr(self, "_config"):
             self._config = fetch(self._provider.server_url)
             if self._config.get("issuer") != settings.OIDC_ISSUER:
-                raise ProviderUnavailableError("its discovery document is of another issuer")
+                raise ProviderUnavailableError("its discovery document names another issuer")
             if not all(is_protected(str(self._config.get(name))) for name in _ENDPOINTS):
                 raise ProviderUnavailableError(
-                    "its discovery document names an unprotected address"
+                    "its discovery document contains a URL without https"
                 )
         return self._config
 
@@ -107,7 +107,7 @@ def fetch(url: str) -> dict[str, Any]:
     except (RequestException, ValueError) as error:
         raise ProviderUnavailableError(str(error)) from error
     if not isinstance(found, dict):
-        raise ProviderUnavailableError("its answer is no object")
+        raise ProviderUnavailableError("its response is not a JSON object")
     return found
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 # Tries per user and minute, from all addresses: a code has six digits.
 _TRIES: Final = 5
-_TOO_MANY: Final = "Too many tries. Wait a minute."
+_TOO_MANY: Final = "Too many attempts. Wait a minute."
 
 
 class PasswordStep(LoginView):
@@ -60,7 +60,7 @@ def second_factor_page(request: HttpRequest) -> HttpResponse:
             login(request, user, BACKEND)
             return HttpResponseRedirect(address)
         logins.record_refusal(request, "second_factor", user)
-        error = "That is not right, or was used already."
+        error = "The code is wrong or was already used."
     kinds = {row.type for row in second_factor.factors_of(user)}
     has_passkey = second_factor.PASSKEY in kinds
     context = {
@@ -100,7 +100,7 @@ def second_factors_page(request: HttpRequest) -> HttpResponse:
             )
             return HttpResponseRedirect(reverse("admin:second_factors"))
         else:
-            error = "That is not right. Try again."
+            error = "The code is wrong. Try again."
     factors = [row.wrap() for row in second_factor.factors_of(user)]
     secret = second_factor.offered_secret(request, user)
     address = second_factor.address_of_secret(user, secret, request.get_host())

@@ -34,8 +34,8 @@ _SESSION: Final = dt.timedelta(hours=12)
 _WORDS: Final = {
     "no_group": "Your groups at the provider have no access.",
     "no_groups_claim": "The provider did not send your groups.",
-    "inactive": "Your account here was made inactive.",
-    "state": "This sign-on was not begun in this browser, or too long ago.",
+    "inactive": "Your account is inactive. Ask an operator to activate it.",
+    "state": "The sign-on expired or started in another browser. Start again.",
 }
 _OTHERWISE: Final = "The provider did not identify you."
 _NOT_MAPPED: Final = (
@@ -52,7 +52,7 @@ def sign_on(request: HttpRequest) -> HttpResponse:
     site.
     """
     if count_login(request):
-        return _page(request, 429, "Too many tries from here. Wait a minute.")
+        return _page(request, 429, "Too many attempts from this address. Wait a minute.")
     try:
         return redirect_to_provider(request, _own_address(request, request.GET.get("next", "")))
     except ProviderUnavailableError as error:
@@ -117,7 +117,8 @@ def _explanation(refusal: SignOnRefusedError) -> str:
     claim = settings.OIDC_GROUPS_CLAIM
     if refusal.reason == "no_groups_claim":
         return (
-            f"The ID token has no claim “{claim}” with a list of texts. An operator adds the claim "
+            f"The ID token has no claim “{claim}” that is a list of strings. An operator adds the "
+            "claim "
             "at the provider, or sets OIDC_GROUPS_CLAIM. The token has these claims:"
         )
     if refusal.reason == "no_group" and refusal.received:

@@ -8,12 +8,12 @@ class WebhookNotFound(NotFound):
         "The webhook does not exist, belongs to another user, or is outside the caller's binding."
     )
     default_code = "WEBHOOK_NOT_FOUND"
-    default_detail = "You have no such webhook."
-    advice = "GET /api/v1/webhooks lists those that you have, with their ids."
+    default_detail = "The webhook does not exist."
+    advice = "GET /api/v1/webhooks lists your webhooks with their ids."
 
 
 class DeliveryNotFound(NotFound):
-    meaning = "No such delivery of the webhook; they are kept for 30 days."
+    meaning = "The webhook has no such delivery; deliveries are removed after 30 days."
     default_code = "DELIVERY_NOT_FOUND"
     default_detail = "The webhook has no such delivery."
 
@@ -34,11 +34,11 @@ class WebhookDisabledByOperator(PermissionDenied):
 
 
 class TooManyWebhooks(APIException):
-    meaning = "The owner has as many webhooks as there may be."
+    meaning = "The owner has reached the maximum number of webhooks."
     status_code = 400
     rpc_status = "FAILED_PRECONDITION"
     default_code = "TOO_MANY_WEBHOOKS"
 
     def __init__(self, most: int) -> None:
-        super().__init__(f"You have {most} webhooks; delete those that you do not need.")
+        super().__init__(f"You have {most} webhooks, the maximum; delete unused webhooks.")
         self.metadata = {"limit": str(most)}

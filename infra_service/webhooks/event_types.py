@@ -47,25 +47,25 @@ TYPES: Final[dict[str, EventType]] = {
     ),
     "state.delete": EventType(Scope.STATE_READ, "A state was deleted", ("version", "reason")),
     "state.undelete": EventType(Scope.STATE_READ, "A deleted state was restored", ("version",)),
-    "state.lock_held": EventType(Scope.STATE_READ, "A lock has been active for long"),
+    "state.lock_held": EventType(Scope.STATE_READ, "A lock is held for longer than the limit"),
     "state.token_found": EventType(
-        Scope.STATE_READ, "A working key or token lies in a state", ("version", "address")
+        Scope.STATE_READ, "A state contains a working key or token", ("version", "address")
     ),
     "cluster.create": EventType(Scope.CLUSTER_READ, "A cluster was registered", ("name",)),
     "cluster.update": EventType(Scope.CLUSTER_READ, "A cluster was renamed or changed", ("name",)),
     "cluster.delete": EventType(Scope.CLUSTER_READ, "A cluster was deleted", ("name", "workloads")),
-    "cluster.unreachable": EventType(Scope.CLUSTER_READ, "The reports of a cluster have ceased"),
+    "cluster.unreachable": EventType(Scope.CLUSTER_READ, "A cluster stopped reporting"),
     "workload.health_changed": EventType(Scope.CLUSTER_READ, "The health of workloads changed"),
     "api_key.create": EventType(
-        Scope.APIKEY_READ, "A key of the endpoint's owner was made", ("name", "expires_at")
+        Scope.APIKEY_READ, "A key of the webhook's owner was created", ("name", "expires_at")
     ),
     "api_key.rotate": EventType(
         Scope.APIKEY_READ,
-        "The secret of a key of the endpoint's owner was replaced",
+        "A key of the webhook's owner was rotated",
         ("grace_period_seconds",),
     ),
-    "api_key.revoke": EventType(Scope.APIKEY_READ, "A key of the endpoint's owner was revoked"),
-    "api_key.expiring": EventType(Scope.APIKEY_READ, "A key of the endpoint's owner expires soon"),
+    "api_key.revoke": EventType(Scope.APIKEY_READ, "A key of the webhook's owner was revoked"),
+    "api_key.expiring": EventType(Scope.APIKEY_READ, "A key of the webhook's owner expires soon"),
 }
 
 

@@ -29,7 +29,7 @@ class DeliveryCollector(Collector):
         unread_since = audit_reader.unread_since() if WebhookEndpoint.objects.exists() else None
         yield GaugeMetricFamily(
             "infra_webhook_deliveries_waiting",
-            "Deliveries to webhooks that wait, for their first or a later attempt.",
+            "Pending webhook deliveries, waiting for their first attempt or a retry.",
             waiting["number"],
         )
         yield GaugeMetricFamily(

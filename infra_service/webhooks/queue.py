@@ -148,7 +148,7 @@ def _record_failure(delivery: Delivery, outcome: Outcome, now: dt.datetime) -> N
         attempts=F("attempts") + 1,
         last_attempt_at=now,
         response_status=outcome.status,
-        error=(outcome.error or f"it answered with the status {outcome.status}")[:MAX_ERROR],
+        error=(outcome.error or f"the receiver responded with status {outcome.status}")[:MAX_ERROR],
     )
     if is_recorded and outcome.status == _GONE:
         disable_endpoint(

@@ -70,7 +70,7 @@ class EnvironmentForm(NameForm):
     """A form with a name and the lock requirement of a push."""
 
     require_lock = forms.BooleanField(
-        label="Demand a lock",
+        label="Require a lock",
         required=False,
         help_text="Refuse pushes without the lock's ID, such as those of backend blocks without "
         "lock_address.",
@@ -92,7 +92,7 @@ class CatalogueAdmin(EditableAdmin):
     orders: ClassVar[Any] = {"title": ("name", "id")}
     has_csv = True
     search_fields = ("name",)
-    search_help_text = "A piece of a name, or an id."
+    search_help_text = "Part of a name, or an id."
 
     def found(self, queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
         """Find entries by a part of the name, page by page if there are many."""

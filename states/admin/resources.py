@@ -58,7 +58,7 @@ class ResourceAdmin(ReadOnlyAdmin):
     list_display = ("shown_address", "type", "state_link", "shown_provider")
     list_filter = (StateFilter, TypeFilter)
     search_fields = ("address",)
-    search_help_text = "A piece of the address."
+    search_help_text = "Part of the address."
     fields = (
         "shown_address", "state_link", "version", "module", "mode", "type", "name", "index_key",
         "shown_provider", "id",

@@ -121,7 +121,7 @@ _OF_KEY: Final = (InvalidParameter, StateNotFound)
 _OF_BODY: Final = (BodyIncomplete, BodyTooLarge, RequestTimeout)
 OF_MEMORY: Final = (MemoryUnavailable, MemoryInsufficient)
 _METHODS: Final = (
-    "Terraform's LOCK and UNLOCK are methods of this path too, which OpenAPI has no words for; "
+    "Terraform's LOCK and UNLOCK are methods of this path too, which OpenAPI cannot express; "
     "`…/lock` does the same with POST and DELETE."
 )
 

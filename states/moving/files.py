@@ -55,7 +55,9 @@ def read_file(path: Path, limit: int) -> bytes:
 def fault(error: OSError) -> SourceError:
     """Return an error of the operating system as a text for people."""
     if error.errno == errno.ELOOP:
-        return SourceError(f"{error.filename}: It is a symbolic link: name the file itself.")
+        return SourceError(
+            f"{error.filename}: It is a symbolic link. Use the path of the file itself."
+        )
     return SourceError(f"{error.filename or 'A file'}: {error.strerror}.")
 
 
@@ -71,7 +73,7 @@ class DirectoryFiles:
     def read_file(self, path: str, limit: int) -> bytes:
         file = self._root / path
         if not file.resolve().is_relative_to(self._root):
-            raise SourceError(f"{file} is outside of the export.")
+            raise SourceError(f"{file} is outside the export directory.")
         return read_file(file, limit)
 
 

@@ -158,7 +158,7 @@ class GitLab:
             page = self._project(_STATES, project=project, after=after)["terraformStates"]
             if page is None:
                 raise SourceError(
-                    f"The token in {_TOKEN} may not see the states of {project}: its owner needs "
+                    f"The token in {_TOKEN} cannot read the states of {project}: its owner needs "
                     "the role Developer, and the project GitLab's feature Infrastructure."
                 )
             yield from (state for state in page["nodes"] if state["latestVersion"])
@@ -205,7 +205,7 @@ def open_gitlab(text: str) -> GitLab:
     path = text.removeprefix(_SCHEME).strip("/")
     if not path or "://" in path:
         raise SourceError(
-            "The source is not of the form gitlab:group/project. GITLAB_URL is the address of "
+            "The source must have the form gitlab:group/project. GITLAB_URL is the address of "
             "GitLab itself."
         )
     base = os.environ.get("GITLAB_URL") or os.environ.get("CI_API_V4_URL", "https://gitlab.com")

@@ -127,7 +127,7 @@ class Map:
         if not isinstance(rules, list) or not all(isinstance(rule, dict) for rule in rules):
             raise MapError("A rule starts with [[map]].")
         if not isinstance(ignored, list) or not all(isinstance(text, str) for text in ignored):
-            raise MapError("ignore is a list of patterns.")
+            raise MapError("ignore must be a list of patterns.")
         return cls([_rule(rule) for rule in rules], [_compiled(text) for text in ignored])
 
 
@@ -156,7 +156,7 @@ def _rule(given: dict[str, Any], part: str = _PART) -> Rule:
     if not all(isinstance(text, str) for text in given.values()):
         raise MapError("The values of a rule must be text.")
     if "pattern" not in given:
-        raise MapError("A rule has a pattern.")
+        raise MapError("A rule needs a pattern.")
     pattern = _compiled(given["pattern"], part)
     texts = {
         field: given.get(field, f"{{{field}}}")

@@ -121,11 +121,11 @@ class PgTable:
             ) from error
         except errors.InsufficientPrivilege as error:
             raise SourceError(
-                f"The user may not read {self._schema}.states: "
+                f"The user cannot read {self._schema}.states: "
                 f"GRANT USAGE ON SCHEMA {self._schema}, GRANT SELECT ON {self._schema}.states."
             ) from error
         except (UnicodeDecodeError, OverflowError) as error:
-            raise SourceError("PostgreSQL answers in an unknown form.") from error
+            raise SourceError("The response of PostgreSQL has an unknown form.") from error
         except psycopg.Error as error:
             detail = error.diag.message_primary or " ".join(str(error).split())
             raise SourceError(
@@ -172,6 +172,6 @@ def open_table(text: str) -> PgTable:
 
 
 _FORM: Final = (
-    "The source is not of the form pg://user@host/database?schema=terraform_remote_state. The "
+    "The source must have the form pg://user@host/database?schema=terraform_remote_state. The "
     "password is taken from PGPASSWORD or ~/.pgpass."
 )

@@ -169,7 +169,7 @@ class Bucket:
             ) from error
         except (HTTPClientError, ConnectionError) as error:
             raise SourceError(
-                f"{self._endpoint} does not answer: is AWS_ENDPOINT_URL the right address?"
+                f"{self._endpoint} does not respond. Check AWS_ENDPOINT_URL."
             ) from error
         except (BotoCoreError, ResponseParserError, LookupError, TypeError, ValueError) as error:
             raise SourceError(f"{type(error).__name__} while {self.name} was read.") from error

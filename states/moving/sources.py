@@ -92,7 +92,7 @@ def text_of(value: object) -> str:
         TypeError, ValueError: it is no text, or has a NUL or half of a surrogate pair in it.
     """
     if not isinstance(value, str):
-        raise TypeError(f"{type(value).__name__} in the place of text")
+        raise TypeError(f"{type(value).__name__} instead of text")
     if value != shown(value):
         raise ValueError(f"{value!a} is not text")
     return value

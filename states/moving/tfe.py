@@ -124,7 +124,7 @@ def open_organization(text: str) -> Organization:
     organization = text.removeprefix(_SCHEME)
     if not organization or "/" in organization:
         raise SourceError(
-            "The source is not of the form tfe:ORGANIZATION. TFE_ADDRESS is the address of the "
+            "The source must have the form tfe:ORGANIZATION. TFE_ADDRESS is the address of the "
             "service, if it is not https://app.terraform.io."
         )
     client = WebClient(

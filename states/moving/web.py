@@ -116,7 +116,7 @@ class WebClient:
             RefusedError: the service refuses.
             SourceError: the service does not answer.
         """
-        address = self._joined(f"{self.base}/", url, "an address that it names")
+        address = self._joined(f"{self.base}/", url, "a URL in its response")
         for _ in range(_MOST_REDIRECTS + 1):
             answer = self._patiently(method, address, body, limit)
             if answer.status not in _REDIRECTS:
@@ -155,7 +155,9 @@ class WebClient:
             yield
         except (LookupError, TypeError, AttributeError, ValueError, OverflowError) as error:
             detail = f"{type(error).__name__}: {error}"
-            raise SourceError(f"{self.base} answers in an unknown form ({detail}).") from error
+            raise SourceError(
+                f"{self.base} returns a response of an unknown form ({detail})."
+            ) from error
 
     def _parsed(self, answer: Response) -> Any:
         try:
@@ -174,8 +176,8 @@ class WebClient:
                 cause = error.__cause__ or error
                 if isinstance(cause, ssl.SSLCertVerificationError):
                     raise SourceError(
-                        f"The certificate of {origin_of(address)} is not trusted: SSL_CERT_FILE "
-                        "names the authorities that are."
+                        f"The certificate of {origin_of(address)} is not trusted. Add its "
+                        "authority to the file that SSL_CERT_FILE names."
                     ) from error
                 if is_last:
                     # Without the error's text: it may quote a URL that grants access.
@@ -208,7 +210,7 @@ class WebClient:
         name = self._token_named_by
         sentences: dict[int, str] = {
             HTTPStatus.UNAUTHORIZED: f"{self.base} does not accept the token: set {name}.",
-            HTTPStatus.FORBIDDEN: f"{self.base} refuses it: the token in {name} may not read it.",
+            HTTPStatus.FORBIDDEN: f"{self.base} refuses it: the token in {name} cannot read it.",
             HTTPStatus.NOT_FOUND: (
                 f"{self.base} has no such object, or the token in {name} cannot access it."
             ),

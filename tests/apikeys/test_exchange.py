@@ -126,9 +126,9 @@ def test_what_is_narrower(pipeline_of: PipelineOf, what: str) -> None:
 WIDER: dict[str, tuple[dict[str, str], str, str]] = {
     "a scope": (
         {"scope": "state:read state:admin"}, "invalid_scope",
-        "The policy does not give these scopes.",
+        "The policy does not grant these scopes.",
     ),
-    "time": ({"ttl": "3601"}, "invalid_request", "ttl: the policy gives 3600 seconds."),
+    "time": ({"ttl": "3601"}, "invalid_request", "ttl: the policy allows 3600 seconds."),
 }  # fmt: skip
 
 

@@ -49,7 +49,7 @@ def test_a_guesser_is_stopped(visitor: User, three_tries: None) -> None:
     refused = log_in(PASSWORD)
     assert refused.status_code == 429
     assert "nav-sidebar" not in refused.content.decode()
-    assert "Too many tries from here. Wait a minute." in refused.content.decode()
+    assert "Too many attempts from this address. Wait a minute." in refused.content.decode()
     assert "sessionid" not in refused.cookies
     # Other addresses can log in, and viewing the form does not count as an attempt.
     assert log_in(PASSWORD, address="192.0.2.2").status_code == 302

@@ -54,7 +54,7 @@ def endpoint(operator: User) -> WebhookEndpoint:
 def delivery(endpoint: WebhookEndpoint) -> Delivery:
     return make_delivery(
         endpoint, status="FAILED", attempts=10, response_status=500,
-        error="it answered with the status 500",
+        error="the receiver responded with status 500",
     )  # fmt: skip
 
 
@@ -132,7 +132,7 @@ def test_what_an_endpoint_shows(delivery: Delivery) -> None:
             assert part in text
     assert "Disable" not in page
     told = text_of(client.get(f"{DELIVERIES}{delivery.pk}/change/"))
-    for part in ("chat", "state.push", "Failed", "it answered with the status 500",
+    for part in ("chat", "state.push", "Failed", "the receiver responded with status 500",
                  f"msg_{delivery.event_id.hex}"):  # fmt: skip
         assert part in told
 
@@ -197,7 +197,7 @@ def test_disabled_and_enabled_again(endpoint: WebhookEndpoint) -> None:
 def test_redelivered(delivery: Delivery) -> None:
     done = person("operator").post(f"{DELIVERIES}{delivery.pk}/redeliver/", follow=True)
 
-    assert "The message is to be sent again." in text_of(done)
+    assert "The message is queued for redelivery." in text_of(done)
     delivery.refresh_from_db()
     assert (delivery.status, delivery.attempts) == ("WAITING", 0)
     event = AuditEvent.objects.get(action="webhook.redeliver")
@@ -214,7 +214,7 @@ def test_why_an_endpoint_is_told_of_nothing(operator: User) -> None:
 
     text = text_of(client.get(HOOKS))
 
-    assert "Disabled its receiver answered 410" in text
+    assert "Disabled by a 410 response of the receiver" in text
     assert "Ended with its time, its owner or the key that made it no deliveries in 30 days" in text
     assert shown(client.get(f"{HOOKS}?status=disabled")) == [gone.pk]
 
@@ -332,9 +332,9 @@ def test_the_overview_tells_what_is_not_delivered(endpoint: WebhookEndpoint) -> 
     assert str(found.number) == "3"
     assert [row.pk for row in found.rows] == [failed[1].pk, failed[0].pk, late.pk]
     text = text_of(client.get("/admin/"))
-    assert "Messages to webhooks that could not be delivered" in text
+    assert "Failed webhook deliveries" in text
     assert "state.push to chat Failed, made 1 day ago : no answer" in text
-    assert [label for label, _ in found.links] == ["All that failed", "1 that wait"]
+    assert [label for label, _ in found.links] == ["All failed deliveries", "1 that wait"]
     (_, every_failed), (_, every_late) = found.links
     assert len(shown(client.get(every_failed))) == 3
     assert shown(client.get(every_late)) == [late.pk]

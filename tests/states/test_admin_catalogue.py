@@ -90,7 +90,7 @@ def test_demand_a_lock(db: None) -> None:
     environment = Environment.objects.get()
     assert environment.require_lock
     change = f"{root('environment')}{environment.pk}/change/"
-    assert "Demand a lock" in text_of(client.get(change))
+    assert "Require a lock" in text_of(client.get(change))
     client.post(change, {"name": "prod"})
 
     environment.refresh_from_db()

@@ -408,4 +408,4 @@ def test_a_path_leads_out_of_the_export(client: ApiClient, tmp_path: Path) -> No
 
     done = run(tmp_path / "out")
 
-    assert "is outside of the export" in next(iter(done.reasons.values()))
+    assert "is outside the export" in next(iter(done.reasons.values()))

@@ -61,7 +61,7 @@ class ClusterAdmin(EditableAdmin):
     list_display = ("name", "health", "workloads", "collection", "heard_of")
     list_filter = (ClusterHealthFilter, ReportsFilter)
     search_fields = ("name",)
-    search_help_text = "A piece of the name, or an id."
+    search_help_text = "Part of the name, or an id."
     fields = (
         "name", "report_interval_seconds", "health", "workloads", "collection", "heard_of",
         "last_snapshot", "last_failure", "collector_version", "id", "uid", "created",

@@ -31,7 +31,7 @@ class AccountApi:
         host, port = (os.environ.get(f"KUBERNETES_SERVICE_{name}") for name in ("HOST", "PORT"))
         if not host or not port:
             raise AccountError(
-                "This is no pod: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set"
+                "This is not a pod: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set"
             )
         host = f"[{host}]" if ":" in host else host
         self.configuration = SimpleNamespace(host=f"https://{host}:{port}")
@@ -65,7 +65,7 @@ def _token() -> str:
     try:
         token = TOKEN_FILE.read_text().strip()
     except (OSError, ValueError) as error:
-        raise AccountError(f"The pod has no account: {error}") from error
+        raise AccountError(f"The pod has no service account: {error}") from error
     if not token:
-        raise AccountError(f"The pod has no account: {TOKEN_FILE} is empty")
+        raise AccountError(f"The pod has no service account: {TOKEN_FILE} is empty")
     return token

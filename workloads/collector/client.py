@@ -140,7 +140,7 @@ class ClusterClient:
             if not page.metadata.continue_:
                 return
             if page.metadata.continue_ == parameters.get("continue"):
-                raise InvalidAnswerError(f"{resource.path}: a page continues with itself")
+                raise InvalidAnswerError(f"{resource.path}: the continue token of a page repeats")
             parameters = {**parameters, "continue": page.metadata.continue_}
 
     def unpaged(self, resource: Resource, *, within: float) -> Iterator[JsonObject]:
@@ -207,7 +207,7 @@ class ClusterClient:
         for block in response.stream(_BLOCK, decode_content=True):
             *lines, rest = (rest + block).split(b"\n")
             if len(rest) > _LONGEST_LINE:
-                raise InvalidAnswerError(f"{resource.path}: an event without an end")
+                raise InvalidAnswerError(f"{resource.path}: an incomplete watch event")
             for line in filter(bytes.strip, lines):
                 event: _Event = _decode(line, _Event)
                 if event.type == "ERROR":
@@ -237,4 +237,4 @@ def _decode(body: bytes, form: Any) -> Any:
 
 
 def _no_json(error: Exception) -> InvalidAnswerError:
-    return InvalidAnswerError(f"not the JSON of an API server: {error}")
+    return InvalidAnswerError(f"invalid JSON from the API server: {error}")

@@ -139,7 +139,7 @@ class Connection:
             try:
                 response = self._authenticated(request)
             except ValueError:  # the exception's text would contain the token
-                answers.put(OSError("the address or the credentials are not of a form to be sent"))
+                answers.put(OSError("the address or the credentials contain invalid characters"))
             except BaseException as error:  # noqa: BLE001 - it is raised where it is waited for
                 answers.put(error)
             else:

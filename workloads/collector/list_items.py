@@ -37,10 +37,10 @@ def list_items(blocks: Iterable[bytes]) -> Iterator[JsonObject]:
             continue
         for _ in text.entries("[", "]"):
             if text.next() != "{":
-                raise ValueError("an item is no object")
+                raise ValueError("an item is not an object")
             yield text.value()
     if text.next():
-        raise ValueError("something follows the list")
+        raise ValueError("unexpected data follows the list")
 
 
 class _Text:

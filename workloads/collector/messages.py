@@ -36,4 +36,4 @@ def trouble_lines(cluster: str, troubles: Sequence[Trouble], *, as_json: bool) -
         f"{cluster}: not reported, {trouble.resource} failed {trouble.failures} times since "
         f"{trouble.since:%H:%M:%S} UTC: {trouble.error}"
         for trouble in troubles
-    ] or [f"{cluster}: followed again"]
+    ] or [f"{cluster}: watch restored"]

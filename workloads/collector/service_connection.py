@@ -29,7 +29,7 @@ _WITHIN: Final = 120.0
 # The maximum bytes of an answer; the service sends some hundred.
 _MOST_BYTES: Final = 64 * 1024
 _MOST_TEXT: Final = 300
-_FORM: Final = "the service's address is not of the form https://host"
+_FORM: Final = "the service's address must have the form https://host"
 
 
 class AddressError(Exception):
@@ -86,10 +86,10 @@ class ServiceConnection:
             self._mend(cause)
             # Without the text of the exchange: the error concerns the connection.
             said = f"{type(cause).__name__}: {cause}"[:_MOST_TEXT]
-            raise NotReportedError(f"the service does not answer ({said})") from error
+            raise NotReportedError(f"the service does not respond ({said})") from error
         except ValueError as error:  # its text may quote the token
             raise NotReportedError(
-                f"the request cannot be sent, or its answer be read ({type(error).__name__})"
+                f"the request or its response failed ({type(error).__name__})"
             ) from None
         finally:
             with self._lock:

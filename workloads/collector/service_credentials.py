@@ -131,7 +131,7 @@ class ExchangedToken:
         try:
             given = msgspec.json.decode(answer.body, type=_Exchanged)
         except (ValueError, RecursionError) as error:
-            raise NotReportedError("no token for the pod's: the answer has none") from error
+            raise NotReportedError("the token exchange returned no token") from error
         self._kept = _Kept(
             access_token=given.access_token,
             renewed_at=asked_at + given.expires_in * _RENEWED_AFTER,

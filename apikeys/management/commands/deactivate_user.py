@@ -24,7 +24,7 @@ class Command(ServiceCommand):
     help = (
         "Make a user inactive. The user's sessions expire, and the user's keys, tokens "
         "and trust policies are refused at once, until an operator makes the user active "
-        "again in the admin. With --revoke they are revoked and disabled, which is final."
+        "again in the admin. With --revoke they are revoked and disabled, permanently."
     )
     examples = (
         "deactivate_user ada --dry-run",

@@ -94,13 +94,13 @@ def _leaked(user: User | AnonymousUser) -> Finding:
     number, rows = leaked_tokens(user, SHOWN)
     links = []
     if user.has_perm("apikeys.view_auditevent"):
-        links = [_link("apikeys_auditevent", "action=state.token_found", "All that were found")]
+        links = [_link("apikeys_auditevent", "action=state.token_found", "All findings")]
     return Finding("leaked", "Working keys and tokens in states", "error", number, rows, links)
 
 
 def _unindexed() -> Finding:
     number, rows = not_indexed(SHOWN)
-    title = "States that are not in the index of resources"
+    title = "States missing from the resource index"
     return Finding("unindexed", title, "warning", number, rows)
 
 
@@ -117,14 +117,14 @@ def _errors(number: Number) -> Finding:
 
 
 def _ending(found: Sequence[Found]) -> Finding:
-    title = f"Keys and tokens that end within {SOON.days} days"
+    title = f"Keys and tokens that expire within {SOON.days} days"
     rows = first_of_all(found, SHOWN, "expires_at")
     links = _lists_of(found, "expiring")
     return Finding("ending", title, "warning", _total(found), rows, links)
 
 
 def _unused(found: Sequence[Found]) -> Finding:
-    title = f"Keys and tokens not used once in {UNUSED_AFTER.days} days"
+    title = f"Keys and tokens unused for {UNUSED_AFTER.days} days"
     rows = first_of_all(found, SHOWN, "created_at")
     return Finding("unused", title, "warning", _total(found), rows, _lists_of(found, "unused"))
 
@@ -171,7 +171,7 @@ def _logins() -> Finding:
 
 def _jobs() -> Finding:
     late = list(HousekeepingPart.objects.late().order_by("succeeded_at"))
-    title = f"Jobs not done for {LATE_AFTER.days} days"
+    title = f"Jobs overdue for {LATE_AFTER.days} days"
     return Finding("jobs", title, "error", Number(len(late)), late)
 
 
@@ -180,10 +180,10 @@ def _undelivered() -> Finding:
     number = Number(late.value + failed.value, is_more=late.is_more or failed.is_more)
     links = []
     if failed.value:
-        links.append(_link("webhooks_delivery", "status=FAILED", "All that failed"))
+        links.append(_link("webhooks_delivery", "status=FAILED", "All failed deliveries"))
     if late.value:
         links.append(_link("webhooks_delivery", "status=late", f"{late} that wait"))
-    title = "Messages to webhooks that could not be delivered"
+    title = "Failed webhook deliveries"
     return Finding("undelivered", title, "error", number, rows, links)
 
 

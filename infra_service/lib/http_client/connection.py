@@ -202,7 +202,7 @@ class _Bounded(io.RawIOBase):
         received: int = self._file.readinto(buffer)
         self._left -= received
         if self._left < 0:
-            raise FetchError(f"the answer is longer than {self._most} bytes")
+            raise FetchError(f"the response is longer than {self._most} bytes")
         return received
 
     def close(self) -> None:

@@ -17,5 +17,5 @@ class TooLargeError(FetchError):
     """A body has ``size_bytes`` or more, and ``limit`` allows less."""
 
     def __init__(self, size_bytes: int, limit: int) -> None:
-        super().__init__(f"the answer is longer than {limit} bytes")
+        super().__init__(f"the response is longer than {limit} bytes")
         self.size_bytes, self.limit = size_bytes, limit

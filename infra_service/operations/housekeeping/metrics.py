@@ -21,11 +21,13 @@ class HousekeepingCollector(Collector):
     def collect(self) -> Iterator[Metric]:
         success = GaugeMetricFamily(
             "infra_housekeeping_last_success_timestamp_seconds",
-            "When the part was last done to its end; before that, when it was set up.",
+            "Time of the last complete run of the part; before the first run, of its set-up.",
             labels=["part"],
         )
         seconds = GaugeMetricFamily(
-            "infra_housekeeping_duration_seconds", "How long its last run took.", labels=["part"]
+            "infra_housekeeping_duration_seconds",
+            "Duration of the part's last run.",
+            labels=["part"],
         )
         removed = CounterMetricFamily(
             "infra_housekeeping_removed", "Total number of removed objects.", labels=["part"]

@@ -155,10 +155,10 @@ class DeliveryAdmin(ReadOnlyAdmin):
     @object_tool(
         label="Redeliver",
         permission="webhooks.change_webhookendpoint",
-        question="The message is sent again, under the same webhook-id and with all attempts anew. "
-        "A receiver that remembers ids acts on it once.",
+        question="The message is sent again with the same webhook-id and all attempts. "
+        "A receiver that deduplicates by id processes it once.",
         offered=lambda delivery: delivery.endpoint.is_enabled,
     )
     def redeliver(self, obj: Delivery, actor: Actor) -> str:
         actions.redeliver(delivery=obj, actor=actor)
-        return "The message is to be sent again."
+        return "The message is queued for redelivery."

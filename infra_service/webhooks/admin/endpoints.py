@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _WHY_DISABLED: Final = {
     "OWNER": "by its owner",
     BY_OPERATOR: "by an operator",
-    "GONE": "its receiver answered 410",
+    "GONE": "by a 410 response of the receiver",
 }
 
 

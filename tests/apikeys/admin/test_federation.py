@@ -116,7 +116,7 @@ def test_an_origin_that_the_platform_does_not_tell(administrator: Client, operat
 
     answer = administrator.post(f"{POLICIES}add/", of_a_repository(issuer))
 
-    assert "Buildkite tells none." in answer.content.decode()
+    assert "Buildkite publishes no ids." in answer.content.decode()
 
 
 def test_which_policies_nobody_needs(issuer: Issuer, operator: User) -> None:

@@ -368,7 +368,7 @@ def test_several_are_revoked_at_once(operator: User) -> None:
     assert [key.name for key in ApiKey.objects.filter(revoked_at=None)] == ["key 2"]
     assert AuditEvent.objects.filter(action="api_key.revoke", resource_id=keys[1].pk).count() == 1
     again = client.post(KEYS, {**ticked, "confirmed": "yes"}, follow=True)
-    assert "They are revoked already." in text_of(again)
+    assert "They are already revoked." in text_of(again)
 
 
 def test_the_trail_by_action_and_resource() -> None:

@@ -96,7 +96,7 @@ def test_nobody_gives_a_group_what_they_have_not() -> None:
 
     answer = change_group(client, own, "view_user", "change_user")
 
-    assert "You may not give permissions that you do not have." in text_of(answer)
+    assert "You cannot grant permissions that you do not have." in text_of(answer)
     assert codenames(own) == set()
     assert change_group(client, own, "view_user").status_code == 302
     assert codenames(own) == {"view_user"}

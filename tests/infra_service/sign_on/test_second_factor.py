@@ -158,7 +158,7 @@ def test_a_code_is_used_once(guarded: Guarded, visitor: Visitor) -> None:
     give_code(visitor, code)
     with Visitor(guarded.service) as other:
         other.log_in(guarded.username, PASSWORD)
-        assert "That is not right, or was used already." in give_code(other, code).text
+        assert "The code is wrong or was already used." in give_code(other, code).text
         assert not other.is_in
 
 

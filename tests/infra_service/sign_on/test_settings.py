@@ -107,5 +107,5 @@ def test_the_map_of_groups(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_map_that_is_none(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MAP", value)
 
-    with pytest.raises(ImproperlyConfigured, match="MAP is not theirs=ours"):
+    with pytest.raises(ImproperlyConfigured, match="MAP must have the form theirs=ours"):
         Env().pairs("MAP", default="")

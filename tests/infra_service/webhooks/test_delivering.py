@@ -123,7 +123,7 @@ def test_only_2xx_is_success(
 
     (delivery,) = hook.deliveries()
     assert (delivery["status"], delivery["response_status"]) == ("WAITING", status)
-    assert delivery["error"] == f"it answered with the status {status}"
+    assert delivery["error"] == f"the receiver responded with status {status}"
     assert PAUSES[0] * 0.9 <= pause() <= PAUSES[0] * 1.1
 
 

@@ -29,7 +29,7 @@ def test_what_is_outside_of_an_export(tmp_path: Path) -> None:
     (tmp_path / "export").mkdir()
     (tmp_path / "secret").write_bytes(b"x")
 
-    with pytest.raises(SourceError, match="outside of the export"):
+    with pytest.raises(SourceError, match="outside the export"):
         DirectoryFiles(tmp_path / "export").read_file("../secret", 10)
 
 

@@ -188,12 +188,12 @@ class TestSentences:
     def test_answer_of_another_form(self, source: GitLab, replay: Replay) -> None:
         replay.first = [Reply(200, {}), Reply(200, {"data": {"project": {}}})]
 
-        with pytest.raises(SourceError, match="answers in an unknown form"):
+        with pytest.raises(SourceError, match="returns a response of an unknown form"):
             list(source.states())
 
     @pytest.mark.parametrize("text", ["gitlab:", "gitlab:/", "gitlab:https://gitlab.example/acme"])
     def test_form(self, text: str) -> None:
-        with pytest.raises(SourceError, match="not of the form gitlab:group/project"):
+        with pytest.raises(SourceError, match="must have the form gitlab:group/project"):
             open_source(text)
 
 

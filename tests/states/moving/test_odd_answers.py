@@ -52,7 +52,7 @@ def replaying(*replies: Reply) -> Iterator[Replay]:
 )
 def test_the_first_address_of_a_download_is_checked(address: str) -> None:
     with replaying() as replay:
-        with pytest.raises(SourceError, match="an address that it names is not an address") as told:
+        with pytest.raises(SourceError, match="a URL in its response is not an address") as told:
             client(replay.url).request("GET", address)
 
         assert replay.asked == []

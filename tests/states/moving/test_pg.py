@@ -238,7 +238,7 @@ class TestSentences:
         "text", ["pg://host:very-secret/states", "pg://host/states?very-secret", "pg://h/s#f"]
     )
     def test_form(self, text: str) -> None:
-        with pytest.raises(SourceError, match="not of the form pg://user@host") as raised:
+        with pytest.raises(SourceError, match="must have the form pg://user@host") as raised:
             open_source(text)
 
         assert "very-secret" not in str(raised.value)

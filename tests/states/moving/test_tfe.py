@@ -162,10 +162,10 @@ class TestSentences:
     def test_answer_of_another_form(self, source: Organization, replay: Replay) -> None:
         replay.first = [Reply(200, {"data": [{}]})]
 
-        with pytest.raises(SourceError, match="answers in an unknown form"):
+        with pytest.raises(SourceError, match="returns a response of an unknown form"):
             list(source.states())
 
     @pytest.mark.parametrize("text", ["tfe:", "tfe:https://app.terraform.io/app/acme"])
     def test_form(self, text: str) -> None:
-        with pytest.raises(SourceError, match="not of the form tfe:ORGANIZATION"):
+        with pytest.raises(SourceError, match="must have the form tfe:ORGANIZATION"):
             open_source(text)

@@ -315,7 +315,7 @@ def test_an_event_without_an_end(
     resource = client_module.Resource(STATEFULSETS)
 
     with (
-        pytest.raises(KubernetesError, match="an event without an end"),
+        pytest.raises(KubernetesError, match="an incomplete watch event"),
         client.watch(resource, "1") as events,
     ):
         list(events)

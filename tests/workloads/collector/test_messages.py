@@ -41,7 +41,7 @@ def test_troubles() -> None:
     assert trouble_lines("c", [TROUBLE], as_json=False) == [
         "c: not reported, pods failed 3 times since 10:00:00 UTC: no route"
     ]
-    assert trouble_lines("c", [], as_json=False) == ["c: followed again"]
+    assert trouble_lines("c", [], as_json=False) == ["c: watch restored"]
 
 
 def test_a_failure_of_a_cluster_that_was_deleted_is_logged(db: None) -> None:

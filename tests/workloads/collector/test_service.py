@@ -318,7 +318,7 @@ def test_the_certificate_is_verified(
 ])  # fmt: skip
 def test_addresses_to_which_no_token_goes(url: str) -> None:
     with pytest.raises(
-        AddressError, match=r"^the service's address is not of the form https://host$"
+        AddressError, match=r"^the service's address must have the form https://host$"
     ):
         ServiceConnection(url)
 
@@ -350,7 +350,7 @@ def test_a_wait_has_an_end(
     there = destination(between.url, registered, token_file)
     for deed in (hanging, dripping):
         between.deeds.append(deed)
-        with pytest.raises(NotReportedError, match="does not answer"):
+        with pytest.raises(NotReportedError, match="does not respond"):
             there._send("PUT", there._path, b"{}", JSON)
 
 
