@@ -38,7 +38,7 @@ def _works(obj: Any) -> bool:
 
 
 @admin.display(description="status")
-def _standing(_admin: Any, obj: Any) -> str:
+def _shown_status(_admin: Any, obj: Any) -> str:
     """Return the status as a word with a mark, and the time of disabling."""
     if _works(obj):
         return badge("ok", "Working")
@@ -54,14 +54,14 @@ class IssuerAdmin(AddByForm):
         "need no stored secret."
     )
     add_form_class = IssuerForm
-    list_display = ("shown_name", "standing", "kind", "shown_url", "audience", "keys")
+    list_display = ("shown_name", "shown_status", "kind", "shown_url", "audience", "keys")
     list_filter = (DisabledFilter,)
     fields = (
-        "standing", "kind", "shown_url", "audience", "keys", "keys_url", "shown_algorithms",
+        "shown_status", "kind", "shown_url", "audience", "keys", "keys_url", "shown_algorithms",
         "longest_assertion", "created", "updated", "id",
     )  # fmt: skip
     tools = ("disable",)
-    standing = _standing
+    shown_status = _shown_status
 
     @admin.display(description="name")
     def shown_name(self, issuer: Issuer) -> str:
@@ -128,19 +128,20 @@ class TrustPolicyAdmin(GrantColumns, AddByForm):
     when_empty = "Add an issuer first. Then add a policy that grants tokens to its pipelines."
     add_form_class = TrustPolicyForm
     list_display = (
-        "name", "standing", "owner", "shown_issuer", "shown_scopes", "bound_to", "last_used", "run",
+        "name", "shown_status", "owner", "shown_issuer", "shown_scopes", "bound_to", "last_used",
+        "run",
     )  # fmt: skip
     list_filter = (DisabledFilter, UseFilter)
     list_select_related = ("owner", "issuer")
     search_fields = ("id",)
     search_help_text = "Part of the name, or an id."
     fields = (
-        "standing", "owner", "shown_issuer", "shown_conditions", "warnings", "shown_scopes",
+        "shown_status", "owner", "shown_issuer", "shown_conditions", "warnings", "shown_scopes",
         "shown_binding", "longest_token", "expires", "last_used", "run", "refusals",
         "created", "updated", "id",
     )  # fmt: skip
     tools = ("disable",)
-    standing = _standing
+    shown_status = _shown_status
 
     def found(self, queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
         """Return the policy with this id, or the policies with this text in their name."""

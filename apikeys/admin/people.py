@@ -136,7 +136,7 @@ class UserAdmin(AuditedAdmin, UserAdminOfOurs):
 
     form = UserForm
     page_key = ("username",)
-    list_display = ("username", "display_name", "email", "signed_on", "standing")
+    list_display = ("username", "display_name", "email", "signed_on", "shown_status")
     list_filter = (SignedOnFilter,)
     search_fields = ("username",)
     search_help_text = "The beginning of a user name."
@@ -175,7 +175,7 @@ class UserAdmin(AuditedAdmin, UserAdminOfOurs):
         if obj is None:
             return fieldsets
         if not self.has_change_permission(request, obj):
-            facts = ("standing", *fieldsets[0][1]["fields"], "groups")
+            facts = ("shown_status", *fieldsets[0][1]["fields"], "groups")
             return ((None, {"fields": facts}), fieldsets[-1])
         if obj.is_active or not _revives(obj):
             return fieldsets
@@ -209,8 +209,8 @@ class UserAdmin(AuditedAdmin, UserAdminOfOurs):
             context["tools"] = [{"tool": {"label": "Set the password"}, "url": url}]
         return super().render_change_form(request, context, *args, **kwargs)
 
-    @admin.display(description="standing")
-    def standing(self, user: User) -> str:
+    @admin.display(description="status")
+    def shown_status(self, user: User) -> str:
         """Describe whether the user's keys work, and whether the user can log in to the admin."""
         if not user.is_active:
             return badge("idle", "Inactive")

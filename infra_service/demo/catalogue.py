@@ -26,8 +26,8 @@ STATES_OF_A_COMPONENT: Final = 4
 # Consecutive components form a group of the same application; larger numbers add more groups.
 _GROUP: Final = 20
 _AREAS: Final = ("billing", "checkout", "search", "identity", "catalog", "shipping", "insights")
-# The prefix of globally unique slugs, which avoids collisions with real data.
-_SLUGS: Final = "demo-"
+# The prefix of a name whose slug real data has taken.
+_PREFIX: Final = "demo-"
 #: The parts whose outputs a part reads.
 _READS: Final = {
     "database": ("network",), "cluster": ("network",), "cache": ("network",), "cdn": ("dns",),
@@ -83,12 +83,17 @@ def missing_catalogue(numbers: range) -> dict[str, list[Any]]:
     }
 
 
+def _free_name(model: type[Application | Environment], name: str) -> str:
+    """Return the name, with a prefix if its slug is taken."""
+    return f"{_PREFIX}{name}" if model.objects.filter(slug=name).exists() else name
+
+
 def _application(number: int) -> Application:
-    area = _AREAS[number % len(_AREAS)]
+    name = _free_name(Application, f"{_AREAS[number % len(_AREAS)]}-{number:03}")
     return Application(
         id=_application_id(number),
-        name=f"{area}-{number:03}",
-        slug=f"{_SLUGS}{area}-{number:03}",
+        name=name,
+        slug=name,
         created_at=BEGINNING,
         updated_at=BEGINNING,
     )
@@ -132,12 +137,14 @@ def _environments_of(component: int) -> list[int]:
 
 
 def _environment(number: int) -> Environment:
-    name = list(ENVIRONMENTS)[number]
+    kind = list(ENVIRONMENTS)[number]
+    name = _free_name(Environment, kind)
     return Environment(
         id=_environment_id(number),
         name=name,
-        slug=f"{_SLUGS}{name}",
-        require_lock=name == "production",
+        slug=name,
+        # Not production, which a reader of the guides pushes to, also without a lock.
+        require_lock=kind == "recovery",
         created_at=BEGINNING,
         updated_at=BEGINNING,
     )

@@ -39,10 +39,10 @@ class ApplicationFilter(SimpleListFilter):
         return applications.filter(pk=application_id) if application_id else applications.none()
 
 
-class StandingFilter(SimpleListFilter):
+class StatusFilter(SimpleListFilter):
     """A filter for locked and deleted states; each choice uses an index of its own."""
 
-    title = "standing"
+    title = "status"
     parameter_name = "is"
 
     def lookups(self, *_args: Any) -> list[tuple[str, str]]:

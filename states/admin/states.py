@@ -14,7 +14,7 @@ from infra_service.lib.admin import ReadOnlyAdmin, object_tool
 from infra_service.lib.admin.templatetags.moments import relative
 from states.actions import history, locks
 from states.admin import comparison
-from states.admin.filters import StandingFilter
+from states.admin.filters import StatusFilter
 from states.admin.forms import LAST_NUMBER, DeleteForm, ForceUnlockForm, RestoreForm
 from states.admin.search import search
 from states.admin.values import MOST_ROWS
@@ -47,7 +47,7 @@ class StateAdmin(VersionPages, ReadOnlyAdmin):
     }
     has_csv = True
     list_select_related = ()  # Django must not join on its own either
-    list_filter = (StandingFilter,)
+    list_filter = (StatusFilter,)
     search_fields = ("id",)
     search_help_text = (
         "Part of the name of a component, environment or application, or an id. Several words "

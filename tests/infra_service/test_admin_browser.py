@@ -1,10 +1,12 @@
 """The admin in a real browser, on a live server: by mouse, by keyboard, for a screen reader."""
 
 import re
+from typing import Any
 
 from playwright.sync_api import Browser, Page, expect
 
 from apikeys.tokens import TOKEN_PATTERN
+from tests.support.accessibility import faults
 from tests.support.browser import log_in, page_of
 from tests.support.server import LiveServer
 
@@ -112,19 +114,82 @@ def test_without_a_clipboard_the_secret_is_selected(page: Page, live: LiveServer
     assert page.evaluate("getSelection().toString()") == page.locator("#secret").inner_text()
 
 
-def test_a_telephone_reaches_every_page(browser: Browser, live: LiveServer) -> None:
-    """The sidebar does not fit on a phone, so the overview links to the pages."""
-    with page_of(browser, live, viewport={"width": 400, "height": 900}) as page:
-        log_in(page, live)
-        expect(page.locator("#nav-sidebar")).not_to_be_visible()
-        links = page.get_by_role("navigation", name="All pages").get_by_role("link")
-        expect(links.first).to_be_visible()
-        named = links.all_inner_texts()
-        page.set_viewport_size({"width": 1280, "height": 900})
-        expect(links.first).not_to_be_visible()
+#: The links of the menu; a name may occur as a page's heading as well.
+MENU = [
+    "API keys", "Access tokens", "Applications", "Audit events", "Clusters", "Components",
+    "Deliveries", "Environments", "Groups", "Issuers", "Overview", "Resources", "States",
+    "Trust policies", "Users", "Webhook endpoints", "Workloads",
+]  # fmt: skip
 
-    assert sorted(named) == [
-        "API keys", "Access tokens", "Applications", "Audit events", "Clusters", "Components",
-        "Deliveries", "Environments", "Groups", "Issuers", "Resources", "States",
-        "Trust policies", "Users", "Webhook endpoints", "Workloads",
-    ]  # fmt: skip
+
+def test_a_telephone_has_a_menu_on_every_page(browser: Browser, live: LiveServer) -> None:
+    with page_of(browser, live, viewport={"width": 390, "height": 900}) as page:
+        log_in(page, live)
+        page.goto("/admin/states/state/")
+        menu = page.get_by_role("navigation", name="Menu")
+        expect(menu).not_to_be_visible()
+        page.get_by_role("button", name="Menu").click()
+        named = menu.locator("a:not(.add)").all_inner_texts()
+        assert faults(page, [(390, "light"), (390, "dark")]) == []
+        page.set_viewport_size({"width": 390, "height": 900})
+        page.keyboard.press("Escape")
+        expect(menu).not_to_be_visible()
+        page.get_by_role("button", name="Menu").click()
+        menu.get_by_role("link", name="Users", exact=True).click()
+        expect(page.get_by_role("heading", level=1)).to_have_text("Users")
+
+    assert sorted(named) == MENU
+
+
+def test_the_sidebar_stays_closed_for_a_user_who_closed_it(page: Page, live: LiveServer) -> None:
+    page.set_viewport_size({"width": 1280, "height": 900})
+    log_in(page, live)
+    menu, button = page.locator("#menu"), page.get_by_role("button", name="Menu")
+    expect(menu).to_be_visible()
+    button.click()
+    expect(menu).not_to_be_visible()
+    page.goto("/admin/states/state/")
+    expect(menu).not_to_be_visible()
+    expect(button).to_have_attribute("aria-expanded", "false")
+    button.click()
+    expect(menu).to_be_visible()
+
+
+#: Records how far the page's parts move while it loads, as Cumulative Layout Shift.
+_SHIFTS = """window.shifts = 0; new PerformanceObserver(list => {
+    for (const {hadRecentInput, value} of list.getEntries()) if (!hadRecentInput) shifts += value;
+}).observe({type: 'layout-shift', buffered: true})"""
+
+
+def test_nothing_moves_while_a_page_loads(browser: Browser, live: LiveServer) -> None:
+    """With an empty cache and a latency, so that scripts arrive after the first paint."""
+    moved = {}
+    with page_of(browser, live) as page:
+        log_in(page, live)
+        state: Any = page.context.storage_state()
+    for path in ("", "apikeys/auditevent/", "apikeys/apikey/add/", "auth/group/add/"):
+        for width in (1440, 390):
+            size: Any = {"width": width, "height": 900}
+            with page_of(browser, live, storage_state=state, viewport=size) as page:
+                page.add_init_script(_SHIFTS)
+                connection = page.context.new_cdp_session(page)
+                connection.send("Network.enable")
+                unlimited = {"offline": False, "downloadThroughput": -1, "uploadThroughput": -1}
+                connection.send("Network.emulateNetworkConditions", {**unlimited, "latency": 60})
+                page.goto(f"/admin/{path}")
+                page.wait_for_timeout(200)  # for a shift in the frame after the load
+                moved[path, width] = page.evaluate("shifts")
+
+    assert {page: shift for page, shift in moved.items() if shift > 0.1} == {}
+
+
+def test_a_row_of_a_list_takes_two_lines_on_a_telephone(browser: Browser, live: LiveServer) -> None:
+    with page_of(browser, live, viewport={"width": 390, "height": 900}) as page:
+        log_in(page, live)
+        page.goto("/admin/apikeys/auditevent/")
+        row = page.locator("#result_list tbody tr").first
+        height, line = row.evaluate(
+            "row => [row.offsetHeight, parseFloat(getComputedStyle(row).lineHeight)]"
+        )
+
+    assert height < 2.7 * line, "two lines and the padding"

@@ -201,6 +201,17 @@ def test_what_ends_soon_and_was_never_used() -> None:
     assert not User.objects.get(username="demo-ada").has_usable_password()
 
 
+def test_slugs_equal_names_also_beside_real_data() -> None:
+    Environment.objects.create(name="Production of the company", slug="production")
+    seed(states=1, clusters=0, workloads=0)
+
+    demo = Environment.objects.exclude(name__startswith="Production")
+    assert {*demo.values_list("slug")} == {*demo.values_list("name")}
+    assert demo.filter(name="demo-production").exists()
+    assert not demo.filter(name__startswith="demo-").exclude(name="demo-production").exists()
+    assert not Application.objects.exclude(slug=F("name")).exists()
+
+
 def test_who_is_told_and_who_is_trusted() -> None:
     seed(states=1, clusters=0, workloads=0)
 

@@ -109,11 +109,11 @@ def test_what_was_never_pushed_is_last_however_the_list_is_sorted(
         assert list(back.result_list) == list(lists[-2].result_list)
 
 
-def test_the_list_by_standing(state: State, backend: Backend, client_with: Any) -> None:
+def test_the_list_by_status(state: State, backend: Backend, client_with: Any) -> None:
     client = person("viewer")
 
-    def shown(standing: str) -> bool:
-        return "1 state" in text_of(client.get(LIST, {"is": standing}))
+    def shown(status: str) -> bool:
+        return "1 state" in text_of(client.get(LIST, {"is": status}))
 
     assert (shown("locked"), shown("stale"), shown("deleted")) == (True, False, False)
     State.objects.update(lock_acquired_at=timezone.now() - dt.timedelta(minutes=61))

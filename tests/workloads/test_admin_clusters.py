@@ -201,7 +201,7 @@ def test_the_most_trouble_comes_first(db: None) -> None:
 
 def test_a_page_begins_with_the_health(cluster: Cluster) -> None:
     hear(cluster, workloads_error=1)
-    for group, summary in (("viewer", "All facts"), ("administrator", "Edit, and all facts")):
+    for group, summary in (("viewer", "Details"), ("administrator", "Edit details")):
         answer = person(group).get(page(cluster))
         text = text_of(answer)
         assert "Health Health Error Collection OK Last report just now 1 error" in text

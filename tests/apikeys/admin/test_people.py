@@ -118,10 +118,10 @@ def test_viewers_see_no_hash(operator: User) -> None:
         assert "pbkdf2" not in page
 
 
-def test_viewers_see_the_standing_instead_of_its_boxes(operator: User) -> None:
+def test_viewers_see_the_status_instead_of_its_boxes(operator: User) -> None:
     text = text_of(person("viewer").get(f"{USERS}{operator.pk}/change/"))
 
-    assert "Standing: Active Username: operator" in text
+    assert "Status: Active Username: operator" in text
     assert "Superuser status" not in text
 
 
