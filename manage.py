@@ -38,7 +38,7 @@ def _run(argv: list[str], *, is_agent: bool) -> None:
     if is_agent:
         from infra_service.agent.run import run_agent as run  # noqa: PLC0415 - the same
     else:
-        from django.core.management import execute_from_command_line as run  # noqa: PLC0415
+        from infra_service.lib.commandline.overview import run  # noqa: PLC0415
 
     try:
         run(argv)

@@ -10,11 +10,19 @@ from django.urls import get_resolver
 
 from infra_service.lib.api.orders import keys_of
 from infra_service.lib.api.routes import routes
-from infra_service.lib.database.bounded_pages.conditions import Comparison, Conditions, Kind
+from infra_service.lib.database.bounded_pages.conditions import (
+    Comparison,
+    Conditions,
+    Kind,
+    conditions_of,
+)
 from infra_service.lib.database.bounded_pages.indexes import indexes_of, walk
+from infra_service.lib.database.bounded_pages.segments import with_nulls_last
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from infra_service.lib.database.bounded_pages.segments import Segment
 
 
 @register
@@ -65,9 +73,18 @@ def every_list_is_in_the_order_of_an_index(**_kwargs: Any) -> list[CheckMessage]
         )
         for view in set(lists(get_resolver().url_patterns))
         for key in keys_of(view)
-        if walk(view.queryset.model, _scope_of(view), key).index
-        not in indexes_of(view.queryset.model)
+        if not all(
+            _is_walked(view, segment) for segment in with_nulls_last(view.queryset.model, key)
+        )
     ]
+
+
+def _is_walked(view: Any, segment: Segment) -> bool:
+    """Return whether an index has the rows of the segment in its order."""
+    model, scope = view.queryset.model, _scope_of(view)
+    nulls = conditions_of(model._default_manager.filter(segment.condition).query)
+    conditions = Conditions((*scope.comparisons, *nulls.comparisons), 0)
+    return walk(model, conditions, segment.key).index in indexes_of(model)
 
 
 def _scope_of(view: Any) -> Conditions:

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from django.db.models import Q
 from django_filters import BooleanFilter, CharFilter, FilterSet, IsoDateTimeFilter, UUIDFilter
 
 from filterlang.filters import EnumFilter, IdentifierFilter, IntegerFilter, VersionsFilter
+from filterlang.lookups import Piece, TextMatches
 from filterlang.rewriting import rewritten
 from filterlang.versions import VersionComparison
+from infra_service.lib.database.bounded_pages.selecting import ColumnOf
 from states.models import Application, Component, Environment, ResourceEntry, State
 from states.models.catalogue import KINDS
-from states.models.of_state import ids_or_query
+from states.models.of_state import ids_or_query, with_part_of_name
 from states.models.version_facts import UsedByState
 
 if TYPE_CHECKING:
-    from django.db.models import Q
+    from states.models.catalogue_entry import CatalogueEntry
 
 
 class StateFilters(FilterSet):  # type: ignore[misc]  # django-filter has no types
@@ -27,6 +30,10 @@ class StateFilters(FilterSet):  # type: ignore[misc]  # django-filter has no typ
     component = IdentifierFilter(field_name="component__slug")
     environment = IdentifierFilter(field_name="environment__slug")
     application = IdentifierFilter(field_name="application__slug")
+    # By names or parts of names, which are looked up before, too.
+    component_name = CharFilter(field_name="component__name")
+    environment_name = CharFilter(field_name="environment__name")
+    application_name = CharFilter(field_name="application__name")
     id = UUIDFilter()
     serial = IntegerFilter()
     lineage = IdentifierFilter()
@@ -34,6 +41,7 @@ class StateFilters(FilterSet):  # type: ignore[misc]  # django-filter has no typ
     created_at = IsoDateTimeFilter()
     updated_at = IsoDateTimeFilter()
     locked = BooleanFilter(field_name="lock_id", lookup_expr="isnull", exclude=True)
+    vars()["lock.acquired_at"] = IsoDateTimeFilter(field_name="lock_acquired_at")
     # Versions that the current version was made with, as reported by a pipeline (``UsedByState``).
     provider = VersionsFilter()
     module = VersionsFilter()
@@ -107,7 +115,20 @@ def _with_ids(path: str, value: Any) -> Any:
         return UsedByState(kind, value)
     if kind not in KINDS:
         return path, value
-    found = ids_or_query(KINDS[kind].objects.filter((lookup, value)))
+    model = KINDS[kind]
+    if isinstance(value, Piece):
+        found = with_part_of_name(model, value)
+        if found is None:
+            return _of_entry_named(kind, model, value)
+    else:
+        found = ids_or_query(model.objects.filter((lookup, value)))
     if isinstance(found, list) and len(found) == 1:
         return f"{kind}_id", found[0]
     return f"{kind}_id__in", found
+
+
+def _of_entry_named(kind: str, model: type[CatalogueEntry], piece: Piece) -> Q:
+    """Return the condition that looks up the name of each state that a page reads."""
+    # A scalar subquery: for a join, PostgreSQL might read all names first.
+    is_named = TextMatches(ColumnOf(model, f"{kind}_id", "name"), piece)
+    return Q((f"{kind}_id__isnull", False)) & Q(is_named)

@@ -39,8 +39,9 @@ class StateViewSet(ResourceViewSet[State]):
     serializer_class = StateSerializer
     filterset_class = StateFilters
     resource, resource_plural = "state", "states"
-    other_keys = (("updated_at", "id"),)
-    moving_orders = ("updated_at",)
+    other_keys = (("updated_at", "id"), ("lock_acquired_at", "id"))
+    order_names = {"lock_acquired_at": "lock.acquired_at"}
+    moving_orders = ("updated_at", "lock.acquired_at")
     scoped_by = ("deleted_at",)
     # If few rows match, their own index finds them.
     searched_fields = ("provider", "module")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from django.db import models
 
+from filterlang.lookups import TextMatches
 from states.models.catalogue import Component, Environment
 
 if TYPE_CHECKING:
@@ -14,12 +15,16 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
 
     from apikeys.bindings import Binding
+    from filterlang.lookups import Piece
+    from states.models.catalogue_entry import CatalogueEntry
 
 Row = TypeVar("Row", bound=models.Model)
 Rows = TypeVar("Rows", bound="QuerySet[Any, Any]")
 
 #: Maximum ids in a condition; more components may share a slug.
 _MOST_IDS: Final = 1_000
+#: Maximum names that are searched for a part of a name before the states are read.
+_MOST_NAMES: Final = 50_000
 
 
 def inside_catalogue(rows: Rows, binding: Binding) -> Rows:
@@ -45,6 +50,20 @@ def ids_or_query(entries: QuerySet[Any, Any]) -> list[uuid.UUID] | QuerySet[Any,
     ids = entries.values_list("pk", flat=True)
     found = list(ids[: _MOST_IDS + 1])
     return found if len(found) <= _MOST_IDS else ids
+
+
+def with_part_of_name(model: type[CatalogueEntry], piece: Piece) -> list[uuid.UUID] | None:
+    """Return the ids of the entries with this part in their name.
+
+    Return None for too many entries, or for a search of too many names: only the beginning of a
+    name has an index.
+    """
+    is_indexed = piece.at_start and not piece.ignore_case
+    if not is_indexed and model.objects.order_by("pk")[_MOST_NAMES:].values("pk")[:1]:
+        return None
+    named = model.objects.filter((f"name__{TextMatches.lookup_name}", piece))
+    ids = list(named.values_list("pk", flat=True)[: _MOST_IDS + 1])
+    return ids if len(ids) <= _MOST_IDS else None
 
 
 class OfStateQuerySet(models.QuerySet[Row]):

@@ -230,6 +230,12 @@ class State(models.Model):
                 fields=["id"],
                 condition=Q(deleted_at=None, lock_id__isnull=False),
             ),
+            # The locked states, oldest lock first.
+            models.Index(
+                name="state_by_lock_age",
+                fields=["lock_acquired_at", "id"],
+                condition=Q(deleted_at=None, lock_acquired_at__isnull=False),
+            ),
             models.Index(name="state_index_due", fields=["id"], condition=_BEHIND),
             # States indexed with other rules or another key, found without reading the rest.
             models.Index(name="state_by_index_key", fields=["index_key", "id"], condition=_INDEXED),

@@ -15,6 +15,7 @@ from apikeys.querysets import AccessTokenStatus, ApiKeyStatus
 from apikeys.scopes import Scope
 from apikeys.tokens import TokenKind
 from filterlang.fields import field_set
+from infra_service.lib.commandline.overview import PURPOSES
 from tests.docs.test_openapi import OPERATIONS
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -88,7 +89,14 @@ def test_commands() -> None:
     text = reference("commands")
     commands = {name for name, app in get_commands().items() if app in OURS}
 
-    assert set(re.findall(r"^## (\w+)$", text, re.MULTILINE)) == commands
+    sections = re.findall(r"^## (\w+)$", text, re.MULTILINE)
+    assert set(sections) == commands
+    purposes = re.findall(r"^\| ([A-Z][^|]+) \| (.*`migrate`.*|\[`.*) \|$", text, re.MULTILINE)
+    assert {purpose: re.findall(r"`(\w+)`", cell) for purpose, cell in purposes} == {
+        purpose: list(named) for purpose, named in PURPOSES.items()
+    }
+    listed = [name for named in PURPOSES.values() for name in named]
+    assert sections == [name for name in listed if name in commands]
 
 
 # Options of all Django commands and of all our commands, documented once.
@@ -165,7 +173,7 @@ LISTS = {
 def test_orders_of_lists() -> None:
     _, _, table = reference("requests-and-lists").partition("| list | `order_by`")
     rows = re.findall(r"^\| ([^|`]+) \| (.+) \|$", table.partition("\n\n")[0], re.MULTILINE)
-    documented = {title: set(re.findall(r"`(\w+)`", cell)) for title, cell in rows}
+    documented = {title: set(re.findall(r"`([\w.]+)`", cell)) for title, cell in rows}
     taken = {
         name: set(parameter["schema"]["enum"])
         for name, (_, _, operation) in OPERATIONS.items()

@@ -14,6 +14,7 @@ import functools
 import os
 from random import Random
 from typing import Any, NamedTuple
+from uuid import UUID
 
 import pytest
 from django.core.management import call_command
@@ -119,6 +120,13 @@ def vary(random: Random) -> None:
         for row in model._base_manager.values_list("pk", flat=True):
             values = {name: random.choice(choices) for name, choices in columns.items()}
             model._base_manager.filter(pk=row).update(**values)
+    for model in (Application, Component, Environment):
+        for row in model.objects.order_by("pk"):
+            model.objects.filter(pk=row.pk).update(name=random.choice((row.name, "", *NASTY)))
+    for row in State.objects.order_by("pk")[::2]:
+        lock = UUID(int=row.serial or 1)
+        at = end - dt.timedelta(days=random.choice((1, 1, 2, 3)))
+        State.objects.filter(pk=row.pk).update(lock_id=lock, lock_info={}, lock_acquired_at=at)
     for component in Component.objects.all():
         State.objects.filter(component=component).update(application=component.application_id)
     for remembered in (images, application, is_managed, cluster_name):
@@ -141,10 +149,10 @@ def images(workload_id: str, column: str) -> list[Any]:
 
 
 @functools.cache
-def application(component_id: str) -> tuple[str | None, str | None]:
-    found = Component.objects.values_list("application_id", "application__slug")
-    pk, its_slug = found.get(pk=component_id)
-    return pk and str(pk), its_slug
+def application(component_id: str) -> tuple[str | None, str | None, str | None]:
+    columns = ("application_id", "application__slug", "application__name")
+    pk, its_slug, name = Component.objects.values_list(*columns).get(pk=component_id)
+    return pk and str(pk), its_slug, name
 
 
 @functools.cache
@@ -163,6 +171,8 @@ READ: dict[str, Reader] = {
     "environment": slug("environment"),
     "application": lambda row: [application(row["component_id"])[1]],
     "application_id": lambda row: [application(row["component_id"])[0]],
+    "application_name": lambda row: [application(row["component_id"])[2]],
+    "lock.acquired_at": lambda row: [row.get("lock", {}).get("acquired_at")],
     "scopes": lambda row: [" ".join(row["scopes"])],
     "locked": lambda row: ["lock" in row],
     "managed": lambda row: [is_managed(row["id"])],

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ import manage
 from apikeys.scopes import Scope
 from infra_service import __version__
 from infra_service.lib.commandline.base import HelpfulCommand, ServiceCommand
+from infra_service.lib.commandline.overview import PURPOSES, ServiceUtility
 from infra_service.lib.commandline.stopping import stopped_by_signals
 from tests.support.installation import ROOT
 from tests.support.terminal import Terminal
@@ -63,6 +65,43 @@ def test_the_version_is_ours(
         manage.main()
 
     assert capsys.readouterr().out == f"{__version__}\n"
+
+
+def test_help_lists_our_commands_by_purpose_and_then_those_of_django() -> None:
+    text = ServiceUtility(["manage.py"]).main_help_text()
+
+    ours, _, others = text.partition("[Django]")
+    listed = dict(re.findall(r"^    (\w+) +(\S.*)$", ours, re.MULTILINE))
+    assert set(listed) == {*COMMANDS, "migrate", "check"}
+    assert re.findall(r"^\[(.+)\]$", ours, re.MULTILINE) == list(PURPOSES)
+    assert set(re.findall(r"\w+", others)) == get_commands().keys() - listed.keys()
+    assert all(len(line) <= 80 for line in text.splitlines())
+
+
+@pytest.mark.parametrize("arguments", [("help",), (), ("--help",)])
+def test_help_without_settings_names_the_missing_setting(
+    arguments: tuple[str, ...], tmp_path: Path
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "manage.py", *arguments], env={"VAR_DIR": str(tmp_path)},
+        capture_output=True, text=True, cwd=ROOT, timeout=60, check=True,
+    )  # fmt: skip
+
+    assert "    housekeeping            Delete data after its retention period\n" in done.stdout
+    problem = "The settings are not valid: Set the SECRET_KEY environment variable."
+    assert f"\n{problem} See docs/reference/settings.md.\n" in done.stdout
+
+
+def test_help_of_a_command_and_the_names_of_all_are_those_of_django(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit):
+        ServiceUtility(["manage.py", "housekeeping", "--help"]).execute()
+    own = capsys.readouterr().out
+    ServiceUtility(["manage.py", "help", "housekeeping"]).execute()
+    assert capsys.readouterr().out == own
+    ServiceUtility(["manage.py", "help", "--commands"]).execute()
+    assert capsys.readouterr().out.split() == sorted(get_commands())
 
 
 def test_help_shows_scopes_and_defaults() -> None:

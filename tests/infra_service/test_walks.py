@@ -62,6 +62,20 @@ def states() -> Walk:
     return Walk("/api/v1/states", "states", State.objects, touch)
 
 
+def lock(row: Any, _chance: random.Random) -> dict[str, Any]:
+    """Unlock a locked state, and lock another one."""
+    if row.lock_id is not None:
+        return {"lock_id": None, "lock_info": None, "lock_acquired_at": None}
+    return {"lock_id": uuid.uuid4(), "lock_info": {}, "lock_acquired_at": timezone.now()}
+
+
+def locked_states() -> Walk:
+    walk = states()
+    for row in walk.rows.order_by("pk")[::2]:
+        walk.rows.filter(pk=row.pk).update(**lock(row, random.Random(0)))
+    return walk._replace(move=lock)
+
+
 def components() -> Walk:
     for number in range(ITEMS):
         Component.objects.create(name=f"{number / ITEMS:.6f}")
@@ -117,6 +131,8 @@ AT_LEAST_ONCE, AT_MOST_ONCE, ANY = (1, None), (0, 1), (0, None)
 MOVING = {
     "states by updated_at": (states, "updated_at", AT_LEAST_ONCE),
     "states by updated_at desc": (states, "updated_at desc", AT_MOST_ONCE),
+    "states by lock age": (locked_states, "lock.acquired_at", ANY),
+    "states by lock age desc": (locked_states, "lock.acquired_at desc", ANY),
     "components by name": (components, "name", ANY),
     "components by name desc": (components, "name desc", ANY),
     "clusters by name": (clusters, "name", ANY),
@@ -129,6 +145,7 @@ MOVING = {
 #: The same changes in orders where they move nothing.
 STABLE = {
     "states by id": (states, "id"),
+    "locked states by id": (locked_states, "id"),
     "components by id desc": (components, "id desc"),
     "clusters by id": (clusters, "id"),
     "keys by id": (api_keys, "id"),

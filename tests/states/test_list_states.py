@@ -212,7 +212,7 @@ def test_no_order_of_what_some_states_do_not_have(reader: ApiClient) -> None:
     assert (answer.status_code, error_reason(answer)) == (400, "INVALID_FIELDS")
     assert answer.json()["error"]["message"] == (
         "order_by: The list has no index in this order; known are 'id', 'id desc', 'updated_at', "
-        "'updated_at desc'."
+        "'updated_at desc', 'lock.acquired_at', 'lock.acquired_at desc'."
     )
 
 

@@ -1,7 +1,8 @@
 """``order_by`` of a list: indexed orders, each in both directions.
 
 The default is the view's ``page_key``. ``other_keys`` are the alternatives, named after their first
-column. Orders without an index are not supported: each page would sort up to a million rows.
+column; ``order_names`` maps a column to another name. Orders without an index are not supported:
+each page would sort up to a million rows.
 """
 
 from __future__ import annotations
@@ -27,8 +28,10 @@ def keys_of(view: Any) -> list[Sequence[str]]:
 def orders_of(view: Any) -> dict[str, Sequence[str]]:
     """Return the key for each value of the parameter."""
     orders: dict[str, Sequence[str]] = {}
+    names = getattr(view, "order_names", {})
     for key in keys_of(view):
-        (name, *_), descending = columns_of(key)
+        (column, *_), descending = columns_of(key)
+        name = names.get(column, column)
         orders[name] = reversed_key(key) if descending else key
         orders[f"{name} desc"] = key if descending else reversed_key(key)
     return orders

@@ -1,0 +1,76 @@
+"""``manage.py help``: the service's commands by purpose, and Django's own after them."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import Final
+
+from django.core.management import ManagementUtility, get_commands
+from django.core.management.color import color_style
+
+#: The commands of each purpose, with a line each. Loading 24 commands for their help texts would
+#: take seconds.
+PURPOSES: Final = {
+    "Set-up": {
+        "migrate": "Create or update the tables",
+        "check": "Check the settings; --deploy also for production",
+        "createsuperuser": "Create an administrator",
+        "changepassword": "Change the password of a user",
+        "setup_groups": "Create or reset the groups of the admin",
+        "grant_service_role": "Limit the PostgreSQL role of the service",
+        "seed_demo": "Create demo data",
+    },
+    "Keys, tokens and users": {
+        "seed_apikeys": "Create missing API keys",
+        "issue_token": "Issue an access token",
+        "list_credentials": "List API keys and access tokens",
+        "rotate_apikey": "Replace the secret of an API key",
+        "revoke_apikey": "Revoke a leaked or unused key or token",
+        "trust": "Configure pipelines without secrets",
+        "deactivate_user": "Deactivate a user with all keys and tokens",
+    },
+    "Background jobs": {
+        "deliver_events": "Deliver webhooks",
+        "index_states": "Index the resources of states",
+        "sync_workloads": "Report the workloads of Kubernetes clusters",
+        "housekeeping": "Delete data after its retention period",
+    },
+    "Import and export": {
+        "import_states": "Import states from another backend",
+        "export_states": "Export all states as files",
+    },
+    "Maintenance": {
+        "verify_states": "Check every stored document",
+        "rotate_state_keys": "Re-encrypt all data with the newest key",
+        "move_documents": "Move documents to or from an object store",
+        "prune_states": "Delete old versions and deleted states",
+        "sweep_documents": "Delete unreferenced objects",
+        "archive_audit_events": "Move old audit events to files",
+    },
+}
+
+
+class ServiceUtility(ManagementUtility):
+    """Django's command line with an overview of the service's commands."""
+
+    def main_help_text(self, commands_only: bool = False) -> str:  # noqa: FBT001, FBT002 - Django's signature
+        """Return the text of ``help``, or the names of all commands for ``help --commands``."""
+        if commands_only:
+            return str(super().main_help_text(commands_only))
+        heading = color_style().NOTICE
+        lines = ["", f"Type '{self.prog_name} help <command>' for the options of a command."]
+        for purpose, commands in PURPOSES.items():
+            lines += ["", heading(f"[{purpose}]")]
+            lines += [f"    {name:<24}{line}" for name, line in commands.items()]
+        ours = {name for commands in PURPOSES.values() for name in commands}
+        others = ", ".join(sorted(get_commands().keys() - ours))
+        lines += ["", heading("[Django]"), textwrap.indent(textwrap.fill(others, 76), "    ")]
+        if self.settings_exception is not None:
+            problem = f"The settings are not valid: {self.settings_exception}."
+            lines += ["", heading(f"{problem} See docs/reference/settings.md.")]
+        return "\n".join(lines)
+
+
+def run(argv: list[str]) -> None:
+    """Run a management command."""
+    ServiceUtility(argv).execute()
