@@ -116,6 +116,7 @@ def _with_ids(path: str, value: Any) -> Any:
     if kind not in KINDS:
         return path, value
     model = KINDS[kind]
+    found: Any
     if isinstance(value, Piece):
         found = with_part_of_name(model, value)
         if found is None:

@@ -55,10 +55,8 @@ def test_limits() -> None:
     assert f"0 to {MAX_SERIAL}" in page
     assert f"at most {sealing._MAX_LINEAGE}" in page
     assert f"up to {settings.DATA_UPLOAD_MAX_MEMORY_SIZE // 1024**2} MiB" in lists
-    assert (
-        f"0 to {pagination.MAX_PAGE_SIZE}; 0 or absent means {pagination.DEFAULT_PAGE_SIZE}"
-        in lists
-    )
+    most, default = pagination.MAX_PAGE_SIZE, pagination.DEFAULT_PAGE_SIZE
+    assert f"1 to {most} items; the default is {default}, also for 0" in lists
     assert pagination.TOKEN_AGE.days == 3
     assert "for three days" in lists
 
