@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from rest_framework.exceptions import APIException, NotFound
 
 if TYPE_CHECKING:
+    import uuid
     from collections.abc import Mapping
 
 
@@ -125,6 +126,21 @@ class StateLocked(APIException):
         who, operation = holder["Who"] or "somebody", holder["Operation"]
         super().__init__(f"The state is locked by {who} ({operation}).")
         self.top_level = holder
+
+
+class StateFrozen(APIException):
+    meaning = (
+        "An operator froze the state, so it cannot be changed. The response contains LockInfo, in "
+        "the format that Terraform expects; its `ID` is a sentence with the operator and reason."
+    )
+    status_code = 423
+    default_code = "STATE_FROZEN"
+    advice = "Wait until an operator unfreezes the state. A force-unlock does not unfreeze it."
+
+    def __init__(self, freeze: Mapping[str, str], state_id: uuid.UUID) -> None:
+        super().__init__(f"The state is {freeze['ID']}.")
+        self.top_level = freeze
+        self.metadata = {"state_id": str(state_id)}
 
 
 class LockNotHeld(APIException):

@@ -17,6 +17,8 @@ from states.errors import InvalidLockInfo
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from states.models import State
+
 #: A LockInfo is a few hundred bytes; the client's Info may make it longer.
 MAX_BYTES: Final = 64 * 1024
 
@@ -56,6 +58,24 @@ class LockInfo(msgspec.Struct, frozen=True):
         if taken_by is None or taken_by["lock_id"] != self.ID:
             return said
         return {**said, "taken_by": {name: taken_by[name] for name in ("name", "token_id")}}
+
+    @classmethod
+    def of_freeze(cls, state: State) -> LockInfo:
+        """Describe the freeze of a state as a lock.
+
+        The ID is a sentence, because Terraform 1.11 prints only the ID of a lock that it meets.
+        """
+        moment, until = state.frozen_at or timezone.now(), state.freeze_expected_until
+        info = " ".join(state.freeze_reason.split())
+        if until is not None:
+            info += f" (expected until {until:%Y-%m-%d %H:%M} UTC)"
+        return cls(
+            ID=f"frozen by {state.frozen_by} since {moment:%Y-%m-%d %H:%M} UTC: {info}",
+            Operation="freeze",
+            Info=info,
+            Who=state.frozen_by,
+            Created=moment.isoformat().replace("+00:00", "Z"),
+        )
 
     @classmethod
     def parse(cls, body: bytes | bytearray) -> LockInfo:

@@ -19,6 +19,7 @@ OPERATOR: Final = (
     "apikeys.revoke_apikey",
     "apikeys.revoke_accesstoken",
     "states.force_unlock_state",
+    "states.freeze_state",
     "states.restore_state",
     # To disable and enable webhooks, and to redeliver events.
     "webhooks.change_webhookendpoint",

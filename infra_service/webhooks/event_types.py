@@ -45,6 +45,10 @@ TYPES: Final[dict[str, EventType]] = {
     "state.force_unlock": EventType(
         Scope.STATE_READ, "A lock of another owner was released", ("lock", "reason")
     ),
+    "state.frozen": EventType(
+        Scope.STATE_READ, "A state was frozen", ("version", "reason", "expected_until")
+    ),
+    "state.unfrozen": EventType(Scope.STATE_READ, "A state was unfrozen", ("version", "reason")),
     "state.delete": EventType(Scope.STATE_READ, "A state was deleted", ("version", "reason")),
     "state.undelete": EventType(Scope.STATE_READ, "A deleted state was restored", ("version",)),
     "state.lock_held": EventType(Scope.STATE_READ, "A lock is held for longer than the limit"),

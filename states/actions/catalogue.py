@@ -11,7 +11,7 @@ from django.utils import timezone
 from apikeys import audit
 from infra_service.lib.database.constraints import breaks
 from infra_service.lib.database.retries import retrying
-from states.actions import claims
+from states.actions import claims, rules
 from states.errors import ENTRY_NOT_FOUND, SlugTaken
 from states.models import Application, Component, Environment, State
 from states.models.catalogue_entry import NO_PARENT, CatalogueEntry
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from states.addresses import Names
 
 E = TypeVar("E", bound=CatalogueEntry)
+
+#: The fields of an entry from which the addresses of its states are made.
+_NAMING: Final = {"name", "slug", "application_id"}
 
 _UNIQUE: Final = (
     (Application, "application_slug"),
@@ -141,6 +144,7 @@ def change(
     Raises:
         NotFound: of the kind; the entry, or the application of a component, is deleted.
         SlugTaken: the slug belongs to another entry of the same parent.
+        StateFrozen: the entry would be renamed or moved, and a state of it is frozen.
     """
     # 1. Block registrations and other changes until the transaction ends.
     entry = model._default_manager.select_for_update().filter(pk=entry_id).first()
@@ -150,6 +154,8 @@ def change(
     changed = _changed(entry, changes)
     if not changed:
         return
+    if _NAMING & changed.keys():
+        _check_freezes(entry)
     before = {name: getattr(entry, name) for name in changed}
     parent_id, slug = entry.parent_id, entry.slug
     # 2. The slug, in the parent that the entry gets.
@@ -171,6 +177,16 @@ def change(
     was, now = _values({name: before[name] for name in changed}), _values(changed)
     details = {name: {"from": was[name], "to": now[name]} for name in changed}
     audit.authorize_and_record(actor, f"{model._meta.model_name}.update", entry_id, **details)
+
+
+def _check_freezes(entry: CatalogueEntry) -> None:
+    """Refuse to rename or move an entry with a frozen state.
+
+    ``freezing.freeze`` locks the entries of its state, so a simultaneous freeze waits.
+    """
+    frozen = State.objects.frozen().filter(**{str(entry._meta.model_name): entry.pk})
+    for state in frozen.order_by("pk")[:1]:
+        rules.check_freeze(state)
 
 
 def _changed(entry: CatalogueEntry, changes: Mapping[str, Any]) -> dict[str, Any]:

@@ -47,7 +47,7 @@ def restore(
 
     Raises:
         StateNotFound, VersionNotFound: the state or version does not exist.
-        StateLocked, LockNotHeld: see ``states.actions.rules``.
+        StateLocked, StateFrozen, LockNotHeld: see ``states.actions.rules``.
         StateEncrypted: OpenTofu compares the serial with the encrypted serial.
         StateFormatUnsupported: the head of the document is ambiguous.
         InvalidDocument: see ``states.actions.replacement``.
@@ -96,7 +96,7 @@ def delete(*, target: StateTarget, actor: Actor, **details: Any) -> None:
 
     Raises:
         StateNotFound: the state does not exist, or is deleted already.
-        StateLocked: a lock holds the state.
+        StateLocked, StateFrozen: see ``states.actions.rules``.
     """
     state = target.find()
     if state is None or state.deleted_at is not None:

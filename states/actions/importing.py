@@ -125,13 +125,12 @@ def _check(state: State | None, origin: Origin, version: Offered) -> None:
     """Refuse to import a version over a state with another origin or a later version.
 
     Raises:
-        StateLocked: another lock holds the state.
+        StateLocked, StateFrozen: another lock holds the state, or an operator froze it.
         OccupiedError, ImportRefusedError: see ``outstanding``.
     """
     if state is None:
         return
-    if state.lock_id is not None:
-        rules.check_lock(state, origin.lock.uuid)
+    rules.check_lock(state, None if state.lock_id is None else origin.lock.uuid)
     if state.current_version_id is None:
         return
     if state.deleted_at is not None:
@@ -187,7 +186,7 @@ def import_version(
     ``number`` is its minimum number. The state is locked first, unless this is the last version.
 
     Raises:
-        StateLocked: another lock holds the state.
+        StateLocked, StateFrozen: another lock holds the state, or an operator froze it.
         OccupiedError, ImportRefusedError: see ``outstanding``.
         InvalidDocument: see ``states.actions.replacement``.
         StorageUnavailable: the object store did not accept the document.

@@ -12,6 +12,7 @@ from django.db.models import F, UUIDField
 from apikeys import audit
 from apikeys.races import RaceLostError, compare_and_swap
 from infra_service.lib.database.compiled import Parameter
+from states.actions import rules
 from states.actions.registration import find_or_register
 from states.actions.removal import unregister
 from states.errors import LockNotHeld, StateLocked, WriteConflict
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
 
 
 def _unlocked() -> StateQuerySet:
-    return State.objects.filter(pk=Parameter("pk", UUIDField()), lock_id=None)
+    pk = Parameter("pk", UUIDField())
+    return State.objects.filter(pk=pk, lock_id=None, frozen_at=None)
 
 
 def _locked() -> StateQuerySet:
@@ -36,7 +38,8 @@ def _locked() -> StateQuerySet:
 
 
 _REVISED: Final = F("revision") + 1
-#: Acquire the lock of an unlocked state in an atomic statement, so that a single request wins.
+#: Acquire the lock of a state that is neither locked nor frozen in an atomic statement, so that a
+#: single request wins.
 _ACQUIRE: Final = audit.AuditedUpdate(
     _unlocked, "lock_id", "lock_info", "lock_acquired_at", "lock_taken_by", revision=_REVISED
 )
@@ -57,6 +60,7 @@ def lock(*, target: StateTarget, info: LockInfo, actor: Actor) -> LockInfo:
 
     Raises:
         StateLocked: another lock holds the state.
+        StateFrozen: an operator froze the state.
         WriteConflict: lost the race too often.
     """
     state = find_or_register(target=target, actor=actor)
@@ -65,6 +69,7 @@ def lock(*, target: StateTarget, info: LockInfo, actor: Actor) -> LockInfo:
         if state.lock_id != info.uuid:
             raise StateLocked(holder.as_dict())
         return holder
+    rules.check_freeze(state)
     acquired = {
         "lock_info": info.as_dict(),
         "lock_acquired_at": actor.now(),
@@ -115,10 +120,11 @@ def force_unlock(
 
     A lock that was acquired after this began is left alone: when the lock that was found is
     released by its holder meanwhile, there is nothing more to do. With ``lock_id``, only that lock
-    is released.
+    is released. A freeze stays.
 
     Raises:
         LockNotHeld: another lock than ``lock_id`` holds the state.
+        StateFrozen: the state is frozen, and not locked.
         WriteConflict: lost the race too often.
     """
     found = lock_id
@@ -127,7 +133,10 @@ def force_unlock(
     def release(*, target: StateTarget, actor: Actor) -> None:
         nonlocal found
         state = target.find()
-        if state is None or state.lock_info is None:
+        if state is None:
+            return
+        if state.lock_info is None:
+            rules.check_freeze(state)
             return
         if found not in (None, state.lock_id):
             if lock_id is None:

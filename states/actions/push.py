@@ -50,7 +50,7 @@ def push(
     writer replace a state with a document that is not a state.
 
     Raises:
-        StateLocked, LockNotHeld, LockRequired, SerialConflict, LineageMismatch: see
+        StateLocked, StateFrozen, LockNotHeld, LockRequired, SerialConflict, LineageMismatch: see
             ``states.actions.rules``.
         InvalidDocument: see ``states.actions.replacement``.
         WriteConflict: other writers won every attempt.

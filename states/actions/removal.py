@@ -28,14 +28,14 @@ _REGISTRATION: Final = dt.timedelta(seconds=1)
 
 
 def remove_empty(state: State, actor: Actor, **details: Any) -> bool:
-    """Remove a state if it has no version and no lock; call this in a transaction.
+    """Remove a state without a version, lock and freeze; call this in a transaction.
 
     The lock of the component comes first, as in ``find_or_register``. The state's row is locked
     before the condition decides, because ``delete()`` deletes by the id alone: a LOCK or push in
     between would be lost. A writer that waits finds no row to change, and registers it again.
     """
     list(Component.objects.select_for_update().filter(pk=state.component_id))
-    unused = State.objects.filter(pk=state.pk, version_number=0, lock_id=None)
+    unused = State.objects.filter(pk=state.pk, version_number=0, lock_id=None, frozen_at=None)
     empty = unused.select_for_update().first()
     if empty is None:
         return False

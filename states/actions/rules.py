@@ -1,10 +1,17 @@
-"""The rules of a push, as pure functions of the stored state."""
+"""The rules of writes, as pure functions of the stored state."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from states.errors import LineageMismatch, LockNotHeld, LockRequired, SerialConflict, StateLocked
+from states.errors import (
+    LineageMismatch,
+    LockNotHeld,
+    LockRequired,
+    SerialConflict,
+    StateFrozen,
+    StateLocked,
+)
 from states.lockinfo import LockInfo
 
 if TYPE_CHECKING:
@@ -17,15 +24,30 @@ if TYPE_CHECKING:
 def check_lock(state: State, lock_id: uuid.UUID | None) -> None:
     """Refuse a writer that does not hold the state's lock, or has lost it by force.
 
+    The holder of a lock may finish on a state that was frozen meanwhile.
+
     Raises:
         StateLocked: another lock holds the state.
+        StateFrozen: the state is frozen, and not locked.
         LockNotHeld: the state is not locked, so the writer's lock was released by force.
     """
+    if state.lock_info is None:
+        check_freeze(state)
     if state.lock_id == lock_id:
         return
     if state.lock_info is not None:
         raise StateLocked(LockInfo(**state.lock_info).as_dict())
     raise LockNotHeld
+
+
+def check_freeze(state: State) -> None:
+    """Refuse a change of a frozen state.
+
+    Raises:
+        StateFrozen: an operator froze the state.
+    """
+    if state.frozen_at is not None:
+        raise StateFrozen(LockInfo.of_freeze(state).as_dict(), state.pk)
 
 
 def check_demand(state: State, lock_id: uuid.UUID | None) -> None:

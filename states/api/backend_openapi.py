@@ -35,6 +35,7 @@ from states.errors import (
     SerialConflict,
     StateEncrypted,
     StateFormatUnsupported,
+    StateFrozen,
     StateLocked,
     StateNotFound,
     StateTooComplex,
@@ -54,9 +55,9 @@ _TIME: Final = {"type": "string", "format": "date-time"}
 _TIME_OR_NOTHING: Final = Named("LockTime", {"anyOf": [_TIME, {"type": "string", "maxLength": 0}]})
 
 
-def _lock_info(created: dict[str, Any]) -> dict[str, Any]:
+def _lock_info(lock_id: dict[str, Any], created: dict[str, Any]) -> dict[str, Any]:
     schema = object_of(
-        ID={"type": "string", "format": "uuid"},
+        ID=lock_id,
         Operation=_TEXT,
         Info=_TEXT,
         Who=_TEXT,
@@ -67,10 +68,13 @@ def _lock_info(created: dict[str, Any]) -> dict[str, Any]:
     return {"description": "A lock as Terraform describes it.", **schema}
 
 
-LOCK_INFO: Final = Named("LockInfo", _lock_info(_TIME))
+LOCK_INFO: Final = Named(
+    "LockInfo",
+    _lock_info({**_TEXT, "description": "A UUID; of a frozen state, a sentence."}, _TIME),
+)
 _NEW_LOCK_INFO: Final = Named(
     "NewLockInfo",
-    {**_lock_info(_TIME_OR_NOTHING), "required": ["ID"]},
+    {**_lock_info({**_TEXT, "format": "uuid"}, _TIME_OR_NOTHING), "required": ["ID"]},
 )
 DOCUMENT: Final = Named(
     "StateDocument",
@@ -86,7 +90,8 @@ DOCUMENT: Final = Named(
         "additionalProperties": True,
     },
 )
-LOCKED: Final = error_docs(StateLocked, beside=LOCK_INFO)
+LOCKED: Final = error_docs(StateLocked, StateFrozen, beside=LOCK_INFO)
+FROZEN: Final = error_docs(StateFrozen, beside=LOCK_INFO)
 
 _KEY: Final = [
     OpenApiParameter(name, OpenApiTypes.UUID, OpenApiParameter.PATH, description=description)
@@ -226,6 +231,7 @@ def lock_schema(form: AddressForm) -> Any:
             responses={
                 200: EMPTY,
                 **error_docs(*_OF_KEY, *_OF_BODY, InvalidLockInfo, LockNotHeld, WriteConflict),
+                **FROZEN,
             },
             examples=[request_example(samples.LOCK_INFO)],
         ),

@@ -8,12 +8,12 @@ from apikeys.errors import BindingInsufficient
 from infra_service.lib.api.openapi_words import resource_schema
 from states.api import samples
 from states.api.serializers import ApplicationSerializer, ComponentSerializer, EnvironmentSerializer
-from states.errors import EntryExists, EntryInUse, SlugTaken
+from states.errors import EntryExists, EntryInUse, SlugTaken, StateFrozen
 
 _CHANGED: Final = (BindingInsufficient, SlugTaken)
 _REACH: Final = {
     "create": (*_CHANGED, EntryExists),
-    "change": _CHANGED,
+    "change": (*_CHANGED, StateFrozen),
     "delete": (BindingInsufficient, EntryInUse),
 }
 

@@ -42,6 +42,7 @@ class StateFilters(FilterSet):  # type: ignore[misc]  # django-filter has no typ
     updated_at = IsoDateTimeFilter()
     locked = BooleanFilter(field_name="lock_id", lookup_expr="isnull", exclude=True)
     vars()["lock.acquired_at"] = IsoDateTimeFilter(field_name="lock_acquired_at")
+    frozen = BooleanFilter(field_name="frozen_at", lookup_expr="isnull", exclude=True)
     # Versions that the current version was made with, as reported by a pipeline (``UsedByState``).
     provider = VersionsFilter()
     module = VersionsFilter()

@@ -62,6 +62,14 @@ STATE: Final[dict[str, Any]] = {
         "acquired_at": "2026-11-21T06:50:11.130277Z",
     },
 }
+FREEZE: Final = {
+    "reason": "database upgrade, ask ada",
+    "expected_until": "2026-11-21T18:00:00.000000Z",
+}
+FROZEN_STATE: Final[dict[str, Any]] = {
+    **UNLOCKED_STATE,
+    "frozen": {"frozen_at": "2026-11-21T06:50:11.130277Z", "frozen_by": "ada", **FREEZE},
+}
 DOCUMENT: Final[dict[str, Any]] = {
     "version": 4,
     "terraform_version": "1.11.4",

@@ -35,6 +35,21 @@ class LockSerializer(PresentSerializer):
     acquired_at = TimestampField(source="lock_acquired_at", read_only=True)
 
 
+@described("The freeze by an operator; present while the state is frozen.")
+class FreezeSerializer(PresentSerializer):
+    present_with = "frozen_at"
+
+    frozen_at = TimestampField(read_only=True)
+    frozen_by = serializers.CharField(read_only=True)
+    reason = serializers.CharField(source="freeze_reason", read_only=True)
+    expected_until = TimestampField(
+        source="freeze_expected_until",
+        read_only=True,
+        allow_null=True,
+        help_text="The expected end. The freeze stays after it, and counts as overdue.",
+    )
+
+
 @described("A state. Fields from the document are null before the first push.")
 class StateSerializer(serializers.Serializer[Any]):
     id = serializers.UUIDField(read_only=True)
@@ -54,6 +69,7 @@ class StateSerializer(serializers.Serializer[Any]):
     lineage = serializers.CharField(read_only=True, allow_null=True)
     size_bytes = serializers.IntegerField(read_only=True, allow_null=True)
     lock = LockSerializer(required=False)
+    frozen = FreezeSerializer(required=False)
     created_at = TimestampField(read_only=True)
     updated_at = TimestampField(read_only=True)
 
@@ -184,6 +200,26 @@ class ForceUnlockSerializer(StrictSerializer):
         required=False,
         allow_null=True,
         help_text="The expected lock. If another lock is active, it is not released.",
+    )
+
+
+@described("The options of a freeze.")
+class FreezeOptionsSerializer(StrictSerializer):
+    reason = TextField(
+        max_length=1000, help_text="The reason, which Terraform shows to the clients it refuses."
+    )
+    expected_until = TimestampField(
+        in_future=True,
+        required=False,
+        allow_null=True,
+        help_text="The expected end, as a notice. The state stays frozen until it is unfrozen.",
+    )
+
+
+@described("The options of unfreezing a state.")
+class UnfreezeSerializer(StrictSerializer):
+    reason = TextField(
+        required=False, max_length=1000, help_text="The reason, which the audit log records."
     )
 
 

@@ -13,9 +13,14 @@ from apikeys.permissions import ACCESS_TOKENS
 from apikeys.scopes import Scope
 from infra_service.lib.api.fields import NothingSerializer
 from infra_service.lib.api.viewsets import ResourceViewSet
-from states.actions import history, locks
+from states.actions import freezing, history, locks
 from states.api.filters import StateFilters, with_ids
-from states.api.serializers import ForceUnlockSerializer, StateSerializer
+from states.api.serializers import (
+    ForceUnlockSerializer,
+    FreezeOptionsSerializer,
+    StateSerializer,
+    UnfreezeSerializer,
+)
 from states.api.states_openapi import states_schema
 from states.errors import StateNotFound
 from states.models import State
@@ -30,7 +35,7 @@ if TYPE_CHECKING:
 
 @states_schema
 class StateViewSet(ResourceViewSet[State]):
-    """State records, force-unlock, deletion and undeletion.
+    """State records, force-unlock, freezes, deletion and undeletion.
 
     Deleted states, and states outside of the token's binding, are hidden.
     """
@@ -52,6 +57,8 @@ class StateViewSet(ResourceViewSet[State]):
         "retrieve": Scope.STATE_READ,
         "destroy": Scope.STATE_ADMIN,
         "force_unlock": Scope.STATE_ADMIN,
+        "freeze": Scope.STATE_ADMIN,
+        "unfreeze": Scope.STATE_ADMIN,
         "undelete": Scope.STATE_ADMIN,
     }
 
@@ -81,6 +88,27 @@ class StateViewSet(ResourceViewSet[State]):
             lock_id=options.get("lock_id"),
             actor=Actor.of(request),
         )
+        return self.answer(self.get_object())
+
+    @action(detail=True, methods=["post"])
+    def freeze(self, request: Request, **_path: str) -> Response:
+        """Freeze a state: it accepts no new lock and no change until it is unfrozen."""
+        state = self.get_object()
+        options = self.read_options(FreezeOptionsSerializer)
+        freezing.freeze(
+            state_id=state.pk,
+            reason=options["reason"],
+            expected_until=options.get("expected_until"),
+            actor=Actor.of(request),
+        )
+        return self.answer(self.get_object())
+
+    @action(detail=True, methods=["post"])
+    def unfreeze(self, request: Request, **_path: str) -> Response:
+        """Unfreeze a state."""
+        state = self.get_object()
+        options = self.read_options(UnfreezeSerializer)
+        freezing.unfreeze(state_id=state.pk, actor=Actor.of(request), **options)
         return self.answer(self.get_object())
 
     @action(detail=True, methods=["post"])

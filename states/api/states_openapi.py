@@ -25,6 +25,7 @@ from infra_service.lib.api.parameters import InvalidParameter
 from states.api import samples
 from states.api.backend_openapi import (
     DOCUMENT,
+    FROZEN,
     LOCKED,
     OF_MEMORY,
     OF_STORE,
@@ -33,8 +34,10 @@ from states.api.backend_openapi import (
 )
 from states.api.serializers import (
     ForceUnlockSerializer,
+    FreezeOptionsSerializer,
     RestoreSerializer,
     StateSerializer,
+    UnfreezeSerializer,
     VersionSerializer,
 )
 from states.document.marked_places import Reason
@@ -205,9 +208,27 @@ states_schema = extend_schema_view(
     force_unlock=operation(
         operation_id="force_unlock_state",
         request=ForceUnlockSerializer,
-        responses={200: _STATE, **error_docs(LockNotHeld, WriteConflict)},
+        responses={200: _STATE, **error_docs(LockNotHeld, WriteConflict), **FROZEN},
         examples=[
             request_example({"reason": "the laptop is lost", "lock_id": samples.LOCK_INFO["ID"]}),
+            answer_example({"state": samples.UNLOCKED_STATE}),
+        ],
+    ),
+    freeze=operation(
+        operation_id="freeze_state",
+        request=FreezeOptionsSerializer,
+        responses={200: _STATE, **error_docs(WriteConflict)},
+        examples=[
+            request_example(samples.FREEZE),
+            answer_example({"state": samples.FROZEN_STATE}),
+        ],
+    ),
+    unfreeze=operation(
+        operation_id="unfreeze_state",
+        request=UnfreezeSerializer,
+        responses={200: _STATE, **error_docs(WriteConflict)},
+        examples=[
+            request_example({"reason": "the upgrade is done"}),
             answer_example({"state": samples.UNLOCKED_STATE}),
         ],
     ),

@@ -85,6 +85,10 @@ class StateQuerySet(models.QuerySet["State"]):
             environment_slug=ColumnOf(Environment, "environment_id", "slug"),
         )
 
+    def frozen(self) -> StateQuerySet:
+        """Return the frozen states."""
+        return self.visible().filter(frozen_at__isnull=False)
+
     def with_demand(self) -> StateQuerySet:
         """Annotate the lock requirement of a push for ``rules.check_demand``."""
         return self.annotate(  # type: ignore[no-redef]  # its type is declared below
@@ -144,6 +148,12 @@ class State(models.Model):
     # locks. lock_info comes from the client, and its ID is visible to everybody that finds the
     # state locked.
     lock_taken_by = models.JSONField(null=True)
+    # An operator's freeze (states.actions.freezing), beside the lock of a client.
+    frozen_at = models.DateTimeField(null=True)
+    frozen_by = models.CharField(max_length=200, blank=True, default="", db_default="")
+    freeze_reason = models.CharField(max_length=1000, blank=True, default="", db_default="")
+    # Only a notice: the freeze stays after this time.
+    freeze_expected_until = models.DateTimeField(null=True)
     created_at = CreatedAtField(default=timezone.now, editable=False)
     updated_at = models.DateTimeField(default=timezone.now)
     deleted_at = models.DateTimeField(null=True)
@@ -163,6 +173,7 @@ class State(models.Model):
         # Of the admin; over the API the scopes decide.
         permissions = [
             ("force_unlock_state", "Can force-unlock states"),
+            ("freeze_state", "Can freeze and unfreeze states"),
             ("restore_state", "Can restore states"),
             ("download_state", "Can download documents of states, with all secrets in them"),
         ]
@@ -235,6 +246,11 @@ class State(models.Model):
                 name="state_by_lock_age",
                 fields=["lock_acquired_at", "id"],
                 condition=Q(deleted_at=None, lock_acquired_at__isnull=False),
+            ),
+            models.Index(
+                name="state_frozen",
+                fields=["id"],
+                condition=Q(deleted_at=None, frozen_at__isnull=False),
             ),
             models.Index(name="state_index_due", fields=["id"], condition=_BEHIND),
             # States indexed with other rules or another key, found without reading the rest.

@@ -260,6 +260,8 @@ OTHERS = {
     "StateLockInApplicationView": "a lock has an id of its own",
     "NoAddressView": "refuses everything",
     "StateViewSet.force_unlock": "names the lock that it releases",
+    "StateViewSet.freeze": "changes nothing if the state is frozen for this reason",
+    "StateViewSet.unfreeze": "makes a state writable that is",
     "StateViewSet.undelete": "makes a state visible that is",
     "FindResourcesViewSet.find": "reads",
     "WorkloadViewSet.report_failure": "reports the same failure again",

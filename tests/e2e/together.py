@@ -24,6 +24,8 @@ class Call:
     body: bytes
     suffix: str = ""
     headers: dict[str, str] = field(default_factory=dict)
+    #: Instead of the state's path in the backend.
+    path: str = ""
 
 
 def at_once(backend: Backend, calls: Sequence[Call]) -> list[Answer]:
@@ -36,7 +38,8 @@ def at_once(backend: Backend, calls: Sequence[Call]) -> list[Answer]:
             connection.connect()
             barrier.wait(30)
             headers = {"Authorization": f"Bearer {backend.token}", **call.headers}
-            connection.request(call.method, backend.path + call.suffix, call.body, headers)
+            path = (call.path or backend.path) + call.suffix
+            connection.request(call.method, path, call.body, headers)
             response = connection.getresponse()
             return Answer(response.status, dict(response.getheaders()), response.read())
 
