@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from django.db.models import Count, Min
+from django.db.models import Count, Min, Q
 from django.utils import timezone
 from prometheus_client import Counter
 from prometheus_client.core import GaugeMetricFamily
@@ -48,6 +48,22 @@ class LockCollector(Collector):
         yield GaugeMetricFamily("infra_state_locks", "States that are locked.", found["count"])
         yield GaugeMetricFamily(
             "infra_state_oldest_lock_age_seconds", "Age of the oldest lock; 0 without a lock.", age
+        )
+
+
+class FreezeCollector(Collector):
+    """The frozen states, in a single query of an index on them."""
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """Return their number, and the number after their expected end."""
+        frozen = State.objects.frozen().order_by("pk")[:MAX_LOCKS]
+        overdue = Count("pk", filter=Q(freeze_expected_until__lt=timezone.now()))
+        found = frozen.aggregate(count=Count("pk"), overdue=overdue)
+        yield GaugeMetricFamily("infra_state_freezes", "States that are frozen.", found["count"])
+        yield GaugeMetricFamily(
+            "infra_state_overdue_freezes",
+            "States that are frozen after the expected end of their freeze.",
+            found["overdue"],
         )
 
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from apikeys.errors import BindingInsufficient
 from infra_service.lib.api.openapi_words import resource_schema
 from states.api import samples
+from states.api.backend_openapi import FROZEN
 from states.api.serializers import ApplicationSerializer, ComponentSerializer, EnvironmentSerializer
-from states.errors import EntryExists, EntryInUse, SlugTaken, StateFrozen
+from states.errors import EntryExists, EntryInUse, SlugTaken
 
 _CHANGED: Final = (BindingInsufficient, SlugTaken)
-_REACH: Final = {
+_REACH: Final[dict[str, Any]] = {
     "create": (*_CHANGED, EntryExists),
-    "change": (*_CHANGED, StateFrozen),
+    "change": _CHANGED,
+    "change_docs": FROZEN,
     "delete": (BindingInsufficient, EntryInUse),
 }
 

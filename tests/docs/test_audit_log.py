@@ -55,6 +55,8 @@ def work_with_a_state(client: ApiClient) -> None:
     record = f"/api/v1/states/{state['id']}"
     answers += [
         client.send("POST", f"{record}:force-unlock", {"reason": "gone"}),
+        client.send("POST", f"{record}:freeze", {"reason": "upgrade"}),
+        client.send("POST", f"{record}:unfreeze", {"reason": "done"}),
         client.get(f"{record}/versions/2/diff"),
         client.get(f"{record}/outputs"),
         client.send("POST", f"{record}/versions/1:restore", {"reason": "wrong"}),
@@ -84,7 +86,7 @@ def test_details(client_with: ClientWith) -> None:
     work_with_entries(client)
 
     events: list[Any] = list(AuditEvent.objects.exclude(action__startswith="a").all())
-    assert len({event.action for event in events}) == 16
+    assert len({event.action for event in events}) == 18
     for event in events:
         told = ROWS[event.action]
         if event.action.endswith(".update"):

@@ -93,7 +93,7 @@ def test_words(subtests: pytest.Subtests) -> None:
 
 
 def test_no_operation_is_there_twice() -> None:
-    assert len(OPERATIONS) == len(list(operations())) == 108
+    assert len(OPERATIONS) == len(list(operations())) == 110
 
 
 def assert_shown(content: dict[str, Any]) -> None:

@@ -173,3 +173,24 @@ def test_a_stuck_lock(place: Path, service: LiveServer) -> None:
 
     assert walk.through(ROOT / "docs/how-to/release-a-stuck-lock.md")
     assert backend.holder() is None
+
+
+@pytest.mark.terraform
+@needs_terraform
+def test_a_frozen_state(place: Path, service: LiveServer) -> None:
+    token, writer = service.tokens("state:read,state:admin", "state:read,state:write")
+    backend = Backend(service, writer)
+    tf = Terraform(place / "network", backend.address, writer)
+    tf.write(ONE % "a")
+    tf.run("init")
+    tf.apply()
+    credentials = {"TF_HTTP_USERNAME": "token", "TF_HTTP_PASSWORD": writer}
+    words = {
+        "http://127.0.0.1:8000": service.url,
+        "isp_…": token,
+        "$API/states |": f"$API/states -G -d page_size=1 --data-urlencode "
+        f"\"filter=field['component_id'] = '{backend.component_id}'\" |",
+    }
+    walk = Walk(place, {**readers(place, {}), **credentials}, words)
+
+    assert walk.through(ROOT / "docs/how-to/freeze-a-state.md")

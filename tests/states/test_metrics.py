@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from states import metrics
-from states.metrics import LockCollector
+from states.metrics import FreezeCollector, LockCollector
 from states.models import State
 from tests.states.conftest import Backend, document
 from tests.support import figures
@@ -92,6 +92,26 @@ def test_locks(backend: Backend, lock_id: uuid.UUID) -> None:
 
     backend.unlock(lock_id)
     assert locks()[0] == 1
+
+
+def test_freezes(admin: Backend) -> None:
+    def counted() -> tuple[float, float]:
+        found = figures.of(FreezeCollector())
+        names = ("infra_state_freezes", "infra_state_overdue_freezes")
+        return figures.value(found, names[0]), figures.value(found, names[1])
+
+    assert counted() == (0, 0)
+    for _ in range(2):
+        state = Backend(admin.client)
+        state.push(document())
+        options = {"reason": "upgrade", "expected_until": "2999-01-01T00:00:00Z"}
+        assert state.call(":freeze", options).status_code == 200
+    assert counted() == (2, 0)
+
+    ended = timezone.now() - dt.timedelta(minutes=1)
+    State.objects.filter(pk=state.record.pk).update(freeze_expected_until=ended)
+
+    assert counted() == (2, 1)
 
 
 def test_no_more_locks_are_looked_at_than_that(

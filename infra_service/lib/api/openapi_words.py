@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from drf_spectacular.utils import (
@@ -171,10 +172,11 @@ def resource_schema(
     create: Errors = (),
     change: Errors = (),
     delete: Errors | None = None,
+    change_docs: Mapping[int, DeclaredErrors] = MappingProxyType({}),
 ) -> Callable[[type], type]:
     """Return the decorator of a viewset that lists, creates, reads, changes a resource.
 
-    With ``delete``, also deletes it.
+    With ``delete``, also deletes it. ``change_docs`` are errors of a change with another form.
 
     ``description`` describes the list. ``sample`` is a resource as it is returned; its writable
     fields are the example request.
@@ -206,7 +208,7 @@ def resource_schema(
             operation_id=f"update_{resource}",
             parameters=[mask_parameter],
             request=wrapped(f"Update{name}", resource, serializer, partial=True, update_mask=mask),
-            responses={200: answer, **error_docs(*change)},
+            responses={200: answer, **error_docs(*change), **change_docs},
             examples=[
                 request_example({resource: {"name": harmless["name"]}, "update_mask": "name"}),
                 shown,
