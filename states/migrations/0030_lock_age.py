@@ -6,6 +6,7 @@ from infra_service.lib.database.under_traffic import AddIndexUnderTraffic
 
 
 class Migration(migrations.Migration):
+    safe_while_running = True
     atomic = False
 
     dependencies = [("states", "0001_squashed_0029_slug_claims")]
