@@ -14,16 +14,8 @@ from tests.docs.conftest import manage_py, readers
 from tests.docs.walk import ROOT, Walk
 from tests.support.server import LiveServer
 from workloads.reporting.incoming import read_report
-from workloads.reporting.wire import (
-    Condition,
-    Container,
-    Delta,
-    Item,
-    Pod,
-    PodContainer,
-    Snapshot,
-    Termination,
-)
+from workloads.reporting.wire import Delta, Item, Snapshot
+from workloads.reporting.wire_pods import Condition, Container, Pod, PodContainer, Termination
 
 PAGE = (ROOT / "docs" / "reference" / "workload-reports.md").read_text()
 RBAC = (ROOT / "docs" / "how-to" / "collector-rbac.yaml").read_text()

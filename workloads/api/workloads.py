@@ -20,20 +20,16 @@ from filterlang.backend import PARAMETER
 from infra_service.lib.api.parameters import refuse_unknown
 from infra_service.lib.api.viewsets import ResourceViewSet
 from workloads import actions, metrics
+from workloads.api.answers import AppliedReport, ReportAnswer
 from workloads.api.cluster_serializers import FailureSerializer
 from workloads.api.filters import SEARCHED, WorkloadFilters, with_images, with_join
+from workloads.api.reports_openapi import delta_schema, failure_schema, snapshot_schema
 from workloads.api.serializers import (
     ManagedWorkloadSerializer,
     WorkloadSerializer,
 )
 from workloads.api.visible import cluster_of_path
-from workloads.api.workloads_openapi import (
-    delta_schema,
-    failure_schema,
-    snapshot_schema,
-    summary_schema,
-    workloads_schema,
-)
+from workloads.api.workloads_openapi import summary_schema, workloads_schema
 from workloads.collection import CollectionFailure, FailureReason
 from workloads.errors import ClusterNotFound
 from workloads.managed import managing
@@ -156,8 +152,12 @@ class WorkloadViewSet(ResourceViewSet[Workload]):
             except Cluster.DoesNotExist as error:  # deleted while the body arrived
                 raise ClusterNotFound from error
         (metrics.SNAPSHOTS if complete else metrics.DELTAS).inc()
-        answer: dict[str, Any] = {
-            "cluster_id": str(cluster_id),
-            "reported_at": shown(report.reported_at),
-        }
-        return Response({"report": {**answer, **dataclasses.asdict(applied)}})
+        return Response(
+            ReportAnswer(
+                report=AppliedReport(
+                    cluster_id=cluster_id,
+                    reported_at=shown(report.reported_at),
+                    **dataclasses.asdict(applied),
+                )
+            )
+        )

@@ -11,7 +11,8 @@ import msgspec
 from workloads.reporting.errors import InvalidJson, InvalidReport
 from workloads.reporting.items import record_of
 from workloads.reporting.reports import Place, Report
-from workloads.reporting.wire import PATTERNS, Delta, Item, PlaceForm, Snapshot
+from workloads.reporting.wire import Delta, Item, PlaceForm, Snapshot
+from workloads.reporting.wire_types import PATTERNS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from workloads.kubernetes.facts import ContainerFacts
-    from workloads.reporting.wire import Item, Pod, PodContainer
+    from workloads.reporting.wire import Item
+    from workloads.reporting.wire_pods import Pod, PodContainer
 
 _FIGURES: Final = tuple(figure.name for figure in FIGURES)
 # A single call per item: an item has seven figures, and a report may have 100,000 items.

@@ -104,6 +104,11 @@ def object_of(**properties: Any) -> dict[str, Any]:
     return {"type": "object", "required": list(properties), "properties": properties}
 
 
+def described_object(name: str, description: str, **properties: Any) -> Named:
+    """Return the component of an object with all of these required properties."""
+    return Named(name, {"description": description, **object_of(**properties)})
+
+
 def as_component(name: str, schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return the schema of a field as a component, next to the description of the field.
 

@@ -1,0 +1,30 @@
+"""The response to a report."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+_Time = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
+_Count = Annotated[int, Meta(ge=0)]
+
+
+class AppliedReport(Struct):
+    """The effect of a report on the stored workloads of its cluster."""
+
+    cluster_id: Annotated[uuid.UUID, Meta(description="As in the path.")]
+    reported_at: Annotated[_Time, Meta(description="As in the report, in UTC.")]
+    created: Annotated[_Count, Meta(description="Number of new workloads.")]
+    updated: Annotated[_Count, Meta(description="Number of changed workloads.")]
+    deleted: Annotated[_Count, Meta(description="Number of workloads that no longer exist.")]
+    unchanged: Annotated[
+        _Count, Meta(description="Number of the others in the report, which were not written.")
+    ]
+
+
+class ReportAnswer(Struct):
+    """The response to a report that was applied."""
+
+    report: AppliedReport

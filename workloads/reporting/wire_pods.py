@@ -1,0 +1,112 @@
+"""The format of containers, pods and conditions in a report."""
+
+from typing import Annotated, Final, Literal, TypeAlias
+
+from msgspec import Meta
+
+from workloads.kubernetes.records import MAX_RUNNING
+from workloads.reporting.wire_types import (
+    MAX_ENTRIES,
+    Code,
+    ContainerName,
+    Count,
+    ExitCode,
+    Form,
+    Image,
+    Moment,
+    Name,
+)
+
+MAX_PODS: Final = 20_000
+
+
+class Container(Form):
+    """A container of a workload, over all its pods."""
+
+    name: Annotated[ContainerName, Meta(description="As in the template.")]
+    image: Annotated[Image, Meta(description="The reference in the template.")]
+    restart_count: Annotated[Count, Meta(description="Sum over the pods.")] = 0
+    state: Annotated[
+        Literal["", "running", "waiting", "terminated"],
+        Meta(description="The worst state of all pods; empty without a pod."),
+    ] = ""
+    ready: Annotated[bool, Meta(description="Whether it is ready in every pod.")] = False
+    running: Annotated[
+        list[Image],
+        Meta(
+            max_length=MAX_RUNNING,
+            description="The images that the pods run, with digests, in order.",
+        ),
+    ] = []
+
+
+class Termination(Form, kw_only=True):
+    """The end of a container's last run."""
+
+    exit_code: Annotated[ExitCode, Meta(description="0 is a success.")]
+    reason: Annotated[Code, Meta(description="Such as OOMKilled.")] = ""
+    finished_at: Annotated[Moment | None, Meta(description="Null if it is unknown.")] = None
+
+
+class PodContainer(Form):
+    """A container of a pod, from its status."""
+
+    name: Annotated[ContainerName, Meta(description="As in the pod's spec.")]
+    state: Annotated[
+        Literal["running", "waiting", "terminated"], Meta(description="The present state.")
+    ]
+    reason: Annotated[Code, Meta(description="Of the state, such as CrashLoopBackOff.")] = ""
+    exit_code: Annotated[ExitCode, Meta(description="Of a terminated container, or 0.")] = 0
+    signal: Annotated[
+        ExitCode, Meta(description="The signal that terminated the container, or 0.")
+    ] = 0
+    ready: Annotated[bool, Meta(description="Whether it passes its readiness probe.")] = False
+    restart_count: Annotated[Count, Meta(description="Since the creation of the pod.")] = 0
+    last_termination: Annotated[
+        Termination | None, Meta(description="The end of the run before; null for the first run.")
+    ] = None
+    image: Annotated[Image, Meta(description="The reference in the pod's spec.")] = ""
+    image_id: Annotated[
+        Image, Meta(description="The `imageID` of its status; empty before the image is pulled.")
+    ] = ""
+
+
+_Containers: TypeAlias = Annotated[list[PodContainer], Meta(max_length=MAX_ENTRIES)]
+
+
+class Pod(Form):
+    """A pod of a workload."""
+
+    name: Annotated[Name, Meta(description="Unique in the workload.")]
+    phase: Annotated[
+        Literal["Pending", "Running", "Succeeded", "Failed", "Unknown"],
+        Meta(description="Pods that Succeeded or Failed do not count as live."),
+    ]
+    created_at: Annotated[
+        Moment | None, Meta(description="It starts the grace period without a condition.")
+    ] = None
+    reason: Annotated[Code, Meta(description="Of a Failed pod, such as Evicted.")] = ""
+    deleting: Annotated[
+        bool, Meta(description="Whether it is being deleted; implied by `deleted_at`.")
+    ] = False
+    deleted_at: Annotated[
+        Moment | None,
+        Meta(description="Its deletion timestamp, at which it should have terminated."),
+    ] = None
+    unschedulable: Annotated[bool, Meta(description="Whether no node can run it.")] = False
+    containers: Annotated[_Containers, Meta(description="Including sidecars.")] = []
+    init_containers: Annotated[_Containers, Meta(description="Without sidecars.")] = []
+
+
+class Condition(Form):
+    """A condition of the workload."""
+
+    type: Annotated[Code, Meta(description="Such as Available or Progressing.")]
+    status: Annotated[
+        Literal["True", "False", "Unknown"], Meta(description="Unknown counts as not true.")
+    ]
+    reason: Annotated[Code, Meta(description="A code of its controller, or empty.")] = ""
+    last_transition_at: Annotated[
+        Moment | None,
+        Meta(description="Last change of the status. That of Available starts the grace period."),
+    ] = None
