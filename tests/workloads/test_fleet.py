@@ -48,6 +48,7 @@ def test_an_item_is_what_its_cluster_shows(
         for one in (other, cluster)
     ]
     assert found == {"workloads": shown, "next_page_token": ""}
+    assert [one["cluster_name"] for one in shown] == [other.name, cluster.name]
 
 
 @pytest.mark.both
@@ -62,6 +63,10 @@ def test_an_item_is_what_its_cluster_shows(
         ("field['cluster'] = 'nowhere'", ""),
         ("field['cluster'] != 'nowhere'", "abc"),
         ("field['cluster'] = '{cluster}'", "ab"),
+        ("field['cluster_name'] = 'prod-eu-1'", "ab"),
+        ("field['cluster_name'] ~= 'EU'", "ab"),
+        ("field['cluster_name'] CONTAINS 'prod'", "abc"),
+        ("NOT field['cluster_name'] ENDS_WITH 'eu-1'", "c"),
         ("field['cluster_id'] = '{cluster}'", "ab"),
         ("field['cluster_id'] = '{cluster}' AND field['cluster'] = 'prod-us-1'", ""),
         ("field['cluster'] = 'prod-us-1' OR field['name'] = 'b'", "bc"),
@@ -147,6 +152,9 @@ def test_statements_do_not_grow_with_the_rows(
         assert statements("field['health_status'] = 'DEGRADED'") == 2
         in_error = "field['cluster'] = 'prod-eu-1' AND field['health_status'] = 'ERROR'"
         assert statements(in_error) == 3  # and the id of the cluster
+        assert statements("field['cluster_name'] CONTAINS 'prod-eu'") == statements(
+            "field['cluster'] = 'prod-eu-1'"
+        )
         assert statements("field['cluster'] = 'nowhere'") == 2
         # The cluster's rows are counted, and looked through for all healths at once.
         assert statements("field['cluster'] = 'prod-eu-1' AND labels['x'] EXISTS") == 4

@@ -24,6 +24,7 @@ def test_one_workload(client_with: ClientWith, cluster: Cluster) -> None:
         "workload": {
             "id": str(row.pk),
             "cluster_id": str(cluster.pk),
+            "cluster_name": cluster.name,
             "namespace": "shop",
             "name": "web",
             "kind": "Deployment",

@@ -40,6 +40,7 @@ def test_a_snapshot(agent: Agent, cluster: Cluster) -> None:
     assert response.json() == {
         "report": {
             "cluster_id": str(cluster.pk),
+            "cluster_name": cluster.name,
             "reported_at": "2026-11-20T12:00:01.000000Z",
             "created": 1,
             "updated": 1,
@@ -59,6 +60,7 @@ def test_a_delta(agent: Agent, cluster: Cluster) -> None:
     assert response.status_code == 200
     assert response.json()["report"] == {
         "cluster_id": str(cluster.pk),
+        "cluster_name": cluster.name,
         "reported_at": "2026-11-20T12:00:01.000000Z",
         "created": 1,
         "updated": 0,

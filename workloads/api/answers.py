@@ -15,6 +15,7 @@ class AppliedReport(Struct):
     """The effect of a report on the stored workloads of its cluster."""
 
     cluster_id: Annotated[uuid.UUID, Meta(description="As in the path.")]
+    cluster_name: Annotated[str, Meta(description="The cluster's current name.")]
     reported_at: Annotated[_Time, Meta(description="As in the report, in UTC.")]
     created: Annotated[_Count, Meta(description="Number of new workloads.")]
     updated: Annotated[_Count, Meta(description="Number of changed workloads.")]

@@ -8,6 +8,7 @@ from django.db.models import Q
 from django_filters import BooleanFilter, CharFilter, FilterSet, UUIDFilter
 
 from filterlang.filters import EnumFilter, IdentifierFilter, IntegerFilter, LabelsFilter
+from filterlang.lookups import Piece
 from filterlang.rewriting import rewritten
 from infra_service.lib.api.identifiers import parse_uuid
 from infra_service.lib.database.bounded_pages import NamedBy
@@ -63,6 +64,7 @@ class FleetFilters(WorkloadFilters):
     cluster_id = UUIDFilter()
     # A name or an id, resolved before the query (``with_cluster_ids``).
     cluster = IdentifierFilter(field_name="cluster__name")
+    cluster_name = CharFilter(field_name="cluster__name")
 
 
 class ImageFilters(FilterSet):  # type: ignore[misc]  # django-filter has no types
@@ -95,7 +97,7 @@ def with_join(condition: Q) -> Q:
 
 
 def with_cluster_ids(condition: Q, clusters: ClusterQuerySet) -> Q:
-    """Replace the names and ids that ``cluster`` is compared with by ids from ``clusters``.
+    """Replace the names, parts of names and ids of clusters by ids from ``clusters``.
 
     Each comparison takes one query.
     """
@@ -103,8 +105,11 @@ def with_cluster_ids(condition: Q, clusters: ClusterQuerySet) -> Q:
     def replace(path: str, value: Any) -> tuple[str, Any]:
         if not path.startswith("cluster__name__"):
             return path, value
-        texts = value if isinstance(value, list) else [value]
-        named = Q(name__in=texts) | Q(pk__in=list(filter(None, map(parse_uuid, texts))))
+        if isinstance(value, Piece):
+            named = Q((path.removeprefix("cluster__"), value))
+        else:
+            texts = value if isinstance(value, list) else [value]
+            named = Q(name__in=texts) | Q(pk__in=list(filter(None, map(parse_uuid, texts))))
         found = list(clusters.filter(named).values_list("pk", flat=True))
         return ("cluster_id", found[0]) if len(found) == 1 else ("cluster_id__in", found)
 

@@ -38,7 +38,9 @@ if TYPE_CHECKING:
 class FleetViewSet(ResourceViewSet[Workload]):
     """Workloads of all clusters, the least healthy first; workloads of equal health by name."""
 
-    queryset = Workload.objects.as_fresh_as(ColumnOf(Cluster, "cluster_id", "last_snapshot_at"))
+    queryset = Workload.objects.as_fresh_as(
+        ColumnOf(Cluster, "cluster_id", "last_snapshot_at")
+    ).annotate(cluster_name=ColumnOf(Cluster, "cluster_id", "name"))
     serializer_class = WorkloadSerializer
     filterset_class = FleetFilters
     pagination_class = SegmentPagination

@@ -59,6 +59,7 @@ _ITEM: Final[dict[str, Any]] = {
 WORKLOAD: Final[dict[str, Any]] = {
     "id": "01941f29-7c00-7d56-a897-96df982259c5",
     "cluster_id": CLUSTER["id"],
+    "cluster_name": CLUSTER["name"],
     **_ITEM,
     "last_updated_at": "2026-11-21T09:00:05.000000Z",
 }
@@ -120,6 +121,7 @@ FAILURE: Final = {
 APPLIED: Final = {
     "report": {
         "cluster_id": CLUSTER["id"],
+        "cluster_name": CLUSTER["name"],
         "reported_at": "2026-11-21T09:00:05.000000Z",
         "created": 0,
         "updated": 1,

@@ -48,6 +48,7 @@ class WorkloadSerializer(serializers.Serializer[Any]):
         help_text="Assigned by the service; another uid in Kubernetes gets another id.",
     )
     cluster_id = serializers.UUIDField(read_only=True, help_text="The cluster in which it runs.")
+    cluster_name = serializers.CharField(read_only=True, help_text="The cluster's current name.")
     namespace = serializers.CharField(read_only=True, help_text="Its Kubernetes namespace.")
     name = serializers.CharField(
         read_only=True, help_text="Unique for the kind in its namespace and cluster."

@@ -8,7 +8,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
-from django.db.models import DateTimeField, Value
+from django.db.models import CharField, DateTimeField, Value
 from rest_framework.exceptions import UnsupportedMediaType
 from rest_framework.response import Response
 
@@ -77,18 +77,15 @@ class WorkloadViewSet(ResourceViewSet[Workload]):
     }
 
     def get_queryset(self) -> QuerySet[Workload]:
-        """Return the cluster's workloads with the time of their last report.
+        """Return the cluster's workloads with its name and the time of their last report.
 
         Raises:
             ClusterNotFound: missing, or outside of the token's binding.
         """
-        clusters = cluster_of_path(self.request, self.kwargs["cluster_id"])
-        try:
-            cluster_id, snapshot = clusters.values_list("id", "last_snapshot_at").get()
-        except Cluster.DoesNotExist as error:
-            raise ClusterNotFound from error
-        workloads = Workload.objects.filter(cluster_id=cluster_id)
-        workloads = workloads.as_fresh_as(Value(snapshot, DateTimeField()))
+        cluster = self._cluster()
+        workloads = Workload.objects.filter(cluster_id=cluster.pk)
+        workloads = workloads.as_fresh_as(Value(cluster.last_snapshot_at, DateTimeField()))
+        workloads = workloads.annotate(cluster_name=Value(cluster.name, CharField()))
         # Not in lists, where it would double the time.
         is_one = self.action == "retrieve"
         return workloads.annotate(managed=managing().is_managed()) if is_one else workloads
@@ -127,7 +124,7 @@ class WorkloadViewSet(ResourceViewSet[Workload]):
     @failure_schema
     def report_failure(self, request: Request, **_path: str) -> Response:
         """Record a collector's report that it cannot read its cluster, with the reason."""
-        self.get_queryset()  # 404 before a body is read
+        self._cluster()  # 404 before a body is read
         said = self.read_options(FailureSerializer)
         failure = CollectionFailure(**{**said, "reason": FailureReason(said["reason"])})
         cluster_id = uuid.UUID(self.kwargs["cluster_id"])
@@ -137,8 +134,15 @@ class WorkloadViewSet(ResourceViewSet[Workload]):
             )
         return Response(status=HTTPStatus.NO_CONTENT)
 
+    def _cluster(self) -> Cluster:
+        clusters = cluster_of_path(self.request, self.kwargs["cluster_id"])
+        try:
+            return clusters.only("name", "last_snapshot_at").get()
+        except Cluster.DoesNotExist as error:
+            raise ClusterNotFound from error
+
     def _report(self, request: Request, *, complete: bool) -> Response:
-        self.get_queryset()  # 404 before a body is read
+        cluster = self._cluster()  # 404 before a body is read
         if request.content_type.partition(";")[0].strip().lower() != "application/json":
             raise UnsupportedMediaType(request.content_type)
         body = read_body(request._request, settings.WORKLOADS_MAX_BYTES)
@@ -156,6 +160,7 @@ class WorkloadViewSet(ResourceViewSet[Workload]):
             ReportAnswer(
                 report=AppliedReport(
                     cluster_id=cluster_id,
+                    cluster_name=cluster.name,
                     reported_at=shown(report.reported_at),
                     **dataclasses.asdict(applied),
                 )

@@ -32,7 +32,5 @@ class Registered:
     def workloads(self) -> list[dict[str, Any]]:
         """Return the rows, without the values that differ between clusters or moments."""
         rows = self.get("/workloads?page_size=100")["workloads"]
-        return [
-            {k: v for k, v in row.items() if k not in {"id", "cluster_id", "last_updated_at"}}
-            for row in rows
-        ]
+        differing = {"id", "cluster_id", "cluster_name", "last_updated_at"}
+        return [{k: v for k, v in row.items() if k not in differing} for row in rows]
