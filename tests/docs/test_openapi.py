@@ -212,7 +212,10 @@ def test_requests_are_closed_and_answers_whole() -> None:
         assert schema["additionalProperties"] is False
     for schema in answers:
         assert schema["required"] == list(schema["properties"])
-    assert set(schemas["State"]["properties"]) - set(schemas["State"]["required"]) == {"lock", "frozen"}
+    assert set(schemas["State"]["properties"]) - set(schemas["State"]["required"]) == {
+        "lock",
+        "frozen",
+    }
 
 
 class Tokens:
