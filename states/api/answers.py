@@ -8,6 +8,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from infra_service.lib.api.pagination import NextPageToken
+from states.index_lag import MOST
 
 _ComponentId = Annotated[uuid.UUID, Meta(description="The id of the state's component.")]
 _ComponentSlug = Annotated[
@@ -69,3 +70,86 @@ class DependencyPage(Struct):
     reads: Annotated[list[StateRead], Meta(description="The states that the state reads.")]
     read_by: Annotated[list[StateReader], Meta(description="The states that read the state.")]
     next_page_token: NextPageToken
+
+
+class UnreadableState(Struct):
+    """A state whose current version cannot be indexed."""
+
+    state_id: Annotated[uuid.UUID, Meta(description="The id of the state.")]
+    component_id: _ComponentId
+    component_slug: _ComponentSlug
+    environment_id: _EnvironmentId
+    environment_slug: _EnvironmentSlug
+    version_number: Annotated[int, Meta(description="The version that cannot be indexed.")]
+    problem: Annotated[
+        str,
+        Meta(
+            description="The reason why the document cannot be indexed: the reason of an error, "
+            "`NAMES_TOO_LONG` or `UNEXPECTED`."
+        ),
+    ]
+
+
+class ResourceIndex(Struct):
+    """The lag of the resource index, and the states that it cannot include."""
+
+    waiting: Annotated[
+        int,
+        Meta(description=f"States whose current version is not in the index, up to {MOST:,}."),
+    ]
+    waiting_is_exact: Annotated[bool, Meta(description="False when there are more.")]
+    oldest_waiting_seconds: Annotated[
+        float,
+        Meta(
+            description="Age of the oldest current version that is not in the index; 0 if there "
+            "is no such version."
+        ),
+    ]
+    unreadable: Annotated[
+        list[UnreadableState],
+        Meta(description="The unreadable states of this page, in the order of their ids."),
+    ]
+
+
+class ResourceIndexAnswer(Struct):
+    """A page of the unreadable states, with the lag of the index."""
+
+    resource_index: Annotated[
+        ResourceIndex, Meta(description="The index, limited to the caller's binding.")
+    ]
+    next_page_token: NextPageToken
+
+
+_States = Annotated[int, Meta(ge=0, description="States that have it.")]
+_Resources = Annotated[
+    int, Meta(ge=0, description="Managed instances, including deposed instances.")
+]
+_DataSources = Annotated[int, Meta(ge=0, description="Instances of data sources.")]
+
+
+class ProviderCount(Struct):
+    """The states and resources of a provider."""
+
+    provider: Annotated[
+        str,
+        Meta(description="The source address, such as `registry.terraform.io/hashicorp/aws`."),
+    ]
+    states: _States
+    resources: _Resources
+    data_sources: _DataSources
+
+
+class ResourceTypeCount(Struct):
+    """The states and resources of a resource type."""
+
+    resource_type: Annotated[str, Meta(description="The type, such as `aws_s3_bucket`.")]
+    states: _States
+    resources: _Resources
+    data_sources: _DataSources
+
+
+class TerraformVersionCount(Struct):
+    """The states whose current version was written by a version of Terraform or OpenTofu."""
+
+    terraform_version: Annotated[str, Meta(description="The version, such as `1.11.4`.")]
+    states: _States

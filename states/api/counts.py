@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar
 
+import msgspec
 from rest_framework.decorators import action
 from rest_framework.response import Response
 
@@ -12,6 +13,7 @@ from apikeys.permissions import ACCESS_TOKENS
 from apikeys.scopes import Scope
 from infra_service.lib.api.pagination import PageRequest
 from infra_service.lib.api.viewsets import ResourceViewSet
+from states.api.answers import ProviderCount, ResourceTypeCount, TerraformVersionCount
 from states.api.counts_openapi import providers_schema, resource_types_schema, versions_schema
 from states.api.serializers import StateSerializer
 from states.models import StateCount
@@ -19,8 +21,6 @@ from states.models.resource_counts import Kind, counts_of
 
 if TYPE_CHECKING:
     from rest_framework.request import Request
-
-_AMOUNTS: Final = ("states", "resources", "data_sources")
 
 
 class CountsViewSet(ResourceViewSet[StateCount]):
@@ -32,7 +32,7 @@ class CountsViewSet(ResourceViewSet[StateCount]):
     token_kinds = ACCESS_TOKENS
     required_scopes = {"count": Scope.STATE_READ}
     kind: ClassVar[Kind]
-    numbers: ClassVar[tuple[str, ...]] = _AMOUNTS
+    answer_type: ClassVar[type[msgspec.Struct]]
 
     @action(detail=False)
     def count(self, request: Request, **_path: str) -> Response:
@@ -41,7 +41,7 @@ class CountsViewSet(ResourceViewSet[StateCount]):
         counts = counts_of(self.kind, caller_of(request).binding)
         page, token = page_request.page_by("value", counts)
         items = [
-            {self.kind.value: row["value"], **{name: row[name] for name in self.numbers}}
+            msgspec.convert({**row, self.kind.value: row["value"]}, self.answer_type)
             for row in page
         ]
         return Response({self.resource_plural: items, "next_page_token": token})
@@ -49,12 +49,13 @@ class CountsViewSet(ResourceViewSet[StateCount]):
 
 @providers_schema
 class ProvidersViewSet(CountsViewSet):
-    kind, resource_plural = Kind.PROVIDER, "providers"
+    kind, resource_plural, answer_type = Kind.PROVIDER, "providers", ProviderCount
 
 
 @resource_types_schema
 class ResourceTypesViewSet(CountsViewSet):
     kind, resource_plural = Kind.RESOURCE_TYPE, "resource_types"
+    answer_type = ResourceTypeCount
 
 
 @versions_schema
@@ -62,4 +63,4 @@ class TerraformVersionsViewSet(CountsViewSet):
     """Counts by the version of Terraform or OpenTofu that wrote the current version of a state."""
 
     kind, resource_plural = Kind.TERRAFORM_VERSION, "terraform_versions"
-    numbers = ("states",)
+    answer_type = TerraformVersionCount

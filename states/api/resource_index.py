@@ -13,6 +13,7 @@ from apikeys.scopes import Scope
 from infra_service.lib.api.pagination import PageRequest
 from infra_service.lib.api.viewsets import ResourceViewSet
 from states import index_lag
+from states.api.answers import ResourceIndex, ResourceIndexAnswer, UnreadableState
 from states.api.resource_index_openapi import index_schema
 from states.api.serializers import StateSerializer
 from states.models import State
@@ -38,22 +39,22 @@ class ResourceIndexViewSet(ResourceViewSet[State]):
         states = State.objects.inside(caller_of(request).binding)
         page, token = page_request.page_by("pk", states.unreadable().with_names())
         behind = index_lag.lag_of(states)
-        index = {
-            "waiting": min(behind.waiting, index_lag.MOST),
-            "waiting_is_exact": behind.is_exact,
-            "oldest_waiting_seconds": round(behind.oldest_seconds, 3),
-            "unreadable": [_unreadable(state) for state in page],
-        }
-        return Response({"resource_index": index, "next_page_token": token})
+        index = ResourceIndex(
+            waiting=min(behind.waiting, index_lag.MOST),
+            waiting_is_exact=behind.is_exact,
+            oldest_waiting_seconds=round(behind.oldest_seconds, 3),
+            unreadable=[_unreadable(state) for state in page],
+        )
+        return Response(ResourceIndexAnswer(resource_index=index, next_page_token=token))
 
 
-def _unreadable(state: Any) -> dict[str, Any]:
-    return {
-        "state_id": state.pk,
-        "component_id": state.component_id,
-        "component_slug": state.component_slug,
-        "environment_id": state.environment_id,
-        "environment_slug": state.environment_slug,
-        "version_number": state.indexed_number,
-        "problem": state.index_problem,
-    }
+def _unreadable(state: Any) -> UnreadableState:
+    return UnreadableState(
+        state_id=state.pk,
+        component_id=state.component_id,
+        component_slug=state.component_slug,
+        environment_id=state.environment_id,
+        environment_slug=state.environment_slug,
+        version_number=state.indexed_number,
+        problem=state.index_problem,
+    )
