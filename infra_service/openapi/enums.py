@@ -1,4 +1,7 @@
-"""Names and descriptions of the enums that serializers declare by their choices."""
+"""Names and descriptions of the enums that serializers declare by their choices.
+
+An enum of a struct has the name and the docstring of its class.
+"""
 
 from __future__ import annotations
 
@@ -72,14 +75,6 @@ ENUMS: Final = {
     "ClusterHealthStatus": EnumDoc(
         "workloads.cluster_health.HEALTH_STATUSES",
         "The health of a cluster; of several that apply, the first in this order.",
-    ),
-    "ChangeAction": EnumDoc(
-        ["ADDED", "CHANGED", "REMOVED"],
-        "The difference of an entry between two versions.",
-    ),
-    "HiddenReason": EnumDoc(
-        ["MARKED_SENSITIVE", "CONTAINS_SENSITIVE_VALUE", "TOO_MANY_ESCAPES"],
-        "The reason why a value is omitted.",
     ),
     "CollectionStatus": EnumDoc(
         "workloads.collection.COLLECTION_STATUSES",

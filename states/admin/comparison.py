@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from msgspec import Raw
 
     from apikeys.actors import Actor
+    from states.document.answers import ChangeCounts, MetadataChange
     from states.models import State
 
 #: Changes on a page.
@@ -32,8 +33,8 @@ class Comparison:
 
     before: StateVersion
     after: StateVersion
-    summary: Sequence[tuple[str, dict[str, int]]]
-    metadata: Sequence[dict[str, Any]]
+    summary: Sequence[tuple[str, ChangeCounts]]
+    metadata: Sequence[MetadataChange]
     changes: Sequence[dict[str, Any]]
     next_start: int | None
     hidden: bool
@@ -64,7 +65,7 @@ def compare(
         before=rows[before],
         after=rows[after],
         summary=[
-            (label, page.summary[kind])
+            (label, getattr(page.summary, kind))
             for kind, label in (
                 ("resources", "resources"),
                 ("outputs", "outputs"),

@@ -2,6 +2,8 @@
 
 from typing import Any, Final
 
+import msgspec
+
 from states.document.marked_places import MARKED
 
 LOCK_INFO: Final = {
@@ -106,7 +108,7 @@ OUTPUTS: Final = {
             "value": "(sensitive value)",
             "type": "(sensitive value)",
             "sensitive": True,
-            "hidden": MARKED.describe(),
+            "hidden": msgspec.to_builtins(MARKED.describe()),
         },
         {"name": "size", "value": 2, "type": "number", "sensitive": False, "hidden": None},
     ],

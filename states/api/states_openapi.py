@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema_view
@@ -10,18 +10,15 @@ from drf_spectacular.utils import extend_schema as operation
 
 from infra_service.lib.api.openapi_words import (
     NO_STORE,
-    Named,
-    Page,
     answer_example,
     error_docs,
-    list_of,
     list_schema,
     needs,
-    object_of,
     request_example,
     wrapped,
 )
 from infra_service.lib.api.parameters import InvalidParameter
+from infra_service.lib.api.struct_schemas import page_of, schema_of
 from states.api import samples
 from states.api.backend_openapi import (
     DOCUMENT,
@@ -32,6 +29,7 @@ from states.api.backend_openapi import (
     OUTPUTS,
     UNREADABLE,
 )
+from states.api.difference_answers import DifferencePage
 from states.api.serializers import (
     ForceUnlockSerializer,
     FreezeOptionsSerializer,
@@ -40,7 +38,7 @@ from states.api.serializers import (
     UnfreezeSerializer,
     VersionSerializer,
 )
-from states.document.marked_places import Reason
+from states.document import answers
 from states.errors import (
     InvalidDocument,
     LockNotHeld,
@@ -52,6 +50,9 @@ from states.errors import (
     VersionNotFound,
     WriteConflict,
 )
+
+if TYPE_CHECKING:
+    from msgspec import Struct
 
 _STATE: Final = wrapped("StateAnswer", "state", StateSerializer)
 _VERSION: Final = wrapped("VersionAnswer", "version", VersionSerializer)
@@ -67,116 +68,19 @@ _AGAINST: Final = OpenApiParameter(
     _A_NUMBER,
     description="The version to compare with; the default is the previous version.",
 )
+_CURRENT: Final = {
+    "type": "integer",
+    "minimum": 0,
+    "description": "The version that all pages show: the current one of the first page.",
+}
 _OF_DOCUMENT: Final = (
     StateNotFound, VersionNotFound, *UNREADABLE, *OF_STORE, *OF_MEMORY,
 )  # fmt: skip
 _OF_CONTENTS: Final = (*_OF_DOCUMENT, StateEncrypted, StateFormatUnsupported, StateTooComplex)
 
-_ANY: Final[dict[str, Any]] = {}
-_TEXT: Final = {"type": "string"}
-_TEXT_OR_NULL: Final = {"type": ["string", "null"]}
-_COUNT: Final = {"type": "integer", "minimum": 0}
-_FLAG: Final = {"type": "boolean"}
 
-_REASONS: Final = {"type": "string", "enum": [reason.value for reason in Reason]}
-_HIDDEN: Final = {
-    "anyOf": [
-        Named(
-            "HiddenValue", object_of(reason=_REASONS, output=_TEXT_OR_NULL, attribute=_TEXT_OR_NULL)
-        ),
-        {"type": "null"},
-    ]
-}
-_OUTPUT: Final = Named(
-    "Output", object_of(name=_TEXT, value=_ANY, type=_ANY, sensitive=_FLAG, hidden=_HIDDEN)
-)
-_ADDRESS: Final = {
-    "address": _TEXT,
-    "deposed": _TEXT_OR_NULL,
-    "module": _TEXT_OR_NULL,
-    "mode": _TEXT,
-    "type": _TEXT,
-    "name": _TEXT,
-    "index_key": {"type": ["string", "number", "null"]},
-}
-_RESOURCE: Final = Named(
-    "Resource",
-    object_of(
-        **_ADDRESS,
-        provider=_TEXT,
-        status=_TEXT_OR_NULL,
-        schema_version={"type": "integer"},
-        create_before_destroy=_FLAG,
-        dependencies=list_of(_TEXT),
-        sensitive_attributes=list_of(_TEXT),
-        attributes=_ANY,
-        hidden=_HIDDEN,
-    ),
-)
-_ACTION: Final = {"type": "string", "enum": ["ADDED", "CHANGED", "REMOVED"]}
-_METADATA: Final = list_of(Named("MetadataChange", object_of(field=_TEXT, before=_ANY, after=_ANY)))
-_CHANGED: Final = {
-    "action": _ACTION,
-    "attributes": list_of(
-        Named(
-            "AttributeChange",
-            object_of(path=_TEXT, action=_ACTION, before=_ANY, after=_ANY, sensitive=_FLAG),
-        )
-    ),
-    "metadata": _METADATA,
-}
-_CHECK: Final = Named(
-    "CheckResultChange",
-    object_of(
-        object=_TEXT,
-        object_kind=_TEXT,
-        action=_ACTION,
-        before=_TEXT_OR_NULL,
-        after=_TEXT_OR_NULL,
-        failure_messages=Named(
-            "FailureMessages", object_of(before=list_of(_TEXT), after=list_of(_TEXT))
-        ),
-    ),
-)
-_COUNTS: Final = Named(
-    "ChangeCounts", object_of(**dict.fromkeys(("added", "changed", "removed"), _COUNT))
-)
-_SIDE: Final = Named(
-    "ComparedVersion",
-    object_of(
-        number=_COUNT,
-        serial={"type": "integer"},
-        lineage=_TEXT_OR_NULL,
-        md5=_TEXT,
-        size_bytes=_COUNT,
-        created_at={"type": "string", "format": "date-time"},
-        created_by=_TEXT,
-        token_id=_TEXT,
-        terraform_version=_TEXT_OR_NULL,
-    ),
-)
-_DIFFERENCE: Final = Page(
-    "DifferencePage",
-    diff=Named(
-        "Difference",
-        object_of(
-            before={"anyOf": [_SIDE, {"type": "null"}]},
-            after=_SIDE,
-            summary=Named(
-                "DifferenceSummary",
-                object_of(**dict.fromkeys(("outputs", "resources", "check_results"), _COUNTS)),
-            ),
-            metadata=_METADATA,
-            outputs=list_of(Named("OutputChange", object_of(name=_TEXT, **_CHANGED))),
-            resources=list_of(Named("ResourceChange", object_of(**_ADDRESS, **_CHANGED))),
-            check_results=list_of(_CHECK),
-        ),
-    ),
-)
-
-
-def _contents(name: str, item: Named, example: Any) -> Any:
-    page = Page(f"{item.name}Page", **{name: list_of(item)}, version_number=_COUNT)
+def _contents(name: str, item: type[Struct], example: Any) -> Any:
+    page = page_of(item, name, version_number=_CURRENT)
     return operation(
         operation_id=f"list_state_{name}",
         parameters=[A_STATE, NO_STORE],
@@ -266,7 +170,7 @@ versions_schema = extend_schema_view(
     diff=operation(
         operation_id="diff_state_versions",
         parameters=[A_STATE, A_VERSION, _AGAINST, NO_STORE],
-        responses={200: _DIFFERENCE, **error_docs(InvalidParameter, *_OF_CONTENTS)},
+        responses={200: schema_of(DifferencePage), **error_docs(InvalidParameter, *_OF_CONTENTS)},
         examples=[answer_example(samples.DIFFERENCE)],
     ),
     restore=operation(
@@ -288,8 +192,8 @@ versions_schema = extend_schema_view(
 )
 
 contents_schema = extend_schema_view(
-    outputs=_contents("outputs", _OUTPUT, samples.OUTPUTS),
-    resources=_contents("resources", _RESOURCE, samples.RESOURCES),
+    outputs=_contents("outputs", answers.Output, samples.OUTPUTS),
+    resources=_contents("resources", answers.Resource, samples.RESOURCES),
 )
 
 outputs_document_schema = extend_schema_view(

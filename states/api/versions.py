@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
 from django.core.exceptions import ObjectDoesNotExist
 from rest_framework.decorators import action
 from rest_framework.response import Response
@@ -18,6 +19,7 @@ from infra_service.lib.api.pagination import PageRequest
 from infra_service.lib.api.parameters import InvalidParameter
 from infra_service.lib.api.viewsets import ResourceViewSet, by_id
 from states.actions import history
+from states.api.difference_answers import ComparedVersion, Difference, DifferencePage
 from states.api.sending import OUTPUTS_DOCUMENT, DocumentAPIView, document_response
 from states.api.serializers import RestoreSerializer, VersionSerializer
 from states.api.states_openapi import contents_schema, outputs_document_schema, versions_schema
@@ -135,21 +137,22 @@ class VersionViewSet(OfStateViewSet):
             size=page_request.size,
             hide=self.hide,
         )
-        body = {
-            "before": before and self._side(before, page.versions[0]),
-            "after": self._side(after, page.versions[1]),
-            "summary": page.summary,
-            "metadata": page.metadata,
-            "outputs": page.outputs,
-            "resources": page.resources,
-            "check_results": page.check_results,
-        }
+        difference = Difference(
+            before=None if before is None else self._side(before, page.versions[0]),
+            after=self._side(after, page.versions[1]),
+            summary=page.summary,
+            metadata=page.metadata,
+            outputs=page.outputs,
+            resources=page.resources,
+            check_results=page.check_results,
+        )
         position = before.number if before else 0, start + page_request.size
         token = page_request.token(*position) if page.more else ""
-        return _private({"diff": body, "next_page_token": token})
+        return _private(DifferencePage(diff=difference, next_page_token=token))
 
-    def _side(self, version: StateVersion, terraform_version: str | None) -> dict[str, Any]:
-        return {**self.get_serializer(version).data, "terraform_version": terraform_version}
+    def _side(self, version: StateVersion, terraform_version: str | None) -> ComparedVersion:
+        shown = self.get_serializer(version).data
+        return msgspec.convert({**shown, "terraform_version": terraform_version}, ComparedVersion)
 
     @action(detail=True, methods=["post"])
     @idempotent
@@ -196,7 +199,7 @@ def _base_version(
     return version_of(versions, text)
 
 
-def _private(body: dict[str, Any]) -> Response:
+def _private(body: Any) -> Response:
     """Return a response with values of a state, which caches must not store."""
     return Response(body, headers={"Cache-Control": "no-store"})
 

@@ -6,8 +6,8 @@ import enum
 from typing import Self
 
 
-class Action(enum.StrEnum):
-    """The kind of a change: of a resource, an output, an attribute, a result of a check."""
+class ChangeAction(enum.StrEnum):
+    """The kind of a change between two versions."""
 
     ADDED = "ADDED"
     CHANGED = "CHANGED"

@@ -6,7 +6,13 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final
 
 from states.document import format4, masking, sensitive_paths
-from states.document.action import Action
+from states.document.action import ChangeAction
+from states.document.answers import (
+    AttributeChange,
+    MetadataChange,
+    OutputChange,
+    ResourceChange,
+)
 from states.document.difference import differs, facts, raw_differs
 from states.document.hidden import MASK, Hidden
 from states.document.sensitive_paths import below, extended
@@ -21,25 +27,25 @@ if TYPE_CHECKING:
     from states.document.work_limit import Effort
 
 
-def describe_resource(change: Change, secrets: Secrets | None, effort: Effort) -> dict[str, Any]:
+def describe_resource(change: Change, secrets: Secrets | None, effort: Effort) -> ResourceChange:
     """Return a change of a resource in API form, without the values that ``secrets`` hide."""
     resource, instance = change.after or change.before
-    attributes: list[dict[str, Any]] = []
-    metadata: list[dict[str, Any]] = []
-    if change.action is Action.CHANGED:
+    attributes: list[AttributeChange] = []
+    metadata: list[MetadataChange] = []
+    if change.action is ChangeAction.CHANGED:
         attributes, metadata = _inside(change.before, change.after, secrets, effort)
-    return {
-        "address": change.address,
-        "deposed": change.deposed,
-        "module": resource.module or None,
-        "mode": resource.mode,
-        "type": resource.type,
-        "name": resource.name,
-        "index_key": instance.index_key,
-        "action": change.action,
-        "attributes": attributes,
-        "metadata": metadata,
-    }
+    return ResourceChange(
+        address=change.address,
+        deposed=change.deposed,
+        module=resource.module or None,
+        mode=resource.mode,
+        type=resource.type,
+        name=resource.name,
+        index_key=instance.index_key,
+        action=change.action,
+        attributes=attributes,
+        metadata=metadata,
+    )
 
 
 #: A decoded value without hidden parts, or its absence, and its marks.
@@ -48,7 +54,7 @@ Side = tuple[Any, "Marks"]
 
 def _inside(
     before: Found, after: Found, secrets: Secrets | None, effort: Effort
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+) -> tuple[list[AttributeChange], list[MetadataChange]]:
     """Return the attributes and the facts of an instance that changed."""
     instances = before[1], after[1]
     changed = facts(before, after, effort)
@@ -68,12 +74,8 @@ def _inside(
             [text for text, _steps in side] for side in changed.get("sensitive_attributes", ())
         ],
     }
-    metadata = [_fact(name, *shown[name]) for name in changed]
+    metadata = [MetadataChange(name, *shown[name]) for name in changed]
     return _Changes(effort).between("", old, new), metadata
-
-
-def _fact(name: str, before: Any, after: Any) -> dict[str, Any]:
-    return {"field": name, "before": before, "after": after}
 
 
 def _shown(secrets: Secrets | None, sides: Sequence[Side]) -> Iterable[Side]:
@@ -83,34 +85,29 @@ def _shown(secrets: Secrets | None, sides: Sequence[Side]) -> Iterable[Side]:
     return [(value, marked) for value, (_, marked) in zip(shown, sides, strict=True)]
 
 
-def describe_output(change: Change, secrets: Secrets | None, effort: Effort) -> dict[str, Any]:
+def describe_output(change: Change, secrets: Secrets | None, effort: Effort) -> OutputChange:
     """Return a change of an output in API form, without the values that ``secrets`` hide."""
     before: Output | None = change.before
     after: Output | None = change.after
-    attributes: list[dict[str, Any]] = []
-    metadata: list[dict[str, Any]] = []
+    attributes: list[AttributeChange] = []
+    metadata: list[MetadataChange] = []
     if before is not None and after is not None:
         outputs = before, after
         marked: Marks = True if before.sensitive or after.sensitive else {}
         sides = [(format4.decode(output.value, effort), marked) for output in outputs]
         attributes = _Changes(effort).between("value", *_shown(secrets, sides))
         if before.sensitive != after.sensitive:
-            metadata.append(_fact("sensitive", before.sensitive, after.sensitive))
+            metadata.append(MetadataChange("sensitive", before.sensitive, after.sensitive))
         if raw_differs(before.type, after.type, effort):
             kinds = [masking.show_output(output, secrets, effort).type for output in outputs]
-            metadata.append(_fact("type", *kinds))
+            metadata.append(MetadataChange("type", *kinds))
         if raw_differs(before.deprecated, after.deprecated, effort):
             messages: list[Side] = [
                 (format4.decode(output.deprecated, effort), {}) for output in outputs
             ]
             shown = (message for message, _ in _shown(secrets, messages))
-            metadata.append(_fact("deprecated", *shown))
-    return {
-        "name": change.address,
-        "action": change.action,
-        "attributes": attributes,
-        "metadata": metadata,
-    }
+            metadata.append(MetadataChange("deprecated", *shown))
+    return OutputChange(change.address, change.action, attributes, metadata)
 
 
 _ABSENT: Final = object()
@@ -124,9 +121,9 @@ class _Changes:
 
     def __init__(self, effort: Effort) -> None:
         self._effort = effort
-        self._found: list[dict[str, Any]] = []
+        self._found: list[AttributeChange] = []
 
-    def between(self, path: str, before: Side, after: Side) -> list[dict[str, Any]]:
+    def between(self, path: str, before: Side, after: Side) -> list[AttributeChange]:
         """Return the deepest places that changed; a hidden place is not entered."""
         self._compare(path, before, after)
         return self._found
@@ -146,13 +143,13 @@ class _Changes:
         elif differs(old, new, self._effort):
             self._effort.spend(_COST)
             self._found.append(
-                {
-                    "path": path,
-                    "action": _action(old, new),
-                    "before": _or_mask(old, hidden=hidden),
-                    "after": _or_mask(new, hidden=hidden),
-                    "sensitive": hidden or True in (old_marks, new_marks),
-                }
+                AttributeChange(
+                    path=path,
+                    action=_action(old, new),
+                    before=_or_mask(old, hidden=hidden),
+                    after=_or_mask(new, hidden=hidden),
+                    sensitive=hidden or True in (old_marks, new_marks),
+                )
             )
 
     def _compare_dynamic(self, path: str, before: Side, after: Side) -> None:
@@ -183,7 +180,7 @@ def _pairs(path: str, before: Any, after: Any) -> Iterator[tuple[str, Any, Any, 
     return None
 
 
-def _action(before: Any, after: Any) -> Action:
+def _action(before: Any, after: Any) -> ChangeAction:
     if before is _ABSENT:
-        return Action.ADDED
-    return Action.REMOVED if after is _ABSENT else Action.CHANGED
+        return ChangeAction.ADDED
+    return ChangeAction.REMOVED if after is _ABSENT else ChangeAction.CHANGED

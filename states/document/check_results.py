@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import msgspec
 
 from states.document import format4, masking
-from states.document.action import Action
+from states.document.action import ChangeAction
 from states.document.address_text import printable
+from states.document.answers import CheckResultChange, FailureMessages
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,8 +58,8 @@ class CheckChange:
     after: CheckResult | None
 
     @property
-    def action(self) -> Action:
-        return Action.of(self.before, self.after)
+    def action(self) -> ChangeAction:
+        return ChangeAction.of(self.before, self.after)
 
 
 def compare(before: Document, after: Document, effort: Effort) -> list[CheckChange]:
@@ -94,18 +95,18 @@ def _results(document: Document, effort: Effort) -> dict[tuple[str, str], CheckR
     return found
 
 
-def describe(change: CheckChange, secrets: Secrets | None, _effort: Effort) -> dict[str, Any]:
+def describe(change: CheckChange, secrets: Secrets | None, _effort: Effort) -> CheckResultChange:
     """Return a change in API form, without the values that ``secrets`` hide."""
     sides = [change.before, change.after]
     messages: list[Any] = [list(side.messages) if side else [] for side in sides]
     if secrets is not None:
         messages = masking.masked(secrets, *((texts, {}) for texts in messages))
     before, after = (side and side.status for side in sides)
-    return {
-        "object": printable(change.address),
-        "object_kind": change.kind,
-        "action": change.action,
-        "before": before,
-        "after": after,
-        "failure_messages": dict(zip(("before", "after"), messages, strict=True)),
-    }
+    return CheckResultChange(
+        object=printable(change.address),
+        object_kind=change.kind,
+        action=change.action,
+        before=before,
+        after=after,
+        failure_messages=FailureMessages(*messages),
+    )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rest_framework.exceptions import APIException
 
 from states.document import (
+    answers,
     changes,
     check_results,
     difference,
@@ -26,8 +27,9 @@ from states.document.hidden import encode
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from msgspec import Raw
+    from msgspec import Raw, Struct
 
+    from states.document.answers import DifferenceSummary, MetadataChange
     from states.document.format4 import Document, Instance, Output, Resource
     from states.document.secret_values import Secrets
     from states.document.work_limit import Effort
@@ -40,15 +42,18 @@ class Page(NamedTuple):
     more: bool
 
 
-class DifferencePage(NamedTuple):
-    """A part of a difference; ``versions`` are the Terraform versions that wrote the two."""
+class ChangePage(NamedTuple):
+    """A part of a difference; ``versions`` are the Terraform versions that wrote the two.
 
-    summary: dict[str, dict[str, int]]
+    The changes are lists in JSON.
+    """
+
+    summary: DifferenceSummary
     versions: tuple[str | None, str]
-    metadata: list[dict[str, Any]]
-    outputs: Raw
-    resources: Raw
-    check_results: Raw
+    metadata: list[MetadataChange]
+    outputs: Any
+    resources: Any
+    check_results: Any
     more: bool
 
 
@@ -161,7 +166,14 @@ def overview(gzipped: bytes, *, size: int, hide: bool) -> Overview:
         )
 
 
-def summaries(documents: Sequence[bytes]) -> list[dict[str, Any] | None]:
+class VersionChanges(NamedTuple):
+    """The numbers of changes of a version, and the change of the Terraform version."""
+
+    summary: DifferenceSummary
+    metadata: list[MetadataChange]
+
+
+def summaries(documents: Sequence[bytes]) -> list[VersionChanges | None]:
     """Return for each document but the first the counts of its changes, and its ``metadata``.
 
     Empty bytes stand for an absent document. The result is None where a document or its predecessor
@@ -181,37 +193,35 @@ def _parsed(gzipped: bytes, effort: Effort) -> Document | None:
 
 def _summary(
     before: Document | None, after: Document | None, effort: Effort
-) -> dict[str, Any] | None:
+) -> VersionChanges | None:
     if before is None or after is None:
         return None
     try:
         found = difference.compare(before, after, hide=False, effort=effort)
     except APIException:
         return None
-    return {**found.summary, "metadata": found.metadata}
+    return VersionChanges(found.summary, found.metadata)
 
 
-def diff(
-    before: bytes | None, after: bytes, *, start: int, size: int, hide: bool
-) -> DifferencePage:
+def diff(before: bytes | None, after: bytes, *, start: int, size: int, hide: bool) -> ChangePage:
     """Return changes between two documents, outputs first; None stands for an absent document."""
     with in_turn(before or b"", after) as effort:
         old = difference.NO_DOCUMENT if before is None else _parse(before, effort)
         new = _parse(after, effort)
         found = difference.compare(old, new, hide=hide, effort=effort)
-        kinds: dict[str, tuple[Sequence[Any], Callable[..., dict[str, Any]]]] = {
+        kinds: dict[str, tuple[Sequence[Any], Callable[..., Struct]]] = {
             "outputs": (found.outputs, changes.describe_output),
             "resources": (found.resources, changes.describe_resource),
             "check_results": (found.check_results, check_results.describe),
         }
-        pages: dict[str, Raw] = {}
+        pages: dict[str, Any] = {}
         stop = start + size
         for name, (all_changes, describe) in kinds.items():
             page = all_changes[max(start, 0) : max(stop, 0)]
             # Each change is rendered before the next is decoded.
             pages[name] = encode([encode(describe(one, found.secrets, effort)) for one in page])
             start, stop = start - len(all_changes), stop - len(all_changes)
-        return DifferencePage(
+        return ChangePage(
             summary=found.summary,
             versions=(None if before is None else old.terraform_version, new.terraform_version),
             metadata=found.metadata,
@@ -223,13 +233,13 @@ def diff(
 def _output(name: str, output: Output, secrets: Secrets | None, effort: Effort) -> Raw:
     shown = masking.show_output(output, secrets, effort)
     return encode(
-        {
-            "name": name,
-            "value": shown.value,
-            "type": shown.type,
-            "sensitive": output.sensitive,
-            "hidden": shown.hidden and shown.hidden.describe(),
-        }
+        answers.Output(
+            name=name,
+            value=shown.value,
+            type=shown.type,
+            sensitive=output.sensitive,
+            hidden=shown.hidden and shown.hidden.describe(),
+        )
     )
 
 
@@ -259,15 +269,15 @@ def _resource(
         if attributes is not values:
             cause = masking.cause_of(attributes, marked=False)
     return encode(
-        {
+        answers.Resource(
             **_facts(resource, instance),
-            "schema_version": instance.schema_version or 0,
-            "create_before_destroy": bool(instance.create_before_destroy),
-            "dependencies": format4.dependencies(instance.dependencies, effort),
-            "sensitive_attributes": [
+            schema_version=instance.schema_version or 0,
+            create_before_destroy=bool(instance.create_before_destroy),
+            dependencies=format4.dependencies(instance.dependencies, effort),
+            sensitive_attributes=[
                 sensitive_paths.path_text(path) for path in sensitive_paths.paths(instance, effort)
             ],
-            "attributes": attributes,
-            "hidden": cause and cause.describe(),
-        }
+            attributes=attributes,
+            hidden=cause and cause.describe(),
+        )
     )

@@ -10,12 +10,14 @@ changes of a page.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from states.document import check_results, format4, masking, sensitive_paths
-from states.document.action import Action
+from states.document.action import ChangeAction
 from states.document.address_text import index_text
+from states.document.answers import ChangeCounts, DifferenceSummary, MetadataChange
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -44,8 +46,8 @@ class Change:
         return self.name + index_text(self.index_key)
 
     @property
-    def action(self) -> Action:
-        return Action.of(self.before, self.after)
+    def action(self) -> ChangeAction:
+        return ChangeAction.of(self.before, self.after)
 
 
 Found = tuple["Resource", "Instance"]
@@ -62,17 +64,17 @@ class Difference:
     outputs: list[Change]
     resources: list[Change]
     check_results: list[CheckChange]
-    metadata: list[dict[str, Any]]
+    metadata: list[MetadataChange]
     secrets: Secrets | None
 
     @property
-    def summary(self) -> dict[str, dict[str, int]]:
-        """How many there are of each kind."""
-        return {
-            "outputs": _counts(self.outputs),
-            "resources": _counts(self.resources),
-            "check_results": _counts(self.check_results),
-        }
+    def summary(self) -> DifferenceSummary:
+        """The numbers of changes of each kind."""
+        return DifferenceSummary(
+            outputs=_counts(self.outputs),
+            resources=_counts(self.resources),
+            check_results=_counts(self.check_results),
+        )
 
 
 def compare(before: Document, after: Document, *, hide: bool, effort: Effort) -> Difference:
@@ -92,10 +94,10 @@ def compare(before: Document, after: Document, *, hide: bool, effort: Effort) ->
     )
 
 
-def _metadata(before: Document, after: Document) -> list[dict[str, Any]]:
-    versions = {"before": before.terraform_version, "after": after.terraform_version}
-    is_same = before is NO_DOCUMENT or before.terraform_version == after.terraform_version
-    return [] if is_same else [{"field": "terraform_version", **versions}]
+def _metadata(before: Document, after: Document) -> list[MetadataChange]:
+    old, new = before.terraform_version, after.terraform_version
+    is_same = before is NO_DOCUMENT or old == new
+    return [] if is_same else [MetadataChange("terraform_version", old, new)]
 
 
 def _outputs(before: Document, after: Document, effort: Effort) -> list[Change]:
@@ -104,7 +106,9 @@ def _outputs(before: Document, after: Document, effort: Effort) -> list[Change]:
         Change(name, None, None, old.get(name), new.get(name))
         for name in sorted(old.keys() | new.keys())
     )
-    return [c for c in changes if c.action is not Action.CHANGED or _output_changed(c, effort)]
+    return [
+        c for c in changes if c.action is not ChangeAction.CHANGED or _output_changed(c, effort)
+    ]
 
 
 def _output_changed(change: Change, effort: Effort) -> bool:
@@ -211,5 +215,6 @@ def _facts(found: Found, effort: Effort) -> dict[str, Any]:
     }
 
 
-def _counts(changes: Sequence[Change | CheckChange]) -> dict[str, int]:
-    return {action.lower(): sum(change.action is action for change in changes) for action in Action}
+def _counts(changes: Sequence[Change | CheckChange]) -> ChangeCounts:
+    actions = Counter(change.action for change in changes)
+    return ChangeCounts(*(actions[action] for action in ChangeAction))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
+
+from msgspec import Meta, Struct
 
 from states.document.sensitive_paths import path_text
 from states.document.value_names import Name, name_of_member
@@ -17,12 +19,36 @@ if TYPE_CHECKING:
 _MOST: Final = 500
 
 
-class Reason(enum.StrEnum):
-    """Why a value is not shown."""
+class HiddenReason(enum.StrEnum):
+    """The reason why a value is hidden.
+
+    MARKED_SENSITIVE: the state marks the output as sensitive; CONTAINS_SENSITIVE_VALUE: the item
+    contains a sensitive value; TOO_MANY_ESCAPES: a text has too many nested escapes to be searched.
+    """
 
     MARKED_SENSITIVE = "MARKED_SENSITIVE"
     CONTAINS_SENSITIVE_VALUE = "CONTAINS_SENSITIVE_VALUE"
     TOO_MANY_ESCAPES = "TOO_MANY_ESCAPES"
+
+
+class HiddenValue(Struct):
+    """The reason why a value is hidden, and the sensitive value that it contains.
+
+    ``output`` and ``attribute`` are null if the reason is another, or if a resource contains a
+    value that it marks itself.
+    """
+
+    reason: Annotated[HiddenReason, Meta(description="The reason why a value is hidden.")]
+    output: Annotated[
+        str | None, Meta(description=f"The output with the value; cut after {_MOST} characters.")
+    ]
+    attribute: Annotated[
+        str | None,
+        Meta(
+            description="The address of the attribute with the value, such as "
+            f"`random_password.db.result`; cut after {_MOST} characters."
+        ),
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,18 +85,18 @@ def name_of(path: tuple[Step, ...]) -> Name:
 class Cause(NamedTuple):
     """The reason why a value is hidden, and the marked place whose value it contains."""
 
-    reason: Reason
+    reason: HiddenReason
     place: MarkedPlace | None = None
 
-    def describe(self) -> dict[str, str | None]:
-        """Return the cause as an answer has it."""
+    def describe(self) -> HiddenValue:
+        """Return the cause in API form."""
         place = self.place or MarkedPlace()
-        return {
-            "reason": self.reason.value,
-            "output": place.output[:_MOST] or None,
-            "attribute": place.attribute[:_MOST] or None,
-        }
+        return HiddenValue(
+            reason=self.reason,
+            output=place.output[:_MOST] or None,
+            attribute=place.attribute[:_MOST] or None,
+        )
 
 
-MARKED: Final = Cause(Reason.MARKED_SENSITIVE)
-ESCAPED: Final = Cause(Reason.TOO_MANY_ESCAPES)
+MARKED: Final = Cause(HiddenReason.MARKED_SENSITIVE)
+ESCAPED: Final = Cause(HiddenReason.TOO_MANY_ESCAPES)

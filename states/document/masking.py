@@ -34,7 +34,7 @@ from states.document.hidden import (
     with_item,
     with_member,
 )
-from states.document.marked_places import MARKED, Cause, MarkedPlace, Reason, name_of
+from states.document.marked_places import MARKED, Cause, HiddenReason, MarkedPlace, name_of
 from states.document.numbers import number_text
 from states.document.public_words import is_public
 from states.document.secret_rule import Evidence
@@ -159,7 +159,7 @@ class _Mask:
 
 
 #: The marked place is in the object itself, whose marks are listed.
-_SAME_OBJECT: Final = Cause(Reason.CONTAINS_SENSITIVE_VALUE)
+_SAME_OBJECT: Final = Cause(HiddenReason.CONTAINS_SENSITIVE_VALUE)
 
 
 class ShownOutput(NamedTuple):

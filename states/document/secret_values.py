@@ -14,7 +14,7 @@ import msgspec
 from states.document import format4
 from states.document.finding import Finder
 from states.document.hidden import digest_of
-from states.document.marked_places import Cause, Reason
+from states.document.marked_places import Cause, HiddenReason
 from states.document.numbers import number_text, text_as_number
 from states.document.public_words import has_public_form, is_public
 from states.document.secret_rule import (
@@ -99,7 +99,7 @@ class Secrets:
 
     def add(self, value: Any, place: MarkedPlace) -> None:
         """Collect the secrets of the value at a marked place."""
-        cause = Cause(Reason.CONTAINS_SENSITIVE_VALUE, place)
+        cause = Cause(HiddenReason.CONTAINS_SENSITIVE_VALUE, place)
         is_notable = False
         for scalar in scalars(Scalar(value, place.name, is_member=False), self.effort):
             for text in _texts_of(scalar.value):

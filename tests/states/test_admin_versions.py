@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
+from msgspec.structs import astuple
 
 from apikeys.models import AuditEvent
 from states.admin import contents_page, state_page
@@ -250,14 +251,11 @@ def test_what_each_version_changed(admin: Backend, monkeypatch: pytest.MonkeyPat
     def told() -> list[Any]:
         return [change for *_, change, _ in client.get(page(admin)).context["versions"]]
 
-    def counts(added: int, changed: int, removed: int) -> dict[str, int]:
-        return {"added": added, "changed": changed, "removed": removed}
-
     with statements() as asked:
         found = told()
     assert found[:2] == [None, None], "an encrypted one cannot be read"
-    assert [change["resources"] for change in found[2:]] == [
-        counts(0, 0, 0), counts(0, 0, 0), counts(2, 1, 1), counts(2, 0, 0),
+    assert [astuple(change.summary.resources) for change in found[2:]] == [
+        (0, 0, 0), (0, 0, 0), (2, 1, 1), (2, 0, 0),
     ]  # fmt: skip
     text = text_of(client.get(page(admin)))
     assert "+2 ~1 −1 2 added, 1 changed, 1 removed in version 2" in text  # noqa: RUF001 - a minus

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import astuple
 
 from states.document import contents, sealing
 from states.document.hidden import MASK, digest_of
@@ -109,15 +110,15 @@ def meaning(member: Member, value: Any) -> str:
     return json.dumps(value, sort_keys=True)
 
 
-def difference(before: bytes, after: bytes, *, hide: bool = True) -> contents.DifferencePage:
+def difference(before: bytes, after: bytes, *, hide: bool = True) -> contents.ChangePage:
     sides = map(sealing.compress, (before, after))
     return contents.diff(*sides, start=0, size=100, hide=hide)
 
 
-def is_empty(page: contents.DifferencePage) -> bool:
+def is_empty(page: contents.ChangePage) -> bool:
     lists = (page.outputs, page.resources, page.check_results)
     is_listed = any(msgspec.json.decode(found) for found in lists)
-    assert is_listed == any(any(counts.values()) for counts in page.summary.values())
+    assert is_listed == any(sum(astuple(counts)) for counts in astuple(page.summary))
     return not is_listed and not page.metadata
 
 

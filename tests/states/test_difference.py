@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from states.document import contents, difference, sealing
+from states.document.answers import ChangeCounts, DifferenceSummary
 from states.document.hidden import MASK
 from states.document.work_limit import Effort
 from states.errors import StateEncrypted, StateFormatUnsupported
@@ -26,7 +27,7 @@ from tests.states.samples import (
 )
 
 
-def diff(before: bytes | None, after: bytes, **options: Any) -> contents.DifferencePage:
+def diff(before: bytes | None, after: bytes, **options: Any) -> contents.ChangePage:
     options = {"start": 0, "size": 1000, "hide": True, **options}
     old = None if before is None else sealing.compress(before)
     return contents.diff(old, sealing.compress(after), **options)
@@ -63,11 +64,11 @@ def test_recorded_states() -> None:
     page = diff(BEFORE, AFTER)
 
     assert page.versions == ("1.11.4", "1.11.4")
-    assert page.summary == {
-        "outputs": {"added": 0, "changed": 4, "removed": 0},
-        "resources": {"added": 6, "changed": 7, "removed": 3},
-        "check_results": {"added": 0, "changed": 0, "removed": 0},
-    }
+    assert page.summary == DifferenceSummary(
+        outputs=ChangeCounts(added=0, changed=4, removed=0),
+        resources=ChangeCounts(added=6, changed=7, removed=3),
+        check_results=ChangeCounts(added=0, changed=0, removed=0),
+    )
     told = {
         (r["address"], r["deposed"] is not None): (
             r["action"],
@@ -119,15 +120,15 @@ def test_recorded_states_tell_no_password() -> None:
 
 
 def test_the_same_document() -> None:
-    assert diff(AFTER, AFTER).summary["resources"] == {"added": 0, "changed": 0, "removed": 0}
+    assert diff(AFTER, AFTER).summary.resources == ChangeCounts(added=0, changed=0, removed=0)
 
 
 def test_nothing_before() -> None:
     page = diff(None, AFTER)
 
     assert page.versions == (None, "1.11.4")
-    assert page.summary["outputs"] == {"added": 4, "changed": 0, "removed": 0}
-    assert page.summary["resources"] == {"added": 16, "changed": 0, "removed": 0}
+    assert page.summary.outputs == ChangeCounts(added=4, changed=0, removed=0)
+    assert page.summary.resources == ChangeCounts(added=16, changed=0, removed=0)
 
 
 def test_a_data_source_and_a_removed_thing() -> None:
@@ -318,7 +319,7 @@ def test_outputs() -> None:
 
     page = diff(before, after)
 
-    assert page.summary["outputs"] == {"added": 1, "changed": 3, "removed": 1}
+    assert page.summary.outputs == ChangeCounts(added=1, changed=3, removed=1)
     assert msgspec.json.decode(page.outputs) == [
         {
             "name": "deep",
@@ -390,7 +391,7 @@ def test_large_documents_take_turns(monkeypatch: pytest.MonkeyPatch, size: int, 
 
     found = diff(None, state(resource("x", instance({"a": "x" * size}))))
 
-    assert found.summary["resources"]["added"] == 1
+    assert found.summary.resources.added == 1
     assert len(taken) == turns
 
 

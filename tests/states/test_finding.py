@@ -9,13 +9,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from states.document.finding import Finder
-from states.document.marked_places import ESCAPED, Cause, MarkedPlace, Reason
+from states.document.marked_places import ESCAPED, Cause, HiddenReason, MarkedPlace
 from states.document.work_limit import Effort
 
 #: Of so many bytes, texts are read in pieces.
 PIECE = 64 * 1024
 SECRET = "correct-horse"
-CAUSE = Cause(Reason.CONTAINS_SENSITIVE_VALUE, MarkedPlace("password"))
+CAUSE = Cause(HiddenReason.CONTAINS_SENSITIVE_VALUE, MarkedPlace("password"))
 
 
 def telling(secrets: Sequence[str], texts: Sequence[str]) -> set[int]:
@@ -74,7 +74,7 @@ def test_only_the_text_that_is_escaped_without_end_is_not_understood() -> None:
 
 def test_each_text_has_its_cause() -> None:
     finder = Finder(Effort(0))
-    other = Cause(Reason.CONTAINS_SENSITIVE_VALUE, MarkedPlace("token"))
+    other = Cause(HiddenReason.CONTAINS_SENSITIVE_VALUE, MarkedPlace("token"))
     finder.add(SECRET, CAUSE)
     finder.add("another-secret", other)
 

@@ -22,8 +22,6 @@ from drf_spectacular.utils import (
 )
 from rest_framework import serializers
 
-from infra_service.lib.api.pagination import NEXT_PAGE
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
@@ -38,15 +36,6 @@ class Named(dict[str, Any]):
     def __init__(self, name: str, schema: Mapping[str, Any]) -> None:
         super().__init__(schema)
         self.name = name
-
-
-class Page(Named):
-    """The schema of a response with a part of a list, for an endpoint that does not list rows."""
-
-    def __init__(self, name: str, **properties: Any) -> None:
-        token = {"type": "string", "description": NEXT_PAGE}
-        page = object_of(**properties, next_page_token=token)
-        super().__init__(name, {"description": "A page of a longer response.", **page})
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,8 @@ def _written(node: Any, components: Components) -> Any:
         return node
     parts = {key: _written(part, components) for key, part in node.items()}
     if isinstance(name := parts.pop("$ref", None), str):
-        named = _component(name, components)
+        # A struct, or a component of a serializer.
+        named = {"$ref": name} if name.startswith("#") else _component(name, components)
         return {"allOf": [named], **parts} if parts else named
     forms = parts.get("anyOf", [])
     if forms and not any(isinstance(form, Named) for form in forms):
