@@ -5,10 +5,11 @@ from __future__ import annotations
 import datetime as dt
 import re
 import uuid
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
 from django.utils import timezone
+from msgspec import Meta
 
 from infra_service.lib.api.duplicate_members import duplicate_member
 from infra_service.lib.api.identifiers import parse_uuid
@@ -29,15 +30,34 @@ _RFC3339: Final = re.compile(
 
 
 class LockInfo(msgspec.Struct, frozen=True):
-    """The lock's fields, named as on the wire; ``Created`` has up to nine fractional digits."""
+    """A lock as Terraform describes it."""
 
-    ID: str
-    Operation: str = ""
-    Info: str = ""
-    Who: str = ""
-    Version: str = ""
-    Created: str = ""
-    Path: str = ""
+    ID: Annotated[
+        str,
+        Meta(
+            description="The UUID that the client chose; pushes and UNLOCK must send it. Of a "
+            "frozen state, a sentence."
+        ),
+    ]
+    Operation: Annotated[
+        str, Meta(description="The client's operation, such as `OperationTypeApply`.")
+    ] = ""
+    Info: Annotated[str, Meta(description="Any text of the client; usually empty.")] = ""
+    Who: Annotated[str, Meta(description="User and machine, such as `ada@laptop`.")] = ""
+    Version: Annotated[
+        str, Meta(description="The version of Terraform or OpenTofu, such as `1.11.4`.")
+    ] = ""
+    Created: Annotated[
+        str,
+        Meta(
+            description="When the client created the lock, with up to nine fractional digits; "
+            "if it is absent or empty in a request, the service sets it.",
+            extra_json_schema={"format": "date-time"},
+        ),
+    ] = ""
+    Path: Annotated[
+        str, Meta(description="Path of the state in other backends; empty from Terraform.")
+    ] = ""
 
     @property
     def uuid(self) -> uuid.UUID:

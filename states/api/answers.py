@@ -75,7 +75,7 @@ class DependencyPage(Struct):
 class UnreadableState(Struct):
     """A state whose current version cannot be indexed."""
 
-    state_id: Annotated[uuid.UUID, Meta(description="The id of the state.")]
+    state_id: Annotated[uuid.UUID, Meta(description="The state, as in `/api/v1/states/{id}`.")]
     component_id: _ComponentId
     component_slug: _ComponentSlug
     environment_id: _EnvironmentId

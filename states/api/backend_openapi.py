@@ -16,10 +16,10 @@ from infra_service.lib.api.openapi_words import (
     Named,
     answer_example,
     error_docs,
-    object_of,
     request_example,
 )
 from infra_service.lib.api.parameters import InvalidParameter
+from infra_service.lib.api.struct_schemas import schema_of
 from states import slugs
 from states.api import samples
 from states.errors import (
@@ -44,38 +44,36 @@ from states.errors import (
     StorageUnavailable,
     WriteConflict,
 )
+from states.lockinfo import LockInfo
 from states.models import MAX_SERIAL
 
 UNREADABLE: Final = (
     DocumentDamaged, DocumentKeyMissing, DocumentMissing, StorageInconsistent,
 )  # fmt: skip
 OF_STORE: Final = (StorageUnavailable, StorageMisconfigured)
-_TEXT: Final = {"type": "string"}
-_TIME: Final = {"type": "string", "format": "date-time"}
-_TIME_OR_NOTHING: Final = Named("LockTime", {"anyOf": [_TIME, {"type": "string", "maxLength": 0}]})
-
-
-def _lock_info(lock_id: dict[str, Any], created: dict[str, Any]) -> dict[str, Any]:
-    schema = object_of(
-        ID=lock_id,
-        Operation=_TEXT,
-        Info=_TEXT,
-        Who=_TEXT,
-        Version=_TEXT,
-        Created=created,
-        Path=_TEXT,
-    )
-    return {"description": "A lock as Terraform describes it.", **schema}
-
-
-LOCK_INFO: Final = Named(
-    "LockInfo",
-    _lock_info({**_TEXT, "description": "A UUID; of a frozen state, a sentence."}, _TIME),
+_LOCK_INFO: Final = schema_of(LockInfo)
+_FIELDS: Final[dict[str, Any]] = _LOCK_INFO["properties"]
+LOCK_INFO: Final = Named("LockInfo", {**_LOCK_INFO, "required": list(_FIELDS)})
+_LOCK_TIME: Final = Named(
+    "LockTime",
+    {
+        "description": "A time, or an empty string.",
+        "anyOf": [
+            {"type": "string", "format": "date-time"},
+            {"type": "string", "maxLength": 0},
+        ],
+    },
 )
-_NEW_LOCK_INFO: Final = Named(
-    "NewLockInfo",
-    {**_lock_info({**_TEXT, "format": "uuid"}, _TIME_OR_NOTHING), "required": ["ID"]},
-)
+_NEW_FIELDS: Final = {
+    **_FIELDS,
+    "ID": {
+        "type": "string",
+        "format": "uuid",
+        "description": "The id of the lock; a new UUID for LOCK, the id of the lock for UNLOCK.",
+    },
+    "Created": {"allOf": [_LOCK_TIME], "description": _FIELDS["Created"]["description"]},
+}
+_NEW_LOCK_INFO: Final = Named("NewLockInfo", {**_LOCK_INFO, "properties": _NEW_FIELDS})
 DOCUMENT: Final = Named(
     "StateDocument",
     {
@@ -84,8 +82,18 @@ DOCUMENT: Final = Named(
         "gets the next "
         "serial; without `lineage` it keeps the current lineage.",
         "properties": {
-            "serial": {"type": ["integer", "null"], "minimum": 0, "maximum": MAX_SERIAL},
-            "lineage": {"type": ["string", "null"], "maxLength": 255},
+            "serial": {
+                "type": ["integer", "null"],
+                "minimum": 0,
+                "maximum": MAX_SERIAL,
+                "description": "Terraform's counter; a push must increase it unless it has the "
+                "lock's ID.",
+            },
+            "lineage": {
+                "type": ["string", "null"],
+                "maxLength": 255,
+                "description": "Terraform's identifier of the state; a push must not change it.",
+            },
         },
         "additionalProperties": True,
     },

@@ -19,12 +19,12 @@ from states.api.catalogue_openapi import (
     components_schema,
     environments_schema,
 )
-from states.api.filters import CatalogueFilters, ComponentFilters, EnvironmentFilters
-from states.api.serializers import (
+from states.api.catalogue_serializers import (
     ApplicationSerializer,
     ComponentSerializer,
     EnvironmentSerializer,
 )
+from states.api.filters import CatalogueFilters, ComponentFilters, EnvironmentFilters
 from states.errors import (
     ApplicationNotFound,
     ComponentNotFound,

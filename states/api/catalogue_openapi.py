@@ -8,7 +8,11 @@ from apikeys.errors import BindingInsufficient
 from infra_service.lib.api.openapi_words import resource_schema
 from states.api import samples
 from states.api.backend_openapi import FROZEN
-from states.api.serializers import ApplicationSerializer, ComponentSerializer, EnvironmentSerializer
+from states.api.catalogue_serializers import (
+    ApplicationSerializer,
+    ComponentSerializer,
+    EnvironmentSerializer,
+)
 from states.errors import EntryExists, EntryInUse, SlugTaken
 
 _CHANGED: Final = (BindingInsufficient, SlugTaken)

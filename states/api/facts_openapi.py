@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from drf_spectacular.utils import extend_schema as operation
-from drf_spectacular.utils import extend_schema_field, extend_schema_view, inline_serializer
+from drf_spectacular.utils import extend_schema_field, extend_schema_view
 
 from infra_service.lib.api.openapi_words import (
     Named,
@@ -18,11 +18,23 @@ from infra_service.lib.api.openapi_words import (
 from states.api.facts_serializers import FactsSerializer, JsonFileField
 from states.api.states_openapi import A_STATE, A_VERSION
 from states.errors import FactsNotFound, StateNotFound, VersionNotFound
+from states.pipeline import module_manifest
 from states.pipeline.errors import InvalidFile
 
-_PARSED: Final = Named("ParsedManifest", {"type": "object", "additionalProperties": True})
-_MANIFEST: Final = [{"type": "string"}, _PARSED]
-extend_schema_field(as_component("ModuleManifest", {"anyOf": _MANIFEST}))(JsonFileField)
+_PARSED: Final = Named(
+    "ParsedManifest",
+    {
+        "type": "object",
+        "description": f"The object in `{module_manifest.NAME}`: `Modules`, a list of `Key`, "
+        "`Source` and `Version`.",
+        "additionalProperties": True,
+    },
+)
+_MANIFEST: Final = {
+    "description": f"`{module_manifest.NAME}`, as text or as the parsed object.",
+    "anyOf": [{"type": "string"}, _PARSED],
+}
+extend_schema_field(as_component("ModuleManifest", _MANIFEST))(JsonFileField)
 
 _LOCK_FILE: Final = """\
 provider "registry.terraform.io/hashicorp/aws" {
@@ -72,7 +84,7 @@ facts_schema = extend_schema_view(
         operation_id="record_state_version_facts",
         parameters=_OF_VERSION,
         # An empty body is valid too: the token of a pipeline then supplies all facts.
-        request=inline_serializer("RecordFacts", {"facts": FactsSerializer(required=False)}),
+        request=wrapped("RecordFacts", "facts", FactsSerializer, required=False),
         responses={
             200: _FACTS,
             **error_docs(InvalidFile, StateNotFound, VersionNotFound),

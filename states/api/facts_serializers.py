@@ -53,16 +53,24 @@ class AddressField(TextField):
 
 @described("A provider of a dependency lock file.")
 class ProviderSerializer(serializers.Serializer[Any]):
-    source = serializers.CharField(read_only=True)  # type: ignore[assignment]  # a field has one
-    version = serializers.CharField(read_only=True)
-    constraints = serializers.CharField(read_only=True, help_text="Empty without any.")
+    source = serializers.CharField(  # type: ignore[assignment]  # a field has one
+        read_only=True, help_text="Its address, such as `registry.terraform.io/hashicorp/aws`."
+    )
+    version = serializers.CharField(
+        read_only=True, help_text="The selected version, such as `5.31.0`."
+    )
+    constraints = serializers.CharField(
+        read_only=True, help_text="The constraints, such as `~> 5.0`; empty without any."
+    )
 
 
 @described("A call of a module.")
 class ModuleSerializer(serializers.Serializer[Any]):
-    key = serializers.CharField(read_only=True, help_text="Its path: `network.vpc`.")
+    key = serializers.CharField(
+        read_only=True, help_text="The path of the call, such as `network.vpc`."
+    )
     source = serializers.CharField(  # type: ignore[assignment]  # a field has one
-        read_only=True, help_text="Without credentials."
+        read_only=True, help_text="The source, without credentials."
     )
     version = serializers.CharField(
         read_only=True, help_text="Empty for local modules and modules from Git."
@@ -71,7 +79,9 @@ class ModuleSerializer(serializers.Serializer[Any]):
 
 @described("Facts of a pipeline about a version: its commit, its run, modules and providers.")
 class FactsSerializer(StrictSerializer):
-    version_number = serializers.IntegerField(read_only=True)
+    version_number = serializers.IntegerField(
+        read_only=True, help_text="The version that the facts are about."
+    )
     commit = TextField(
         required=False,
         max_length=200,
@@ -92,8 +102,14 @@ class FactsSerializer(StrictSerializer):
         help_text=f"`.terraform/modules/{module_manifest.NAME}`, as a string, or as the JSON "
         "object that it contains.",
     )
-    providers = ProviderSerializer(many=True, read_only=True)
-    modules = ModuleSerializer(many=True, read_only=True)
-    recorded_at = TimestampField(read_only=True)
-    recorded_by = serializers.CharField(read_only=True)
-    token_id = serializers.CharField(read_only=True)
+    providers = ProviderSerializer(
+        many=True, read_only=True, help_text="The providers of `lock_file`; empty without one."
+    )
+    modules = ModuleSerializer(
+        many=True, read_only=True, help_text="The module calls of `modules_file`."
+    )
+    recorded_at = TimestampField(read_only=True, help_text="Time of the last report.")
+    recorded_by = serializers.CharField(
+        read_only=True, help_text="The user or service that reported the facts."
+    )
+    token_id = serializers.CharField(read_only=True, help_text="The token of that report.")

@@ -4,10 +4,8 @@ import json
 from typing import Any, Final
 
 from rest_framework import serializers
-from rest_framework.exceptions import ErrorDetail, ValidationError
 
 from infra_service.lib.api.fields import (
-    FlagField,
     IdField,
     PresentSerializer,
     StrictSerializer,
@@ -15,33 +13,60 @@ from infra_service.lib.api.fields import (
     TimestampField,
     described,
 )
-from states import slugs
-from states.models import Application
 
 #: Maximum characters of a search value.
 MOST_OF_VALUE: Final = 10_000
 _NAMED: Final = "The current name; empty until it is set."
 _SLUG: Final = "The slug in addresses; null until the name is set."
+_SERIAL: Final = "Terraform's counter in the document"
+_LINEAGE: Final = "Terraform's identifier of the state, in the document; null if it has none."
+_MD5: Final = "MD5 digest of the document, in hexadecimal"
+_SIZE: Final = "Size of the uncompressed document"
+_NONE: Final = "null before the first push"
 
 
 @described("The lock as its owner described it; present while the state is locked.")
 class LockSerializer(PresentSerializer):
     present_with = "lock_id"
 
-    lock_id = serializers.UUIDField(read_only=True)
-    operation = serializers.CharField(source="lock_info.Operation", read_only=True)
-    who = serializers.CharField(source="lock_info.Who", read_only=True)
-    version = serializers.CharField(source="lock_info.Version", read_only=True)
-    acquired_at = TimestampField(source="lock_acquired_at", read_only=True)
+    lock_id = serializers.UUIDField(
+        read_only=True, help_text="The id that the client chose; a push and an unlock need it."
+    )
+    operation = serializers.CharField(
+        source="lock_info.Operation",
+        read_only=True,
+        help_text="The client's operation, such as `OperationTypeApply`; may be empty.",
+    )
+    who = serializers.CharField(
+        source="lock_info.Who",
+        read_only=True,
+        help_text="User and machine as the client states them, such as `ada@laptop`.",
+    )
+    version = serializers.CharField(
+        source="lock_info.Version",
+        read_only=True,
+        help_text="The version of the client, such as `1.11.4`; may be empty.",
+    )
+    acquired_at = TimestampField(
+        source="lock_acquired_at",
+        read_only=True,
+        help_text="When the lock was acquired, by the service's clock.",
+    )
 
 
 @described("The freeze by an operator; present while the state is frozen.")
 class FreezeSerializer(PresentSerializer):
     present_with = "frozen_at"
 
-    frozen_at = TimestampField(read_only=True)
-    frozen_by = serializers.CharField(read_only=True)
-    reason = serializers.CharField(source="freeze_reason", read_only=True)
+    frozen_at = TimestampField(read_only=True, help_text="The beginning of the freeze.")
+    frozen_by = serializers.CharField(
+        read_only=True, help_text="The user or service that froze the state."
+    )
+    reason = serializers.CharField(
+        source="freeze_reason",
+        read_only=True,
+        help_text="The text of the operator, which Terraform shows to the clients it refuses.",
+    )
     expected_until = TimestampField(
         source="freeze_expected_until",
         read_only=True,
@@ -52,8 +77,10 @@ class FreezeSerializer(PresentSerializer):
 
 @described("A state. Fields from the document are null before the first push.")
 class StateSerializer(serializers.Serializer[Any]):
-    id = serializers.UUIDField(read_only=True)
-    component_id = serializers.UUIDField(read_only=True)
+    id = serializers.UUIDField(read_only=True, help_text="The id of the state; never changes.")
+    component_id = serializers.UUIDField(
+        read_only=True, help_text="The component that the state belongs to."
+    )
     component_name = serializers.CharField(read_only=True, help_text=_NAMED)
     component_slug = serializers.CharField(read_only=True, allow_null=True, help_text=_SLUG)
     application_slug = serializers.CharField(
@@ -61,91 +88,29 @@ class StateSerializer(serializers.Serializer[Any]):
         allow_null=True,
         help_text="Application of the component; null without an application.",
     )
-    environment_id = serializers.UUIDField(read_only=True)
+    environment_id = serializers.UUIDField(
+        read_only=True, help_text="The environment that the state belongs to."
+    )
     environment_name = serializers.CharField(read_only=True, help_text=_NAMED)
     environment_slug = serializers.CharField(read_only=True, allow_null=True, help_text=_SLUG)
-    serial = serializers.IntegerField(read_only=True, allow_null=True)
-    md5 = serializers.CharField(read_only=True, allow_null=True)
-    lineage = serializers.CharField(read_only=True, allow_null=True)
-    size_bytes = serializers.IntegerField(read_only=True, allow_null=True)
-    lock = LockSerializer(required=False)
-    frozen = FreezeSerializer(required=False)
-    created_at = TimestampField(read_only=True)
-    updated_at = TimestampField(read_only=True)
-
-
-class SlugField(TextField):
-    """A slug of a kind of entries."""
-
-    pattern = f"^{slugs.PATTERN}$"
-    default_error_messages = {"form": f"A slug must be {slugs.DESCRIPTION}."}
-
-    def __init__(self, *, kind: str, **kwargs: Any) -> None:
-        self.kind = kind
-        super().__init__(
-            required=False,
-            allow_null=True,
-            max_length=slugs.MOST,
-            help_text="The slug in addresses. The default is derived from the name.",
-            **kwargs,
-        )
-
-    def to_internal_value(self, data: Any) -> str:
-        text = super().to_internal_value(data)
-        if not slugs.is_slug(text, self.kind):
-            self.fail("form")
-        return text
-
-
-class SlugSuffixField(FlagField):
-    """A flag that lets a new entry get a slug other than that made from its name."""
-
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(
-            write_only=True,
-            default=False,
-            help_text="For a POST without a slug: append a suffix to the slug if the name already "
-            "exists, instead of returning ALREADY_EXISTS.",
-            **kwargs,
-        )
-
-
-@described("A group of components.")
-class ApplicationSerializer(StrictSerializer):
-    id = serializers.UUIDField(read_only=True)
-    name = TextField(max_length=200)
-    slug = SlugField(kind="application")
-    slug_suffix = SlugSuffixField()
-    created_at = TimestampField(read_only=True)
-    updated_at = TimestampField(read_only=True)
-
-
-@described("A deployment target of components. It has no name if a push registered it by its id.")
-class EnvironmentSerializer(ApplicationSerializer):
-    slug = SlugField(kind="environment")
-    require_lock = FlagField(default=False, help_text="Require the lock's ID for each push.")
-
-
-@described("A piece of infrastructure. It has no name if a push registered it by its id.")
-class ComponentSerializer(StrictSerializer):
-    id = serializers.UUIDField(read_only=True)
-    name = TextField(max_length=200)
-    slug = SlugField(kind="component")
-    slug_suffix = SlugSuffixField()
-    application_id = IdField(
-        required=False,
-        allow_null=True,
-        help_text="The application that it belongs to, or null. Its states move with it.",
+    serial = serializers.IntegerField(
+        read_only=True, allow_null=True, help_text=f"{_SERIAL}; {_NONE}."
     )
-    created_at = TimestampField(read_only=True)
-    updated_at = TimestampField(read_only=True)
-
-    def validate_application_id(self, value: Any) -> Any:
-        """Refuse an application that the caller does not see."""
-        applications = Application.objects.inside(self.context["request"].auth.binding)
-        if value is not None and not applications.filter(pk=value).exists():
-            raise ValidationError([ErrorDetail("No such application.", "unknown_application")])
-        return value
+    md5 = serializers.CharField(read_only=True, allow_null=True, help_text=f"{_MD5}; {_NONE}.")
+    lineage = serializers.CharField(read_only=True, allow_null=True, help_text=_LINEAGE)
+    size_bytes = serializers.IntegerField(
+        read_only=True, allow_null=True, help_text=f"{_SIZE}; {_NONE}."
+    )
+    lock = LockSerializer(required=False, help_text="The current lock; absent while unlocked.")
+    frozen = FreezeSerializer(
+        required=False, help_text="The current freeze; absent unless the state is frozen."
+    )
+    created_at = TimestampField(
+        read_only=True, help_text="Time of the registration by the first push or LOCK."
+    )
+    updated_at = TimestampField(
+        read_only=True, help_text="Time of the last push, restore or undeletion."
+    )
 
 
 @described("Metadata from the source of an imported version; absent in other versions.")
@@ -153,7 +118,9 @@ class ImportedSerializer(PresentSerializer):
     present_with = "imported_source"
 
     source = serializers.CharField(  # type: ignore[assignment]  # a field has a source, too
-        source="imported_source", read_only=True
+        source="imported_source",
+        read_only=True,
+        help_text="The service or store that the version came from.",
     )
     created_at = TimestampField(
         source="imported_created_at",
@@ -168,17 +135,23 @@ class ImportedSerializer(PresentSerializer):
     )
 
 
-@described("A version of a state. `token_id` is empty if a command made it.")
+@described("A version of a state, without its document.")
 class VersionSerializer(serializers.Serializer[Any]):
-    number = serializers.IntegerField(read_only=True)
-    serial = serializers.IntegerField(read_only=True)
-    lineage = serializers.CharField(read_only=True, allow_null=True)
-    md5 = serializers.CharField(read_only=True)
-    size_bytes = serializers.IntegerField(read_only=True)
-    created_at = TimestampField(read_only=True)
-    created_by = serializers.CharField(read_only=True)
-    token_id = serializers.CharField(read_only=True)
-    imported = ImportedSerializer(required=False)
+    number = serializers.IntegerField(
+        read_only=True, help_text="Counts the pushes and restores of the state; never reused."
+    )
+    serial = serializers.IntegerField(read_only=True, help_text=f"{_SERIAL}; can repeat.")
+    lineage = serializers.CharField(read_only=True, allow_null=True, help_text=_LINEAGE)
+    md5 = serializers.CharField(read_only=True, help_text=f"{_MD5}.")
+    size_bytes = serializers.IntegerField(read_only=True, help_text=f"{_SIZE}.")
+    created_at = TimestampField(read_only=True, help_text="Time of the push, restore or import.")
+    created_by = serializers.CharField(
+        read_only=True, help_text="The user or service that made the version."
+    )
+    token_id = serializers.CharField(
+        read_only=True, help_text="The token of that request; empty if a command made the version."
+    )
+    imported = ImportedSerializer(required=False, help_text="Present only in imported versions.")
 
 
 @described("The options of restoring a version.")
@@ -225,27 +198,38 @@ class UnfreezeSerializer(StrictSerializer):
 
 @described("A resource instance in the current version of a state, without any of its values.")
 class ResourceEntrySerializer(serializers.Serializer[Any]):
-    id = serializers.UUIDField(read_only=True)
-    state_id = serializers.UUIDField(read_only=True)
-    component_id = serializers.UUIDField(read_only=True)
+    id = serializers.UUIDField(
+        read_only=True, help_text="The id of the index entry; a changed instance gets a new id."
+    )
+    state_id = serializers.UUIDField(read_only=True, help_text="The state with the instance.")
+    component_id = serializers.UUIDField(read_only=True, help_text="The state's component.")
     component_slug = serializers.CharField(read_only=True, allow_null=True, help_text=_SLUG)
-    environment_id = serializers.UUIDField(read_only=True)
+    environment_id = serializers.UUIDField(read_only=True, help_text="The state's environment.")
     environment_slug = serializers.CharField(read_only=True, allow_null=True, help_text=_SLUG)
     version_number = serializers.IntegerField(
         read_only=True, help_text="The version of the state that was indexed."
     )
-    address = serializers.CharField(read_only=True)
+    address = serializers.CharField(
+        read_only=True, help_text='As in Terraform, such as `module.app.aws_s3_bucket.logs["eu"]`.'
+    )
     deposed = serializers.CharField(
         read_only=True, help_text="The key of a deposed object; empty for the current object."
     )
     module = serializers.CharField(read_only=True, help_text="Empty in the root module.")
-    mode = serializers.CharField(read_only=True)
-    type = serializers.CharField(read_only=True)
-    name = serializers.CharField(read_only=True)
+    mode = serializers.CharField(
+        read_only=True, help_text="`managed`, or `data` for a data source."
+    )
+    type = serializers.CharField(
+        read_only=True, help_text="The resource type, such as `aws_s3_bucket`."
+    )
+    name = serializers.CharField(read_only=True, help_text="The name in the configuration.")
     index_key = serializers.JSONField(
         read_only=True, help_text="A number for count, a string for for_each, otherwise null."
     )
-    provider = serializers.CharField(read_only=True)
+    provider = serializers.CharField(
+        read_only=True,
+        help_text="The provider's address, such as `registry.terraform.io/hashicorp/aws`.",
+    )
 
 
 class IdentifyingField(serializers.JSONField):

@@ -12,7 +12,6 @@ from tests.docs.test_openapi_names import SCHEMAS, nodes
 INCOMPLETE = {
     "access-tokens", "api-keys", "audit-events", "clusters", "images", "issuers", "service",
     "trust-policies", "webhooks", "workloads",
-    "applications", "components", "environments", "resources", "state-backend", "states",
 }  # fmt: skip
 
 

@@ -116,10 +116,11 @@ def wrapped(
     serializer: type[serializers.Serializer[Any]],
     *,
     partial: bool = False,
+    required: bool = True,
     **beside: Any,
 ) -> Any:
     """Return the schema of a resource in its wrapper, with the fields beside it."""
-    resource = serializer(partial=partial)
+    resource = serializer(partial=partial, required=required)
     # Copied, because serializer fields keep the order of their creation.
     wrapper: Any = inline_serializer(name, {field: resource, **copy.deepcopy(beside)})
     wrapper.wraps = field  # for infra_service.openapi.wrappers, which describes both

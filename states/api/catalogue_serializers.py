@@ -1,0 +1,98 @@
+"""Serializers of applications, components and environments."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from rest_framework import serializers
+from rest_framework.exceptions import ErrorDetail, ValidationError
+
+from infra_service.lib.api.fields import (
+    FlagField,
+    IdField,
+    StrictSerializer,
+    TextField,
+    TimestampField,
+    described,
+)
+from states import slugs
+from states.models import Application
+
+_ID: Final = "The id of the entry; never changes. Ids are in the order of creation."
+_NAME: Final = "The name for people, not unique; empty if a push registered the entry by its id."
+_CREATED: Final = "Time of the creation, or of the registration by the first push or LOCK."
+_UPDATED: Final = "Time of the last change of the entry, not of its states."
+
+
+class SlugField(TextField):
+    """A slug of a kind of entries."""
+
+    pattern = f"^{slugs.PATTERN}$"
+    default_error_messages = {"form": f"A slug must be {slugs.DESCRIPTION}."}
+
+    def __init__(self, *, kind: str, **kwargs: Any) -> None:
+        self.kind = kind
+        super().__init__(
+            required=False,
+            allow_null=True,
+            max_length=slugs.MOST,
+            help_text="The slug in addresses. The default is derived from the name.",
+            **kwargs,
+        )
+
+    def to_internal_value(self, data: Any) -> str:
+        text = super().to_internal_value(data)
+        if not slugs.is_slug(text, self.kind):
+            self.fail("form")
+        return text
+
+
+class SlugSuffixField(FlagField):
+    """A flag that lets a new entry get a slug other than that made from its name."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(
+            write_only=True,
+            default=False,
+            help_text="For a POST without a slug: append a suffix to the slug if the name already "
+            "exists, instead of returning ALREADY_EXISTS.",
+            **kwargs,
+        )
+
+
+@described("A group of components.")
+class ApplicationSerializer(StrictSerializer):
+    id = serializers.UUIDField(read_only=True, help_text=_ID)
+    name = TextField(max_length=200, help_text=_NAME)
+    slug = SlugField(kind="application")
+    slug_suffix = SlugSuffixField()
+    created_at = TimestampField(read_only=True, help_text=_CREATED)
+    updated_at = TimestampField(read_only=True, help_text=_UPDATED)
+
+
+@described("A deployment target of components. It has no name if a push registered it by its id.")
+class EnvironmentSerializer(ApplicationSerializer):
+    slug = SlugField(kind="environment")
+    require_lock = FlagField(default=False, help_text="Require the lock's ID for each push.")
+
+
+@described("A piece of infrastructure. It has no name if a push registered it by its id.")
+class ComponentSerializer(StrictSerializer):
+    id = serializers.UUIDField(read_only=True, help_text=_ID)
+    name = TextField(max_length=200, help_text=_NAME)
+    slug = SlugField(kind="component")
+    slug_suffix = SlugSuffixField()
+    application_id = IdField(
+        required=False,
+        allow_null=True,
+        help_text="The application that it belongs to, or null. Its states move with it.",
+    )
+    created_at = TimestampField(read_only=True, help_text=_CREATED)
+    updated_at = TimestampField(read_only=True, help_text=_UPDATED)
+
+    def validate_application_id(self, value: Any) -> Any:
+        """Refuse an application that the caller does not see."""
+        applications = Application.objects.inside(self.context["request"].auth.binding)
+        if value is not None and not applications.filter(pk=value).exists():
+            raise ValidationError([ErrorDetail("No such application.", "unknown_application")])
+        return value
