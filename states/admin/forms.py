@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from django import forms
 
-from states.api.serializers import MOST_OF_VALUE
+from states.api.resource_serializers import MOST_OF_VALUE
 
 #: The maximum number of a version.
 LAST_NUMBER: Final = 2**31 - 1

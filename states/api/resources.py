@@ -11,8 +11,8 @@ from apikeys.permissions import ACCESS_TOKENS
 from apikeys.scopes import Scope
 from infra_service.lib.api.viewsets import ResourceViewSet
 from states.api.filters import ResourceFilters, with_ids
+from states.api.resource_serializers import FindSerializer, ResourceEntrySerializer
 from states.api.resources_openapi import find_schema, resources_schema
-from states.api.serializers import FindSerializer, ResourceEntrySerializer
 from states.models import ResourceEntry
 from states.resources.digests import digests
 

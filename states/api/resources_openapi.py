@@ -6,7 +6,7 @@ from drf_spectacular.utils import extend_schema_view
 
 from infra_service.lib.api.openapi_words import answer_example, list_schema, request_example
 from states.api import samples
-from states.api.serializers import FindSerializer, ResourceEntrySerializer
+from states.api.resource_serializers import FindSerializer, ResourceEntrySerializer
 
 _PAGE = {"resources": [samples.RESOURCE_ENTRY], "next_page_token": ""}
 

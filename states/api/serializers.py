@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from typing import Any, Final
 
 from rest_framework import serializers
@@ -14,10 +13,8 @@ from infra_service.lib.api.fields import (
     described,
 )
 
-#: Maximum characters of a search value.
-MOST_OF_VALUE: Final = 10_000
 _NAMED: Final = "The current name; empty until it is set."
-_SLUG: Final = "The slug in addresses; null until the name is set."
+SLUG: Final = "The slug in addresses; null until the name is set."
 _SERIAL: Final = "Terraform's counter in the document"
 _LINEAGE: Final = "Terraform's identifier of the state, in the document; null if it has none."
 _MD5: Final = "MD5 digest of the document, in hexadecimal"
@@ -82,7 +79,7 @@ class StateSerializer(serializers.Serializer[Any]):
         read_only=True, help_text="The component that the state belongs to."
     )
     component_name = serializers.CharField(read_only=True, help_text=_NAMED)
-    component_slug = serializers.CharField(read_only=True, allow_null=True, help_text=_SLUG)
+    component_slug = serializers.CharField(read_only=True, allow_null=True, help_text=SLUG)
     application_slug = serializers.CharField(
         read_only=True,
         allow_null=True,
@@ -92,7 +89,7 @@ class StateSerializer(serializers.Serializer[Any]):
         read_only=True, help_text="The environment that the state belongs to."
     )
     environment_name = serializers.CharField(read_only=True, help_text=_NAMED)
-    environment_slug = serializers.CharField(read_only=True, allow_null=True, help_text=_SLUG)
+    environment_slug = serializers.CharField(read_only=True, allow_null=True, help_text=SLUG)
     serial = serializers.IntegerField(
         read_only=True, allow_null=True, help_text=f"{_SERIAL}; {_NONE}."
     )
@@ -193,72 +190,4 @@ class FreezeOptionsSerializer(StrictSerializer):
 class UnfreezeSerializer(StrictSerializer):
     reason = TextField(
         required=False, max_length=1000, help_text="The reason, which the audit log records."
-    )
-
-
-@described("A resource instance in the current version of a state, without any of its values.")
-class ResourceEntrySerializer(serializers.Serializer[Any]):
-    id = serializers.UUIDField(
-        read_only=True, help_text="The id of the index entry; a changed instance gets a new id."
-    )
-    state_id = serializers.UUIDField(read_only=True, help_text="The state with the instance.")
-    component_id = serializers.UUIDField(read_only=True, help_text="The state's component.")
-    component_slug = serializers.CharField(read_only=True, allow_null=True, help_text=_SLUG)
-    environment_id = serializers.UUIDField(read_only=True, help_text="The state's environment.")
-    environment_slug = serializers.CharField(read_only=True, allow_null=True, help_text=_SLUG)
-    version_number = serializers.IntegerField(
-        read_only=True, help_text="The version of the state that was indexed."
-    )
-    address = serializers.CharField(
-        read_only=True, help_text='As in Terraform, such as `module.app.aws_s3_bucket.logs["eu"]`.'
-    )
-    deposed = serializers.CharField(
-        read_only=True, help_text="The key of a deposed object; empty for the current object."
-    )
-    module = serializers.CharField(read_only=True, help_text="Empty in the root module.")
-    mode = serializers.CharField(
-        read_only=True, help_text="`managed`, or `data` for a data source."
-    )
-    type = serializers.CharField(
-        read_only=True, help_text="The resource type, such as `aws_s3_bucket`."
-    )
-    name = serializers.CharField(read_only=True, help_text="The name in the configuration.")
-    index_key = serializers.JSONField(
-        read_only=True, help_text="A number for count, a string for for_each, otherwise null."
-    )
-    provider = serializers.CharField(
-        read_only=True,
-        help_text="The provider's address, such as `registry.terraform.io/hashicorp/aws`.",
-    )
-
-
-class IdentifyingField(serializers.JSONField):
-    """A string, or an identity: an object of strings, numbers, booleans and lists of these."""
-
-    default_error_messages = {
-        "form": "Neither a string nor an object of strings, numbers, booleans and lists of these.",
-        "length": f"Over {MOST_OF_VALUE} characters.",
-    }
-
-    def to_internal_value(self, data: Any) -> Any:
-        if not data or not (isinstance(data, str) or _is_identity(data)):
-            self.fail("form")
-        if len(json.dumps(data)) > MOST_OF_VALUE:
-            self.fail("length")
-        return data
-
-
-def _is_identity(data: Any) -> bool:
-    return isinstance(data, dict) and all(
-        item is None or isinstance(item, str | int | float)
-        for member in data.values()
-        for item in (member if isinstance(member, list) else [member])
-    )
-
-
-@described("The cloud or Kubernetes object whose resource is searched.")
-class FindSerializer(StrictSerializer):
-    value = IdentifyingField(
-        help_text="An id, ARN, self link or name; `namespace/name` or the uid of a Kubernetes "
-        "object; or the object that Terraform calls an identity."
     )

@@ -13,7 +13,8 @@ from rest_framework.viewsets import GenericViewSet
 from filterlang.fields import field_set
 from infra_service.demo.workloads import load_clusters, load_workloads
 from states.api.catalogue_serializers import ComponentSerializer
-from states.api.serializers import LockSerializer, ResourceEntrySerializer, StateSerializer
+from states.api.resource_serializers import ResourceEntrySerializer
+from states.api.serializers import LockSerializer, StateSerializer
 from tests.conftest import ClientWith
 from tools.bench.bulk_states import load_states
 from workloads.api.cluster_serializers import ClusterSerializer
