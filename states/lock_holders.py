@@ -28,6 +28,11 @@ class Holder(NamedTuple):
     token_id: str | None
 
 
+def is_writable(state: State) -> bool:
+    """Return whether a restore or deletion is possible: no lock, freeze or deletion."""
+    return state.lock_id is None and state.frozen_at is None and state.deleted_at is None
+
+
 def holder_of(state: State) -> Holder | None:
     """Return the holder of the lock; None without a lock."""
     if state.lock_info is None or state.lock_acquired_at is None:

@@ -46,7 +46,13 @@ class StatusFilter(SimpleListFilter):
     parameter_name = "is"
 
     def lookups(self, *_args: Any) -> list[tuple[str, str]]:
-        return [("locked", "Locked"), ("stale", "Locked for over an hour"), ("deleted", "Deleted")]
+        return [
+            ("locked", "Locked"),
+            ("stale", "Locked for over an hour"),
+            ("frozen", "Frozen"),
+            ("overdue", "Frozen for too long"),
+            ("deleted", "Deleted"),
+        ]
 
     def choices(self, changelist: ChangeList) -> Iterator[Any]:
         """Yield the choices; each shows either deleted states or others, never both."""
@@ -60,6 +66,10 @@ class StatusFilter(SimpleListFilter):
         present = queryset.visible()
         if self.value() == "locked":
             return present.filter(lock_id__isnull=False)
+        if self.value() == "frozen":
+            return present.frozen()
+        if self.value() == "overdue":
+            return present.overdue()
         if self.value() == "stale":
             since = timezone.now() - STALE_AFTER
             return present.filter(lock_id__isnull=False, lock_acquired_at__lt=since)

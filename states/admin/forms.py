@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+import datetime as dt
 from typing import Any, Final
 
 from django import forms
+from django.utils import timezone
 
 from states.api.resource_serializers import MOST_OF_VALUE
 
 #: The maximum number of a version.
 LAST_NUMBER: Final = 2**31 - 1
+_MOMENT: Final = "%Y-%m-%dT%H:%M"
 _WHY: Final = "The audit log records it."
 
 
@@ -31,6 +34,35 @@ class ForceUnlockForm(forms.Form):
     def clean(self) -> dict[str, Any]:
         """Remove the fields that are only shown."""
         return {name: value for name, value in self.cleaned_data.items() if name != "holder"}
+
+
+class FreezeForm(forms.Form):
+    """The reason, which clients see, and the expected end."""
+
+    reason = forms.CharField(
+        max_length=1000,
+        widget=forms.Textarea({"rows": 3, "cols": 60, "autofocus": True}),
+        help_text="Terraform prints it, with your name, to everyone that it refuses.",
+    )
+    expected_until = forms.DateTimeField(
+        label="Expected until",
+        required=False,
+        input_formats=[_MOMENT, f"{_MOMENT}:%S"],
+        widget=forms.DateTimeInput(attrs={"type": "datetime-local"}, format=_MOMENT),
+        help_text="UTC, optional. The state stays frozen after this time; the overview then lists "
+        "it as overdue.",
+    )
+
+    def clean_expected_until(self) -> dt.datetime | None:
+        """Refuse a time in the past."""
+        until: dt.datetime | None = self.cleaned_data["expected_until"]
+        if until is not None and until <= timezone.now():
+            raise forms.ValidationError("Choose a time in the future.")
+        return until
+
+
+class UnfreezeForm(forms.Form):
+    reason = _reason(required=False)
 
 
 class RestoreForm(forms.Form):

@@ -1,4 +1,4 @@
-"""The admin of states: search, force-unlock, restore, delete and undelete."""
+"""The admin of states: search, force-unlock, freeze, restore, delete and undelete."""
 
 from __future__ import annotations
 
@@ -6,24 +6,32 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.contrib import admin, messages
 from django.template.defaultfilters import filesizeformat
-from django.utils.html import format_html
+from django.utils.html import format_html_join
 from django.utils.timesince import timesince
 from rest_framework.exceptions import APIException
 
 from infra_service.lib.admin import ReadOnlyAdmin, object_tool
 from infra_service.lib.admin.templatetags.moments import relative
-from states.actions import history, locks
+from states.actions import freezing, history, locks
 from states.admin import comparison
 from states.admin.filters import StatusFilter
-from states.admin.forms import LAST_NUMBER, DeleteForm, ForceUnlockForm, RestoreForm
+from states.admin.forms import (
+    LAST_NUMBER,
+    DeleteForm,
+    ForceUnlockForm,
+    FreezeForm,
+    RestoreForm,
+    UnfreezeForm,
+)
 from states.admin.search import search
 from states.admin.values import MOST_ROWS
 from states.admin.versions import VersionPages
-from states.lock_holders import holder_of
+from states.lock_holders import holder_of, is_writable
 from states.models import State, StateVersion
 from states.targets import StateTarget
 
 if TYPE_CHECKING:
+    import datetime as dt
     import uuid
 
     from django.db.models import QuerySet
@@ -60,7 +68,15 @@ class StateAdmin(VersionPages, ReadOnlyAdmin):
         )}),
         ("Identity", {"classes": ("collapse",), "fields": ("id", "lineage", "md5", "created_at")}),
     )  # fmt: skip
-    tools = ("force_unlock", "restore_version", "delete_state", "undelete")
+    tools = (
+        "force_unlock",
+        "freeze",
+        "change_freeze",
+        "unfreeze",
+        "restore_version",
+        "delete_state",
+        "undelete",
+    )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[State]:
         """Return all states; the entries of a page's states are read afterwards, by id.
@@ -96,17 +112,18 @@ class StateAdmin(VersionPages, ReadOnlyAdmin):
 
     @admin.display(description="lock")
     def lock(self, state: State) -> str | None:
-        """Return the holder of the lock, and the time since it was acquired."""
-        holder = holder_of(state)
-        if holder is None:
-            return None
-        return format_html(
-            '<span class="status status-{}" title="{}">locked for {} by {}</span>',
-            "error" if holder.is_stale else "warning",
-            _holder(state),
-            timesince(holder.since, depth=1),
-            holder.who,
-        )
+        """Return the freeze and the holder of the lock, each with the time since then."""
+        badges = []
+        if state.frozen_at is not None:
+            sign = "error" if state.is_overdue else "lost"
+            age = timesince(state.frozen_at, depth=1)
+            badges.append((sign, state.freeze_reason, f"frozen for {age} by {state.frozen_by}"))
+        if holder := holder_of(state):
+            sign = "error" if holder.is_stale else "warning"
+            age = timesince(holder.since, depth=1)
+            badges.append((sign, _holder(state), f"locked for {age} by {holder.who}"))
+        badge = '<span class="status status-{}" title="{}">{}</span>'
+        return format_html_join(" ", badge, badges) or None
 
     @object_tool(
         label="Force-unlock",
@@ -126,13 +143,56 @@ class StateAdmin(VersionPages, ReadOnlyAdmin):
         return "Lock released."
 
     @object_tool(
+        label="Freeze",
+        permission="states.freeze_state",
+        question="Clients acquire no lock and write nothing until you unfreeze the state. The "
+        "holder of a lock can finish. Reads continue.",
+        form=FreezeForm,
+        offered=lambda state: state.deleted_at is None and state.frozen_at is None,
+    )
+    def freeze(
+        self, state: State, actor: Actor, *, reason: str, expected_until: dt.datetime | None
+    ) -> str:
+        """Freeze the state."""
+        freezing.freeze(
+            state_id=state.pk, reason=reason, expected_until=expected_until, actor=actor
+        )
+        return "State frozen."
+
+    @object_tool(
+        label="Change freeze",
+        permission="states.freeze_state",
+        question="The state stays frozen, with this reason and this expected end.",
+        form=FreezeForm,
+        defaults=lambda state: {"reason": state.freeze_reason},
+        offered=lambda state: state.deleted_at is None and state.frozen_at is not None,
+    )
+    def change_freeze(self, state: State, actor: Actor, **given: Any) -> str:
+        """Replace the reason and the expected end of the freeze."""
+        freezing.freeze(state_id=state.pk, actor=actor, **given)
+        return "Freeze changed."
+
+    @object_tool(
+        label="Unfreeze",
+        permission="states.freeze_state",
+        question="Clients can lock and change the state again.",
+        form=UnfreezeForm,
+        offered=lambda state: state.frozen_at is not None,
+    )
+    def unfreeze(self, state: State, actor: Actor, *, reason: str) -> str:
+        """Unfreeze the state."""
+        why = {"reason": reason} if reason else {}
+        freezing.unfreeze(state_id=state.pk, actor=actor, **why)
+        return "State unfrozen."
+
+    @object_tool(
         label="Restore a version",
         permission="states.restore_state",
         question="Its content becomes a new version, with a serial above the current serial, so "
         "that Terraform accepts it. All versions in between stay in the history.",
         form=RestoreForm,
         defaults=lambda state: {"number": _last_before_current(state)},
-        offered=lambda state: state.deleted_at is None and state.version_number > 0,
+        offered=lambda state: is_writable(state) and state.version_number > 0,
     )
     def restore_version(self, state: State, actor: Actor, *, number: int, reason: str) -> str:
         """Restore the content of an old version."""
@@ -169,7 +229,7 @@ class StateAdmin(VersionPages, ReadOnlyAdmin):
         question="Terraform no longer finds the state. You can undelete it until its retention "
         "ends. A state without versions is removed at once.",
         form=DeleteForm,
-        offered=lambda state: state.deleted_at is None,
+        offered=is_writable,
         destructive=True,
     )
     def delete_state(self, state: State, actor: Actor, *, reason: str) -> str:

@@ -23,6 +23,7 @@ from states.admin.values import MOST_ROWS
 from states.api.sending import document_response
 from states.errors import VersionNotFound
 from states.keeping import reading
+from states.lock_holders import is_writable
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
@@ -82,7 +83,6 @@ class VersionPages(ReadOnlyAdmin):
     ) -> HttpResponse:
         """Show the state: lock, instructions, versions and contents."""
         state: State = context["original"]
-        may_restore = request.user.has_perm("states.restore_state")
         is_asked = "contents" in request.GET
         context |= {
             **state_page.lock_of(state, request),
@@ -92,7 +92,7 @@ class VersionPages(ReadOnlyAdmin):
             **state_page.related_to(state),
             **state_page.index_of(state, request),
             "may_download": request.user.has_perm(SECRETS),
-            "may_restore": may_restore and state.deleted_at is None,
+            "may_restore": is_writable(state) and request.user.has_perm("states.restore_state"),
         }
         return super().render_change_form(request, context, *args, **kwargs)
 

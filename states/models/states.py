@@ -89,6 +89,10 @@ class StateQuerySet(models.QuerySet["State"]):
         """Return the frozen states."""
         return self.visible().filter(frozen_at__isnull=False)
 
+    def overdue(self) -> StateQuerySet:
+        """Return the states that are frozen after the expected end of their freeze."""
+        return self.frozen().filter(freeze_expected_until__lt=timezone.now())
+
     def with_demand(self) -> StateQuerySet:
         """Annotate the lock requirement of a push for ``rules.check_demand``."""
         return self.annotate(  # type: ignore[no-redef]  # its type is declared below
@@ -268,3 +272,9 @@ class State(models.Model):
 
     def __str__(self) -> str:
         return f"{self.component} in {self.environment}"
+
+    @property
+    def is_overdue(self) -> bool:
+        """Whether the state is frozen after the expected end of its freeze."""
+        until = self.freeze_expected_until
+        return until is not None and until < timezone.now()

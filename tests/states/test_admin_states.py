@@ -252,9 +252,10 @@ def test_what_is_offered(state: State, admin: Backend, lock_id: uuid.UUID) -> No
         return [tool["tool"].label for tool in answer.context["tools"]]
 
     assert offered("viewer") == []
-    assert offered("operator") == ["Force-unlock", "Restore a version"]
-    assert offered("administrator") == ["Force-unlock", "Restore a version", "Delete"]
+    assert offered("operator") == ["Force-unlock", "Freeze"]
     admin.unlock(lock_id)
+    assert offered("operator") == ["Freeze", "Restore a version"]
+    assert offered("administrator") == ["Freeze", "Restore a version", "Delete"]
     admin.delete()
     assert [
         t["tool"].label for t in person("administrator", "viewer").get(page(state)).context["tools"]

@@ -29,6 +29,7 @@ from infra_service.console.overview.states import (
 )
 from infra_service.console.overview.webhooks import undelivered
 from infra_service.models import LATE_AFTER, HousekeepingPart
+from states.models import State
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,7 +64,7 @@ def findings(
     """Return the findings that the user may view, including those with the number 0."""
     found = []
     if locks is not None:
-        found += [_locks(locks, user), _leaked(user), _unindexed()]
+        found += [_locks(locks, user), _freezes(), _leaked(user), _unindexed()]
     if clusters is not None:
         found.append(_silent(clusters["silent"]))
         if user.has_perm("workloads.view_workload"):
@@ -88,6 +89,14 @@ def _locks(locks: HeldLocks, user: User | AnonymousUser) -> Finding:
     rows = describe_locks(locks.stale[:SHOWN], user)
     links = [_link("states_state", "is=stale", f"All {number}")]
     return Finding("locks", "Locked for over an hour", "error", number, rows, links)
+
+
+def _freezes() -> Finding:
+    overdue = State.objects.overdue().order_by("pk")
+    rows = list(overdue.select_related("component", "environment")[:SHOWN])
+    number = number_of(overdue)
+    links = [_link("states_state", "is=overdue", f"All {number}")]
+    return Finding("freezes", "Overdue freezes", "error", number, rows, links)
 
 
 def _leaked(user: User | AnonymousUser) -> Finding:
