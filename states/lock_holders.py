@@ -29,7 +29,7 @@ class Holder(NamedTuple):
 
 
 def is_writable(state: State) -> bool:
-    """Return whether a restore or deletion is possible: no lock, freeze or deletion."""
+    """Return whether a person can write the state: no lock, freeze or deletion."""
     return state.lock_id is None and state.frozen_at is None and state.deleted_at is None
 
 

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
-import datetime as dt
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from django import forms
 from django.utils import timezone
 
 from states.api.resource_serializers import MOST_OF_VALUE
+
+if TYPE_CHECKING:
+    import datetime as dt
 
 #: The maximum number of a version.
 LAST_NUMBER: Final = 2**31 - 1

@@ -192,7 +192,8 @@ class StateAdmin(VersionPages, ReadOnlyAdmin):
         "that Terraform accepts it. All versions in between stay in the history.",
         form=RestoreForm,
         defaults=lambda state: {"number": _last_before_current(state)},
-        offered=lambda state: is_writable(state) and state.version_number > 0,
+        offered=lambda state: state.deleted_at is None and state.version_number > 0,
+        shown=is_writable,
     )
     def restore_version(self, state: State, actor: Actor, *, number: int, reason: str) -> str:
         """Restore the content of an old version."""
@@ -229,7 +230,8 @@ class StateAdmin(VersionPages, ReadOnlyAdmin):
         question="Terraform no longer finds the state. You can undelete it until its retention "
         "ends. A state without versions is removed at once.",
         form=DeleteForm,
-        offered=is_writable,
+        offered=lambda state: state.deleted_at is None,
+        shown=is_writable,
         destructive=True,
     )
     def delete_state(self, state: State, actor: Actor, *, reason: str) -> str:

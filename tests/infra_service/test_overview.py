@@ -105,7 +105,7 @@ def test_who_may_see_nothing_sees_nothing(db: None) -> None:
 @pytest.mark.parametrize(
     ("permission", "names"),
     [
-        ("view_state", ["locks", "leaked", "unindexed"]),
+        ("view_state", ["locks", "freezes", "leaked", "unindexed"]),
         ("view_cluster", ["silent"]),
         ("view_workload", []),
         ("view_apikey", ["ending", "unused"]),

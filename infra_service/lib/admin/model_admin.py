@@ -202,7 +202,7 @@ class ReadOnlyAdmin(KeysetAdmin):
         return [
             {"tool": tool, "url": self._address(obj, name)}
             for name, tool in tools
-            if request.user.has_perm(tool.permission) and tool.offered(obj)
+            if request.user.has_perm(tool.permission) and tool.offered(obj) and tool.shown(obj)
         ]
 
     def _address(self, obj: Any, name: str) -> str:

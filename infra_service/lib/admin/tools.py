@@ -34,6 +34,9 @@ class ObjectTool:
     #: Form values that query parameters can override.
     defaults: Callable[[Any], dict[str, Any]] = field(default=_nothing)
     offered: Callable[[Any], bool] = field(default=_always)
+    #: Whether to show the button. Without it the page still opens, and its action names the reason
+    #: of the refusal.
+    shown: Callable[[Any], bool] = field(default=_always)
     destructive: bool = False
 
 
