@@ -71,10 +71,10 @@ class TokenExpired(_TokenRefused):
 class AddressNotAllowed(PermissionDenied):
     """A credential used outside its networks; counts as a failed authentication."""
 
-    meaning = "The token is valid, but may not be used from the client's address."
+    meaning = "The token is valid, but cannot be used from the client's address."
     default_code = "ADDRESS_NOT_ALLOWED"
     default_detail = (
-        "The token may not be used from this address. Use an allowed network, or a token "
+        "The token cannot be used from this address. Use an allowed network, or a token "
         "without this limit."
     )
     is_of_working_token = True
@@ -187,7 +187,7 @@ class BindingInsufficient(PermissionDenied):
 class ApiKeyNotFound(NotFound):
     meaning = "The key does not exist, belongs to another user, or is outside the caller's binding."
     default_code = "API_KEY_NOT_FOUND"
-    default_detail = "There is no such API key among yours."
+    default_detail = "The API key does not exist, or belongs to another user."
     advice = "GET /v1/api-keys lists your API keys and their ids."
 
 
@@ -196,7 +196,7 @@ class AccessTokenNotFound(NotFound):
         "The token does not exist, belongs to another user, or is outside the caller's binding."
     )
     default_code = "ACCESS_TOKEN_NOT_FOUND"
-    default_detail = "There is no such access token among yours."
+    default_detail = "The access token does not exist, or belongs to another user."
     advice = "GET /v1/access-tokens lists your access tokens and their ids."
 
 

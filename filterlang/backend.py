@@ -25,7 +25,7 @@ Row = TypeVar("Row")
 
 class InvalidFilter(APIException):
     meaning = (
-        "A refused filter as a 400; ``metadata`` holds its code, position and suggestion, if any."
+        "An invalid filter, as a 400; ``metadata`` holds its code, position and suggestion, if any."
     )
     status_code = HTTP_400_BAD_REQUEST
     default_code = "INVALID_FILTER"

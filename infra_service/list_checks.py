@@ -54,7 +54,7 @@ def every_field_set_names_its_model(**_kwargs: Any) -> list[CheckMessage]:
     """Report each list whose field set cannot derive bounds and nullable fields from columns."""
     return [
         Error(
-            f"{view.filterset_class.__name__} has another model than {view.__name__}.",
+            f"{view.filterset_class.__name__} has a different model than {view.__name__}.",
             hint="Set Meta.model to the model of the view's queryset.",
             id="infra_service.E006",
         )

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 class StateNotFound(NotFound):
     meaning = "The state does not exist, or is outside the binding of the token."
     default_code = "STATE_NOT_FOUND"
-    default_detail = "There is no such state."
+    default_detail = "The state does not exist."
     advice = "GET /api/v1/states lists the states that your token can access."
 
 
 class ApplicationNotFound(NotFound):
     meaning = "The application does not exist, or is outside the binding of the token."
     default_code = "APPLICATION_NOT_FOUND"
-    default_detail = "There is no such application."
+    default_detail = "The application does not exist."
     advice = (
         "GET /api/v1/applications lists the applications that your token can access, with "
         "their ids."
@@ -35,7 +35,7 @@ class ApplicationNotFound(NotFound):
 class ComponentNotFound(NotFound):
     meaning = "The component does not exist, or is outside the binding of the token."
     default_code = "COMPONENT_NOT_FOUND"
-    default_detail = "There is no such component."
+    default_detail = "The component does not exist."
     advice = (
         "GET /api/v1/components lists the components that your token can access, with their ids."
     )
@@ -44,7 +44,7 @@ class ComponentNotFound(NotFound):
 class EnvironmentNotFound(NotFound):
     meaning = "The environment does not exist, or is outside the binding of the token."
     default_code = "ENVIRONMENT_NOT_FOUND"
-    default_detail = "There is no such environment."
+    default_detail = "The environment does not exist."
     advice = (
         "GET /api/v1/environments lists the environments that your token can access, with "
         "their ids."
@@ -185,7 +185,7 @@ class LineageMismatch(APIException):
 
 
 class WriteConflict(APIException):
-    meaning = "Repeated attempts lost against concurrent writers."
+    meaning = "Concurrent writers changed the state first, repeatedly."
     status_code = 503
     default_code = "WRITE_CONFLICT"
     default_detail = "Too many writers at once; send the request again."

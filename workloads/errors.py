@@ -8,7 +8,7 @@ from rest_framework.exceptions import APIException, NotFound
 class ClusterNotFound(NotFound):
     meaning = "The cluster does not exist, or is outside the binding of the token."
     default_code = "CLUSTER_NOT_FOUND"
-    default_detail = "There is no such cluster."
+    default_detail = "The cluster does not exist."
     advice = "GET /api/v1/clusters lists the clusters that your token can access, with their ids."
 
 

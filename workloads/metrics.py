@@ -77,7 +77,7 @@ class _OfClusters:
         )
         self.interval = GaugeMetricFamily(
             "infra_cluster_report_interval_seconds",
-            "How long the cluster is expected to be silent.",
+            "Expected maximum time between two reports.",
             labels=["cluster"],
         )
         self.workloads = GaugeMetricFamily(

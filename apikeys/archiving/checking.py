@@ -28,7 +28,7 @@ def check_archives(directory: Path) -> Iterator[tuple[str, str | None]]:
     expected = {files.path_of(directory, number).name for number in known}
     for path in sorted(directory.glob("audit-*.jsonl.gz")):
         if path.name not in expected:
-            yield path.name, "the database has no record of it"
+            yield path.name, "the database has no record of the archive"
 
 
 def _problem(path: Path, archive: AuditArchive, previous: str) -> str | None:
@@ -39,7 +39,7 @@ def _problem(path: Path, archive: AuditArchive, previous: str) -> str | None:
     if found.number != archive.number:
         return f"it is archive {found.number}"
     if found.previous != previous:
-        return "it does not follow the archive before it"
+        return "it does not continue the previous archive"
     if (found.digest, found.events) != (archive.digest, archive.events):
         return "it is not the archive that was recorded"
     return None

@@ -21,4 +21,4 @@ def missing_privilege() -> str:
             [AuditEvent._meta.db_table, AuditArchive._meta.db_table],
         )
         role, may_archive = cursor.fetchone()
-    return f"the role {role} may not archive audit events" if may_archive is False else ""
+    return f"the role {role} cannot archive audit events" if may_archive is False else ""

@@ -119,7 +119,7 @@ def named(conditions: Sequence[Condition]) -> set[Path]:
 def faults(conditions: object, ids: Collection[str] = ()) -> dict[str, str]:
     """Return the faults in the form of conditions, by place such as ``0.glob``; "" is the list."""
     if not isinstance(conditions, list) or not conditions:
-        return {"": "Not a list of at least one condition."}
+        return {"": "Must be a list of at least one condition."}
     if len(conditions) > MAX_CONDITIONS:
         return {"": f"More than {MAX_CONDITIONS} conditions."}
     identifying = {path_of(claim) for claim in ids}
@@ -149,7 +149,7 @@ def _faults_of_one(condition: object, ids: Collection[Path]) -> Iterator[tuple[s
     for operator in given:
         yield from _faults_of_value(operator, condition[operator])
     if "glob" in given and _identifies(path_of(str(claim)), ids):
-        yield "glob", "An id takes no glob; use 'equals' or 'in'."
+        yield "glob", "An id cannot be matched with glob; use 'equals' or 'in'."
 
 
 def _fault_of_name(claim: object) -> str:

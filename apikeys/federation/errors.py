@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class IssuerNotFound(NotFound):
     meaning = "No such issuer."
     default_code = "ISSUER_NOT_FOUND"
-    default_detail = "There is no such issuer."
+    default_detail = "The issuer does not exist."
     advice = "GET /v1/issuers lists the issuers and their ids."
 
 
@@ -64,7 +64,7 @@ class TrustPolicyNotFound(NotFound):
         "The policy does not exist, belongs to another user, or is outside the caller's binding."
     )
     default_code = "TRUST_POLICY_NOT_FOUND"
-    default_detail = "There is no such trust policy among yours."
+    default_detail = "The trust policy does not exist, or belongs to another user."
     advice = "GET /v1/trust-policies lists your trust policies and their ids."
 
 

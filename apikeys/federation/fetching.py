@@ -58,7 +58,7 @@ def _context(ca: str) -> ssl.SSLContext:
     try:
         return ssl.create_default_context(cadata=ca or None)
     except ssl.SSLError as error:
-        raise FetchError("the certificates that it is verified with cannot be read") from error
+        raise FetchError("the configured CA certificates cannot be read") from error
 
 
 def is_allowed(address: Address) -> bool:

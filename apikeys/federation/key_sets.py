@@ -83,7 +83,7 @@ def fetch_keys(issuer: Issuer) -> KeySet:
         about = f"{issuer.url.removesuffix('/')}/.well-known/openid-configuration"
         document = fetch_json(about, issuer.ca, deadline)
         if not isinstance(document, dict) or document.get("issuer") != issuer.url:
-            raise FetchError(f"{about} is about another issuer")
+            raise FetchError(f"{about} names another issuer")
         address = document.get("jwks_uri")
         if not isinstance(address, str):
             raise FetchError(f"{about} has no jwks_uri")

@@ -38,12 +38,12 @@ def usable_keys(found: Any) -> KeySet:
     """
     keys = found.get("keys") if isinstance(found, dict) else None
     if not isinstance(keys, list):
-        raise KeySetError("there is no list of keys")
+        raise KeySetError("the key set has no list of keys")
     if len(keys) > MAX_KEYS:
         raise KeySetError(f"there are more than {MAX_KEYS} keys")
     usable = [_public(key) for key in keys if _is_usable(key)]
     if not usable:
-        raise KeySetError("there is no key that has a kid and is for signatures")
+        raise KeySetError("the key set has no signature key with a kid")
     return {"keys": usable}
 
 

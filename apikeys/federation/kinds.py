@@ -81,7 +81,7 @@ def refusals(kind: str, claims: Mapping[str, Any], *, writes: bool) -> list[str]
         if event is None:
             return ["event_name is missing."]
         if event == "pull_request_target":
-            return ["event_name is pull_request_target: strangers' code with the branch's rights."]
+            return ["event_name is pull_request_target: a fork's code with the branch's rights."]
     if kind == Kind.GITLAB and writes:
         return _refusals_of_gitlab(claims)
     return []
@@ -164,7 +164,9 @@ def _refusals_of_gitlab(claims: Mapping[str, Any]) -> list[str]:
         return ["pipeline_source is missing."]
     refused = []
     if source in _FROM_FORKS:
-        refused.append(f"pipeline_source is {source}, which runs a fork's code: no writing.")
+        refused.append(
+            f"pipeline_source is {source}, which may run a fork's code. Write scopes are refused."
+        )
     # The project of the job. For a fork's code it differs from the project of the code (GitLab
     # 18.2).
     if claims.get("job_project_id") is not None:
@@ -175,7 +177,7 @@ def _refusals_of_gitlab(claims: Mapping[str, Any]) -> list[str]:
         # A child pipeline has this source also below the pipeline of a fork's merge request.
         refused.append(
             "job_project_id is missing, as in tokens of older GitLab releases: without it a child "
-            "pipeline (parent_pipeline) may run a fork's code. No writing."
+            "pipeline (parent_pipeline) may run a fork's code. Write scopes are refused."
         )
     return refused
 

@@ -135,7 +135,7 @@ _HEADERS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
     _EXPIRY: (
         "TokenExpiresAt",
         {
-            "description": "When the token will expire; there in its last seven days.",
+            "description": "Expiry of the token; sent in its last seven days.",
             "schema": {"type": "string", "format": "date-time"},
         },
     ),

@@ -39,7 +39,7 @@ class ErrorDoc(NamedTuple):
 _HANDLERS: Final = (
     ErrorDoc(400, "BAD_REQUEST", "The request is malformed, such as its Host."),
     ErrorDoc(400, "HTTPS_REQUIRED", "Plain HTTP is refused, not redirected."),
-    ErrorDoc(500, "INTERNAL", "The log has it, under the request's id."),
+    ErrorDoc(500, "INTERNAL", "The log has the details under the request's id."),
 )
 _MEANINGS: Final = {
     "INVALID_FIELDS": "Fields or parameters are invalid; `field_violations` lists each of "

@@ -30,7 +30,7 @@ SPECTACULAR_SETTINGS = {
     "VERSION": __version__,
     # Class docstrings address developers; infra_service.lib.api.fields.described documents schemas.
     "DISABLE_DOCSTRING_DESCRIPTIONS": True,
-    "SERVERS": [{"url": "/", "description": "The service that serves this document."}],
+    "SERVERS": [{"url": "/", "description": "This service."}],
     "OAS_VERSION": "3.1.0",
     "SERVE_INCLUDE_SCHEMA": False,
     "SCHEMA_PATH_PREFIX": r"/(api/)?v1",

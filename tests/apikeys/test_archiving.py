@@ -297,7 +297,7 @@ FRAUDS: dict[str, tuple[Callable[[Path], Any], str]] = {
     "made anew": (made_anew, "it is not the archive that was recorded"),
     "one more": (
         lambda d: files.write(files.path_of(d, 4), 4, "", [{"id": "x"}]),
-        "the database has no record of it",
+        "the database has no record of the archive",
     ),
 }
 

@@ -539,7 +539,7 @@ def test_rotate(owner: KeyOwner, capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("key-1",), "no such API key"),
+        (("key-1",), "API key does not exist"),
         (("{id}", "--grace-period", "-1"), "Choose 0 to 604800 seconds"),
         (("{id}", "--grace-period", "604801"), "Choose 0 to 604800 seconds"),
     ],

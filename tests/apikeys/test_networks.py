@@ -65,7 +65,7 @@ def test_a_key_works_from_its_networks(owner: KeyOwner, address: str, is_allowed
         assert refusal(answer) == REFUSED
         assert (
             answer.json()["error"]["message"]
-            == "The token may not be used from this address. Use an allowed network, or a "
+            == "The token cannot be used from this address. Use an allowed network, or a "
             "token without this limit."
         )
         assert ApiKey.objects.get(name="limited").last_used_at is None

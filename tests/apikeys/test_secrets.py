@@ -131,7 +131,7 @@ def test_a_failure_tells_none(
 
     assert response.status_code == 500
     assert response.json()["error"]["message"] == (
-        "An internal error; the log has it under this request id."
+        "Internal error. The log has the details under this request id."
     )
     without(response.content.decode(), [owner.secret, *made])
     logged = "".join(capfd.readouterr())

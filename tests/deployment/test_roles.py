@@ -74,7 +74,7 @@ def test_events_leave_by_the_owner_alone(roles: Roles, tmp_path: Path) -> None:
         )
     command = ("archive_audit_events", "--before", "2021-01-01", "--to", str(tmp_path), "--json")
 
-    refused = f"the role {roles.service} may not archive audit events"
+    refused = f"the role {roles.service} cannot archive audit events"
     with pytest.raises(CommandError, match=refused):
         roles.serving.run_commands(command)
     (told,) = roles.migrating.run_commands(command)
@@ -91,7 +91,7 @@ def test_the_services_role_may_not_set_an_archive(
             (("check", "--database", "default"), "(infra_service.E008)"),
             (
                 ("housekeeping", "--only", "events"),
-                f"the role {roles.service} may not archive audit events",
+                f"the role {roles.service} cannot archive audit events",
             ),
         ):
             with subtests.test(command, may=may):

@@ -94,7 +94,7 @@ def test_a_port_that_is_none(port: str, monkeypatch: pytest.MonkeyPatch) -> None
     with pytest.raises(SystemExit) as refused:
         main()
 
-    told = f"PORT={port} is no port: a number from 1 to 65535, as in PORT=8001 make run"
+    told = f"PORT={port} is not a port (1 to 65535), as in PORT=8001 make run"
     assert refused.value.code == told
 
 

@@ -136,5 +136,5 @@ def test_a_form_that_is_not_of_this_session() -> None:
     answer = client.post("/admin/login/", {"username": "ada", "password": "x"})
 
     assert (answer.status_code, answer["X-Request-Id"] in answer.content.decode()) == (403, True)
-    assert "The form was not sent from a page of yours" in answer.content.decode()
+    assert "The form has expired" in answer.content.decode()
     assert 'href="/admin/">the overview' in answer.content.decode()

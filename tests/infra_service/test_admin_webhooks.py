@@ -180,7 +180,7 @@ def test_disabled_and_enabled_again(endpoint: WebhookEndpoint) -> None:
         not in client.get(f"{DELIVERIES}{waiting.pk}/change/").content.decode()
     )
     refused = client.post(f"{DELIVERIES}{waiting.pk}/redeliver/", follow=True)
-    assert "Redeliver is not possible any more." in text_of(refused)
+    assert "Redeliver is no longer possible." in text_of(refused)
 
     done = client.post(f"{HOOKS}{endpoint.pk}/enable/", follow=True)
 

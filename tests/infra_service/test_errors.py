@@ -164,7 +164,7 @@ def test_what_to_do_is_said(request_: HttpRequest) -> None:
 
     assert unsupported.data["error"]["message"].endswith("'Content-Type: application/json'.")
     assert not_there.data["error"]["message"] == (
-        "There is no such cluster. GET /api/v1/clusters lists the clusters that your token can "
+        "The cluster does not exist. GET /api/v1/clusters lists the clusters that your token can "
         "access, with their ids."
     )
 

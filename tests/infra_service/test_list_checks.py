@@ -73,7 +73,7 @@ class OfNoColumns(Events):
 
 @pytest.mark.parametrize(
     ("view", "wrong"),
-    [(Events, []), (OfNoColumns, ["WithoutModel has another model than OfNoColumns."])],
+    [(Events, []), (OfNoColumns, ["WithoutModel has a different model than OfNoColumns."])],
 )
 def test_the_models_of_field_sets(settings: Any, view: Any, wrong: list[str]) -> None:
     settings.ROOT_URLCONF = urlpatterns_of(path("a", view.as_view({"get": "list"})))

@@ -67,7 +67,7 @@ def test_says_what_it_did(db: None) -> None:
 
     assert out.getvalue().splitlines() == [
         *(f"{name} changed" for name in groups.wanted()),
-        *(f"{name} as it should be" for name in groups.wanted()),
+        *(f"{name} unchanged" for name in groups.wanted()),
     ]
 
 

@@ -118,7 +118,7 @@ def test_force_unlock_needs_a_reason_and_is_in_the_trail(state: State) -> None:
     assert event.details["lock"]["who"] == "ada@laptop"
     assert event.address == "127.0.0.1"
     again = client.get(page(state, "force-unlock"), follow=True)
-    assert "Force-unlock is not possible any more." in text_of(again)
+    assert "Force-unlock is no longer possible." in text_of(again)
 
 
 def test_only_the_lock_that_was_looked_at_is_broken(state: State) -> None:

@@ -78,7 +78,7 @@ def test_a_page_of_versions_is_bounded_and_costs_the_same(backend: Backend) -> N
         newest = client.get(page(backend))
     assert len(one) == len(many)
     (listed,) = [sql for sql in many if 'FROM "states_stateversion"' in sql and "LIMIT" in sql]
-    assert '"document"' not in listed, "documents stay where they are"
+    assert '"document"' not in listed, "documents were not moved"
     numbers = [version.number for version, *_ in newest.context["versions"]]
     assert numbers == list(range(VERSIONS + 20, 20, -1))
     assert "Changes in version 21" in text_of(newest)

@@ -253,7 +253,7 @@ def test_locks_are_left_out_and_said(client: ApiClient, tmp_path: Path) -> None:
     done = export(tmp_path / "out")
 
     assert done["locked"] == 1
-    assert done["said"] == "network/prod.tfstate: it is locked; its lock is left out\n"
+    assert done["said"] == "network/prod.tfstate: it is locked; the lock is not exported\n"
 
 
 def test_deleted_and_empty_states_are_left_out(client: ApiClient, tmp_path: Path) -> None:

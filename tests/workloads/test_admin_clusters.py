@@ -285,5 +285,5 @@ def test_a_cluster_that_somebody_else_deletes_this_moment(
 
     monkeypatch.setattr(ClusterAdmin, method, too_late)
     answer = person("administrator").post(page(cluster, name), given, follow=True)
-    assert "There is no such cluster." in text_of(answer)
+    assert "The cluster does not exist." in text_of(answer)
     assert not AuditEvent.objects.filter(resource_id=str(cluster.pk)).exists()

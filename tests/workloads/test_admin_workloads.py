@@ -55,7 +55,7 @@ def test_all_clusters_at_once_the_most_trouble_first(
     assert f"weak {cluster.name} shop Deployment Degraded OOMKilled: app" in text
     assert text.count("as of") == 2
     assert f'<option value="{other.name}">' in answer.content.decode()
-    assert "There is no such cluster." in text_of(client.get(LIST, {"cluster": "x"}))
+    assert "The cluster does not exist." in text_of(client.get(LIST, {"cluster": "x"}))
     for query, found in (
         ({"health": "DEGRADED"}, ["weak"]),
         ({"q": "fin"}, ["fine", "fine"]),

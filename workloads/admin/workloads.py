@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 class WorkloadAdmin(ReadOnlyAdmin):
     """Workloads, the least healthy first; then by cluster, namespace, name and kind."""
 
-    when_empty = "They come with the reports of clusters."
+    when_empty = "Workloads appear when a cluster reports."
     change_form_template = "admin/workloads/workload/change_form.html"
     since = moment_of("health_since", "since")
     observed = moment_of("observed_at", "observed")
@@ -54,7 +54,7 @@ class WorkloadAdmin(ReadOnlyAdmin):
     )  # fmt: skip
     list_filter = (ClusterFilter, HealthFilter, KindFilter, NamespaceFilter)
     search_fields = ("name",)
-    search_help_text = "Pieces of the name or the namespace."
+    search_help_text = "Parts of the name or the namespace."
     fields = (
         "health", "reason", "since", "cluster", "namespace", "kind", "replicas",
         "cpu", "cpu_limits", "memory", "memory_limits", "uid", "id", "observed",

@@ -32,7 +32,7 @@ class TransitionSerializer(serializers.Serializer[Any]):
         read_only=True,
         help_text="APPEARED when the workload is new, DISAPPEARED when it no longer exists.",
     )
-    at = TimestampField(read_only=True, help_text="When the reporter saw it.")
+    at = TimestampField(read_only=True, help_text="Time at which the reporter observed the change.")
     from_health_status = HealthOrNullField(
         HEALTH_STATUSES, read_only=True, allow_null=True, help_text="Null when it appeared."
     )
@@ -40,7 +40,7 @@ class TransitionSerializer(serializers.Serializer[Any]):
         HEALTH_STATUSES, read_only=True, allow_null=True, help_text="Null when it disappeared."
     )
     status_reason = serializers.CharField(
-        read_only=True, help_text="Of the health that it has now."
+        read_only=True, help_text="The reason of the current health."
     )
 
 

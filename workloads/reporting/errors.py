@@ -26,9 +26,7 @@ class StaleReport(APIException):
 
 
 class ClockAhead(APIException):
-    meaning = (
-        "A report from the future: it would shut out those of right clocks until that has come."
-    )
+    meaning = "The report is from the future, and would block correct reports until then."
     status_code = HTTPStatus.BAD_REQUEST
     default_code = "CLOCK_AHEAD"
 
@@ -73,7 +71,7 @@ class ClusterUidMismatch(APIException):
     def __init__(self, reported: str, expected: str) -> None:
         super().__init__(
             f"This cluster has the uid {expected}, but the report is of {reported}: "
-            "is the token, or the kubeconfig, of another cluster?"
+            "check that the token or the kubeconfig belongs to this cluster."
         )
         self.metadata = {"cluster_uid": reported, "expected_cluster_uid": expected}
 
@@ -86,7 +84,7 @@ class WorkloadNotFound(NotFound):
 
 
 class InvalidReport(APIException):
-    meaning = "A report that is no report; each fault is named, up to a limit."
+    meaning = "The report is invalid; the error lists the faults, up to a limit."
     status_code = HTTPStatus.BAD_REQUEST
     default_code = "INVALID_FIELDS"
 
@@ -108,14 +106,14 @@ class InvalidJson(APIException):
 
 
 class InvalidGzip(APIException):
-    meaning = "The body is not the gzip that Content-Encoding promises, or is cut off."
+    meaning = "The body is not valid gzip as Content-Encoding announces, or is truncated."
     status_code = HTTPStatus.BAD_REQUEST
     default_code = "INVALID_GZIP"
-    default_detail = "The body is not valid gzip, is cut off, or is of too many parts."
+    default_detail = "The body is not valid gzip, is truncated, or has too many members."
 
 
 class ContentEncodingUnsupported(APIException):
-    meaning = "The body is compressed in a way that is not known here."
+    meaning = "The Content-Encoding is not supported."
     status_code = HTTPStatus.UNSUPPORTED_MEDIA_TYPE
     default_code = "CONTENT_ENCODING_UNSUPPORTED"
     default_detail = "Content-Encoding may be gzip or identity."

@@ -36,11 +36,11 @@ _VALUE: Final = rf"^({_QUALIFIED})?\Z"
 #: Messages for texts that do not match.
 PATTERNS: Final = {
     _NO_NUL: "has a NUL character",
-    _UID: "is no uid: letters, digits and '-'",
-    _DNS_LABEL: "is no DNS label (RFC 1123): small letters, digits and '-'",
-    _DNS_SUBDOMAIN: "is no DNS subdomain (RFC 1123): small letters, digits, '-' and '.'",
-    _KEY: "is no label's key, such as 'app.kubernetes.io/name'",
-    _VALUE: "is no label's value: letters, digits, '-', '_' and '.'",
+    _UID: "must be a uid: letters, digits and '-'",
+    _DNS_LABEL: "must be a DNS label (RFC 1123): lower-case letters, digits and '-'",
+    _DNS_SUBDOMAIN: "must be a DNS subdomain (RFC 1123): lower-case letters, digits, '-' and '.'",
+    _KEY: "must be a label key, such as 'app.kubernetes.io/name'",
+    _VALUE: "must be a label value: letters, digits, '-', '_' and '.'",
 }
 
 Image: TypeAlias = Annotated[str, Meta(max_length=MAX_IMAGE, pattern=_NO_NUL)]

@@ -164,7 +164,7 @@ class ReadOnlyAdmin(KeysetAdmin):
         prefilled = {**tool.defaults(obj), **request.GET.dict(), **tool.initial(obj)}
         form = tool.form(given, initial=prefilled)
         if not tool.offered(obj):
-            messages.error(request, f"{tool.label} is not possible any more.")
+            messages.error(request, f"{tool.label} is no longer possible.")
             return HttpResponseRedirect(self._address(obj, "change"))
         if form.is_valid():
             try:

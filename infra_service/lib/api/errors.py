@@ -68,8 +68,8 @@ _REASONS: Final = {
 }
 # The remedies for DRF's own errors, which have no ``advice``.
 _ADVICE: Final = {
-    exceptions.NotAcceptable: "Answers are JSON: send 'Accept: application/json', or no Accept.",
-    exceptions.MethodNotAllowed: "The header Allow names those that are.",
+    exceptions.NotAcceptable: "Responses are JSON: send 'Accept: application/json', or no Accept.",
+    exceptions.MethodNotAllowed: "The header Allow lists the supported methods.",
     exceptions.UnsupportedMediaType: "Send JSON, with 'Content-Type: application/json'.",
 }
 

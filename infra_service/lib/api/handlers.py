@@ -61,7 +61,7 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
         return refused(request, exception)
     title, status = "The request is malformed.", HTTPStatus.BAD_REQUEST
     if _is_for_people(request):
-        advice = "Perhaps the address was cut off, or names a filter that the list does not have."
+        advice = "Check that the address is complete and that the list has the filter."
         return _page(request, status, "BAD_REQUEST", title, advice)
     return _plain(request, status, "BAD_REQUEST", title)
 
@@ -92,13 +92,13 @@ def server_error(request: HttpRequest) -> HttpResponse:
     if _is_for_people(request):
         return _page(request, status, reason, "Something went wrong", _NOT_YOURS)
     return _plain(
-        request, status, reason, "An internal error; the log has it under this request id."
+        request, status, reason, "Internal error. The log has the details under this request id."
     )
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:  # noqa: ARG001 - Django's signature; the log has it
     """Django's CSRF_FAILURE_VIEW, reached only by forms of the admin."""
-    title = "The form was not sent from a page of yours"
+    title = "The form has expired"
     advice = (
         "Go back, load the page again, and send the form once more: you may have logged in since, "
         "or your browser keeps no cookies."
@@ -128,7 +128,7 @@ def _unavailable(request: HttpRequest, failure: DatabaseFailure) -> HttpResponse
     """Return a 503 as a page in the admin, without a query for the user, or as JSON."""
     response: HttpResponse
     if _is_for_people(request):
-        title, advice = str(failure.detail), "Look at the page again in a moment."
+        title, advice = str(failure.detail), "Load the page again in a moment."
         response = _page(request, failure.status_code, reason_of(failure), title, advice)
     else:
         response = refused(request, failure)

@@ -40,14 +40,14 @@ def read_mask(
     if mask is None or mask in ([], [""]):
         return None
     if not isinstance(mask, list) or not all(isinstance(path, str) for path in mask):
-        raise _refused("Neither 'name,scopes' nor a list of such paths.", "invalid")
+        raise _refused("Must be paths such as 'name,scopes', or a list of paths.", "invalid")
     paths = frozenset(_HUMP.sub(r"_\1", path.strip()).lower() for path in mask)
     unknown = sorted(paths - {EVERYTHING, *known})
     if unknown:
         guess = did_you_mean(unknown[0], known)
         raise _refused(f"Unknown path {unknown[0][:64]!r}{guess}", "unknown_path")
     if EVERYTHING in paths and len(paths) > 1:
-        raise _refused("'*' stands alone.", "invalid")
+        raise _refused("'*' must be the only path.", "invalid")
     return paths
 
 

@@ -38,7 +38,7 @@ class MemoryInsufficient(APIException):
     status_code = 400
     rpc_status = "FAILED_PRECONDITION"
     default_code = "MEMORY_INSUFFICIENT"
-    default_detail = "This would take more memory than MEMORY_BUDGET_BYTES allows."
+    default_detail = "The request needs more memory than MEMORY_BUDGET_BYTES allows."
 
 
 class _Budget:
@@ -128,7 +128,7 @@ def shortfall(limit: str, factor: int, *, check_id: str) -> list[CheckMessage]:
     return [
         Error(
             f"MEMORY_BUDGET_BYTES is {settings.MEMORY_BUDGET_BYTES}, and the largest that {limit} "
-            f"allows takes {factor} times its size, {needed} bytes: it would always be refused.",
+            f"allows takes {factor} times its size, {needed} bytes: it would always be rejected.",
             hint=f"Raise MEMORY_BUDGET_BYTES to {needed} at least, or lower {limit}.",
             id=check_id,
         )

@@ -85,7 +85,7 @@ NO_STORE: Final = OpenApiParameter(
     description="The response contains a secret and must not be cached.",
 )
 #: A response without a body.
-EMPTY: Final = OpenApiResponse(None, "Done; the body is empty.")
+EMPTY: Final = OpenApiResponse(None, "Success; the body is empty.")
 
 
 def object_of(**properties: Any) -> dict[str, Any]:

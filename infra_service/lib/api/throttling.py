@@ -33,7 +33,7 @@ _WHAT: Final = {
     "key": "requests of this key and its tokens",
     "owner": "requests of the keys and tokens of this owner",
     "address": "failed authentications from this address",
-    "login": "tries to log in from this address",
+    "login": "log-in attempts from this address",
 }
 
 

@@ -41,7 +41,7 @@ class RefusingUploadHandler(FileUploadHandler):
         Raises:
             FileRefused: always.
         """
-        raise FileRefused("No form takes a file.")
+        raise FileRefused("Forms accept no files.")
 
     def receive_data_chunk(self, raw_data: bytes, start: int) -> None:
         """Do nothing: there is no file."""

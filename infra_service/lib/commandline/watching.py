@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def add_watch_options(parser: ArgumentParser, looked_for: str) -> None:
     """Add ``--watch``, its interval, its stop conditions and the heartbeat."""
-    parser.add_argument("--watch", action="store_true", help="go on until SIGTERM")
+    parser.add_argument("--watch", action="store_true", help="run until SIGTERM")
     parser.add_argument(
         "--interval", type=float, default=1.0, metavar="S",
         help=f"with --watch: seconds between two checks for {looked_for}",
@@ -25,8 +25,8 @@ def add_watch_options(parser: ArgumentParser, looked_for: str) -> None:
     parser.add_argument(
         "--until-eof",
         action="store_true",
-        help="with --watch: end also when standard input does, which is a pipe of the process "
-        "that this is to end with",
+        help="with --watch: also stop at the end of standard input, such as a pipe from the "
+        "parent process",
     )
     add_heartbeat_option(parser)
 

@@ -23,7 +23,7 @@ def statements_may_be_prepared(
         Error(
             "DATABASE_PREPARE_THRESHOLD is set, and a connection pooler between the "
             "service and PostgreSQL mixes up prepared statements.",
-            hint="Leave it unset, or let the pooler know of prepared statements (pgbouncer from "
+            hint="Leave it unset, or enable prepared statements in the pooler (pgbouncer from "
             "1.21 on: max_prepared_statements).",
             id="infra_service.E005",
         )

@@ -25,7 +25,7 @@ class DatabaseFailure(APIException):
 class DatabaseUnavailable(DatabaseFailure):
     meaning = "The database cannot be reached, or the connection to it was lost."
     default_code = "DATABASE_UNAVAILABLE"
-    default_detail = "The database is not available now; try again."
+    default_detail = "The database is unavailable. Try again."
     wait = 2
 
 
@@ -35,28 +35,28 @@ class DatabaseBusy(DatabaseFailure):
         "takes too long."
     )
     default_code = "DATABASE_BUSY"
-    default_detail = "The database has too much to do now; try again."
+    default_detail = "The database is overloaded. Try again."
     wait = 2
 
 
 class DatabaseConflict(DatabaseFailure):
-    meaning = "Other writers were faster, again and again."
+    meaning = "Concurrent writers changed the object first, repeatedly."
     default_code = "WRITE_CONFLICT"
     default_detail = "Too many writers at once; send the request again."
     wait = 1
 
 
 class DatabaseLockTimeout(DatabaseFailure):
-    meaning = "Another transaction locks the same row for too long."
+    meaning = "Another transaction held the lock on the same row for too long."
     default_code = "DATABASE_LOCK_TIMEOUT"
-    default_detail = "Another change of the same thing takes too long; try again."
+    default_detail = "A concurrent change of the same object takes too long. Try again."
     wait = 5
 
 
 class DatabaseStatementTimeout(DatabaseFailure):
-    meaning = "A statement was cancelled because it took too long; it may be too much to ask."
+    meaning = "A statement exceeded its time limit and was cancelled. Request less data."
     default_code = "DATABASE_STATEMENT_TIMEOUT"
-    default_detail = "The database took too long for this; ask for less, or later."
+    default_detail = "The database exceeded the time limit. Request less data, or try again later."
     wait = 30
 
 
@@ -68,27 +68,27 @@ class DatabaseTransactionTimeout(DatabaseFailure):
 
 
 class DatabaseReadOnly(DatabaseFailure):
-    meaning = "The database takes no writes: it is a standby, or was set so."
+    meaning = "The database is read-only: it is a standby, or is configured as read-only."
     default_code = "DATABASE_READ_ONLY"
-    default_detail = "The database takes no writes now."
+    default_detail = "The database is read-only at the moment."
     wait = 5
 
 
 class DatabaseOutOfMemory(DatabaseFailure):
-    meaning = "The database has not enough memory for this."
+    meaning = "The database has too little memory for the request."
     default_code = "DATABASE_OUT_OF_MEMORY"
-    default_detail = "The database has not enough memory for this now."
+    default_detail = "The database has too little memory for the request at the moment."
     wait = 30
 
 
 class DatabaseFull(DatabaseFailure):
-    meaning = "The database's disk is full; an operator must make room."
+    meaning = "The database's disk is full. An operator must free space."
     default_code = "DATABASE_FULL"
     default_detail = "The database's disk is full. Retries do not help. Contact an operator."
 
 
 class DatabaseDiskError(DatabaseFailure):
-    meaning = "The database cannot read or write its files; an operator must look at it."
+    meaning = "The database cannot read or write its files; an operator must check its disk."
     default_code = "DATABASE_DISK_ERROR"
     default_detail = "The database cannot use its disk. Retries do not help. Contact an operator."
 

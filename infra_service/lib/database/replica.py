@@ -40,7 +40,9 @@ QUERY: Final = 1.0
 #: Seconds between tests of a replica that is about to catch up.
 _STEP: Final = 0.005
 
-_READS: Final = Counter("infra_replica_reads", "Reads that a replica could serve.", ["outcome"])
+_READS: Final = Counter(
+    "infra_replica_reads", "Reads that were eligible for the replica.", ["outcome"]
+)
 _SERVED, _BEHIND, _AWAY = (_READS.labels(name) for name in ("replica", "behind", "away"))
 _AGE: Final = Histogram(
     "infra_replica_age_seconds",

@@ -10,7 +10,7 @@ class NoResponseError(FetchError):
 
     def __init__(self, error: Exception) -> None:
         # Not the error's text, which can contain data from the server.
-        super().__init__(f"there was no answer: {type(error).__name__}")
+        super().__init__(f"no response: {type(error).__name__}")
 
 
 class TooLargeError(FetchError):

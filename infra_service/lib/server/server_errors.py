@@ -10,14 +10,14 @@ import msgspec
 # gunicorn's own messages quote the request, which may contain a token.
 _REASONS: Final = {
     400: ("BAD_REQUEST", "The request is malformed."),
-    403: ("PERMISSION_DENIED", "You may not do this."),
+    403: ("PERMISSION_DENIED", "The request is not allowed."),
     408: ("REQUEST_TIMEOUT", "The request did not arrive in time."),
     414: ("URI_TOO_LONG", "The request line is longer than 8190 bytes."),
     417: ("EXPECTATION_UNSUPPORTED", "Only the expectation 100-continue is supported."),
     431: ("HEADERS_TOO_LARGE", "A header is longer than 8190 bytes, or there are over 100."),
     501: ("TRANSFER_CODING_UNSUPPORTED", "The only transfer coding is chunked."),
 }
-_INTERNAL: Final = ("INTERNAL", "An internal error; the log has it under this request id.")
+_INTERNAL: Final = ("INTERNAL", "Internal error. The log has the details under this request id.")
 
 
 class StatusCapture:

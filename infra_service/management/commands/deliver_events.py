@@ -70,7 +70,7 @@ class Command(ServiceCommand):
         if failures:
             works = ", ".join(sorted(set(failures)))
             raise CommandError(
-                f"{len(failures)} items failed, and the rest succeeded ({works}). The log "
+                f"{len(failures)} items failed, and the others succeeded ({works}). The log "
                 "has the tracebacks."
             )
 

@@ -39,4 +39,4 @@ class Command(ServiceCommand):
             database_roles.grant(options["role"])
         except (DatabaseError, database_roles.ExcessPrivilegesError) as error:
             raise CommandError(str(error).strip()) from error
-        self.report({"granted": options["role"]}, f"{options['role']} may do the service's work")
+        self.report({"granted": options["role"]}, f"{options['role']} can run the service")

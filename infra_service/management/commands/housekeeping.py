@@ -40,9 +40,9 @@ class Command(ServiceCommand):
             choices=PARTS,
             action="append",
             metavar="PART",
-            help=f"{', '.join(PARTS)}; may be repeated; all of them when left out",
+            help=f"{', '.join(PARTS)}; may be repeated; the default is all parts",
         )
-        parser.add_argument("--watch", action="store_true", help="go on until SIGTERM")
+        parser.add_argument("--watch", action="store_true", help="run until SIGTERM")
         parser.add_argument(
             "--interval", type=int, default=24 * _HOUR, metavar="S",
             help="with --watch: seconds between two runs",

@@ -46,7 +46,7 @@ class Command(ServiceCommand):
             default=histories.MOST,
             help=f"four to a component, at most {histories.MOST}",
         )
-        parser.add_argument("--clusters", type=int, default=4, help="workloads need one")
+        parser.add_argument("--clusters", type=int, default=4, help="required for workloads")
         parser.add_argument("--workloads", type=int, default=1000, help="spread over the clusters")
 
     def handle(self, *_args: Any, **options: Any) -> None:
@@ -63,8 +63,8 @@ class Command(ServiceCommand):
             raise CommandError(f"--states is at most {histories.MOST}, because each has a history")
         if states and AuditArchive.objects.exists():
             raise CommandError(
-                "events have left the trail for an archive, and demo states would add to what it "
-                "tells of that time: use another database, or --states 0"
+                "audit events have been archived, and demo states would add events to that time: "
+                "use another database, or --states 0"
             )
         started = time.monotonic()
         created = self._load_states(states)
@@ -80,7 +80,7 @@ class Command(ServiceCommand):
         self.report(
             {**created, "reported_clusters": reported, "seconds": seconds},
             f"added {_told(created)} in {seconds} s",
-            f"{reported} demo clusters were heard of, and are expected again within a day",
+            f"{reported} demo clusters reported, and are due again within a day",
         )
 
     def _load_states(self, total: int) -> Counter[str]:
@@ -98,4 +98,4 @@ class Command(ServiceCommand):
 
 def _told(created: Counter[str]) -> str:
     counts = [f"{count:,} {name.replace('_', ' ')}" for name, count in created.items() if count]
-    return ", ".join(counts) or "nothing, as all is there,"
+    return ", ".join(counts) or "nothing"

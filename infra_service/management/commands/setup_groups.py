@@ -33,7 +33,7 @@ class Command(ServiceCommand):
         self.report(
             {"changed": changed},
             *(
-                f"{name} {'changed' if was_changed else 'as it should be'}"
+                f"{name} {'changed' if was_changed else 'unchanged'}"
                 for name, was_changed in changed.items()
             ),
         )

@@ -65,7 +65,7 @@ class Command(ServiceCommand):
                     counts["locked"] += state.is_locked
                     counts["unreadable"] += len(state.problems)
                     if state.is_locked:
-                        self.note(f"{state.path}: it is locked; its lock is left out")
+                        self.note(f"{state.path}: it is locked; the lock is not exported")
                     for problem in state.problems:
                         self.problem(f"{state.path}: {problem}")
                     bar.advance()

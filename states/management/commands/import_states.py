@@ -80,7 +80,7 @@ class Command(ServiceCommand):
         parser.add_argument("--url", help="address of the service for the backend blocks")
 
     def handle(self, *_args: Any, **options: Any) -> None:
-        """Import, with a line for each state that is not as it should be.
+        """Import, with a line for each state that is not unchanged.
 
         Raises:
             CommandError: the source or the map cannot be used, or not every state could be

@@ -28,7 +28,7 @@ class Command(ServiceCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
-            "--to", choices=["database", _STORE], required=True, help="where they go"
+            "--to", choices=["database", _STORE], required=True, help="the destination"
         )
 
     def handle(self, *_args: Any, **options: Any) -> None:
@@ -56,7 +56,7 @@ class Command(ServiceCommand):
             ) from error
         self.report(counts, f"{counts['moved']} documents moved")
         if counts["damaged"]:
-            raise CommandError(f"{counts['damaged']} damaged documents stay where they are")
+            raise CommandError(f"{counts['damaged']} damaged documents were not moved")
 
 
 def _check_settings(*, to_store: bool) -> None:

@@ -392,7 +392,7 @@ def test_revoke_what_is_revoked(token: AccessToken) -> None:
     answer = client.post(f"{TOKENS}{token.pk}/revoke/")
 
     assert answer.status_code == 302
-    assert "Revoke is not possible any more." in text_of(client.get(answer["Location"]))
+    assert "Revoke is no longer possible." in text_of(client.get(answer["Location"]))
     assert AuditEvent.objects.filter(action="access_token.revoke").count() == 1
 
 

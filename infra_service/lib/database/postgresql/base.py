@@ -189,7 +189,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         """
         self.watch.refuse_if_silent()
         if stale_connections.open_in(pool) < pool.max_size:
-            raise OperationalError("no connection to the database could be opened") from error
+            raise OperationalError("the database could not be reached") from error
 
     def get_autocommit(self) -> bool:
         """Return whether there is no transaction. Django would take a connection to answer this."""

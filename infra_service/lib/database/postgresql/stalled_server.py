@@ -63,7 +63,7 @@ class Watch:
             finally:
                 self._looking.release()
         if self._is_silent:
-            raise psycopg.OperationalError("the database does not answer")
+            raise psycopg.OperationalError("the database does not respond")
 
     def _look(self) -> None:
         if self._looked and time.monotonic() - self._looked < _FRESH:
@@ -121,4 +121,4 @@ class WatchedConnection(psycopg.Connection[Any]):
 
     def _fail_silent(self) -> None:
         self.close()
-        raise psycopg.OperationalError("the database does not answer")
+        raise psycopg.OperationalError("the database does not respond")
