@@ -85,7 +85,7 @@ def _line(outcome: dict[str, Any]) -> str:
     if reason := outcome["unusable_reason"]:
         result += f", and does not work: {status_word(reason).lower()}"
     for name, values in outcome["differs"].items():
-        result += f"; {name} is {json.dumps(values['is'])}, not {json.dumps(values['requested'])}"
+        result += f"; {name} is {json.dumps(values['is'])}, not {json.dumps(values['asked'])}"
     named = filter(None, (outcome["user"], outcome["name"], outcome["id"], result))
     return " ".join(named)
 
@@ -158,4 +158,4 @@ def _differences(key: ApiKey, **requested: Any) -> dict[str, Any]:
     grant = Grant(scopes, networks=requested.pop("allowed_networks"), **requested)
     wanted = ApiKey(name=name, **grant.columns())
     found = differences(described(key), described(wanted))
-    return {thing: {"is": each["from"], "requested": each["to"]} for thing, each in found.items()}
+    return {thing: {"is": each["from"], "asked": each["to"]} for thing, each in found.items()}
