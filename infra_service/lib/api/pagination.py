@@ -10,6 +10,7 @@ its filters. ``infra_service.lib.database.bounded_pages`` limits the rows that a
 from __future__ import annotations
 
 import datetime as dt
+import functools
 import hashlib
 import re
 from dataclasses import dataclass
@@ -194,16 +195,20 @@ def _answer_in_segments(
 ) -> Response:
     others = (orders.PARAMETER,) if view.paginator.takes_order else ()
     asked = PageRequest.read(request, view, {1 + len(each.key) for each in segments}, *others)
-    columns, _descending = columns_of(segments[0].key)
     column = ranked_by(segments)
-    reader = ListReader(view, [*columns, column] if column else columns)
+
+    def key_of(segment: Segment) -> list[str]:
+        columns, _descending = columns_of(segment.key)
+        return [*columns, column] if column else columns
+
+    reader = ListReader(view, key_of(segments[0]))
     found = replica.read(
         lambda alias: read_segments(
             queryset.using(alias),
             segments=segments,
             position=asked.position,
             size=asked.size,
-            read=reader.read,
+            reader_of=lambda segment: functools.partial(reader.read, key=key_of(segment)),
         )
     )
     token = "" if found.end is None else asked.token(*found.end)

@@ -63,27 +63,32 @@ class ListReader:
         self._view = view
         self._parts = derive(view.get_serializer_class())
 
-    def read(self, queryset: Any, order: Sequence[str], limit: int) -> list[Any]:
-        """Return the first rows of the queryset in this order, read in the fastest possible way."""
+    def read(
+        self, queryset: Any, order: Sequence[str], limit: int, key: Sequence[str] = ()
+    ) -> list[Any]:
+        """Return the first rows of the queryset in this order, read in the fastest possible way.
+
+        Rows of text begin with the columns of ``key``, or else of the list's key.
+        """
         # A queryset with the view's own values() is returned unchanged.
         parts = self._parts if queryset._fields is None else None
         if parts is not None and connection.vendor == "postgresql":
-            if columns := self._columns(parts, queryset):
+            if columns := self._columns(parts, queryset, tuple(key or self._key)):
                 self.written = True
                 return select(columns, queryset, order, limit)
         elif parts is not None and is_served(parts, queryset.query):
             queryset = queryset.values(*dict.fromkeys([*self._key, *names_of(parts)]))
         return list(queryset.order_by(*order)[:limit])
 
-    def _columns(self, parts: Parts, queryset: Any) -> Columns | None:
+    def _columns(self, parts: Parts, queryset: Any, key: tuple[str, ...]) -> Columns | None:
         """Return the selected columns: the key, and the row as JSON.
 
         They are compiled once if the view's ``queryset`` has all annotations that are shown.
         """
         declared: Any = getattr(self._view, "queryset", None)
         if declared is not None and declared.query.annotations == queryset.query.annotations:
-            return _declared_columns(self._view.__class__, parts, tuple(self._key))
-        return _columns(queryset, parts, self._key)
+            return _declared_columns(self._view.__class__, parts, key)
+        return _columns(queryset, parts, key)
 
     def items(self, rows: list[Any]) -> Any:
         """Return the rows as parts of a response, for ``JsonRenderer``."""

@@ -15,7 +15,7 @@ from infra_service.lib.database.bounded_pages.reading import few_rows, instances
 from infra_service.lib.database.keyset import beyond, columns_of, position_of, reversed_key
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from infra_service.lib.database.bounded_pages.reading import Reader
 
@@ -60,11 +60,11 @@ def read_segments(
     position: Sequence[Any] | None,
     size: int,
     backwards: bool = False,
-    read: Reader = instances,
+    reader_of: Callable[[Segment], Reader] = lambda _segment: instances,
 ) -> SegmentPage:
     """Return up to ``size`` rows behind the position, or backwards before it.
 
-    ``read`` is as for ``read_page``; its rows contain the key of their segment.
+    ``reader_of`` returns a reader as for ``read_page``, for the key of a segment.
 
     Raises:
         ValidationError: the position is invalid.
@@ -75,6 +75,7 @@ def read_segments(
     if within and len(within) != len(segments[number].key):
         raise ValidationError("none of the segment's positions")
     with planned_for_values(queryset):
+        read = reader_of(segments[0])
         few = _read_few(queryset, segments, position, size, backwards=backwards, read=read)
     if few is not None:
         return few
@@ -87,7 +88,7 @@ def read_segments(
             key=reversed_key(key) if backwards else key,
             position=within or None,
             size=wanted or 1,
-            read=read,
+            read=reader_of(segments[at]),
         )
         within = []
         if not wanted:
