@@ -89,6 +89,7 @@ def test_who_may_write(
 
 def test_the_table_has_these_rules() -> None:
     assert [(state, answer) for state, _, answer in RULES] == [
+        ("frozen", "423"),
         ("locked", "423"),
         ("locked", "stored"),
         ("unlocked", "409"),
