@@ -6,7 +6,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 # Tests start hundreds of processes, which would otherwise all compile their imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run check test lint test-sqlite test-postgres coverage bench mutants fuzz chaos upgrade soak live-kubernetes lock openapi clean
+.PHONY: help run check test lint test-sqlite test-postgres coverage bench mutants fuzz chaos upgrade soak live-kubernetes docs lock openapi clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -67,11 +67,15 @@ upgrade: .venv/dev  ## Upgrade from the release FROM and roll back under traffic
 live-kubernetes: .venv/dev  ## Before a release: test the collector on a real control plane; 40 minutes, Debian
 	$(BIN)/python -m tests.support.postgres $(BIN)/python -m tools.live_kubernetes $(OPTIONS)
 
+docs: .venv/docs  ## Build the documentation site, which the service serves at /docs/ after its next start
+	$(BIN)/python -m tools.site
+
 lock: .venv/dev  ## Pin the newest allowed versions, with hashes
 	$(BIN)/uv pip compile pyproject.toml --universal --generate-hashes --no-strip-extras --no-header -q -U -o requirements.txt
 	$(BIN)/uv pip compile pyproject.toml --group dev --universal --generate-hashes --no-strip-extras --no-header -q -U -c requirements.txt -o requirements-dev.txt
 	$(BIN)/uv pip compile pyproject.toml --group dev --group bench --universal --generate-hashes --no-strip-extras --no-header -q -U -c requirements-dev.txt -o requirements-bench.txt
 	$(BIN)/uv pip compile pyproject.toml --extra kubernetes --universal --generate-hashes --no-strip-extras --no-header -q -U -c requirements.txt -c requirements-dev.txt -o requirements-kubernetes.txt
+	$(BIN)/uv pip compile --group docs --universal --generate-hashes --no-strip-extras --no-header -q -U -c requirements-dev.txt -o requirements-docs.txt
 	$(BIN)/uv pip compile --group agent --universal --generate-hashes --no-strip-extras --no-header -q -U -c requirements.txt -c requirements-kubernetes.txt -o requirements-agent.txt
 	$(BIN)/uv pip compile pyproject.toml --extra s3 --universal --generate-hashes --no-strip-extras --no-header -q -U -c requirements.txt -c requirements-dev.txt -o requirements-s3.txt
 	$(BIN)/uv pip compile pyproject.toml --extra sso --universal --generate-hashes --no-strip-extras --no-header -q -U -c requirements.txt -c requirements-dev.txt -o requirements-sso.txt
@@ -102,6 +106,10 @@ clean:  ## Remove the virtual environment; keep the data in var/
 .venv/dev: requirements-dev.txt | .venv/bin/python
 	$(BIN)/pip install -q --require-hashes -r requirements-dev.txt
 	@touch $@ .venv/run
+
+.venv/docs: requirements-docs.txt | .venv/bin/python
+	$(BIN)/pip install -q --require-hashes -r requirements-docs.txt
+	@touch $@
 
 .venv/bench: requirements-bench.txt | .venv/dev
 	$(BIN)/pip install -q --require-hashes -r requirements-bench.txt

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 log = structlog.get_logger("infra_service.requests")
 
 _WELL_FORMED_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
-_ADMIN: Final = "/admin/"
+_PAGES: Final = ("/admin/", "/docs/")
 _PAGE: Final = re.compile(r"/|/api/docs/?")
 # Only the service's own files: no inline scripts or styles, nothing from other hosts.
 _POLICY: Final = (
@@ -116,7 +116,7 @@ class PagePolicyMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         response = self.get_response(request)
-        if request.path.startswith(_ADMIN) or _PAGE.fullmatch(request.path):
+        if request.path.startswith(_PAGES) or _PAGE.fullmatch(request.path):
             response["Content-Security-Policy"] = _POLICY
             is_page = response.get("Content-Type", "").startswith("text/html")
             if is_page and not response.streaming:

@@ -109,6 +109,9 @@ AUTH_PASSWORD_VALIDATORS = [
 STATIC_URL = "static/"
 # The admin's and Swagger UI's files are served from the packages that ship them.
 WHITENOISE_USE_FINDERS = True
+# `make docs` builds the documentation, which is then served at /docs/.
+WHITENOISE_ROOT = BASE_DIR / "site" if (BASE_DIR / "site").is_dir() else None
+WHITENOISE_INDEX_FILE = True
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},

@@ -16,5 +16,7 @@ os.environ.update(
 
 from infra_service.settings import *  # noqa: F403 - after the environment
 
+# Tests do not depend on a built site.
+WHITENOISE_ROOT = None
 # Passwords are hashed like the service's, with a single round in place of each million.
 PASSWORD_HASHERS = ["tests.support.hashing.QuickPasswordHasher"]

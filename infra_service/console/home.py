@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.conf import settings
 from drf_spectacular.utils import extend_schema
 from rest_framework.renderers import TemplateHTMLRenderer
 from rest_framework.response import Response
@@ -29,4 +30,5 @@ class HomeView(APIView):
     @extend_schema(exclude=True)  # it links to the API document and is no part of the API
     def get(self, _request: object) -> Response:
         """Return links to the admin and the API documentation, as a page for browsers."""
-        return Response(_PLACES, template_name="home.html")
+        documentation = {"docs": "/docs/"} if settings.WHITENOISE_ROOT else {}
+        return Response(_PLACES | documentation, template_name="home.html")

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.docs.walk import DOCUMENTS, ROOT
+from tools.site.navigation import sections
 
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _CODE = re.compile(r"^```.*?^```$|`[^`\n]*`", re.MULTILINE | re.DOTALL)
@@ -38,10 +39,21 @@ def test_links() -> None:
     assert not broken, "\n".join(broken)
 
 
+def listed() -> set[Path]:
+    """Return the documents that the index and the site's navigation list."""
+    kinds = ("tutorial", "how-to", "reference", "explanation")
+    return {path for path in DOCUMENTS if path.parent.name in kinds}
+
+
 def test_the_index_is_complete() -> None:
     index = ROOT / "docs" / "README.md"
     there = {path for path, _ in links(index)}
-    kinds = ("tutorial", "how-to", "reference", "explanation")
-    documents = {path for path in DOCUMENTS if path.parent.name in kinds}
 
-    assert documents - there == set()
+    assert listed() - there == set()
+
+
+def test_the_navigation_of_the_site_is_complete() -> None:
+    pages = [page for _, pages in sections(ROOT / "mkdocs.yml") for page in pages]
+
+    assert len(pages) == len(set(pages))
+    assert listed() - {ROOT / "docs" / page for page in pages} == set()

@@ -1,0 +1,39 @@
+"""Adapt the pages to the service's content policy: ``script-src 'self'; style-src 'self'``."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from pathlib import Path
+from typing import Final
+
+#: Scripts without attributes; ``<script type="application/json">`` contains data.
+_SCRIPT: Final = re.compile(r"<script>(.*?)</script>", re.DOTALL)
+#: The search inserts its styles as an element, which the policy blocks. A style sheet is permitted.
+_STYLE: Final = re.compile(r'(\w+)\.appendChild\(\w+\("style",\{\},(\w+\.toString\(\))\)\)')
+_SHEET: Final = r"(s=>(s.replaceSync(\2),\1.adoptedStyleSheets=[s]))(new CSSStyleSheet)"
+_FILES: Final = Path("assets", "javascripts")
+
+
+def adapt(site: Path) -> None:
+    """Replace each script in the pages of ``site`` by a file that runs at the same position.
+
+    Raises:
+        ValueError: this version of Zensical inserts the styles of its search in another way.
+    """
+    (bundle,) = (site / _FILES).glob("bundle.*.js")
+    text, count = _STYLE.subn(_SHEET, bundle.read_text())
+    if count != 1:
+        raise ValueError(f"{count} insertions of styles in {bundle.name}, expected 1")
+    bundle.write_text(text)
+    for page in site.rglob("*.html"):
+        to_root = os.path.relpath(site, page.parent)
+
+        def file(found: re.Match[str], to_root: str = to_root) -> str:
+            digest = hashlib.sha256(found[1].encode()).hexdigest()[:8]
+            path = _FILES / f"page.{digest}.js"
+            (site / path).write_text(found[1])
+            return f'<script src="{to_root}/{path}"></script>'
+
+        page.write_text(_SCRIPT.sub(file, page.read_text()))

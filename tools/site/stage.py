@@ -1,0 +1,65 @@
+"""Copy the documents into the tree of the site, and adapt their links."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from pathlib import Path
+from typing import Final
+
+#: Documents with another place in the site than below ``docs``.
+_MOVED: Final = {
+    "README.md": "index.md",
+    "docs/README.md": "documents.md",
+    "docs/adr": "adr/index.md",
+    **{name: name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")},
+}
+#: Files outside of ``docs`` to which documents link.
+_FILES: Final = ("Dockerfile", "compose.yaml", "deploy")
+_LINK: Final = re.compile(r"(?s)^```.*?^```$|`[^`\n]*`|(!?\[[^\]]*\])\(([^)\s]+)\)", re.MULTILINE)
+_TITLE: Final = re.compile(r"^# (.+)$", re.MULTILINE)
+
+
+def write(root: Path, docs: Path) -> None:
+    """Write the tree of the site into ``docs``, from the repository in ``root``."""
+    places = _places(root)
+    for source, place in places.items():
+        if source.is_file():
+            target = docs / place
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if source.suffix == ".md":
+                target.write_text(_relinked(source, places))
+            else:
+                shutil.copyfile(source, target)
+    records = sorted((root / "docs" / "adr").glob("*.md"))
+    titles = (_TITLE.findall(record.read_text())[0] for record in records)
+    lines = (f"- [{title}]({record.name})" for title, record in zip(titles, records, strict=True))
+    (docs / "adr" / "index.md").write_text("# Decision records\n\n" + "\n".join(lines) + "\n")
+
+
+def _places(root: Path) -> dict[Path, str]:
+    """Return the place in the site of each file, and of directories with an index."""
+    places = {path: str(path.relative_to(root / "docs")) for path in (root / "docs").rglob("*.*")}
+    for name in _FILES:
+        path = root / name
+        files = [f for f in path.rglob("*") if f.is_file()] if path.is_dir() else [path]
+        places |= {file: str(file.relative_to(root)) for file in files}
+    return places | {root / name: place for name, place in _MOVED.items()}
+
+
+def _relinked(source: Path, places: dict[Path, str]) -> str:
+    """Return the document with the links of its place. Links to code, which the site lacks, are text."""
+
+    def link(found: re.Match[str]) -> str:
+        label, address = found.groups()
+        if label is None or "://" in address or address.startswith("#"):
+            return found[0]
+        path, hash_, anchor = address.partition("#")
+        place = places.get((source.parent / path).resolve())
+        if place is None:
+            return label[1:-1]
+        relative = os.path.relpath(place, Path(places[source]).parent)
+        return f"{label}({relative}{hash_}{anchor})"
+
+    return _LINK.sub(link, source.read_text())
