@@ -49,7 +49,7 @@ def _places(root: Path) -> dict[Path, str]:
 
 
 def _relinked(source: Path, places: dict[Path, str]) -> str:
-    """Return the document with the links of its place. Links to code, which the site lacks, are text."""
+    """Return the document with the links of its place; links to missing files become text."""
 
     def link(found: re.Match[str]) -> str:
         label, address = found.groups()
