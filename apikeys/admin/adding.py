@@ -23,7 +23,7 @@ class FormPage(ReadOnlyAdmin):
     """An admin mixin for pages with a form for a new object."""
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        return bool(request.user.has_perm(f"apikeys.add_{self.opts.model_name}"))
+        return bool(request.user.has_perm(f"{self.opts.app_label}.add_{self.opts.model_name}"))
 
     def form_page(
         self, request: HttpRequest, form: forms.Form, *, title: str, button: str

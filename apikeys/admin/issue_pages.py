@@ -10,6 +10,7 @@ from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import path, reverse
+from rest_framework.exceptions import APIException
 
 from apikeys.actors import Actor
 from apikeys.admin import handover
@@ -18,6 +19,7 @@ from apikeys.admin.issuing import CredentialForm
 from infra_service.lib.api.parameters import InvalidParameter
 
 if TYPE_CHECKING:
+    from django import forms
     from django.http import HttpRequest, HttpResponse
     from django.urls import URLPattern
 
@@ -25,7 +27,9 @@ if TYPE_CHECKING:
 class IssuePages(FormPage):
     """An admin mixin that issues credentials."""
 
-    form_class: ClassVar[type[CredentialForm]] = CredentialForm
+    form_class: ClassVar[type[forms.Form]] = CredentialForm
+    #: The button of the form, and the first word of its title.
+    issue_label: ClassVar[str] = "Issue"
 
     def issue(self, actor: Actor, **fields: Any) -> tuple[Any, str]:
         """Issue a credential from the form; return it with its secret."""
@@ -33,7 +37,7 @@ class IssuePages(FormPage):
 
     def get_urls(self) -> list[URLPattern]:
         view = self.admin_site.admin_view(self.issued_view)
-        name = f"apikeys_{self.opts.model_name}_issued"
+        name = f"{self.opts.app_label}_{self.opts.model_name}_issued"
         return [path("<path:object_id>/issued/", view, name=name), *super().get_urls()]
 
     def add_view(
@@ -45,11 +49,12 @@ class IssuePages(FormPage):
             raise PermissionDenied
         initial = {"owner": request.user.get_username(), **request.GET.dict()}
         given = request.POST if request.method == "POST" else None
-        form = self.form_class(given, initial=initial, site=self.admin_site)
+        form: Any = self.form_class(given, initial=initial, site=self.admin_site)  # type: ignore[call-arg]  # the forms of these pages take it
         if form.is_valid() and (issued := self._issued(request, form)):
             return self._redirect_to_secret(request, *issued)
-        title = f"Issue an {self.opts.verbose_name}"
-        return self.form_page(request, form, title=title, button="Issue")
+        name = str(self.opts.verbose_name)
+        title = f"{self.issue_label} {'an' if name[0] in 'Aa' else 'a'} {name}"
+        return self.form_page(request, form, title=title, button=self.issue_label)
 
     def issued_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Show the secret, in this response only."""
@@ -58,7 +63,7 @@ class IssuePages(FormPage):
         credential = self.get_object(request, unquote(object_id))
         if credential is None:
             raise Http404
-        secret = handover.take(request, credential.pk)
+        secret = handover.take(request, str(credential.pk))
         if secret is None:
             messages.info(request, "Its secret was shown once and is not stored.")
             return HttpResponseRedirect(self._address(credential, "change"))
@@ -86,17 +91,21 @@ class IssuePages(FormPage):
     ) -> HttpResponse:
         address = self._issued_address(credential.pk)
         response = HttpResponseRedirect(address)
-        handover.give(request, response, credential_id=credential.pk, secret=secret, path=address)
+        given = {"credential_id": str(credential.pk), "secret": secret, "path": address}
+        handover.give(request, response, **given)
         return response
 
-    def _issued_address(self, credential_id: str) -> str:
-        return reverse(f"admin:apikeys_{self.opts.model_name}_issued", args=(quote(credential_id),))
+    def _issued_address(self, credential_id: Any) -> str:
+        model = f"{self.opts.app_label}_{self.opts.model_name}"
+        return reverse(f"admin:{model}_issued", args=(quote(credential_id),))
 
-    def _issued(self, request: HttpRequest, form: CredentialForm) -> tuple[Any, str] | None:
+    def _issued(self, request: HttpRequest, form: forms.Form) -> tuple[Any, str] | None:
         """Issue a credential and return it with its secret, or add the refusal to the form."""
         try:
             return self.issue(Actor.of_person(request), **form.cleaned_data)
         except InvalidParameter as error:
             for fault in error.field_violations:
                 form.add_error(fault["field"], fault["description"])
-            return None
+        except APIException as error:
+            form.add_error(None, str(error.detail))
+        return None

@@ -30,6 +30,18 @@ def _in_ninety_days() -> dt.datetime:
     return timezone.now() + _LIFETIME
 
 
+def active_user(name: str) -> User:
+    """Return the active user with this name.
+
+    Raises:
+        ValidationError: no active user has the name.
+    """
+    user = User.objects.filter(username=name, is_active=True).first()
+    if user is None:
+        raise forms.ValidationError("There is no active user with this name.")
+    return user
+
+
 class CredentialForm(forms.Form):
     required_css_class = "required"
 
@@ -112,11 +124,7 @@ class CredentialForm(forms.Form):
 
     def clean_owner(self) -> User:
         """Return the active user with this name."""
-        name = self.cleaned_data["owner"]
-        user = User.objects.filter(username=name, is_active=True).first()
-        if user is None:
-            raise forms.ValidationError("There is no active user with this name.")
-        return user
+        return active_user(self.cleaned_data["owner"])
 
     def clean(self) -> dict[str, Any]:
         """Return ``user`` and the fields for the actions."""

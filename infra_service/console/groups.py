@@ -37,6 +37,8 @@ ADMINISTRATOR: Final = (
     "apikeys.add_apikey",
     "apikeys.add_accesstoken",
     *(f"apikeys.{verb}_{name}" for name in ("issuer", "trustpolicy") for verb in ("add", "change")),
+    # To create and change webhooks: their URLs receive events.
+    "webhooks.add_webhookendpoint",
     "apikeys.add_user",
     "apikeys.change_user",
 )

@@ -1,6 +1,6 @@
-"""Webhook endpoints in the admin: enable and disable them; only the API creates them.
+"""Webhook endpoints in the admin: create, change, test, disable and enable them.
 
-The admin does not load their secrets.
+The admin does not load their secrets; a new secret is shown once.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from django.utils.html import format_html, format_html_join
 
 from apikeys.admin.filters import DisabledFilter
 from apikeys.admin.grants import BindingColumns
+from apikeys.admin.issue_pages import IssuePages
 from apikeys.models import User
 from apikeys.names import credential_link, credential_names
 from infra_service.lib.admin import object_tool
@@ -23,6 +24,7 @@ from infra_service.lib.admin.templatetags.moments import relative
 from infra_service.lib.admin.templatetags.words import breakable
 from infra_service.webhooks import actions
 from infra_service.webhooks.admin.badges import delivery_badge
+from infra_service.webhooks.admin.forms import WebhookChangeForm, WebhookForm
 from infra_service.webhooks.models import BY_OPERATOR, Delivery, WebhookEndpoint
 
 if TYPE_CHECKING:
@@ -40,15 +42,21 @@ _WHY_DISABLED: Final = {
 }
 
 
+#: An operator may only disable and enable webhooks: a new URL would receive all events.
+_MANAGE: Final = "webhooks.add_webhookendpoint"
+
+
 def _is_disabled(endpoint: WebhookEndpoint) -> bool:
     return not endpoint.is_enabled
 
 
 @admin.register(WebhookEndpoint)
-class WebhookEndpointAdmin(BindingColumns):
+class WebhookEndpointAdmin(BindingColumns, IssuePages):
     """The list of webhook endpoints, the newest first."""
 
-    when_empty = "Receivers create webhooks with the API: POST /api/v1/webhooks."
+    when_empty = "Add a webhook here, or with the API: POST /api/v1/webhooks."
+    form_class = WebhookForm
+    issue_label = "Add"
     list_display = ("name", "owner_name", "origin", "shown_events", "enabled", "last_delivery")
     list_filter = (DisabledFilter,)
     search_fields = ("id",)
@@ -58,7 +66,7 @@ class WebhookEndpointAdmin(BindingColumns):
         "shown_events", "filter", "shown_binding", "expires", "made_by", "created", "updated",
         "id",
     )  # fmt: skip
-    tools = ("disable", "enable")
+    tools = ("edit", "send_test", "rotate_secret", "disable", "enable")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[WebhookEndpoint]:
         """Return the endpoints with their owners and without their secrets."""
@@ -150,6 +158,53 @@ class WebhookEndpointAdmin(BindingColumns):
             return "no key: it works as long as its owner is active"
         links = ((credential_link(one, endpoint.names),) for one in makers)
         return format_html_join(" by ", "{}", links)
+
+    def issue(self, actor: Actor, **fields: Any) -> tuple[WebhookEndpoint, str]:
+        """Create a webhook that works as long as its owner is active."""
+        owner = fields.pop("owner")
+        return actions.create_endpoint(
+            owner_id=owner.pk, expires_at=fields.pop("expires_at"), fields=fields, actor=actor
+        )
+
+    @object_tool(
+        label="Edit",
+        permission=_MANAGE,
+        question="Events that are already queued go to the new URL.",
+        form=WebhookChangeForm,
+        defaults=lambda endpoint: {
+            name: getattr(endpoint, name)
+            for name in ("name", "event_types", "filter", "format", "expires_at")
+        },
+    )
+    def edit(self, obj: WebhookEndpoint, actor: Actor, **fields: Any) -> str:
+        if not fields["url"]:
+            del fields["url"]
+        endpoints = WebhookEndpoint.objects.all()
+        actions.change_endpoint(
+            endpoints=endpoints, endpoint_id=obj.pk, changes=fields, actor=actor
+        )
+        return f"The webhook {fields['name']} is changed."
+
+    @object_tool(
+        label="Send a test",
+        permission="webhooks.change_webhookendpoint",
+        question="The receiver gets a message of the type webhook.test.",
+        shown=lambda endpoint: endpoint.is_enabled,
+    )
+    def send_test(self, obj: WebhookEndpoint, actor: Actor) -> str:
+        actions.send_test(endpoint=obj, actor=actor)
+        return "The test message is queued. Its result appears among the deliveries."
+
+    @object_tool(
+        label="Rotate the secret",
+        permission=_MANAGE,
+        question="The new secret is shown once. The replaced secret also signs for a day.",
+        destructive=True,
+    )
+    def rotate_secret(self, obj: Any, actor: Actor) -> str:
+        endpoints = WebhookEndpoint.objects.all()
+        obj.new_secret = actions.rotate_secret(endpoints=endpoints, endpoint_id=obj.pk, actor=actor)
+        return f"The webhook {obj.name} has a new secret."
 
     @object_tool(
         label="Disable",

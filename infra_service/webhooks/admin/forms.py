@@ -1,0 +1,89 @@
+"""Forms that create and change webhooks; validation is shared with the API."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Final
+
+from django import forms
+
+from apikeys.admin.issuing import active_user
+from infra_service.webhooks.api.serializers import WebhookSerializer
+from infra_service.webhooks.event_types import TYPES
+from infra_service.webhooks.models import MAX_FILTER, MAX_URL, WebhookEndpoint
+
+_MOMENT: Final = "%Y-%m-%dT%H:%M"
+
+
+class WebhookChangeForm(forms.Form):
+    """The fields of a webhook; the URL is not shown, because it may contain a secret."""
+
+    required_css_class = "required"
+    is_change: ClassVar[bool] = True
+
+    name = forms.CharField(max_length=200, help_text="The receiver, for people.")
+    url = forms.CharField(
+        label="URL",
+        max_length=MAX_URL,
+        required=False,
+        widget=forms.URLInput(attrs={"class": "vTextField", "autocomplete": "off"}),
+        help_text="https, at a public address or one of WEBHOOK_NETWORKS. Leave empty to keep the "
+        "current URL.",
+    )
+    event_types = forms.MultipleChoiceField(
+        label="Events",
+        choices=[(name, f"{name} – {of.description}") for name, of in TYPES.items()],  # noqa: RUF001 - a dash
+        widget=forms.CheckboxSelectMultiple,
+    )
+    filter = forms.CharField(
+        max_length=MAX_FILTER,
+        required=False,
+        help_text="Only events at this place, such as field['environment'] = 'production'. Leave "
+        "empty for all.",
+    )
+    format = forms.ChoiceField(
+        choices=WebhookEndpoint.Format.choices, initial=WebhookEndpoint.Format.STANDARD
+    )
+    expires_at = forms.DateTimeField(
+        label="Expires",
+        required=False,
+        input_formats=[_MOMENT, f"{_MOMENT}:%S"],
+        widget=forms.DateTimeInput(attrs={"type": "datetime-local"}, format=_MOMENT),
+        help_text="UTC. Leave empty for no expiry.",
+    )
+
+    def clean(self) -> dict[str, Any]:
+        """Return the fields for the actions, validated as in the API."""
+        given = self.cleaned_data
+        moment = given.get("expires_at")
+        data = {name: given.get(name) for name in ("name", "event_types", "filter", "format")}
+        data["expires_at"] = None if moment is None else moment.isoformat()
+        if given.get("url"):
+            data["url"] = given["url"]
+        serializer = WebhookSerializer(data=data, partial=self.is_change)
+        if not serializer.is_valid():
+            for name, errors in serializer.errors.items():
+                if name not in self.errors:
+                    self.add_error(name if name in self.fields else None, [str(e) for e in errors])
+        return given if self.errors else {**given, **serializer.validated_data}
+
+
+class WebhookForm(WebhookChangeForm):
+    is_change = False
+
+    owner = forms.CharField(
+        max_length=150,
+        help_text="The user name of an active user. The webhook works as long as the user is "
+        "active, and receives events about keys of this user.",
+    )
+    field_order = ("owner", "name", "url")
+
+    def __init__(self, *args: Any, site: Any, **kwargs: Any) -> None:
+        del site  # of the pages that issue secrets; nothing here is looked up by name
+        super().__init__(*args, **kwargs)
+        url: Any = self.fields["url"]
+        url.required = True
+        url.help_text = "https, at a public address or one of WEBHOOK_NETWORKS."
+
+    def clean_owner(self) -> Any:
+        """Return the active user with this name."""
+        return active_user(self.cleaned_data["owner"])
