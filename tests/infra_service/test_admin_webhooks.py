@@ -67,7 +67,10 @@ def shown(answer: Any) -> list[Any]:
     ("path", "statuses"),
     [
         (HOOKS, (403, 200, 200, 200)),
-        (f"{HOOKS}add/", (403, 403, 403, 403)),
+        (f"{HOOKS}add/", (403, 403, 403, 200)),
+        (f"{HOOKS}{{hook}}/edit/", (403, 403, 403, 200)),
+        (f"{HOOKS}{{hook}}/rotate-secret/", (403, 403, 403, 200)),
+        (f"{HOOKS}{{hook}}/send-test/", (403, 403, 200, 200)),
         (f"{HOOKS}{{hook}}/change/", (403, 200, 200, 200)),
         (f"{HOOKS}{{hook}}/delete/", (403, 403, 403, 403)),
         (f"{HOOKS}{{hook}}/disable/", (403, 403, 200, 200)),

@@ -45,7 +45,7 @@ def test_freeze_change_and_unfreeze(state: State, admin: Backend) -> None:
     assert "Frozen by operator-person, just now Reason database upgrade" in told
     assert State.objects.get().freeze_expected_until == until
     assert admin.push(b"{}").status_code == 423
-    assert "is not possible any more" in text_of(operator.get(page(state, "freeze"), follow=True))
+    assert "is no longer possible" in text_of(operator.get(page(state, "freeze"), follow=True))
 
     again = operator.get(page(state, "change-freeze"))
     assert "database upgrade" in again.content.decode()

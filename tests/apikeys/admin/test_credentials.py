@@ -276,7 +276,7 @@ def test_the_secret_is_shown_once(operator: User) -> None:
 
     again = client.get(page, follow=True)
 
-    assert "Its secret was shown once." in text_of(again)
+    assert "Its secret was shown once and is not stored." in text_of(again)
     assert secret not in again.content.decode()
     assert ApiKey.objects.count() == 1
 
@@ -289,19 +289,21 @@ def test_a_new_secret_is_for_who_issued_it(operator: User) -> None:
 
     # Neither another person, nor the session without the browser's cookie, nor another's page.
     other = person("administrator", username="another")
-    assert "Its secret was shown once." in text_of(other.get(page, follow=True))
+    assert "Its secret was shown once and is not stored." in text_of(other.get(page, follow=True))
     assert person("viewer").get(page).status_code == 403
     assert client.get(f"{KEYS}key-0/issued/").status_code == 404
     cookie = client.cookies.pop("issued_secret")
     assert (cookie["httponly"], cookie["samesite"], cookie["path"]) == (True, "Strict", page)
-    assert "Its secret was shown once." in text_of(client.get(page, follow=True))
+    assert "Its secret was shown once and is not stored." in text_of(client.get(page, follow=True))
     client.cookies["issued_secret"] = cookie.value
-    assert "Its secret was shown once." in text_of(client.get(page, follow=True))
+    assert "Its secret was shown once and is not stored." in text_of(client.get(page, follow=True))
 
     for broken in ("", "x", "A" * 44):
         page = client.post(f"{KEYS}add/", form())["Location"]
         client.cookies["issued_secret"] = broken
-        assert "Its secret was shown once." in text_of(client.get(page, follow=True)), broken
+        assert "Its secret was shown once and is not stored." in text_of(
+            client.get(page, follow=True)
+        ), broken
 
 
 def test_create_a_key(operator: User) -> None:
@@ -457,4 +459,4 @@ def test_a_key_that_has_ended_is_not_rotated(operator: User) -> None:
 
     assert "Rotate" not in text_of(client.get(f"{KEYS}{key.pk}/change/"))
     answer = client.post(f"{KEYS}{key.pk}/rotate/", {"grace_period": "0"}, follow=True)
-    assert "not possible any more" in answer.content.decode()
+    assert "no longer possible" in answer.content.decode()
