@@ -20,21 +20,24 @@ from infra_service.lib.api.openapi_words import (
     Named,
     answer_example,
     as_component,
+    described_object,
     error_docs,
-    object_of,
     request_example,
 )
 from infra_service.lib.database.failures import FAILURES
 
-_TEXT: Final = {"type": "string"}
-_TTL: Final = [
-    {"type": "string", "pattern": TTL_PATTERN},
-    {"type": "integer", "minimum": 1, "maximum": 43200},
-]
+_TTL: Final = {
+    "description": "Seconds: a text such as '900' or '900s', or a number.",
+    "anyOf": [
+        {"type": "string", "pattern": TTL_PATTERN},
+        {"type": "integer", "minimum": 1, "maximum": 43200},
+    ],
+}
 _ERROR_CODE: Final = Named(
     "OAuthErrorCode",
     {
         "type": "string",
+        "description": "A code of RFC 6749 §5.2 or RFC 8693 §2.2.2.",
         "enum": [
             "invalid_request",
             "invalid_grant",
@@ -45,22 +48,34 @@ _ERROR_CODE: Final = Named(
     },
 )
 _TOKEN_TYPE: Final = Named(
-    "SubjectTokenType", {"type": "string", "enum": list(SUBJECT_TOKEN_TYPES)}
-)
-_OAUTH_ERROR: Final = Named(
-    "OAuthError",
+    "SubjectTokenType",
     {
-        "description": "The form of OAuth's errors (RFC 6749 §5.2). `error` is for programs.",
-        **object_of(error=_ERROR_CODE, error_description=_TEXT),
+        "type": "string",
+        "description": "A type of RFC 8693 §3; both are verified in the same way.",
+        "enum": list(SUBJECT_TOKEN_TYPES),
+    },
+)
+_OAUTH_ERROR: Final = described_object(
+    "OAuthError",
+    "The form of OAuth's errors (RFC 6749 §5.2). `error` is for programs.",
+    error={"allOf": [_ERROR_CODE], "description": "The cause, for programs."},
+    error_description={
+        "type": "string",
+        "description": "The cause, for people; it ends with the id of the request.",
     },
 )
 _REQUEST: Final = Named(
     "TokenExchange",
     {
         "type": "object",
+        "description": "The parameters of an exchange (RFC 8693 §2.1).",
         "required": ["grant_type", "client_id", "subject_token", "subject_token_type"],
         "properties": {
-            "grant_type": {"type": "string", "const": GRANT_TYPE},
+            "grant_type": {
+                "type": "string",
+                "const": GRANT_TYPE,
+                "description": "The grant of a token exchange.",
+            },
             "client_id": {
                 "type": "string",
                 "pattern": "^fed-[0-9a-z]{1,36}$",
@@ -71,8 +86,15 @@ _REQUEST: Final = Named(
                 "minLength": 1,
                 "description": "The platform's signed token, made for the issuer's audience.",
             },
-            "subject_token_type": _TOKEN_TYPE,
-            "requested_token_type": {"type": "string", "const": ACCESS_TOKEN_TYPE},
+            "subject_token_type": {
+                "allOf": [_TOKEN_TYPE],
+                "description": "The type of `subject_token`, as its platform names it.",
+            },
+            "requested_token_type": {
+                "type": "string",
+                "const": ACCESS_TOKEN_TYPE,
+                "description": "Optional; other types are rejected.",
+            },
             "scope": {
                 "type": "string",
                 "description": "Scopes separated by spaces. By default all scopes of the policy.",
@@ -80,20 +102,31 @@ _REQUEST: Final = Named(
             "ttl": {
                 "description": "Lifetime of the token in seconds. The default is an hour, or the "
                 "maximum of the policy if that is less.",
-                **as_component("ExchangeTtl", {"anyOf": _TTL}),
+                **as_component("ExchangeTtl", _TTL),
             },
         },
     },
 )
-_ANSWER: Final = Named(
+_ANSWER: Final = described_object(
     "ExchangedToken",
-    object_of(
-        access_token={"type": "string", "description": "The secret, shown only in this response."},
-        issued_token_type={"type": "string", "const": ACCESS_TOKEN_TYPE},
-        token_type={"type": "string", "const": "Bearer"},
-        expires_in={"type": "integer", "minimum": 0, "description": "Seconds."},
-        scope={"type": "string", "description": "Scopes separated by spaces."},
-    ),
+    "A service access token, which belongs to the owner of the policy (RFC 8693 §2.2.1).",
+    access_token={"type": "string", "description": "The secret, shown only in this response."},
+    issued_token_type={
+        "type": "string",
+        "const": ACCESS_TOKEN_TYPE,
+        "description": "The type of `access_token`.",
+    },
+    token_type={
+        "type": "string",
+        "const": "Bearer",
+        "description": "The scheme of the header `Authorization`.",
+    },
+    expires_in={
+        "type": "integer",
+        "minimum": 0,
+        "description": "The lifetime in seconds, from the time of the response.",
+    },
+    scope={"type": "string", "description": "The granted scopes, separated by spaces."},
 )
 _ASKED: Final[dict[str, Any]] = {
     "grant_type": GRANT_TYPE,

@@ -36,8 +36,6 @@ from infra_service.lib.api.openapi_words import (
 )
 
 _TEXT: Final = {"type": "string", "minLength": 1, "maxLength": conditions.MAX_TEXT}
-_CLAIM: Final = {"type": "string", "minLength": 1, "maxLength": conditions.MAX_NAME}
-_CHOICES: Final = {**list_of(_TEXT), "minItems": 1, "maxItems": conditions.MAX_CHOICES}
 _CONDITION: Final = Named(
     "Condition",
     {
@@ -47,7 +45,25 @@ _CONDITION: Final = Named(
         "minProperties": 2,
         "maxProperties": 2,
         "additionalProperties": False,
-        "properties": {"claim": _CLAIM, "equals": _TEXT, "in": _CHOICES, "glob": _TEXT},
+        "properties": {
+            "claim": {
+                "type": "string",
+                "description": "A name such as repository_id; with a leading slash a JSON Pointer.",
+                "minLength": 1,
+                "maxLength": conditions.MAX_NAME,
+            },
+            "equals": {**_TEXT, "description": "The only accepted value, as text."},
+            "in": {
+                **list_of(_TEXT),
+                "description": "The accepted values, as texts.",
+                "minItems": 1,
+                "maxItems": conditions.MAX_CHOICES,
+            },
+            "glob": {
+                **_TEXT,
+                "description": "A pattern: `*` matches any characters except `/` and `:`.",
+            },
+        },
     },
 )
 extend_schema_field({**list_of(_CONDITION), "minItems": 1, "maxItems": conditions.MAX_CONDITIONS})(

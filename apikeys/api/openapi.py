@@ -36,9 +36,16 @@ from infra_service.lib.api.openapi_words import (
     wrapped,
 )
 
-_RUN = ("jti", "sub", "repository", "commit", "run")
-_NAMES = {name: {"type": ["string", "null"]} for name in _RUN}
-extend_schema_field(object_of(**_NAMES), component_name="TokenRun")(RunField)
+_RUN = {
+    "jti": "The id of the platform's token; null if it has none.",
+    "sub": "The subject of the platform's token; null if it has none.",
+    "repository": "The repository, project or service account; empty if unknown.",
+    "commit": "The commit that the pipeline builds; empty if unknown.",
+    "run": "The platform's id of the run or job; empty if unknown.",
+}
+_CLAIMS = {name: {"type": ["string", "null"], "description": of} for name, of in _RUN.items()}
+_OF_RUN = {"description": "The run of a pipeline, from the platform's token."}
+extend_schema_field({**_OF_RUN, **object_of(**_CLAIMS)}, component_name="TokenRun")(RunField)
 
 _USER = OwnerSerializer(help_text="The owner of the token.")
 _SECRET = serializers.CharField(help_text="The secret, shown only in this response.")

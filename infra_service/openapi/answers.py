@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from drf_spectacular.plumbing import ResolvedComponent
 
 from infra_service.lib.api.errors import DOMAIN, error_body, reason_of
-from infra_service.lib.api.openapi_words import Named, list_of, object_of
+from infra_service.lib.api.openapi_words import Named, described_object, list_of
 from infra_service.lib.api.throttling import POLICY, REMAINING
 from infra_service.lib.database.failures import FAILURES
 from infra_service.openapi.components import component, lift
@@ -34,89 +34,71 @@ def _text(description: str) -> dict[str, Any]:
     return {"type": "string", "description": description}
 
 
-def _detail(name: str, description: str, **properties: Any) -> Named:
-    kind = {
-        "type": "string",
-        "const": f"type.googleapis.com/google.rpc.{name}",
-        "description": "The type of the detail.",
-    }
-    return Named(name, {"description": description, **object_of(**{"@type": kind}, **properties)})
+def _detail(name: str, description: str, /, **properties: Any) -> Named:
+    kind = {**_text("The type of the detail."), "const": f"type.googleapis.com/google.rpc.{name}"}
+    return described_object(name, description, **{"@type": kind}, **properties)
 
 
-_VIOLATION: Final = Named(
+_VIOLATION: Final = described_object(
     "FieldViolation",
-    {
-        "description": "An invalid field or parameter.",
-        **object_of(
-            field=_text("The path of the field, such as `api_key.scopes.1`, or the parameter."),
-            description=_text("The fault, for people."),
-            reason=_text("The fault, for programs, such as UNKNOWN_SCOPE."),
-        ),
+    "An invalid field or parameter.",
+    field=_text("The path of the field, such as `api_key.scopes.1`, or the parameter."),
+    description=_text("The fault, for people."),
+    reason=_text("The fault, for programs, such as UNKNOWN_SCOPE."),
+)
+_INFO: Final = _detail(
+    "ErrorInfo",
+    "The cause, for programs.",
+    reason={
+        **_text("The cause, which does not change; docs/reference/errors.md lists all."),
+        "pattern": "^[A-Z0-9_]+$",
+    },
+    domain=_text(f"Always {DOMAIN}."),
+    metadata={
+        "type": "object",
+        "description": "Values that belong to the reason, as text.",
+        "additionalProperties": {"type": "string"},
     },
 )
-_DETAILS: Final = (
-    _detail(
-        "ErrorInfo",
-        "The cause, for programs.",
-        reason={
-            **_text("The cause, which does not change; docs/reference/errors.md lists all."),
-            "pattern": "^[A-Z0-9_]+$",
-        },
-        domain=_text(f"Always {DOMAIN}."),
-        metadata={
-            "type": "object",
-            "description": "Values that belong to the reason, as text.",
-            "additionalProperties": {"type": "string"},
-        },
-    ),
-    _detail(
-        "BadRequest",
-        "The invalid fields of a request; absent without one.",
-        field_violations={**list_of(_VIOLATION), "description": "An item for each fault."},
-    ),
-    _detail(
-        "RequestInfo",
-        "The id of the request.",
-        request_id=_text("As in the header `X-Request-ID`, the log and the audit log."),
-    ),
+_BAD_REQUEST: Final = _detail(
+    "BadRequest",
+    "The invalid fields of a request; absent without one.",
+    field_violations={**list_of(_VIOLATION), "description": "An item for each fault."},
+)
+_REQUEST: Final = _detail(
+    "RequestInfo",
+    "The id of the request.",
+    request_id=_text("As in the header `X-Request-ID`, the log and the audit log."),
 )
 _DETAIL: Final = Named(
     "ErrorDetail",
-    {"description": "A part of an error, of the type `@type`.", "anyOf": list(_DETAILS)},
+    {
+        "description": "A part of an error, of the type `@type`.",
+        "anyOf": [_INFO, _BAD_REQUEST, _REQUEST],
+    },
 )
-_BODY: Final = Named(
+_BODY: Final = described_object(
     "ErrorBody",
-    {
-        "description": "The fields of an error.",
-        **object_of(
-            code={
-                "type": "integer",
-                "minimum": 400,
-                "maximum": 599,
-                "description": "The HTTP status of the response.",
-            },
-            status={
-                "type": "string",
-                "enum": CODES,
-                "description": "The class of the error, coarser than `reason`.",
-            },
-            message=_text("The cause and the remedy, for people; the text may change."),
-            details={
-                **list_of(_DETAIL),
-                "minItems": 2,
-                "description": "ErrorInfo first, RequestInfo last.",
-            },
-        ),
+    "The fields of an error.",
+    code={
+        "type": "integer",
+        "minimum": 400,
+        "maximum": 599,
+        "description": "The HTTP status of the response.",
+    },
+    status={**_text("The class of the error, coarser than `reason`."), "enum": CODES},
+    message=_text("The cause and the remedy, for people; the text may change."),
+    details={
+        **list_of(_DETAIL),
+        "minItems": 2,
+        "description": "ErrorInfo first, RequestInfo last.",
     },
 )
-ERROR: Final = Named(
+ERROR: Final = described_object(
     "Error",
-    {
-        "description": "The format of every error (AIP-193). `message` is for people and "
-        "may change; "
-        "`reason` and `metadata` are for programs and do not change.",
-        **object_of(error={"allOf": [_BODY], "description": "The error; never null."}),
-    },
+    "The format of every error (AIP-193). `message` is for people and may change; `reason` and "
+    "`metadata` are for programs and do not change.",
+    error={"allOf": [_BODY], "description": "The same members on every path."},
 )
 
 _REQUEST_ID: Final = "X-Request-ID"

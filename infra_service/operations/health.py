@@ -11,7 +11,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from infra_service import __version__
-from infra_service.lib.api.openapi_words import Named, answer_example, error_docs, object_of
+from infra_service.lib.api.openapi_words import answer_example, described_object, error_docs
 from infra_service.lib.database.failures import DatabaseUnavailable
 from infra_service.lib.database.probing import connection_of_its_own
 from infra_service.operations.squashed_migrations import is_too_old
@@ -30,13 +30,9 @@ _STATUS = {
     "description": "Always ok; failures have another HTTP status.",
 }
 _VERSION = {"type": "string", "description": "The release of the service, such as 1.4.0."}
-_HEALTH = Named("Health", {"description": "The process responds.", **object_of(status=_STATUS)})
-_READINESS = Named(
-    "Readiness",
-    {
-        "description": "The process can serve requests.",
-        **object_of(status=_STATUS, version=_VERSION),
-    },
+_HEALTH = described_object("Health", "The process responds.", status=_STATUS)
+_READINESS = described_object(
+    "Readiness", "The process can serve requests.", status=_STATUS, version=_VERSION
 )
 _OK = {"status": "ok"}
 _READY = {**_OK, "version": __version__}

@@ -28,4 +28,4 @@ class AppliedReport(Struct):
 class ReportAnswer(Struct):
     """The response to a report that was applied."""
 
-    report: AppliedReport
+    report: Annotated[AppliedReport, Meta(description="The effect of the report.")]

@@ -78,9 +78,13 @@ def _summary(of: str, *, first: dict[str, Any], nullable: bool) -> Named:
     )
     groups = {**list_of(group), "description": "In the order of their names."}
     summary = described_object(
-        f"{of}Summary", "Sums of replicas and resources.", total=total, groups=groups
+        f"{of}Summary",
+        "Sums of replicas and resources.",
+        total={"allOf": [total], "description": "Over all groups."},
+        groups=groups,
     )
-    return described_object(f"{of}SummaryAnswer", "A response with the summary.", summary=summary)
+    described = {"allOf": [summary], "description": "Computed at the time of the response."}
+    return described_object(f"{of}SummaryAnswer", "A response with the summary.", summary=described)
 
 
 _SUMMARY: Final = _summary("", first={"namespace": _OF_GROUP}, nullable=False)

@@ -93,7 +93,7 @@ def object_of(**properties: Any) -> dict[str, Any]:
     return {"type": "object", "required": list(properties), "properties": properties}
 
 
-def described_object(name: str, description: str, **properties: Any) -> Named:
+def described_object(name: str, description: str, /, **properties: Any) -> Named:
     """Return the component of an object with all of these required properties."""
     return Named(name, {"description": description, **object_of(**properties)})
 
