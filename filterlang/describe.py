@@ -20,12 +20,14 @@ parentheses. Values are quoted text, integers, `true` or `false`.
 # Cached, because each request of a list asks for its parameters.
 @functools.cache
 def described_fields(filterset: type[FilterSet]) -> dict[str, dict[str, Any]]:
-    """Return the type and operators of each field, for programs; of an enum its values too."""
+    """Return the type, operators, enum values and description of each field, for programs."""
     described = {}
     for field in field_set(filterset).values():  # type: ignore[arg-type]  # type[Any] is hashable
         about: dict[str, Any] = {"type": field.type.name, "operators": list(field.operators)}
         if isinstance(field.type, EnumType):
             about["values"] = list(field.type.choices)
+        if field.description:
+            about["description"] = field.description
         described[field.written] = about
     return described
 
@@ -38,6 +40,8 @@ def describe(filterset: type[FilterSet]) -> str:
         kind = field.type.name
         if isinstance(field.type, EnumType):
             kind += f": {', '.join(f'`{choice}`' for choice in field.type.choices)}"
+        if field.description:
+            kind += f"; {field.description}"
         operators = " ".join(f"`{operator}`" for operator in field.operators)
         rows.append(f"| `{field.written}` | {kind} | {operators} |")
     return _INTRODUCTION + "\n".join(rows)

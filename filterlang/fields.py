@@ -23,7 +23,8 @@ class Field(NamedTuple):
     ``inverted`` is django-filter's ``exclude`` of a boolean, so that
     ``BooleanFilter(field_name="lock_id", lookup_expr="isnull", exclude=True)`` means "is locked".
     ``nullable`` fields may be null. Django omits the null test of an ``unguarded`` expression in a
-    negated condition.
+    negated condition. ``description`` is the filter's ``help_text``, for a field that the items do
+    not have.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Field(NamedTuple):
     inverted: bool
     nullable: bool
     unguarded: bool = False
+    description: str = ""
 
     @property
     def operators(self) -> tuple[str, ...]:
@@ -72,7 +74,8 @@ def _field(filterset: type[FilterSet], name: str, declared: Any) -> Field:
     unguarded = not columns and getattr(declared.field, "nullable", False)
     nullable = plain and (unguarded or any(column.null for column in columns))
     equals = f"{path}__{declared.lookup_expr}"
-    return Field(name, kind, path, equals, declared.exclude, nullable, unguarded)
+    text = str(declared.field.help_text)
+    return Field(name, kind, path, equals, declared.exclude, nullable, unguarded, text)
 
 
 def _columns(model: Any, path: str) -> list[Any]:

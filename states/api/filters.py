@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from django.db.models import Q
 from django_filters import BooleanFilter, CharFilter, FilterSet, IsoDateTimeFilter, UUIDFilter
@@ -21,31 +21,50 @@ if TYPE_CHECKING:
     from states.models.catalogue_entry import CatalogueEntry
 
 
+_APPLICATION_ID: Final = "the application of the state's component"
+_COMPONENT: Final = "the complete slug of the component, in any application"
+_ENVIRONMENT: Final = "the complete slug of the environment"
+_APPLICATION: Final = "the complete slug of the component's application"
+
+
 class StateFilters(FilterSet):  # type: ignore[misc]  # django-filter has no types
     component_id = UUIDFilter()
     environment_id = UUIDFilter()
-    # Of the state's component; copied into the state.
-    application_id = UUIDFilter()
+    # Copied into the state.
+    application_id = UUIDFilter(help_text=_APPLICATION_ID)
     # By slugs, which are looked up before (``with_ids``).
-    component = IdentifierFilter(field_name="component__slug")
-    environment = IdentifierFilter(field_name="environment__slug")
-    application = IdentifierFilter(field_name="application__slug")
+    component = IdentifierFilter(field_name="component__slug", help_text=_COMPONENT)
+    environment = IdentifierFilter(field_name="environment__slug", help_text=_ENVIRONMENT)
+    application = IdentifierFilter(field_name="application__slug", help_text=_APPLICATION)
     # By names or parts of names, which are looked up before, too.
     component_name = CharFilter(field_name="component__name")
     environment_name = CharFilter(field_name="environment__name")
-    application_name = CharFilter(field_name="application__name")
+    application_name = CharFilter(
+        field_name="application__name",
+        help_text="the current name of the component's application",
+    )
     id = UUIDFilter()
     serial = IntegerFilter()
     lineage = IdentifierFilter()
     size_bytes = IntegerFilter()
     created_at = IsoDateTimeFilter()
     updated_at = IsoDateTimeFilter()
-    locked = BooleanFilter(field_name="lock_id", lookup_expr="isnull", exclude=True)
+    locked = BooleanFilter(
+        field_name="lock_id",
+        lookup_expr="isnull",
+        exclude=True,
+        help_text="whether a client holds a lock",
+    )
     vars()["lock.acquired_at"] = IsoDateTimeFilter(field_name="lock_acquired_at")
-    frozen = BooleanFilter(field_name="frozen_at", lookup_expr="isnull", exclude=True)
+    frozen = BooleanFilter(
+        field_name="frozen_at",
+        lookup_expr="isnull",
+        exclude=True,
+        help_text="whether an operator has frozen the state",
+    )
     # Versions that the current version was made with, as reported by a pipeline (``UsedByState``).
-    provider = VersionsFilter()
-    module = VersionsFilter()
+    provider = VersionsFilter(help_text="from the facts of the current version")
+    module = VersionsFilter(help_text="from the facts of the current version")
 
     class Meta:
         model = State
@@ -63,10 +82,12 @@ class ResourceFilters(FilterSet):  # type: ignore[misc]  # django-filter has no 
     component_id = UUIDFilter()
     environment_id = UUIDFilter()
     # The following are looked up before (``with_ids``).
-    application_id = UUIDFilter(field_name="component__application_id")
-    component = IdentifierFilter(field_name="component__slug")
-    environment = IdentifierFilter(field_name="environment__slug")
-    application = IdentifierFilter(field_name="component__application__slug")
+    application_id = UUIDFilter(field_name="component__application_id", help_text=_APPLICATION_ID)
+    component = IdentifierFilter(field_name="component__slug", help_text=_COMPONENT)
+    environment = IdentifierFilter(field_name="environment__slug", help_text=_ENVIRONMENT)
+    application = IdentifierFilter(
+        field_name="component__application__slug", help_text=_APPLICATION
+    )
 
     class Meta:
         model = ResourceEntry

@@ -43,3 +43,21 @@ def test_a_description_adds_to_the_name() -> None:
         - {*name.lower().split("_")}
         - fillers
     ] == []
+
+
+def test_every_filter_field_is_described_or_a_field_of_the_items() -> None:
+    assert [
+        f"{name}: {field}"
+        for name, (_, _, operation) in OPERATIONS.items()
+        if name.startswith("list")
+        for parameter in operation.get("parameters", [])
+        for field, about in parameter.get("x-filter-fields", {}).items()
+        if "description" not in about and field.partition(".")[0] not in fields_of_items(operation)
+    ] == []
+
+
+def fields_of_items(operation: dict[str, Any]) -> set[str]:
+    """Return the fields of the items in a list."""
+    (page,) = operation["responses"]["200"]["content"].values()
+    parts = [resolved(part.get("items", part)) for part in nodes(resolved(page["schema"]))]
+    return {field for part in parts for field in part.get("properties", {})}

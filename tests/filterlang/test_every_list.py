@@ -175,6 +175,7 @@ READ: dict[str, Reader] = {
     "lock.acquired_at": lambda row: [row.get("lock", {}).get("acquired_at")],
     "scopes": lambda row: [" ".join(row["scopes"])],
     "locked": lambda row: ["lock" in row],
+    "frozen": lambda row: ["frozen" in row],
     "managed": lambda row: [is_managed(row["id"])],
     "image.repository": lambda row: images(row["id"], "repository"),
     "image.digest": lambda row: images(row["id"], "digest"),

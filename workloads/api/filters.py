@@ -34,8 +34,8 @@ class WorkloadFilters(FilterSet):  # type: ignore[misc]  # django-filter has no 
     name = CharFilter()
     health_status = EnumFilter(choices=HEALTH_STATUSES, prefix="WORKLOAD_HEALTH_STATUS_")
     # A join instead of a column (``with_join``).
-    managed = BooleanFilter()
-    labels = LabelsFilter()
+    managed = BooleanFilter(help_text="whether a resource of a state was matched with the workload")
+    labels = LabelsFilter(help_text="the value of a label of the workload")
     status_reason = CharFilter()
     replicas_desired = IntegerFilter()
     replicas_ready = IntegerFilter()
@@ -43,8 +43,13 @@ class WorkloadFilters(FilterSet):  # type: ignore[misc]  # django-filter has no 
     vars().update({figure.name: IntegerFilter() for figure in FIGURES})
     # An image that a container of the workload runs; images are rows of another table
     # (``with_images``).
-    vars()["image.repository"] = CharFilter(field_name=f"{_IMAGE}repository")
-    vars()["image.digest"] = IdentifierFilter(field_name=f"{_IMAGE}digest")
+    vars()["image.repository"] = CharFilter(
+        field_name=f"{_IMAGE}repository",
+        help_text="the repository of an image that a container runs",
+    )
+    vars()["image.digest"] = IdentifierFilter(
+        field_name=f"{_IMAGE}digest", help_text="the digest of an image that a container runs"
+    )
 
     class Meta:
         model = Workload
@@ -63,7 +68,9 @@ SEARCHED: Final = (
 class FleetFilters(WorkloadFilters):
     cluster_id = UUIDFilter()
     # A name or an id, resolved before the query (``with_cluster_ids``).
-    cluster = IdentifierFilter(field_name="cluster__name")
+    cluster = IdentifierFilter(
+        field_name="cluster__name", help_text="the complete name or the id of the cluster"
+    )
     cluster_name = CharFilter(field_name="cluster__name")
 
 
