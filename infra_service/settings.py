@@ -237,6 +237,8 @@ STATE_RETENTION_DAYS = env.days("STATE_RETENTION_DAYS", default=90)
 # this.
 STATE_VERSIONS_KEPT = env.int("STATE_VERSIONS_KEPT", default=100)
 STATE_VERSIONS_DAYS = env.days("STATE_VERSIONS_DAYS", default=30)
+# Days after which housekeeping deletes catalogue entries without states; 0: never.
+CATALOGUE_UNUSED_DAYS = env.days("CATALOGUE_UNUSED_DAYS", default=0)
 # Days after their expiry when housekeeping deletes access tokens.
 ACCESS_TOKENS_KEPT_DAYS = env.days("ACCESS_TOKENS_KEPT_DAYS", default=30)
 # Whether index_states revokes keys and tokens of this service that it finds in a state.

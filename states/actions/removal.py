@@ -1,30 +1,36 @@
 """Remove empty records: states without versions, and catalogue entries without states.
 
 A typing error in an address registers a component, an environment and a state. The UNLOCK of a
-state that was never pushed removes them again; ``delete_entry`` removes what was left.
+state that was never pushed removes them again; ``delete_entry`` removes what was left, and so does
+``remove_unused`` after a time.
 """
 
 from __future__ import annotations
 
 import datetime as dt
+import uuid
 from typing import TYPE_CHECKING, Any, Final
 
 from django.db import transaction
 from django.db.models import PROTECT, Q
 
 from apikeys import audit
+from apikeys.bound_ids import bound_ids
 from infra_service.lib.database.retries import retrying
 from states.errors import EntryInUse
 from states.models import Application, Component, CountTotal, Environment, SlugClaim, State
+from states.models.catalogue_entry import NO_PARENT
 
 if TYPE_CHECKING:
-    import uuid
+    from collections.abc import Iterator
 
     from apikeys.actors import Actor
     from states.models.catalogue_entry import CatalogueEntry
 
 #: A registration takes less time. An entry that was changed later has a name from a person.
 _REGISTRATION: Final = dt.timedelta(seconds=1)
+#: Entries that are read at once.
+_BATCH: Final = 1_000
 
 
 def remove_empty(state: State, actor: Actor, **details: Any) -> bool:
@@ -82,10 +88,69 @@ def delete_entry(*, model: type[CatalogueEntry], entry_id: uuid.UUID, actor: Act
         return
     if _is_used(entry):
         raise EntryInUse(str(model._meta.verbose_name), str(entry))
+    _delete_and_record(entry, actor)
+
+
+def remove_unused(
+    *, before: dt.datetime, actor: Actor, dry_run: bool = False
+) -> Iterator[list[CatalogueEntry]]:
+    """Remove unused entries that have not changed since a moment; yield those of each batch.
+
+    Entries in the binding of a key, token or trust policy stay: an entry that is registered again
+    has another id, which the binding would not include.
+    """
+    bound, gone = bound_ids(), set[uuid.UUID]()
+    for model in (Component, Application, Environment):
+        for old in _unchanged_since(before, model):
+            used = bound | _used_ids(model, [entry.pk for entry in old], without=gone)
+            removed = [
+                entry
+                for entry in old
+                if entry.pk not in used and (dry_run or _remove_if_unused(entry, before, actor))
+            ]
+            gone |= {entry.pk for entry in removed}
+            yield removed
+
+
+def _unchanged_since(
+    before: dt.datetime, model: type[CatalogueEntry]
+) -> Iterator[list[CatalogueEntry]]:
+    entries: Any = model._default_manager.filter(created_at__lt=before, updated_at__lt=before)
+    last = NO_PARENT
+    while batch := list(entries.filter(pk__gt=last).order_by("pk")[:_BATCH]):
+        last = batch[-1].pk
+        yield batch
+
+
+def _used_ids(
+    model: type[CatalogueEntry], ids: list[uuid.UUID], *, without: set[uuid.UUID]
+) -> set[uuid.UUID]:
+    """Return the entries with states or components; ``without`` are removed components."""
+    of_states = State.objects.filter(**{f"{model._meta.model_name}__in": ids})
+    used = set(of_states.values_list(f"{model._meta.model_name}_id", flat=True).distinct())
+    if model is Application:
+        components = Component.objects.filter(application__in=ids)
+        members = components.values_list("application_id", "pk")
+        used |= {entry_id for entry_id, component_id in members if component_id not in without}
+    return used
+
+
+@retrying
+@transaction.atomic
+def _remove_if_unused(entry: CatalogueEntry, before: dt.datetime, actor: Actor) -> bool:
+    """Remove an entry, unless a push has used it meanwhile; that waits for the row, or is seen."""
+    entries = type(entry)._default_manager.select_for_update()
+    current = entries.filter(pk=entry.pk, updated_at__lt=before).first()
+    if current is None or _is_used(current):
+        return False
+    _delete_and_record(current, actor)
+    return True
+
+
+def _delete_and_record(entry: CatalogueEntry, actor: Actor) -> None:
+    kind, entry_id = entry._meta.model_name, entry.pk
     _delete(entry)
-    audit.authorize_and_record(
-        actor, f"{model._meta.model_name}.delete", entry_id, name=entry.name, slug=entry.slug
-    )
+    audit.authorize_and_record(actor, f"{kind}.delete", entry_id, name=entry.name, slug=entry.slug)
 
 
 def _is_used(entry: CatalogueEntry) -> bool:

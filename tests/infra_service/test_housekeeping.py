@@ -202,7 +202,7 @@ def test_a_failure_stops_no_other_part(rows: None, replace: Any) -> None:
 
     assert message == "failed: objects"
     assert outcomes["objects"]["error"] == "OSError: the disk is full"
-    assert [o["status"] for n, o in outcomes.items() if n != "objects"] == ["done"] * 6
+    assert [o["status"] for n, o in outcomes.items() if n != "objects"] == ["done"] * 7
     after = {part.name: part for part in HousekeepingPart.objects.all()}
     assert after["objects"].succeeded_at == before["objects"]
     assert after["sessions"].succeeded_at > before["sessions"]
@@ -283,9 +283,9 @@ def test_metrics(rows: None) -> None:
     found = {metric.name: metric for metric in metrics.HousekeepingCollector().collect()}
 
     assert {name: len(metric.samples) for name, metric in found.items()} == {
-        "infra_housekeeping_last_success_timestamp_seconds": 7,
-        "infra_housekeeping_duration_seconds": 7,
-        "infra_housekeeping_removed": 7,
+        "infra_housekeeping_last_success_timestamp_seconds": 8,
+        "infra_housekeeping_duration_seconds": 8,
+        "infra_housekeeping_removed": 8,
     }
     of_tokens = [
         sample.value

@@ -141,6 +141,9 @@ def test_each_filter_is_served_by_an_index(reader: ApiClient) -> None:
         "field['updated_at'] > '2099-01-01T00:00:00Z'": 0,
         "field['updated_at'] < '2025-01-01T00:10:00Z'": 2 * at_once,
         "field['locked'] = true": at_once,
+        "field['lock.acquired_at'] < '2099-01-01T00:00:00Z'": 2 * at_once,
+        f"field['component_name'] ~= '{middle.component.name.upper()}'": 2 * 4,
+        "field['environment_name'] CONTAINS 'ew-0'": at_once,
         "field['locked'] = false": MOST_ROWS,
         "field['locked'] != true": MOST_ROWS,
         f"{new} AND field['locked'] = true": 2 * NEWEST,
@@ -180,6 +183,19 @@ def test_other_orders_are_read_in_an_index(reader: ApiClient) -> None:
             token = reader.get(PATH, query).json()["next_page_token"]
         # The environment has more than are looked through, so the index of the order is walked.
         assert rows_read(reader, here, order_by=order) <= 3 * MOST_ROWS, order
+
+
+def test_locked_states_are_read_in_the_order_of_their_locks(reader: ApiClient) -> None:
+    locked = "field['lock.acquired_at'] < '2099-01-01T00:00:00Z'"
+    number = State.objects.exclude(lock_id=None).count()
+    assert 0 < number < 100
+    for order in ("lock.acquired_at", "lock.acquired_at desc"):
+        # The locked states, and the first of the unlocked states.
+        assert rows_read(reader, "", order_by=order) <= 2 * 101, order
+        # No unlocked state can match, so none is read.
+        assert rows_read(reader, locked, order_by=order) <= 2 * number, order
+        answer = reader.get(PATH, {"filter": locked, "order_by": order, "page_size": "100"}).json()
+        assert (len(answer["states"]), answer["next_page_token"]) == (number, "")
 
 
 @pytest.mark.django_db

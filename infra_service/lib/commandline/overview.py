@@ -44,6 +44,7 @@ PURPOSES: Final = {
         "rotate_state_keys": "Re-encrypt all data with the newest key",
         "move_documents": "Move documents to or from an object store",
         "prune_states": "Delete old versions and deleted states",
+        "prune_catalogue": "Delete unused components and environments",
         "sweep_documents": "Delete unreferenced objects",
         "archive_audit_events": "Move old audit events to files",
     },

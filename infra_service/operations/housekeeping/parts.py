@@ -17,6 +17,7 @@ from apikeys.archiving import archive_next
 from apikeys.models import AuditEvent
 from infra_service.lib.api.idempotent_requests import IdempotentRequest
 from infra_service.webhooks.pruning import prune as prune_deliveries
+from states.actions import removal
 from states.keeping import pruning, storage, sweeping
 from states.resources.leaked_tokens import remove_inactive
 from workloads.history import remove_old_history
@@ -43,6 +44,14 @@ def _versions() -> Iterator[int]:
     """``prune_states``: old versions and deleted states."""
     for pruned in pruning.prune(actor=_actor()):
         yield pruned.versions + pruned.states
+
+
+def _catalogue() -> Iterator[int]:
+    """``prune_catalogue``, if ``CATALOGUE_UNUSED_DAYS`` is set."""
+    if settings.CATALOGUE_UNUSED_DAYS:
+        before = timezone.now() - dt.timedelta(days=settings.CATALOGUE_UNUSED_DAYS)
+        for removed in removal.remove_unused(before=before, actor=_actor()):
+            yield len(removed)
 
 
 def _objects() -> Iterator[int]:
@@ -119,6 +128,7 @@ def _all_of(*works: Iterator[int]) -> Iterator[int]:
 
 PARTS: Final[Mapping[str, Callable[[], Iterator[int]]]] = {
     "versions": _versions,
+    "catalogue": _catalogue,
     "objects": _objects,
     "tokens": _tokens,
     "events": _events,

@@ -110,10 +110,15 @@ def settle(query: Any) -> None:
     """Remove the conditions that an equality of the same column makes redundant.
 
     Raises:
-        EmptyResultSet: no row can pass, for example because a list of wanted values is empty.
+        EmptyResultSet: no row can pass, for example because a list of wanted values is empty, or
+            because a column must be null and have a value.
     """
+    comparisons = conditions_of(query).comparisons
+    null = {c.column for c in comparisons if c.kind is Kind.NULL}
+    if any(c.column in null and c.kind is not Kind.NULL for c in comparisons):
+        raise EmptyResultSet
     kinds = (Kind.EQUAL, Kind.IN)
-    compared = [c for c in conditions_of(query).comparisons if c.node and c.kind in kinds]
+    compared = [c for c in comparisons if c.node and c.kind in kinds]
     equal: dict[str, Comparison] = {}
     for comparison in compared:
         if comparison.kind is Kind.EQUAL:

@@ -1,0 +1,27 @@
+"""The ids in the bindings of keys, tokens and trust policies."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.db.models import Q
+from django.utils import timezone
+
+from apikeys.bindings import LISTS
+from apikeys.models import AccessToken, ApiKey, TrustPolicy
+
+
+def bound_ids() -> set[uuid.UUID]:
+    """Return the components, environments and applications in bindings that have not expired.
+
+    Tokens that were minted from a key share its lists, so few lists are read.
+    """
+    lasting = Q(expires_at=None) | Q(expires_at__gt=timezone.now())
+    found: set[uuid.UUID] = set()
+    for model in (ApiKey, AccessToken, TrustPolicy):
+        for name in LISTS:
+            column = f"bound_{name}"
+            lists = model._base_manager.filter(lasting, (f"{column}__isnull", False))
+            for ids in lists.order_by().values_list(column, flat=True).distinct().iterator():
+                found.update(map(uuid.UUID, ids))
+    return found
