@@ -239,7 +239,7 @@ def test_the_agents_image_needs_no_other_file(tmp_path: Path) -> None:
     )  # fmt: skip
 
     assert program == "python"
-    assert started.stderr.startswith("CommandError: This is no pod: ")
+    assert started.stderr.startswith("CommandError: This is not a pod: ")
 
 
 def listing(directory: Path) -> dict[str, tuple[int, int]]:
