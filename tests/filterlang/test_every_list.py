@@ -174,7 +174,6 @@ READ: dict[str, Reader] = {
     "application_name": lambda row: [application(row["component_id"])[2]],
     "lock.acquired_at": lambda row: [row.get("lock", {}).get("acquired_at")],
     "scopes": lambda row: [" ".join(row["scopes"])],
-    "frozen": lambda row: ["freeze" in row],
     "locked": lambda row: ["lock" in row],
     "frozen": lambda row: ["frozen" in row],
     "managed": lambda row: [is_managed(row["id"])],
