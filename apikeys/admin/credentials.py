@@ -73,7 +73,6 @@ class CredentialAdmin(GrantColumns, RevokeSelected, IssuePages):
     )
     list_filter = (StatusFilter,)
     orders: ClassVar[Any] = {"expires": ("expires_at", "id")}
-    has_csv = True
     csv_columns = ("id",)
     list_select_related = ("created_by",)
     search_fields = ("id",)

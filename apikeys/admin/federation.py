@@ -19,6 +19,7 @@ from apikeys.federation.kinds import policy_warnings
 from apikeys.models import AuditEvent, Issuer, TrustPolicy
 from infra_service.lib.admin import object_tool
 from infra_service.lib.admin.badges import badge
+from infra_service.lib.admin.model_admin import BY_CREATION
 from infra_service.lib.admin.templatetags.moments import relative
 from infra_service.lib.admin.templatetags.words import breakable
 
@@ -54,7 +55,17 @@ class IssuerAdmin(AddByForm):
         "need no stored secret."
     )
     add_form_class = IssuerForm
-    list_display = ("shown_name", "shown_status", "kind", "shown_url", "audience", "keys")
+    list_display = (
+        "shown_name",
+        "shown_status",
+        "kind",
+        "shown_url",
+        "audience",
+        "keys",
+        "created",
+    )
+    orders = BY_CREATION
+    opening_order = "-created"
     list_filter = (DisabledFilter,)
     fields = (
         "shown_status", "kind", "shown_url", "audience", "keys", "keys_url", "shown_algorithms",
@@ -129,8 +140,10 @@ class TrustPolicyAdmin(GrantColumns, AddByForm):
     add_form_class = TrustPolicyForm
     list_display = (
         "name", "shown_status", "owner", "shown_issuer", "shown_scopes", "bound_to", "last_used",
-        "run",
+        "run", "created",
     )  # fmt: skip
+    orders = BY_CREATION
+    opening_order = "-created"
     list_filter = (DisabledFilter, UseFilter)
     list_select_related = ("owner", "issuer")
     search_fields = ("id",)

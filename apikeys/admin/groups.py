@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from django import forms
 from django.contrib import admin
@@ -47,6 +47,7 @@ class GroupAdmin(AuditedAdmin, DjangoGroupAdmin):
     form = GroupForm
     page_key = ("name",)
     list_display = ("name",)
+    orders: ClassVar[Any] = {"name": ("name",)}
     filter_horizontal = ()
 
     def formfield_for_manytomany(self, db_field: Any, request: Any = None, **kwargs: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from django import forms
 from django.conf import settings
@@ -17,6 +17,7 @@ from django.utils.html import format_html
 from apikeys.actions import revoke_credentials
 from apikeys.actors import Actor
 from apikeys.admin.audited import AuditedAdmin, person_of
+from apikeys.admin.person_credentials import credentials_of
 from apikeys.models import User
 from apikeys.people import may_change_user, may_grant_group
 from infra_service.lib.admin.badges import badge
@@ -137,6 +138,7 @@ class UserAdmin(AuditedAdmin, UserAdminOfOurs):
     form = UserForm
     page_key = ("username",)
     list_display = ("username", "display_name", "email", "signed_on", "shown_status")
+    orders: ClassVar[Any] = {"username": ("username",)}
     list_filter = (SignedOnFilter,)
     search_fields = ("username",)
     search_help_text = "The beginning of a user name."
@@ -202,8 +204,10 @@ class UserAdmin(AuditedAdmin, UserAdminOfOurs):
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> Any:
-        """Offer to set a password to people with permission."""
+        """Show the keys and tokens, and offer to set a password, to people with permission."""
         user = context.get("original")
+        if user is not None:
+            context["credentials"] = credentials_of(user, request)
         if user is not None and self.has_change_permission(request, user):
             url = reverse("admin:auth_user_password_change", args=(user.pk,))
             context["tools"] = [{"tool": {"label": "Set the password"}, "url": url}]

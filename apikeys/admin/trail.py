@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from django.contrib import admin
 from django.contrib.admin.utils import quote, unquote
 from django.db import connection
+from django.db.models import Q
 from django.utils.html import format_html
 
 from apikeys.models import AuditEvent, User
@@ -118,9 +119,9 @@ class AuditEventAdmin(ReadOnlyAdmin):
         ActionFilter, ActorFilter, TokenFilter, AddressFilter, SinceFilter, UntilFilter,
     )  # fmt: skip
     orders: ClassVar[Any] = {"moment": ("occurred_at", "id")}
-    has_csv = True
+    opening_order = "-moment"
     search_fields = ("resource_id",)
-    search_help_text = "The full id of the changed object."
+    search_help_text = "The name or the id of the changed object, or the name of a user."
     fields = (
         "moment", "action", "shown_resource", "actor", "shown_token", "address", "shown_details",
         "resource_id", "actor_id", "request_id", "client_request_id",
@@ -130,9 +131,18 @@ class AuditEventAdmin(ReadOnlyAdmin):
         """Return the action and its resource."""
         return f"{obj.action} of {obj.resource_name}" if obj.resource_name else obj.action
 
-    def found(self, queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
-        """Find events by the exact id of the resource."""
-        return queryset.filter(resource_id=term)
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        """Return the events of the resources with this id or name, and those by this user."""
+        term = search_term.strip()
+        if not term or "\0" in term:
+            return (queryset.none() if term else queryset), False
+        if queryset.filter(resource_id=term).exists():
+            return queryset.filter(resource_id=term), False
+        of_names = Q(resource_id__in=self.admin_site.ids_named(term, request.user))
+        user = User.objects.filter(username=term).first()
+        return queryset.filter(of_names | Q(actor_id=user.pk) if user else of_names), False
 
     def history_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> Any:
         """Redirect to all events of the same resource."""

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from django.contrib.auth.models import Group
 from django.core.exceptions import ValidationError
+from django.db.models import Q
 from django.urls import reverse
 
 from apikeys.models import AccessToken, ApiKey, Issuer, TrustPolicy, User
+from infra_service.lib.database.bounded_pages import read_page
 from infra_service.webhooks.models import WebhookEndpoint
 from states.models import Application, Component, Environment, State
 from workloads.models import Cluster
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 
     from apikeys.models import AuditEvent
 
+#: Resources of a kind whose events a search by name finds.
+MOST_OF_A_KIND: Final = 20
 
 # The model for the first word of an action and its name column; a state's name has two parts.
 _NAMED: Final[dict[str, tuple[Any, str]]] = {
@@ -76,6 +80,24 @@ def _names(
     for pk, row in rows.in_bulk(known).items():
         if name := getattr(row, column) if column else str(row):
             yield str(pk), name, reverse(f"admin:{label}_change", args=(pk,))
+
+
+def ids_named(text: str, user: User | AnonymousUser) -> list[str]:
+    """Return the ids of resources with this text in their name, the newest of each kind.
+
+    States are found as in their list: by words of the names around them. People see the ids of the
+    kinds that they may view. Each kind reads a bounded number of rows.
+    """
+    from states.admin.search import search  # noqa: PLC0415 - its package registers pages at the site
+
+    found: list[str] = []
+    for model, column in dict.fromkeys(_NAMED.values()):
+        if user.has_perm(f"{model._meta.app_label}.view_{model._meta.model_name}"):
+            named = Q((f"{column}__icontains", text)) if column else search(text).condition
+            rows: Any = model._default_manager.filter(named)
+            page = read_page(rows, key=("-id",), position=None, size=MOST_OF_A_KIND)
+            found += (str(row.pk) for row in page.rows)
+    return found
 
 
 def _is_id_of(model: Any, text: str) -> bool:

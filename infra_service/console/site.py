@@ -56,6 +56,7 @@ class ServiceAdminSite(AuditedSite):
         return f"{trail}?{urlencode({'q': object_id})}"
 
     resources_of = staticmethod(event_names.describe)
+    ids_named = staticmethod(event_names.ids_named)
     names_of = staticmethod(bound_names.names_of)
     named = staticmethod(bound_names.link)
     ids_of = staticmethod(bound_names.ids_of)

@@ -90,7 +90,6 @@ class CatalogueAdmin(EditableAdmin):
     readonly_fields: ClassVar[Any] = ("slug", "id", "states", "created", "updated")
     list_display: Any = ("title", "slug", "updated")
     orders: ClassVar[Any] = {"title": ("name", "id")}
-    has_csv = True
     search_fields = ("name",)
     search_help_text = "Part of a name, or an id."
 

@@ -16,8 +16,8 @@ _MOMENT: Final = "%Y-%m-%dT%H:%M"
 _WHY: Final = "The audit log records it."
 
 
-def _reason(*, required: bool) -> forms.CharField:
-    area = forms.Textarea({"rows": 3, "cols": 60})
+def _reason(*, required: bool, **attributes: Any) -> forms.CharField:
+    area = forms.Textarea({"rows": 3, "cols": 60, **attributes})
     return forms.CharField(max_length=1000, required=required, widget=area, help_text=_WHY)
 
 
@@ -30,7 +30,7 @@ class ForceUnlockForm(forms.Form):
         disabled=True,
         widget=forms.Textarea({"rows": 2, "cols": 60}),
     )
-    reason = _reason(required=True)
+    reason = _reason(required=True, autofocus=True)
     lock_id = forms.UUIDField(widget=forms.HiddenInput)
 
     def clean(self) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from django.contrib import admin
 from django.core.exceptions import PermissionDenied
@@ -56,6 +56,11 @@ class ResourceAdmin(ReadOnlyAdmin):
     when_empty = "They come from pushed states, while manage.py index_states --watch runs."
     page_key = ("id",)
     list_display = ("shown_address", "type", "state_link", "shown_provider")
+    orders: ClassVar[Any] = {
+        "shown_address": ("address", "id"),
+        "type": ("type", "id"),
+        "shown_provider": ("provider", "id"),
+    }
     list_filter = (StateFilter, TypeFilter)
     search_fields = ("address",)
     search_help_text = "Part of the address."

@@ -51,8 +51,7 @@ def lock_of(state: State, request: HttpRequest) -> dict[str, Any]:
     holder = holder_of(state)
     token_id = holder.token_id if holder else None
     names = credential_names(request.user, [token_id]) if token_id else {}
-    may_break = request.user.has_perm("states.force_unlock_state")
-    return {"holder": holder, "holder_token": names.get(token_id or ""), "may_break": may_break}
+    return {"holder": holder, "holder_token": names.get(token_id or "")}
 
 
 def backend_of(state: State, request: HttpRequest) -> dict[str, Any]:

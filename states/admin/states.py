@@ -53,7 +53,7 @@ class StateAdmin(VersionPages, ReadOnlyAdmin):
         "serial": ("serial", "id"),
         "size": ("size_bytes", "id"),
     }
-    has_csv = True
+    opening_order = "-changed"
     list_select_related = ()  # Django must not join on its own either
     list_filter = (StatusFilter,)
     search_fields = ("id",)
@@ -270,4 +270,5 @@ def _holder(state: State) -> str:
     holder = holder_of(state)
     if holder is None:
         return ""
-    return f"{holder.who}, {holder.operation} since {holder.since:%Y-%m-%d %H:%M:%S} UTC"
+    since, age = f"{holder.since:%Y-%m-%d %H:%M:%S} UTC", timesince(holder.since, depth=1)
+    return f"{holder.who}, {holder.operation} since {since}, for {age}"

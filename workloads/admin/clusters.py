@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from django.contrib import admin
 from django.db.models.functions import Now
@@ -59,6 +59,7 @@ class ClusterAdmin(EditableAdmin):
     change_form_template = "admin/workloads/cluster/change_form.html"
     page_key = ("name",)
     list_display = ("name", "health", "workloads", "collection", "heard_of")
+    orders: ClassVar[Any] = {"name": ("name",)}
     list_filter = (ClusterHealthFilter, ReportsFilter)
     search_fields = ("name",)
     search_help_text = "Part of the name, or an id."
@@ -88,8 +89,12 @@ class ClusterAdmin(EditableAdmin):
         return queryset.filter(name__icontains=term)
 
     def segments(self, key: Sequence[str], params: Mapping[str, str]) -> Sequence[Segment]:
-        """Return one segment per health, the worst first, each ordered by name."""
-        del params
+        """Return one segment per health, the worst first, each ordered by name.
+
+        With a requested order there is one segment.
+        """
+        if params.get(ORDER, "").removeprefix("-") in self.orders:
+            return super().segments(key, params)
         return [Segment(is_in_health(health, Now()), key) for health in WORST_FIRST]
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:

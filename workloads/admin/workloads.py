@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 from django.contrib import admin
@@ -52,6 +52,10 @@ class WorkloadAdmin(ReadOnlyAdmin):
         "name", "cluster_name", "namespace", "kind", "health", "reason", "replicas", "cpu",
         "memory",
     )  # fmt: skip
+    orders: ClassVar[Any] = {
+        "name": ("name", "health_status", "cluster_id", "namespace", "kind"),
+        "namespace": ("namespace", "health_status", "cluster_id", "name", "kind"),
+    }
     list_filter = (ClusterFilter, HealthFilter, KindFilter, NamespaceFilter)
     search_fields = ("name",)
     search_help_text = "Parts of the name or the namespace."
@@ -91,8 +95,8 @@ class WorkloadAdmin(ReadOnlyAdmin):
         return rows
 
     def segments(self, key: Sequence[str], params: Mapping[str, str]) -> Sequence[Segment]:
-        """Return one segment per health, each in the order of an index."""
-        if HealthFilter.parameter_name in params:
+        """Return one segment per health, each in the order of an index; or the requested order."""
+        if HealthFilter.parameter_name in params or key[0].removeprefix("-") != PLACE[0]:
             return super().segments(key, params)
         return by_health(key)
 

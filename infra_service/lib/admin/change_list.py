@@ -76,17 +76,28 @@ class KeysetChangeList(ChangeList):
     @property
     def page_key(self) -> Sequence[str]:
         """The requested order, or the order of the admin if the request has no valid order."""
-        order = self.params.get(ORDER, "")
+        order = self.order
         key: Sequence[str] | None = self.model_admin.orders.get(order.removeprefix("-"))
         if key is None:
             return list(self.model_admin.page_key)
         return reversed_key(key) if order.startswith("-") else key
 
+    @property
+    def order(self) -> str:
+        """The name of the requested column, after ``-`` for a descending order.
+
+        Without a request, a search or a filter it is the admin's ``opening_order``.
+        """
+        if {*self.params} - {AFTER, BEFORE, CSV}:
+            return str(self.params.get(ORDER, ""))
+        opening: str = self.model_admin.opening_order
+        return opening
+
     def order_link(self, column: str) -> dict[str, str | None] | None:
         """Return the sort state of a column and the link to change it, or None if unsortable."""
         if column not in self.model_admin.orders:
             return None
-        order = self.params.get(ORDER, "")
+        order = self.order
         is_sorted = order.removeprefix("-") == column
         descending = order.startswith("-")
         following = column if is_sorted and descending else f"-{column}"
@@ -108,7 +119,7 @@ class KeysetChangeList(ChangeList):
 
     def get_results(self, request: HttpRequest) -> None:
         """Read the page and the positions of its neighbours; a CSV reads its own rows."""
-        if self.model_admin.has_csv and CSV in request.GET:
+        if CSV in request.GET:
             self.show_results([])
             return
         rows, before, after = self._page(request)

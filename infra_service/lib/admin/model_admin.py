@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from django.contrib import admin, messages
 from django.contrib.admin.utils import quote, unquote
@@ -35,6 +35,10 @@ else:
     ModelAdmin = admin.ModelAdmin
 
 
+#: ``orders`` of a list with the column ``created``, because ids are in the order of creation.
+BY_CREATION: Final[Mapping[str, Sequence[str]]] = {"created": ("id",)}
+
+
 class KeysetAdmin(ModelAdmin):
     """An admin with keyset pagination: no COUNT, no OFFSET, and an index for each order."""
 
@@ -45,10 +49,10 @@ class KeysetAdmin(ModelAdmin):
 
     #: Alternative orders by column, each an ascending key like ``page_key`` with an index.
     orders: ClassVar[Mapping[str, Sequence[str]]] = {}
+    #: The order without a search or a filter, such as ``-changed``; by default the page key.
+    opening_order: ClassVar[str] = ""
     #: The advice for an empty list without filters.
     when_empty: ClassVar[str] = ""
-    #: Whether the filtered list can be exported as CSV.
-    has_csv: ClassVar[bool] = False
     #: Additional columns of the CSV, after those of the list.
     csv_columns: ClassVar[Sequence[str]] = ()
 
@@ -71,7 +75,7 @@ class KeysetAdmin(ModelAdmin):
         """Show the list, or send it as CSV."""
         answer: Any = super().changelist_view(request, extra_context)
         cl = getattr(answer, "context_data", None) and answer.context_data.get("cl")
-        return csv_of(request, cl) if cl and self.has_csv and CSV in request.GET else answer
+        return csv_of(request, cl) if cl and CSV in request.GET else answer
 
     def get_object(
         self, request: HttpRequest, object_id: str, from_field: str | None = None

@@ -30,6 +30,10 @@ class AuditedSite(AdminSite):
         """Return name and URL of the events' resources, by the action's first word and the id."""
         raise NotImplementedError
 
+    def ids_named(self, text: str, user: Any) -> Sequence[str]:
+        """Return the ids of the resources with this text in their name that the user may view."""
+        raise NotImplementedError
+
     def names_of(self, kind: str, ids: Collection[str]) -> Names:
         """Return the names of a kind of objects that bindings refer to, by id."""
         raise NotImplementedError

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from django.contrib import admin
 from django.urls import reverse
@@ -76,6 +76,8 @@ class DeliveryAdmin(ReadOnlyAdmin):
         "made", "event_type", "about", "webhook", "shown_status", "attempts", "next_attempt",
         "error",
     )  # fmt: skip
+    orders: ClassVar[Any] = {"made": ("id",)}
+    opening_order = "-made"
     list_filter = (StatusFilter, EndpointFilter)
     search_fields = ("event",)
     search_help_text = "A message's webhook-id, as the receiver's log may have it."

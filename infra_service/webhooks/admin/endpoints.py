@@ -20,6 +20,7 @@ from apikeys.models import User
 from apikeys.names import credential_link, credential_names
 from infra_service.lib.admin import object_tool
 from infra_service.lib.admin.badges import badge
+from infra_service.lib.admin.model_admin import BY_CREATION
 from infra_service.lib.admin.templatetags.moments import relative
 from infra_service.lib.admin.templatetags.words import breakable
 from infra_service.webhooks import actions
@@ -57,7 +58,11 @@ class WebhookEndpointAdmin(BindingColumns, IssuePages):
     when_empty = "Add a webhook here, or with the API: POST /api/v1/webhooks."
     form_class = WebhookForm
     issue_label = "Add"
-    list_display = ("name", "owner_name", "origin", "shown_events", "enabled", "last_delivery")
+    list_display = (
+        "name", "owner_name", "origin", "shown_events", "enabled", "last_delivery", "created",
+    )  # fmt: skip
+    orders = BY_CREATION
+    opening_order = "-created"
     list_filter = (DisabledFilter,)
     search_fields = ("id",)
     search_help_text = "An id, or the user name of the owner."

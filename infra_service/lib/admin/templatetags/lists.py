@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from django import template
+from django.contrib.admin.utils import label_for_field
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
@@ -36,3 +37,12 @@ def with_orders(headers: list[dict[str, Any]], cl: Any) -> Iterator[dict[str, An
     """Yield the headers of a ``KeysetChangeList``, with ``order`` for sortable columns."""
     for name, header in zip(cl.list_display, headers, strict=True):
         yield {**header, "order": cl.order_link(str(name))}
+
+
+@register.filter
+def optional_columns(cl: Any) -> Iterator[tuple[str, str]]:
+    """Yield name and label of each column that can be hidden: all but the first, with the link."""
+    names = [name for name in cl.list_display if name != "action_checkbox"]
+    for name in names[1:]:
+        label = str(label_for_field(name, cl.model, cl.model_admin))
+        yield name, label[:1].upper() + label[1:]
