@@ -136,10 +136,9 @@ class AuditEventAdmin(ReadOnlyAdmin):
     ) -> tuple[QuerySet[Any], bool]:
         """Return the events of the resources with this id or name, and those by this user."""
         term = search_term.strip()
-        if not term or "\0" in term:
-            return (queryset.none() if term else queryset), False
-        if queryset.filter(resource_id=term).exists():
-            return queryset.filter(resource_id=term), False
+        of_id = queryset.filter(resource_id=term)
+        if not term or of_id.exists():
+            return (of_id if term else queryset), False
         of_names = Q(resource_id__in=self.admin_site.ids_named(term, request.user))
         user = User.objects.filter(username=term).first()
         return queryset.filter(of_names | Q(actor_id=user.pk) if user else of_names), False

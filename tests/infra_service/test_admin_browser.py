@@ -193,3 +193,22 @@ def test_a_row_of_a_list_takes_two_lines_on_a_telephone(browser: Browser, live: 
         )
 
     assert height < 2.7 * line, "two lines and the padding"
+
+
+def test_hidden_columns_stay_hidden(page: Page, live: LiveServer) -> None:
+    log_in(page, live)
+    page.goto("/admin/apikeys/auditevent/")
+    header = page.get_by_role("columnheader", name="Address")
+    expect(header).to_be_visible()
+    page.locator("summary", has_text="Columns").click()
+    assert faults(page, [(1440, "light"), (390, "dark")]) == []
+    page.get_by_role("checkbox", name="Address").uncheck()
+    expect(header).not_to_be_visible()
+    page.reload()
+    expect(header).not_to_be_visible()
+    page.goto("/admin/apikeys/accesstoken/")
+    expect(page.get_by_role("columnheader", name="Owner")).to_be_visible()
+    page.goto("/admin/apikeys/auditevent/")
+    page.locator("summary", has_text="Columns").click()
+    page.get_by_role("checkbox", name="Address").check()
+    expect(header).to_be_visible()

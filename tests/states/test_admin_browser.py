@@ -114,6 +114,7 @@ def test_force_unlock_with_a_reason_then_restore_by_keyboard_alone(
     open_state(page, story)
     expect(page.get_by_text("by ada@laptop")).to_be_visible()
     press("Force-unlock")
+    expect(page.get_by_label("Reason")).to_be_focused()
     press("Force-unlock", "button")
     expect(page.get_by_text("This field is required.")).to_be_visible()
     assert live.request("LOCK", story.path, LOCK, token=story.token).status == 423

@@ -67,10 +67,12 @@ def test_the_list_in_the_order_of_changes(state: State) -> None:
     def found(query: str) -> list[State]:
         return list(client.get(f"{LIST}?{query}").context["cl"].result_list)
 
-    assert found("") == [older, state]
+    assert found("") == [state, older], "opened with the most recently changed first"
+    assert found("q=production") == [older, state], "the newest first"
     assert found("order=changed") == [older, state]
     assert found("order=-changed") == [state, older]
     assert found("order=-lock") == [older, state], "no index has that order"
+    assert 'aria-sort="descending"' in client.get(LIST).content.decode()
     body = client.get(f"{LIST}?order=-changed").content.decode()
     assert 'aria-sort="descending"' in body
     assert 'href="?order=changed"' in body

@@ -220,9 +220,14 @@ def test_restoring_shows_first_what_it_changes(admin: Backend) -> None:
 
 def test_the_lock_on_the_page(state: State) -> None:
     viewer = text_of(person("viewer").get(page(state)))
-    assert "Locked by ada@laptop, just now For apply Token of operator" in viewer
+    since = f"{state.lock_acquired_at:%Y-%m-%d %H:%M:%S} UTC"
+    assert f"Locked by ada@laptop since {since}, just now For apply Token of operator" in viewer
     assert "Force-unlock" not in viewer
-    assert "Force-unlock…" in text_of(person("operator").get(page(state)))
+    operator = person("operator")
+    assert text_of(operator.get(page(state))).count("Force-unlock") == 1
+    State.objects.update(lock_acquired_at=timezone.now() - dt.timedelta(hours=3, minutes=5))
+    confirmation = operator.get(f"{page(state)}".replace("change/", "force-unlock/"))
+    assert " UTC, for 3 hours" in confirmation.content.decode().replace("\xa0", " ")
 
 
 def test_what_to_copy(state: State) -> None:

@@ -6,6 +6,7 @@ import pytest
 from django.contrib.auth.models import Group, Permission
 from django.test import Client
 
+from apikeys.admin import person_credentials
 from apikeys.models import AuditEvent, User
 from tests.apikeys.admin.conftest import GROUPS, USERS, make_token
 from tests.support.people import person, text_of
@@ -174,3 +175,19 @@ def test_make_and_delete_a_group() -> None:
         {"name": "auditors", "changes": [{"added": {}}]},
         {"name": "auditors", "changes": []},
     ]
+
+
+def test_a_page_shows_the_keys_and_tokens(operator: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_token(operator)
+    page = f"{USERS}{operator.pk}/change/"
+    shown = text_of(person("viewer").get(page))
+    assert "Access tokens Name Status Expires Last used Created" in shown
+    assert "No API keys." in shown
+
+    monkeypatch.setattr(person_credentials, "SHOWN", 1)
+    make_token(operator)
+    assert f"All access tokens of {operator.username}" in text_of(person("viewer").get(page))
+
+    only_users = Group.objects.create(name="only users")
+    only_users.permissions.add(Permission.objects.get(codename="view_user"))
+    assert "Access tokens Name" not in text_of(person("only users").get(page))

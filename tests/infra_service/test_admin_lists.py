@@ -1,0 +1,101 @@
+"""Every list of the admin: its orders, its CSV, and the search of the audit log by names."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import Any
+
+import pytest
+from django.contrib import admin
+
+from apikeys.actors import Actor
+from apikeys.audit import authorize_and_record
+from apikeys.models import User
+from infra_service import urls  # noqa: F401 - with the admin's pages, as in a worker
+from infra_service.lib.admin import KeysetAdmin
+from states.models import Component, Environment, State
+from tests.support.people import person, statements
+from workloads.models import Cluster
+
+LISTS = {
+    f"/admin/{model._meta.app_label}/{model._meta.model_name}/": pages
+    for model, pages in admin.site._registry.items()
+}
+TRAIL = "/admin/apikeys/auditevent/"
+every_list = pytest.mark.parametrize("path", LISTS)
+
+
+@every_list
+def test_every_list_can_be_sorted(db: None, path: str) -> None:
+    pages = LISTS[path]
+    client = person("viewer")
+    assert isinstance(pages, KeysetAdmin)
+    assert {*pages.orders} <= {*pages.list_display}
+    assert pages.orders
+    for column in pages.orders:
+        for order in (column, f"-{column}"):
+            cl = client.get(path, {"order": order}).context["cl"]
+            assert cl.order == order
+            assert [key.removeprefix("-") for key in cl.page_key] == [*pages.orders[column]]
+            expected = "descending" if order.startswith("-") else "ascending"
+            assert cl.order_link(column)["sorted"] == expected
+
+
+@every_list
+def test_every_list_as_csv(db: None, path: str) -> None:
+    client = person("viewer")
+    with statements() as found:
+        answer = client.get(path, {"csv": "1"})
+    assert answer["Content-Type"] == "text/csv; charset=utf-8"
+    header, *_ = csv.reader(io.StringIO(answer.content.decode()))
+    columns = [name for name in LISTS[path].list_display if name != "action_checkbox"]
+    assert len(header) >= len(columns)
+    assert len(found) < 25
+
+
+def test_clusters_in_the_order_of_names(db: None) -> None:
+    for name in ("b", "a", "c"):
+        Cluster.objects.create(name=name)
+    client = person("viewer")
+    shown = client.get("/admin/workloads/cluster/", {"order": "-name"}).context["cl"].result_list
+    assert [cluster.name for cluster in shown] == ["c", "b", "a"]
+
+
+def test_events_are_found_by_names(db: None) -> None:
+    state = State.objects.create(
+        component=Component.objects.create(name="network"),
+        environment=Environment.objects.create(name="production"),
+    )
+    cluster = Cluster.objects.create(name="prod-eu")
+    grace = User.objects.create(username="grace")
+    for action, resource in (
+        ("state.push", state), ("cluster.change", cluster), ("user.change", grace),
+    ):  # fmt: skip
+        authorize_and_record(Actor(name="test"), action, resource.pk)
+    authorize_and_record(Actor(user_id=grace.pk, name="grace"), "state.read", "gone")
+    viewer = person("viewer")
+
+    def found(text: str, client: Any = viewer) -> set[str]:
+        shown = client.get(TRAIL, {"q": text}).context["cl"].result_list
+        return {event.action for event in shown if not event.action.startswith("group.")}
+
+    assert found("network production") == {"state.push"}
+    assert found("prod") == {"state.push", "cluster.change"}
+    assert found("grace") == {"user.change", "state.read"}
+    assert found(str(cluster.pk)) == {"cluster.change"}
+    assert found("nothing is called so") == set()
+
+
+def test_the_search_reads_a_bounded_number_of_rows(db: None) -> None:
+    client = person("viewer")
+    costs = []
+    for count in (30, 30):
+        named = [Component(name=f"network-{costs}-{n}") for n in range(count)]
+        Component.objects.bulk_create(named)
+        for component in named:
+            authorize_and_record(Actor(name="test"), "component.change", component.pk)
+        with statements() as found:
+            assert client.get(TRAIL, {"q": "network"}).status_code == 200
+        costs.append(len(found))
+    assert costs[0] == costs[1] < 45, costs
