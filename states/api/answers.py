@@ -27,7 +27,7 @@ _Address = Annotated[
 class OtherState(Struct):
     """The other state of a dependency."""
 
-    id: Annotated[uuid.UUID, Meta(description="The id of the state.")]
+    id: Annotated[uuid.UUID, Meta(description="The id of the state, as in `/api/v1/states/{id}`.")]
     component_id: _ComponentId
     component_slug: _ComponentSlug
     environment_id: _EnvironmentId
@@ -120,7 +120,7 @@ class ResourceIndexAnswer(Struct):
     next_page_token: NextPageToken
 
 
-_States = Annotated[int, Meta(ge=0, description="States that have it.")]
+_States = Annotated[int, Meta(ge=0, description="States whose current version has it.")]
 _Resources = Annotated[
     int, Meta(ge=0, description="Managed instances, including deposed instances.")
 ]

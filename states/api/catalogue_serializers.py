@@ -19,7 +19,7 @@ from states import slugs
 from states.models import Application
 
 _ID: Final = "The id of the entry; never changes. Ids are in the order of creation."
-_NAME: Final = "The name for people, not unique; empty if a push registered the entry by its id."
+_NAME: Final = "The name for people, not unique; empty in entries that a push registered by ids."
 _CREATED: Final = "Time of the creation, or of the registration by the first push or LOCK."
 _UPDATED: Final = "Time of the last change of the entry, not of its states."
 

@@ -73,7 +73,7 @@ class ModuleSerializer(serializers.Serializer[Any]):
         read_only=True, help_text="The source, without credentials."
     )
     version = serializers.CharField(
-        read_only=True, help_text="Empty for local modules and modules from Git."
+        read_only=True, help_text="Such as `5.1.0`; empty for local modules and modules from Git."
     )
 
 
@@ -85,7 +85,7 @@ class FactsSerializer(StrictSerializer):
     commit = TextField(
         required=False,
         max_length=200,
-        help_text="The default is the commit of the keyless token.",
+        help_text="The commit of the configuration; the default is that of the keyless token.",
     )
     repository = serializers.CharField(read_only=True, help_text=_OF_PLATFORM)
     run = serializers.CharField(read_only=True, help_text=_OF_PLATFORM)

@@ -33,7 +33,9 @@ class ResourceEntrySerializer(serializers.Serializer[Any]):
     deposed = serializers.CharField(
         read_only=True, help_text="The key of a deposed object; empty for the current object."
     )
-    module = serializers.CharField(read_only=True, help_text="Empty in the root module.")
+    module = serializers.CharField(
+        read_only=True, help_text="Such as `module.network`; empty in the root module."
+    )
     mode = serializers.CharField(
         read_only=True, help_text="`managed`, or `data` for a data source."
     )

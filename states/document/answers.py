@@ -122,7 +122,7 @@ class AttributeChange(Struct):
     sensitive: Annotated[bool, Meta(description="Whether the value is marked or hidden.")]
 
 
-_Action = Annotated[ChangeAction, Meta(description="The change as a whole.")]
+_Action = Annotated[ChangeAction, Meta(description="The change of the whole item.")]
 _Attributes = Annotated[
     list[AttributeChange], Meta(description="The changed values; empty unless CHANGED.")
 ]

@@ -22,8 +22,9 @@ _MOST: Final = 500
 class HiddenReason(enum.StrEnum):
     """The reason why a value is hidden.
 
-    MARKED_SENSITIVE: the state marks the output as sensitive; CONTAINS_SENSITIVE_VALUE: the item
-    contains a sensitive value; TOO_MANY_ESCAPES: a text has too many nested escapes to be searched.
+    ``MARKED_SENSITIVE``: the state marks the output as sensitive; ``CONTAINS_SENSITIVE_VALUE``: the
+    item contains a sensitive value; ``TOO_MANY_ESCAPES``: a text has too many nested escapes to be
+    searched.
     """
 
     MARKED_SENSITIVE = "MARKED_SENSITIVE"
@@ -34,8 +35,8 @@ class HiddenReason(enum.StrEnum):
 class HiddenValue(Struct):
     """The reason why a value is hidden, and the sensitive value that it contains.
 
-    ``output`` and ``attribute`` are null if the reason is another, or if a resource contains a
-    value that it marks itself.
+    ``output`` and ``attribute`` are null for other reasons, and if a resource contains a value that
+    it marks itself.
     """
 
     reason: Annotated[HiddenReason, Meta(description="The reason why a value is hidden.")]

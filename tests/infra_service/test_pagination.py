@@ -18,7 +18,7 @@ from rest_framework.test import APIRequestFactory
 from apikeys.api.filters import ApiKeyFilters
 from apikeys.models import ApiKey, User
 from filterlang.backend import FilterLanguageBackend
-from infra_service.lib.api.pagination import InvalidPageToken, KeysetPagination
+from infra_service.lib.api.pagination import ITEMS, InvalidPageToken, KeysetPagination
 from infra_service.lib.api.parameters import InvalidParameter
 
 
@@ -306,4 +306,4 @@ def test_what_a_generated_client_is_told() -> None:
     }
     answer = pagination.get_paginated_response_schema({"type": "array"})
     assert (answer["type"], answer["required"]) == ("object", ["things", "next_page_token"])
-    assert answer["properties"]["things"] == {"type": "array"}
+    assert answer["properties"]["things"] == {"type": "array", "description": ITEMS}

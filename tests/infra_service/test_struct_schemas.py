@@ -21,7 +21,8 @@ class Colour(enum.StrEnum):
 class Part(msgspec.Struct):
     """A part.
 
-    Of a whole.
+    Of a whole,
+    in lines.
     """
 
     colour: Annotated[Colour, Meta(description="Red.")]
@@ -39,7 +40,7 @@ class Whole(msgspec.Struct):
 COLOUR = {"type": "string", "description": "A colour of `Part`.", "enum": ["RED"]}
 PART = {
     "type": "object",
-    "description": "A part.\n\nOf a whole.",
+    "description": "A part.\n\nOf a whole, in lines.",
     "properties": {"colour": {"allOf": [COLOUR], "description": "Red."}},
     "required": ["colour"],
 }

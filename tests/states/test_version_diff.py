@@ -6,6 +6,7 @@ import pytest
 
 from apikeys.models import AuditEvent
 from states.models import StateVersion
+from states.models.imported_versions import ImportedVersion
 from tests.conftest import error_reason
 from tests.states.conftest import Backend, document
 from tests.states.samples import AFTER, BEFORE, ENCRYPTED, PASSWORDS, instance, resource, state
@@ -67,6 +68,16 @@ def test_against_the_version_before(three: Backend) -> None:
         },
         "next_page_token": "",
     }
+
+
+def test_an_imported_version_has_its_source(three: Backend) -> None:
+    latest = StateVersion.objects.get(number=3)
+    ImportedVersion.objects.create(version=latest, source="gitlab", key="k", digest="d")
+
+    diff = three.look("/versions/3/diff").json()["diff"]
+
+    assert diff["after"]["imported"] == {"source": "gitlab", "created_at": None, "created_by": ""}
+    assert "imported" not in diff["before"]
 
 
 def test_against_another(three: Backend) -> None:

@@ -146,17 +146,8 @@ class KeysetPagination(BasePagination):
         return Response({view.resource_plural: reader.items(page.rows), "next_page_token": token})
 
     def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
-        """Return the schema of a page; ``schema`` is that of its items."""
-        name = self.view.resource_plural
-        return {
-            "type": "object",
-            "description": f"A page of the {name.replace('_', ' ').replace('api', 'API')}.",
-            "required": [name, "next_page_token"],
-            "properties": {
-                name: {**schema, "description": ITEMS},
-                "next_page_token": {"type": "string", "description": NEXT_PAGE},
-            },
-        }
+        """Return the schema of a page; ``schema`` is that of its list."""
+        return page_schema(self.view.resource_plural, schema)
 
     def get_schema_operation_parameters(self, view: Any) -> list[dict[str, Any]]:  # noqa: ARG002 - DRF's signature
         size = {
@@ -213,6 +204,21 @@ def _answer_in_segments(
     )
     token = "" if found.end is None else asked.token(*found.end)
     return Response({view.resource_plural: reader.items(found.rows), "next_page_token": token})
+
+
+def page_schema(name: str, items: dict[str, Any], **beside: Any) -> dict[str, Any]:
+    """Return the schema of a page of the list of this name, with the fields beside the list."""
+    properties = {
+        name: {**items, "description": ITEMS},
+        **beside,
+        "next_page_token": {"type": "string", "description": NEXT_PAGE},
+    }
+    return {
+        "type": "object",
+        "description": f"A page of the {name.replace('_', ' ').replace('api', 'API')}.",
+        "required": list(properties),
+        "properties": properties,
+    }
 
 
 def _known(view: Any) -> set[str]:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from infra_service.lib.api.openapi_words import Named, in_words, list_of
-from infra_service.lib.api.pagination import ITEMS, NEXT_PAGE
+from infra_service.lib.api.openapi_words import Named, list_of
+from infra_service.lib.api.pagination import page_schema
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,25 +27,16 @@ def schema_of(struct: type[msgspec.Struct]) -> Named:
 
 def page_of(item: type[msgspec.Struct], plural: str, **beside: Any) -> Named:
     """Return the schema of a page of a list of structs, with the fields beside the list."""
-    items = {**list_of(schema_of(item)), "description": ITEMS}
-    token = {"type": "string", "description": NEXT_PAGE}
-    properties = {plural: items, **beside, "next_page_token": token}
-    return Named(
-        f"{item.__name__}Page",
-        {
-            "type": "object",
-            "description": f"A page of the {in_words(plural)}.",
-            "required": list(properties),
-            "properties": properties,
-        },
-    )
+    page = page_schema(plural, list_of(schema_of(item)), **beside)
+    return Named(f"{item.__name__}Page", page)
 
 
 def _component(name: str, components: Components) -> Named:
     """Return a component without the title, which repeats its name."""
     described = {"type": "string", **components[name]}  # msgspec omits the type of an enum
     del described["title"]
-    text = inspect.cleandoc(described.get("description", ""))
+    paragraphs = inspect.cleandoc(described.get("description", "")).split("\n\n")
+    text = "\n\n".join(paragraph.replace("\n", " ") for paragraph in paragraphs)
     described["description"] = text.replace("``", "`")
     return Named(name, _written(described, components))
 
