@@ -45,7 +45,7 @@ class BindingSerializer(StrictSerializer):
     cluster_id = IdField(
         required=False,
         allow_null=True,
-        help_text="This cluster and its workloads, and no states; null is no such limit.",
+        help_text="The only accessible cluster, without any states; null means no such limit.",
     )
     component_ids = _bound("States of these components.", IdField())
     environment_ids = _bound("States in these environments.", IdField())

@@ -25,12 +25,12 @@ from infra_service.lib.api.fields import (
 
 #: Descriptions of fields that keys, tokens and trust policies share.
 ID: Final = "Assigned by the service, in the order of creation."
-NAME: Final = "A name for people, which others may have too."
-SCOPES: Final = "The permissions, of those of the creator. The response has each once."
+NAME: Final = "A name for people; it need not be unique."
+SCOPES: Final = "The permissions. The creator must have each of them."
 STATUS: Final = "Derived at the time of the response."
 
 
-@described("The user that created a key or a token.")
+@described("A user: the owner of a key, a token or a trust policy.")
 class OwnerSerializer(serializers.Serializer[Any]):
     id = serializers.CharField(read_only=True, help_text="A UUID, as `actor_id` in the audit log.")
     display_name = serializers.CharField(read_only=True, help_text="Empty until it is set.")
@@ -168,7 +168,7 @@ class CallerSerializer(serializers.Serializer[Any]):
         allow_null=True, help_text="The binding that applies now; null is everywhere."
     )
     expires_at = TimestampField(
-        allow_null=True, help_text="The expiry, also that of its API key; null is no expiry."
+        allow_null=True, help_text="The expiry, also that of its API key; null means no expiry."
     )
 
     def to_representation(self, instance: Any) -> dict[str, Any]:

@@ -98,7 +98,7 @@ ERROR: Final = described_object(
     "Error",
     "The format of every error (AIP-193). `message` is for people and may change; `reason` and "
     "`metadata` are for programs and do not change.",
-    error={"allOf": [_BODY], "description": "The same members on every path."},
+    error={"allOf": [_BODY], "description": "The error, in the form of all paths."},
 )
 
 _REQUEST_ID: Final = "X-Request-ID"

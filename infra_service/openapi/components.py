@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from drf_spectacular.plumbing import ComponentIdentity, ResolvedComponent
+from drf_spectacular.plumbing import (
+    ComponentIdentity,
+    ResolvedComponent,
+    build_choice_description_list,
+    deep_import_string,
+)
 
 from infra_service.lib.api.openapi_words import Named
+from infra_service.openapi.enums import ENUMS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,6 +43,20 @@ def lift(node: Any, registry: ComponentRegistry) -> Any:
     if isinstance(node, Named):
         return component(registry, ResolvedComponent.SCHEMA, node.name, lifted)
     return lifted
+
+
+def describe_enums(result: dict[str, Any], **_generator: Any) -> dict[str, Any]:
+    """Describe the shared enums; a hook of drf-spectacular."""
+    schemas = result["components"]["schemas"]
+    for name in ENUMS.keys() & schemas.keys():
+        enum = ENUMS[name]
+        text = enum.description
+        if enum.has_explaining_labels:
+            choices = deep_import_string(enum.choices)
+            labels = build_choice_description_list(getattr(choices, "choices", choices))
+            text = f"{text}\n\n{labels}"
+        schemas[name]["description"] = text
+    return result
 
 
 def prepare_for_generators(result: dict[str, Any], **_generator: Any) -> dict[str, Any]:

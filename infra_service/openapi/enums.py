@@ -5,23 +5,27 @@ An enum of a struct has the name and the docstring of its class.
 
 from __future__ import annotations
 
-import re
 from typing import Any, Final, NamedTuple
-
-#: A line of drf-spectacular about a choice.
-_LABEL: Final = re.compile(r"^\* `(.*)` - (.*)$", re.MULTILINE)
 
 
 class EnumDoc(NamedTuple):
-    """``choices`` is a list of values, or the path of a field's choices."""
+    """``choices`` is a list of values, or the path of a field's choices.
 
-    choices: str | list[str]
+    The labels of the choices are part of the description if they explain the values.
+    """
+
+    choices: Any
     description: str
+    has_explaining_labels: bool = False
 
 
 #: By the name of the component.
 ENUMS: Final = {
-    "Scope": EnumDoc("apikeys.scopes.Scope.choices", "A permission of a key or token."),
+    "Scope": EnumDoc(
+        "apikeys.scopes.Scope.choices",
+        "A permission of a key or token.",
+        has_explaining_labels=True,
+    ),
     "ApiKeyStatus": EnumDoc(
         "apikeys.querysets.ApiKeyStatus.choices",
         "Whether a key works, has expired or was revoked. A key that expired before its "
@@ -39,6 +43,7 @@ ENUMS: Final = {
     "IssuerKind": EnumDoc(
         "apikeys.models.Issuer.Kind",
         "The platform that signs the tokens. It decides which claims a trust policy must pin.",
+        has_explaining_labels=True,
     ),
     "SigningAlgorithm": EnumDoc(
         "apikeys.federation.keys.ALGORITHMS",
@@ -47,10 +52,12 @@ ENUMS: Final = {
     "WebhookEventType": EnumDoc(
         "infra_service.webhooks.event_types.NAMES",
         "The type of an event: the resource and the action.",
+        has_explaining_labels=True,
     ),
     "WebhookFormat": EnumDoc(
         "infra_service.webhooks.models.WebhookEndpoint.Format",
         "The format of messages.",
+        has_explaining_labels=True,
     ),
     "DeliveryStatus": EnumDoc(
         "infra_service.webhooks.models.Delivery.Status",
@@ -104,20 +111,3 @@ ENUMS: Final = {
         "A name of google.rpc.Code, which follows `code`.",
     ),
 }
-
-
-def describe_enums(result: dict[str, Any], **_generator: Any) -> dict[str, Any]:
-    """Describe the enums, with their labels where those explain the values.
-
-    A hook of drf-spectacular, which has written the labels into the description.
-    """
-    schemas = result["components"]["schemas"]
-    for name, (_choices, description) in ENUMS.items():
-        if name not in schemas:  # a document of some of the views
-            continue
-        labels = schemas[name].get("description", "")
-        explains = any(
-            not value.lower().endswith(label.lower()) for value, label in _LABEL.findall(labels)
-        )
-        schemas[name]["description"] = f"{description}\n\n{labels}" if explains else description
-    return result

@@ -59,11 +59,13 @@ SPECTACULAR_SETTINGS = {
             "service": "The service itself.",
         }.items()
     ],
-    "ENUM_NAME_OVERRIDES": {name: choices for name, (choices, _description) in ENUMS.items()},
+    "ENUM_NAME_OVERRIDES": {name: enum.choices for name, enum in ENUMS.items()},
+    # Fields would repeat the choices of their enums, which describe_enums describes.
+    "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
     "PREPROCESSING_HOOKS": ["infra_service.openapi.pages.describable"],
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
-        "infra_service.openapi.enums.describe_enums",
+        "infra_service.openapi.components.describe_enums",
         "infra_service.openapi.components.prepare_for_generators",
     ],
     "SWAGGER_UI_DIST": "SIDECAR",

@@ -92,12 +92,12 @@ class Item(PlaceForm, kw_only=True):
     ] = None
     created_at: Annotated[
         Moment | None,
-        Meta(description="It starts the grace period without better information."),
+        Meta(description="Start of the grace period if nothing better is known."),
     ] = None
     deleting: Annotated[bool, Meta(description="Whether it has a deletion timestamp.")] = False
     generation: Annotated[
         Amount | None,
-        Meta(description="Alone, it was never observed. Omit both generations if unknown."),
+        Meta(description="Without `observed_generation` it was never observed. Null if unknown."),
     ] = None
     observed_generation: Annotated[
         Amount | None, Meta(description="The last generation that its controller has observed.")

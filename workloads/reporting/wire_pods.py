@@ -83,7 +83,7 @@ class Pod(Form):
         Meta(description="Pods that Succeeded or Failed do not count as live."),
     ]
     created_at: Annotated[
-        Moment | None, Meta(description="It starts the grace period without a condition.")
+        Moment | None, Meta(description="Start of the grace period without a condition.")
     ] = None
     reason: Annotated[Code, Meta(description="Of a Failed pod, such as Evicted.")] = ""
     deleting: Annotated[
@@ -103,7 +103,7 @@ class Condition(Form):
 
     type: Annotated[Code, Meta(description="Such as Available or Progressing.")]
     status: Annotated[
-        Literal["True", "False", "Unknown"], Meta(description="Unknown counts as not true.")
+        Literal["True", "False", "Unknown"], Meta(description="As in the status of the object.")
     ]
     reason: Annotated[Code, Meta(description="A code of its controller, or empty.")] = ""
     last_transition_at: Annotated[

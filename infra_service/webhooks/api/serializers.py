@@ -42,7 +42,7 @@ class WebhookSerializer(StrictSerializer):
     id = serializers.UUIDField(
         read_only=True, help_text="Assigned by the service, in the order of creation."
     )
-    name = TextField(max_length=200, help_text="A name for people, which others may have too.")
+    name = TextField(max_length=200, help_text="A name for people; it need not be unique.")
     url = TextField(
         max_length=MAX_URL,
         help_text="https; http only to addresses of WEBHOOK_NETWORKS.",
@@ -57,8 +57,8 @@ class WebhookSerializer(StrictSerializer):
         max_length=MAX_FILTER,
         required=False,
         allow_blank=True,
-        help_text="Where events must happen: component, environment, application, cluster, each "
-        "also with `_id`. Empty is everywhere that the webhook is bound to.",
+        help_text="The location of the events: component, environment, application, cluster, each "
+        "also with `_id`. Empty matches every location within the binding.",
     )
     format = WordField(
         WebhookEndpoint.Format.choices, required=False, help_text="The default is standard."
@@ -83,7 +83,7 @@ class WebhookSerializer(StrictSerializer):
         in_future=True,
         required=False,
         allow_null=True,
-        help_text="Null is no expiry. The expiry is never later than that of the creator.",
+        help_text="Null means no expiry. The expiry is never later than that of the creator.",
     )
     created_at = TimestampField(read_only=True, help_text="Time of the creation.")
     updated_at = TimestampField(
