@@ -13,6 +13,8 @@ from rest_framework.exceptions import APIException
 from infra_service.lib.admin import ReadOnlyAdmin
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from django import forms
     from django.http import HttpRequest, HttpResponse
 
@@ -26,13 +28,14 @@ class FormPage(ReadOnlyAdmin):
         return bool(request.user.has_perm(f"{self.opts.app_label}.add_{self.opts.model_name}"))
 
     def form_page(
-        self, request: HttpRequest, form: forms.Form, *, title: str, button: str
+        self, request: HttpRequest, form: forms.Form, *, title: str, button: str, method: str = ""
     ) -> HttpResponse:
-        """Return the page; its button is labelled with the action."""
+        """Return the page; its button is labelled with the action. The method is POST or GET."""
         context = {
             **self.admin_site.each_context(request),
             "title": title,
             "button": button,
+            "method": method,
             "opts": self.opts,
             "form": form,
             "media": self.media,
@@ -49,7 +52,9 @@ class AddByForm(FormPage):
         """Create an object and return it."""
         raise NotImplementedError
 
-    def add_form(self, data: Any) -> forms.Form:
+    def add_form(self, data: Any, asked: Mapping[str, Any]) -> forms.Form:
+        """Return the form; ``asked`` are the query parameters."""
+        del asked
         return self.add_form_class(data)
 
     def add_view(
@@ -59,7 +64,8 @@ class AddByForm(FormPage):
         del form_url, extra_context
         if not self.has_add_permission(request):
             raise PermissionDenied
-        form = self.add_form(request.POST if request.method == "POST" else None)
+        data = request.POST if request.method == "POST" else None
+        form = self.add_form(data, request.GET.dict())
         if form.is_valid():
             try:
                 added = self.add(self.admin_site.actor(request), **form.cleaned_data)

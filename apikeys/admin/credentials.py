@@ -15,7 +15,7 @@ from apikeys import actions
 from apikeys.admin.filters import StatusFilter
 from apikeys.admin.grants import GrantColumns
 from apikeys.admin.issue_pages import IssuePages
-from apikeys.admin.issuing import AccessTokenForm
+from apikeys.admin.issuing import AccessTokenForm, ApiKeyForm
 from apikeys.admin.revoking import RevokeSelected
 from apikeys.models import AccessToken, ApiKey, User
 from apikeys.names import credential_link, credential_names, user_link
@@ -182,6 +182,7 @@ _COMMON = (
 
 @admin.register(ApiKey)
 class ApiKeyAdmin(CredentialAdmin):
+    form_class = ApiKeyForm
     when_empty = "People and pipelines mint access tokens from API keys. Add a key to start."
     secret_columns = ("digest", "previous_digest")
     origin_columns = ("maker_id", "maker_token_id")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from django.contrib import admin
+from django.core.exceptions import PermissionDenied
 from django.db.models import Q
 from django.template.defaultfilters import pluralize
 from django.urls import reverse
@@ -24,6 +25,8 @@ from infra_service.lib.admin.templatetags.moments import relative
 from infra_service.lib.admin.templatetags.words import breakable
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from django import forms
     from django.db.models import QuerySet
     from django.http import HttpRequest, HttpResponse
@@ -160,8 +163,21 @@ class TrustPolicyAdmin(GrantColumns, AddByForm):
         """Return the policy with this id, or the policies with this text in their name."""
         return queryset.filter(Q(pk=term) | Q(name__icontains=term))
 
-    def add_form(self, data: Any) -> forms.Form:
-        return TrustPolicyForm(data, site=self.admin_site)
+    def add_form(self, data: Any, asked: Mapping[str, Any]) -> forms.Form:
+        return TrustPolicyForm(data, initial=dict(asked), site=self.admin_site)
+
+    def add_view(
+        self, request: HttpRequest, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        """Ask for the issuer first, whose platform determines the fields."""
+        form = self.add_form(None, request.GET.dict())
+        if request.method == "POST" or "repository" in form.fields:
+            return super().add_view(request, form_url, extra_context)
+        if not self.has_add_permission(request):
+            raise PermissionDenied
+        return self.form_page(
+            request, form, title="Add trust policy", button="Continue", method="get"
+        )
 
     def add(self, actor: Actor, **fields: Any) -> TrustPolicy:
         """Create a policy."""

@@ -18,11 +18,26 @@ from apikeys.federation.presets import preset, preset_origins
 from apikeys.models import Issuer
 from infra_service.lib.api.parsers import decoded
 
-_IDS_OF: Final = "; ".join(
-    f"{Issuer.Kind(kind).label}: {', '.join(claim.rpartition('/')[2] for claim in platform.ids)}"
-    for kind, platform in PLATFORMS.items()
-    if platform.ids
-)
+_SERVICE_ACCOUNT: Final = "/kubernetes.io/serviceaccount"
+_MENU: Final = "On the {0}'s page, in the menu ⋮: Copy {0} ID."
+_GLAB: Final = "glab api projects/GROUP%2FNAME"
+_UID: Final = "kubectl -n NAMESPACE get serviceaccount NAME -o jsonpath='{.metadata.uid}'."
+#: The label of each id, and where to find it.
+WHERE: Final = {
+    "repository_id": ("Repository id", "gh api repos/OWNER/NAME --jq .id"),
+    "repository_owner_id": ("Owner id", "gh api repos/OWNER/NAME --jq .owner.id"),
+    "project_id": ("Project id", f"{_MENU.format('project')} Also: id in {_GLAB}."),
+    "namespace_id": ("Group id", f"{_MENU.format('group')} Also: namespace.id in {_GLAB}."),
+    "/kubernetes.io/namespace": ("Namespace", "The namespace of the service account."),
+    f"{_SERVICE_ACCOUNT}/name": ("Service account", "The name of the service account."),
+    f"{_SERVICE_ACCOUNT}/uid": (
+        "Uid of the service account",
+        f"{_UID} It changes with the account.",
+    ),
+    "organization_id": ("Organization id", "In Buildkite, the organization's Settings: a UUID."),
+    "pipeline_id": ("Pipeline id", "In Buildkite, the pipeline's Settings: a UUID."),
+    "oidc.circleci.com/project-id": ("Project id", "In CircleCI, Project Settings: a UUID."),
+}
 
 
 class JsonField(forms.CharField):
@@ -89,7 +104,11 @@ class IssuerForm(forms.Form):
 
 
 class TrustPolicyForm(CredentialForm):
-    """A new trust policy, from a repository and its ids or from explicit conditions."""
+    """A new trust policy, from a repository and its ids or from explicit conditions.
+
+    The ids and origins are those of the issuer's platform. Without an issuer the form only asks for
+    it.
+    """
 
     issuer = forms.ModelChoiceField(
         Issuer.objects.none(), help_text="The issuer that signs the tokens."
@@ -97,19 +116,13 @@ class TrustPolicyForm(CredentialForm):
     name = forms.CharField(
         max_length=200,
         required=False,
-        help_text="Leave empty for the issuer of the repository's platform.",
+        help_text="Leave empty for the name of the repository.",
     )
     repository = forms.CharField(
         max_length=500,
         required=False,
         help_text="The address, such as https://github.com/acme/infra. It becomes the name of the "
         "policy.",
-    )
-    ids = forms.CharField(
-        label="Ids",
-        required=False,
-        widget=forms.Textarea(attrs={"rows": 3}),
-        help_text=f"Separate lines, in this order. {_IDS_OF}.",
     )
     environment = forms.CharField(
         max_length=200, required=False, help_text="Only jobs of this environment."
@@ -122,24 +135,48 @@ class TrustPolicyForm(CredentialForm):
     written_conditions = JsonField(
         label="Conditions",
         required=False,
-        help_text="Replaces the ids. Use the format of the API.",
+        help_text="Instead of the ids, in the format of the API.",
     )
     max_token_seconds = forms.IntegerField(
         label="Token lifetime in seconds", initial=3600, min_value=1, max_value=43_200
     )
-    field_order = (
-        "issuer", "repository", "ids", "environment", "branch", "written_conditions", "name",
-        "owner", "scopes", "max_token_seconds",
-    )  # fmt: skip
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         issuers: Any = self.fields["issuer"]
         issuers.queryset = Issuer.objects.filter(disabled_at=None).order_by("name", "pk")
+        # The address decides, so that ids are never read as those of another platform.
+        asked = self.initial.get("issuer") or self.data.get("issuer")
+        chosen = issuers.queryset.filter(pk=asked) if asked else issuers.queryset
+        found = list(chosen[:2])
+        if len(found) != 1:
+            self.fields = {"issuer": issuers}
+            return
+        issuers.disabled = "issuer" in self.initial or "issuer" not in self.data
+        self.initial["issuer"] = found[0]
+        self._add_ids(found[0].kind)
+
+    def _add_ids(self, kind: str) -> None:
+        """Add a field for each id of the platform; remove the origins that it does not publish."""
+        for name in {"environment", "branch"} - set(preset_origins(kind)):
+            del self.fields[name]
+        ids = {}
+        for number, claim in enumerate(PLATFORMS[kind].ids):
+            label, where = WHERE[claim]
+            ids[f"id_{number}"] = forms.CharField(
+                label=label, max_length=200, required=False, help_text=where
+            )
+        self.fields |= ids
+        self.order_fields((
+            "issuer", "repository", *ids, "environment", "branch", "written_conditions", "name",
+            "owner", "scopes", "max_token_seconds",
+        ))  # fmt: skip
 
     def clean(self) -> dict[str, Any]:
         """Return the fields as the action takes them."""
         given = self.cleaned_data
+        if "name" not in self.fields:
+            return given
         given["name"] = given.get("name") or _name_of(given.get("repository", ""))
         if not given["name"]:
             self.add_error("name", "Enter a name or a repository.")
@@ -158,29 +195,27 @@ class TrustPolicyForm(CredentialForm):
 
     def _conditions(self, given: dict[str, Any]) -> Any:
         """Return the conditions, or None with errors on the form."""
-        kind = given["issuer"].kind
-        ids = given["ids"].split()
+        kind, wanted = given["issuer"].kind, PLATFORMS[given["issuer"].kind].ids
+        ids = {claim: given[f"id_{number}"].strip() for number, claim in enumerate(wanted)}
         if given["written_conditions"] is not None:
-            if ids:
-                self.add_error("ids", "Enter ids or conditions, not both.")
-            return self._checked("written_conditions", given["written_conditions"], kind)
-        wanted = PLATFORMS[kind].ids
-        if not wanted or len(ids) != len(wanted):
-            names = ", ".join(wanted) or "not defined: write conditions instead"
-            self.add_error("ids", f"The ids of {given['issuer'].get_kind_display()} are {names}.")
+            if any(ids.values()):
+                self.add_error("written_conditions", "Enter ids or conditions, not both.")
+                return None
+            return self._checked(given["written_conditions"], kind)
+        if not wanted:
+            self.add_error("written_conditions", "Write conditions: this platform has no ids.")
+        for number, claim in enumerate(wanted):
+            if not ids[claim]:
+                self.add_error(f"id_{number}", "Enter this id, or write conditions.")
+        if self.errors:
             return None
-        origin = {name: given[name] for name in ("environment", "branch") if given[name]}
-        for name in origin.keys() - set(preset_origins(kind)):
-            self.add_error(name, f"{given['issuer'].get_kind_display()} publishes no ids.")
-            return None
-        return self._checked(
-            "ids", preset(kind, dict(zip(wanted, ids, strict=True)), **origin), kind
-        )
+        origin = {name: given[name] for name in ("environment", "branch") if given.get(name)}
+        return self._checked(preset(kind, ids, **origin), kind)
 
-    def _checked(self, field: str, found: Any, kind: str) -> Any:
+    def _checked(self, found: Any, kind: str) -> Any:
         faults = conditions.faults(found, PLATFORMS[kind].ids)
         for place, fault in faults.items():
-            self.add_error(field, f"{place}: {fault}" if place else fault)
+            self.add_error("written_conditions", f"{place}: {fault}" if place else fault)
         return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 from django import forms
 from django.utils import timezone
@@ -18,6 +18,8 @@ from infra_service.lib.admin.names import names_of
 from infra_service.lib.api.identifiers import parse_uuid
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from infra_service.lib.admin.site import AuditedSite
 
 _LIFETIME: Final = dt.timedelta(days=90)
@@ -42,8 +44,27 @@ def active_user(name: str) -> User:
     return user
 
 
+class Preset(NamedTuple):
+    """A common choice of scopes, and the field that limits it."""
+
+    label: str
+    scopes: tuple[str, ...]
+    limit: str = ""
+
+
+PRESETS: Final = {
+    "read-only": Preset("Read only", (Scope.STATE_READ, Scope.CLUSTER_READ)),
+    "pipeline": Preset(
+        "Pipeline for one environment", (Scope.STATE_READ, Scope.STATE_WRITE), "environment_ids"
+    ),
+    "agent": Preset("Agent of a cluster", (Scope.CLUSTER_REPORT,), "cluster_id"),
+}
+
+
 class CredentialForm(forms.Form):
     required_css_class = "required"
+    #: Offered by the page, which opens the form again with ``?preset=``.
+    presets: ClassVar[Mapping[str, Preset]] = {}
 
     owner = forms.CharField(max_length=150, help_text="The user name of an active user.")
     name = forms.CharField(max_length=200, help_text="The purpose.")
@@ -94,6 +115,14 @@ class CredentialForm(forms.Form):
     def __init__(self, *args: Any, site: AuditedSite, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.site = site
+        self.preset = str(self.initial.get("preset", ""))
+        if chosen := self.presets.get(self.preset):
+            self.initial["scopes"] = chosen.scopes
+            self.initial["kind"] = AccessToken.Kind.SERVICE
+            if chosen.limit:
+                limit = self.fields[chosen.limit]
+                limit.required = True
+                limit.help_text = limit.help_text.partition(" Leave empty")[0]
 
     def clean_cluster_id(self) -> str | None:
         text = self.cleaned_data["cluster_id"]
@@ -159,7 +188,17 @@ class CredentialForm(forms.Form):
                 self.add_error(field, str(error))
 
 
+class ApiKeyForm(CredentialForm):
+    #: A key reads no state itself: it mints the tokens that do.
+    presets = {
+        name: preset._replace(scopes=(*preset.scopes, Scope.APIKEY_WRITE))
+        for name, preset in PRESETS.items()
+        if name != "agent"
+    }
+
+
 class AccessTokenForm(CredentialForm):
+    presets = PRESETS
     kind = forms.ChoiceField(
         choices=AccessToken.Kind.choices,
         initial=AccessToken.Kind.PERSONAL,

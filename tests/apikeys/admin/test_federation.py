@@ -12,6 +12,8 @@ from django.utils import timezone
 
 from apikeys import actions
 from apikeys.actors import Actor
+from apikeys.admin.federation_forms import WHERE
+from apikeys.federation.platforms import PLATFORMS
 from apikeys.models import AuditEvent, Issuer, TrustPolicy, User
 from tests.apikeys.admin.conftest import shown
 from tests.apikeys.federation.conftest import GITHUB
@@ -46,11 +48,15 @@ def administrator(db: None) -> Client:
     return person("administrator")
 
 
+NO_IDS = {"id_0": "", "id_1": ""}
+
+
 def of_a_repository(trusted: Issuer, **fields: Any) -> dict[str, Any]:
     return {
         "issuer": trusted.pk,
         "repository": "https://github.com/acme/infra.git",
-        "ids": "651234\r\n9919",
+        "id_0": "651234",
+        "id_1": " 9919",
         "environment": "production",
         "owner": "operator",
         "scopes": ["state:read", "state:write"],
@@ -77,7 +83,7 @@ def test_a_policy_of_a_repository_and_its_ids(
 def test_a_policy_of_written_conditions(
     administrator: Client, issuer: Issuer, operator: User
 ) -> None:
-    written = {"ids": "", "environment": "", "written_conditions": json.dumps(GITHUB)}
+    written = {"id_0": "", "id_1": "", "environment": "", "written_conditions": json.dumps(GITHUB)}
     administrator.post(f"{POLICIES}add/", of_a_repository(issuer, **written, name="named"))
 
     policy = TrustPolicy.objects.get()
@@ -88,12 +94,11 @@ def test_a_policy_of_written_conditions(
 @pytest.mark.parametrize(
     ("fields", "told"),
     [
-        ({"ids": "651234"}, "The ids of GitHub"),
+        ({"id_1": ""}, "Enter this id, or write conditions."),
         ({"environment": ""}, "A policy with write scopes must not accept every branch and fork"),
-        ({"ids": "651234 9919 1"}, "The ids of GitHub"),
-        ({"ids": "651234 9919", "written_conditions": "[]"}, "Enter ids or conditions, not both."),
-        ({"ids": "", "written_conditions": "{}"}, "Not a list of at least one condition"),
-        ({"ids": "", "written_conditions": "["}, "Enter a valid JSON"),
+        ({"written_conditions": "[]"}, "Enter ids or conditions, not both."),
+        ({**NO_IDS, "written_conditions": "{}"}, "Must be a list of at least one condition"),
+        ({**NO_IDS, "written_conditions": "["}, "Enter a valid JSON"),
         ({"owner": "nobody"}, "There is no active user with this name."),
         ({"repository": ""}, "Enter a name or a repository."),
         ({"issuer": "iss-1"}, "That choice is not one of the available"),
@@ -110,13 +115,45 @@ def test_what_is_no_policy(
     assert not TrustPolicy.objects.exists()
 
 
-def test_an_origin_that_the_platform_does_not_tell(administrator: Client, operator: User) -> None:
+@pytest.mark.parametrize("kind", [kind for kind in Issuer.Kind.values if kind != "CUSTOM"])
+def test_each_platform_has_labelled_ids(administrator: Client, issuer: Issuer, kind: str) -> None:
+    fields = {"kind": kind, "name": "other", "audience": "a", "url": PLATFORMS[kind].url}
+    if not fields["url"]:
+        hosts = PLATFORMS[kind].hosts or ("issuer.example",)
+        fields["url"] = f"https://{hosts[0]}/org/7"
+    other = actions.create_issuer(fields=fields, actor=Actor(name="test"))
+    # Two issuers: the page asks which.
+    first = text_of(administrator.get(f"{POLICIES}add/"))
+    assert ("Continue" in first, "Repository" in first) == (True, False)
+
+    page = administrator.get(f"{POLICIES}add/?issuer={other.pk}")
+
+    told = text_of(page)
+    for claim in PLATFORMS[kind].ids:
+        label, where = WHERE[claim]
+        assert f"{label}: {where}" in told, claim
+    assert ("Branch" in told) == (kind in ("GITHUB", "GITLAB", "BUILDKITE"))
+
+
+def test_the_address_decides_about_the_platform(
+    administrator: Client, issuer: Issuer, operator: User
+) -> None:
     fields = {"kind": "BUILDKITE", "name": "b", "audience": "a"}
+    other = actions.create_issuer(fields=fields, actor=Actor(name="test"))
+
+    given = of_a_repository(other, scopes=["state:read"])
+    administrator.post(f"{POLICIES}add/?issuer={issuer.pk}", given)
+
+    assert TrustPolicy.objects.get().issuer == issuer
+
+
+def test_a_platform_without_ids(administrator: Client, operator: User) -> None:
+    fields = {"kind": "CUSTOM", "name": "c", "audience": "a", "url": "https://issuer.example"}
     issuer = actions.create_issuer(fields=fields, actor=Actor(name="test"))
 
     answer = administrator.post(f"{POLICIES}add/", of_a_repository(issuer))
 
-    assert "Buildkite publishes no ids." in answer.content.decode()
+    assert "Write conditions: this platform has no ids." in text_of(answer)
 
 
 def test_which_policies_nobody_needs(issuer: Issuer, operator: User) -> None:
