@@ -37,8 +37,9 @@ def closest(word: str, choices: Iterable[str]) -> str:
     if not near or (len(near) > 1 and near[0][0] == near[1][0]):
         return ""
     meant = near[0][1]
-    if key.endswith(meant) and _PREFIX.fullmatch(key.removesuffix(meant)):
-        return ""
+    for longer, other in ((key, meant), (meant, key)):
+        if longer.endswith(other) and _PREFIX.fullmatch(longer.removesuffix(other)):
+            return ""
     return by_key[meant]
 
 

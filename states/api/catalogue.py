@@ -48,6 +48,7 @@ class CatalogueViewSet(ResourceViewSet[Any]):
     """
 
     model: ClassVar[type[CatalogueEntry]]
+    names_missing = True
     other_keys = (("name", "id"),)
     moving_orders = ("name",)
     token_kinds = ACCESS_TOKENS

@@ -60,11 +60,11 @@ class ByNames(BackendView):
         if row is not None:
             place = self.place_of(row)
         elif self.is_read:
-            raise StateNotFound
+            raise _not_found_at(names)
         else:
             place = addresses.find_place(names)
         if not binding.allows_state(*place):
-            raise StateNotFound
+            raise _not_found_at(names)
         target = StateTarget(
             component_id=place.component_id or uuid7(),
             environment_id=place.environment_id or uuid7(),
@@ -86,6 +86,11 @@ def _no_address() -> InvalidParameter:
     return InvalidParameter(
         "path", f"Not an address: /api/v1/state/at/ and then {addresses.FORMS}."
     )
+
+
+def _not_found_at(names: Names) -> StateNotFound:
+    kinds = (f'{kind} "{slug}"' for kind, slug in names.given.items())
+    return StateNotFound(f"The state of {', '.join(kinds)} does not exist.")
 
 
 @state_schema(BY_NAMES)

@@ -51,6 +51,7 @@ class StateViewSet(ResourceViewSet[State]):
     # If few rows match, their own index finds them.
     searched_fields = ("provider", "module")
     not_found = StateNotFound
+    names_missing = True
     token_kinds = ACCESS_TOKENS
     required_scopes = {
         "list": Scope.STATE_READ,

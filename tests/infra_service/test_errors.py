@@ -101,6 +101,16 @@ def test_a_wrong_host(client: Client) -> None:
         ("/api/v1/states/1/undelete", "/api/v1/states/1:undelete"),
         ("/api/v1/states/1/versions/2:restor", "/api/v1/states/1/versions/2:restore"),
         ("/api/v1/api-keys/key-1/rotate", "/v1/api-keys/key-1:rotate"),
+        ("/api/v1/states/1:unlock", "/api/v1/states/1:force-unlock"),
+        ("/api/v1/states/1/versions/2:rollback", "/api/v1/states/1/versions/2:restore"),
+        ("/api/v1/stats", "/api/v1/states"),
+        ("/api/v1/enviroments", "/api/v1/environments"),
+        ("/api/v1/component/1", "/api/v1/components/1"),
+        ("/api/v1/state/1/versions", "/api/v1/states/1/versions"),
+        ("/api/v1/states/at/shop/network", "/api/v1/state/at/shop/network"),
+        ("/api/v1/apikeys", "/v1/api-keys"),
+        ("/v1/accessTokens", "/v1/access-tokens"),
+        ("/api/v1/states/1/ressources", "/api/v1/states/1/resources"),
     ],
 )
 def test_a_path_with_another_prefix(client: Client, asked: str, meant: str) -> None:
@@ -113,7 +123,16 @@ def test_a_path_with_another_prefix(client: Client, asked: str, meant: str) -> N
 
 
 @pytest.mark.parametrize(
-    "asked", ["/api/v1/states/1:explode", "/" + "a:" * 900, "/:", "/x/undelete"]
+    "asked",
+    [
+        "/api/v1/states/1:explode",
+        # The opposite of a word is not a misspelling of it.
+        "/api/v1/states/1:delete",
+        "/" + "a:" * 900,
+        "/" + "states/" * 900,
+        "/:",
+        "/x/undelete",
+    ],
 )
 def test_a_path_without_a_similar_one(client: Client, asked: str) -> None:
     error = client.post(asked).json()["error"]

@@ -162,6 +162,8 @@ def test_none_of_this_id(admin: ApiClient, kind: str) -> None:
             answer = admin.send(method, f"{path(kind)}/{entry_id}", {})
             assert answer.status_code == 404
             assert error_reason(answer) == f"{kind.upper()}_NOT_FOUND"
+            beginning = f'The {kind} "{entry_id}" does not exist. GET '
+            assert answer.json()["error"]["message"].startswith(beginning)
 
 
 def test_who_may(anonymous: Client, client_with: ClientWith, kind: str) -> None:

@@ -55,6 +55,14 @@ BINDINGS: dict[str, dict[str, Any]] = {
 }
 
 
+def seen(answer: Any, path: str) -> tuple[int, bytes, str | None]:
+    """Return an answer without the id of the request, and the ids of the path that it repeats."""
+    content = re.sub(rb'"request_id":"[^"]*"', b"", answer.content)
+    for given in path.split("/")[4:]:
+        content = content.replace(f'\\"{given}\\"'.encode(), b"")
+    return answer.status_code, content, answer.get("ETag")
+
+
 @pytest.mark.both
 @pytest.mark.parametrize("name", BINDINGS)
 def test_outside_is_nowhere(client_with: ClientWith, name: str) -> None:
@@ -74,10 +82,8 @@ def test_outside_is_nowhere(client_with: ClientWith, name: str) -> None:
 
     for there, nowhere, requests in places:
         for method, tail, body in requests:
-            answers = [client.send(method, where + tail, body) for where in (there, nowhere)]
             first, second = (
-                (a.status_code, re.sub(rb'"request_id":"[^"]*"', b"", a.content), a.get("ETag"))
-                for a in answers
+                seen(client.send(method, where + tail, body), where) for where in (there, nowhere)
             )
             assert first == second, (method, tail)
             assert first[0] >= 400

@@ -38,6 +38,7 @@ class ClusterViewSet(ResourceViewSet[Cluster]):
     other_keys = (("name",),)
     moving_orders = ("name",)
     not_found = ClusterNotFound
+    names_missing = True
     token_kinds = ACCESS_TOKENS
     required_scopes = {
         "list": Scope.CLUSTER_READ,

@@ -1,6 +1,7 @@
-"""Suggestions for paths with a wrong prefix or a misspelt custom method.
+"""Suggestions for paths with a wrong prefix, a misspelt custom method or a misspelt word.
 
-``/api/v1/states`` for ``/v1/states``, and ``…:force-unlock`` for ``…:forceUnlock``.
+``/api/v1/states`` for ``/v1/states``, ``…:force-unlock`` for ``…:forceUnlock``, and
+``/v1/api-keys`` for ``/v1/apikeys``.
 """
 
 from __future__ import annotations
@@ -22,11 +23,18 @@ _GIVEN: Final = re.compile(r"/(api/)?(v[0-9]+/)?")
 _METHOD: Final = re.compile(r"(/.{1,200})[:/]([A-Za-z_-]{2,40})/?")
 _WORD_START: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _IN_PATTERN: Final = re.compile(r"(?<!\?):([a-z-]+)")
+# A variable of a pattern: a group of a regular expression, or <…>.
+_VARIABLE: Final = re.compile(r"\(\?P<\w+>[^)]*\)|<[^>]*>")
+_WORD: Final = re.compile(r"[A-Za-z][A-Za-z_-]{2,40}")
+#: The custom methods under their names in other APIs.
+_SYNONYMS: Final = {"unlock": "force-unlock", "rollback": "restore", "revert": "restore"}
+#: Segments that are compared with the words of paths; each takes a few look-ups.
+_MOST_SEGMENTS: Final = 8
 
 
 def similar_path(path: str) -> str | None:
     """Return a similar path that leads to a view, quoted, or None."""
-    return _with_right_prefix(path) or _with_right_method(path)
+    return _with_right_prefix(path) or _with_right_method(path) or _with_right_word(path)
 
 
 def _with_right_prefix(path: str) -> str | None:
@@ -47,8 +55,26 @@ def _with_right_method(path: str) -> str | None:
     if named is None:
         return None
     base, written = named.groups()
-    method = closest(_WORD_START.sub("-", written).replace("_", "-").lower(), _methods())
+    name = _as_in_paths(written)
+    method = _SYNONYMS.get(name) or closest(name, _methods())
     return _with_right_prefix(f"{base}:{method}") if method else None
+
+
+def _with_right_word(path: str) -> str | None:
+    """Return the path with a single segment replaced by a similar word of another path."""
+    segments = path.split("/")
+    for number, segment in enumerate(segments[:_MOST_SEGMENTS]):
+        if _WORD.fullmatch(segment) is None:
+            continue
+        if word := closest(_as_in_paths(segment), _words() - {segment}):
+            replaced = [*segments[:number], word, *segments[number + 1 :]]
+            if found := _with_right_prefix("/".join(replaced)):
+                return found
+    return None
+
+
+def _as_in_paths(name: str) -> str:
+    return _WORD_START.sub("-", name).replace("_", "-").lower()
 
 
 @functools.cache
@@ -58,3 +84,15 @@ def _methods() -> frozenset[str]:
     return frozenset(
         name for route in everywhere for name in _IN_PATTERN.findall(str(route.pattern))
     )
+
+
+@functools.cache
+def _words() -> frozenset[str]:
+    """Return the words between the slashes of all paths of the API."""
+    everywhere = routes(get_resolver().url_patterns)
+    words = (
+        segment.partition(":")[0].strip("^$?")
+        for route in everywhere
+        for segment in _VARIABLE.sub("", str(route.pattern)).split("/")
+    )
+    return frozenset(word for word in words if _WORD.fullmatch(word))

@@ -8,7 +8,7 @@ omit the wrapper. A view declares ``resource``, ``resource_plural`` (the name of
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
 from django.core.exceptions import ObjectDoesNotExist
 from django.db.models import Model, UUIDField
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from rest_framework.serializers import BaseSerializer, Serializer
 
 M = TypeVar("M", bound=Model)
+
+#: Characters of an id in an error.
+_MOST_OF_ID: Final = 100
 
 
 class ResourceRouter(SimpleRouter):
@@ -84,6 +87,7 @@ class ResourceViewSet(ViewSetMixin, ListView[M]):
     #: Filterable fields without an index, tested on a limited number of rows at a time.
     searched_fields: ClassVar[tuple[str, ...]] = ()
     not_found: ClassVar[type[NotFound]] = NotFound
+    names_missing: ClassVar[bool] = False
     lookup_field = "id"
     # No colon, which starts a method's name, and no character that a database rejects.
     lookup_value_regex = "[0-9A-Za-z._~-]+"
@@ -98,10 +102,20 @@ class ResourceViewSet(ViewSetMixin, ListView[M]):
         Raises:
             NotFound: ``not_found``, also for an id of the wrong form.
         """
+        given = self.kwargs[self.lookup_field]
         try:
-            return by_id(self.get_queryset(), self.kwargs[self.lookup_field])
+            return by_id(self.get_queryset(), given)
         except ObjectDoesNotExist as error:
-            raise self.not_found from error
+            raise self.missing(given) from error
+
+    def missing(self, given: str) -> NotFound:
+        """Return the error for a missing resource.
+
+        A resource with secrets does not repeat the given text, which may be a secret.
+        """
+        if not self.names_missing:
+            return self.not_found()
+        return self.not_found(f'The {self.resource} "{given[:_MOST_OF_ID]}" does not exist.')
 
     def answer(
         self, instance: M, *, status: int = 200, secret: str | None = None, **beside: Any
