@@ -247,9 +247,9 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Exception]:
 @pytest.mark.parametrize(
     ("sqlstate", "status", "wait", "text"),
     [
-        ("57P01", 503, "2", "The database is not available now"),
+        ("57P01", 503, "2", "The database is unavailable"),
         ("53100", 503, None, "Retries do not help"),
-        ("57014", 503, "30", "took too long"),
+        ("57014", 503, "30", "exceeded the time limit"),
         ("42P01", 500, None, "Something went wrong"),
     ],
 )
