@@ -16,6 +16,18 @@ RUN python -m venv --without-pip /venv
 COPY requirements-agent.txt .
 RUN pip --python /venv/bin/python install --no-cache-dir --only-binary :all: --require-hashes -r requirements-agent.txt
 
+# The documentation, which the service serves at /docs/.
+FROM python:3.11-slim-bookworm AS docs
+WORKDIR /app
+RUN python -m venv --without-pip /venv
+COPY requirements-docs.txt .
+RUN pip --python /venv/bin/python install --no-cache-dir --only-binary :all: --require-hashes -r requirements-docs.txt
+COPY mkdocs.yml README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md Dockerfile compose.yaml ./
+COPY docs docs
+COPY deploy deploy
+COPY tools/site tools/site
+RUN /venv/bin/python -m tools.site
+
 # The agent (docker build --target agent) reports the workloads of its cluster.
 FROM python:3.11-slim-bookworm AS agent
 COPY --from=agent-build /venv /venv
@@ -41,6 +53,7 @@ COPY apikeys apikeys
 COPY states states
 COPY workloads workloads
 COPY filterlang filterlang
+COPY --from=docs /app/site site
 RUN /venv/bin/python -m compileall -q . && useradd --uid 10001 --no-create-home --no-log-init --shell /usr/sbin/nologin infra \
     && install -d -m 700 -o infra -g infra /var/lib/infra-archive
 USER 10001

@@ -46,7 +46,7 @@ def arguments(name: str, stage: int = -1) -> list[str]:
 
 def each(name: str) -> list[str]:
     """Return the arguments of an instruction in all stages."""
-    return [argument for stage in range(4) for argument in arguments(name, stage)]
+    return [argument for stage in range(5) for argument in arguments(name, stage)]
 
 
 @pytest.mark.parametrize("stage", [-1, -2])
@@ -66,7 +66,7 @@ def test_the_base_is_a_release_and_the_packages_have_hashes() -> None:
     assert {re.sub(r"@sha256:\w{64}$", "", base) for base in bases} - stages == {
         "python:3.11-slim-bookworm"
     }
-    for build in (0, 1):
+    for build in (0, 1, 2):
         assert "--require-hashes" in " ".join(arguments("RUN", build))
     assert "ADD" not in DOCKERFILE
 
@@ -136,7 +136,9 @@ def test_the_context_has_what_is_copied() -> None:
     assert ignore[0] == "*"
     assert copied == let_in
     packages = {path.parent.name for path in ROOT.glob("*/__init__.py")} - {"tests", "tools"}
-    assert packages == {name for name in copied if (ROOT / name).is_dir()}
+    assert packages | {"docs", "deploy", "tools/site"} == {
+        name for name in copied if (ROOT / name).is_dir()
+    }
 
 
 def environment() -> dict[str, str]:
@@ -240,6 +242,18 @@ def test_the_agents_image_needs_no_other_file(tmp_path: Path) -> None:
 
     assert program == "python"
     assert started.stderr.startswith("CommandError: This is not a pod: ")
+
+
+@pytest.mark.long
+def test_the_documentation_is_built_from_the_copied_files(tmp_path: Path) -> None:
+    app = tmp_path / "app"
+    copy(app, 2)
+    _venv, _install, build = arguments("RUN", 2)
+    assert build.startswith("/venv/bin/python -m ")
+    subprocess.run([sys.executable, *build.split()[1:]], cwd=app, check=True)
+
+    assert (app / "site" / "docs" / "how-to" / "deploy" / "index.html").is_file()
+    assert "--from=docs /app/site site" in arguments("COPY")
 
 
 def listing(directory: Path) -> dict[str, tuple[int, int]]:
