@@ -18,12 +18,13 @@ from apikeys.models import AuditEvent
 from infra_service.lib.api import row_json
 from infra_service.lib.api.fields import PresentSerializer, TimestampField
 from infra_service.lib.api.rendering import JsonRenderer, ListReader
+from infra_service.lib.database.bounded_pages.selecting import ColumnOf
 from states.api.serializers import StateSerializer
 from states.models import Component, Environment, State
 from tests.conftest import LONG_AGO
 from tests.workloads.conftest import NewWorkload
 from workloads.api.serializers import WorkloadSerializer
-from workloads.models import Workload
+from workloads.models import Cluster, Workload
 
 postgres = pytest.mark.skipif(connection.vendor != "postgresql", reason="PostgreSQL writes JSON")
 
@@ -105,7 +106,9 @@ def test_workloads(
     Workload.objects.all().delete()
     container = {"name": "a", "image": image, "restart_count": 3, "state": "", "ready": False}
     workload(labels=labels, status_reason=reason, cpu_used_millicores=used, containers=[container])
-    rows = Workload.objects.annotate(last_updated_at=F("observed_at"))
+    rows = Workload.objects.annotate(
+        last_updated_at=F("observed_at"), cluster_name=ColumnOf(Cluster, "cluster_id", "name")
+    )
 
     (text,), (expected,) = (way(rows, WorkloadSerializer) for way in (written, ordinary))
     assert in_order(text) == in_order(expected)
