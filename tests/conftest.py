@@ -63,13 +63,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=lambda item: item.get_closest_marker("long") is None)
 
 
-def pytest_collection_finish() -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[object]:
     """Exclude modules and collected tests, which stay until the end, from garbage collection.
 
-    It would walk through 200,000 objects again and again: a tenth of the time of a small test.
+    It would walk through 200,000 objects again and again: a sixth of the collection's time, and a
+    tenth of the time of a small test.
     """
-    gc.collect()
-    gc.freeze()
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.fixture(scope="session")
