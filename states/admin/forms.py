@@ -100,7 +100,7 @@ class FindForm(forms.Form):
         widget=forms.TextInput({
             "class": "vTextField", "type": "search", "autocomplete": "off", "spellcheck": "false"
         }),
-        help_text="The complete id, ARN, self link or name, or the uid or namespace/name of a "
-            "Kubernetes object. Parts of names do not match.",
+        help_text="The complete address, id, ARN, self link or name, or the uid or namespace/name "
+            "of a Kubernetes object. Parts of names do not match.",
     )  # fmt: skip
     after = forms.UUIDField(required=False, widget=forms.HiddenInput)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from django.contrib import admin
 from django.core.exceptions import PermissionDenied
+from django.db.models import Q
 from django.template.response import TemplateResponse
 from django.urls import path, reverse
 from django.utils.html import format_html
@@ -23,6 +24,28 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
     from django.http import HttpRequest, HttpResponse
     from django.urls import URLPattern
+
+
+def found_resources(
+    resources: Any, value: str, *, size: int, after: Any = None
+) -> tuple[list[ResourceEntry], Any]:
+    """Return the resources with an address or identifier, and the position of the next page.
+
+    An address finds its instances too: ``aws_instance.web`` finds ``aws_instance.web[0]``. Only if
+    no resource has the address, the value is searched among the identifiers.
+    """
+    instances = Q(address__gte=f"{value}[", address__lt=f"{value}[\U0010ffff")
+    at = resources.filter(Q(address=value) | instances).order_by("address", "id")
+    if "." in value and after is None and (here := list(at[:size])):
+        return here, None
+    page = read_page(
+        resources.identified_by(digests(value)),
+        key=("id",),
+        position=after and [str(after)],
+        size=size,
+    )
+    return list(page.rows), page.position and page.position[0]
+
 
 #: Search results per page.
 FOUND: Final = 50
@@ -98,18 +121,13 @@ class ResourceAdmin(ReadOnlyAdmin):
         if form.is_valid():
             value, after = form.cleaned_data["value"], form.cleaned_data["after"]
             resources: Any = self.get_queryset(request)
-            page = read_page(
-                resources.identified_by(digests(value)),
-                key=self.page_key,
-                position=after and [str(after)],
-                size=FOUND,
-            )
+            found, position = found_resources(resources, value, size=FOUND, after=after)
             context |= {
                 "form": FindForm(initial={"value": value}),
                 "value": value,
                 "is_later_page": after is not None,
-                "found": page.rows,
-                "next": page.position and page.position[0],
+                "found": found,
+                "next": position,
                 "is_behind": State.objects.due().exists(),
             }
         return TemplateResponse(request, "admin/states/resource/find.html", context)

@@ -1,0 +1,163 @@
+"""The search box of every admin page: a few objects of each kind that the user may view.
+
+Each kind costs a bounded number of bounded queries: by an exact id, by the prefix of a name from an
+index, and by a part of a name within the limits of ``read_page``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from django.contrib.admin.utils import quote
+from django.db.models import Q
+from django.urls import reverse
+from django.utils.http import urlencode
+
+from apikeys.models import AccessToken, ApiKey, User
+from apikeys.token_search import find_tokens
+from infra_service.lib.api.identifiers import parse_uuid
+from infra_service.lib.database.bounded_pages import read_page
+from states.admin import search as state_search
+from states.admin.resources import found_resources
+from states.models import ResourceEntry, State
+from states.models.catalogue import KINDS
+from workloads.models import Cluster, Workload
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from django.contrib.auth.models import AnonymousUser
+
+#: Rows of each kind; a further row shows that there are more.
+SHOWN: Final = 5
+#: Characters of a search text.
+MOST_TEXT: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Objects of a kind: name, further words and URL of each, and the URL of the full list."""
+
+    title: str
+    rows: Sequence[tuple[str, str, str]]
+    more_url: str
+
+
+def search(text: str, user: User | AnonymousUser) -> list[Found]:
+    """Return the kinds with matches; nothing for a text that contains a secret of this service."""
+    if not text or "\0" in text or contains_secret(text):
+        return []
+    found = []
+    for model, (rows_of, describe) in _KINDS.items():
+        if not user.has_perm(f"{model._meta.app_label}.view_{model._meta.model_name}"):
+            continue
+        rows = rows_of(text)
+        if rows:
+            found.append(_found(model, rows, describe, text))
+    return found
+
+
+def contains_secret(text: str) -> bool:
+    """Return whether the text contains the secret of a key or token."""
+    return bool(find_tokens(text.encode(errors="replace")))
+
+
+def _found(model: Any, rows: list[Any], describe: Callable[[Any], str], text: str) -> Found:
+    name = f"admin:{model._meta.app_label}_{model._meta.model_name}"
+    more = f"{reverse(f'{name}_changelist')}?{urlencode({'q': text})}"
+    return Found(
+        title=str(model._meta.verbose_name_plural).capitalize(),
+        rows=[
+            (_name(row), describe(row), reverse(f"{name}_change", args=(quote(row.pk),)))
+            for row in rows[:SHOWN]
+        ],
+        more_url=more if len(rows) > SHOWN else "",
+    )
+
+
+def _name(row: Any) -> str:
+    return str(getattr(row, "address", "") or getattr(row, "name", "") or row)
+
+
+def _by_name(rows: Any, text: str, key: Sequence[str]) -> list[Any]:
+    """Return the rows with this id, or with this prefix or part of the name, in that order."""
+    if (pk := parse_uuid(text)) is not None:
+        return list(rows.filter(pk=pk))
+    beginning = rows.filter(name__gte=text, name__lt=f"{text}\U0010ffff").order_by(*key)
+    found = {row.pk: row for row in beginning[: SHOWN + 1]}
+    if len(found) <= SHOWN:
+        parts = rows.filter(name__icontains=text)
+        page = read_page(parts, key=key, position=None, size=SHOWN + 1)
+        found |= {row.pk: row for row in page.rows if row.pk not in found}
+    return list(found.values())[: SHOWN + 1]
+
+
+def _states(text: str) -> list[State]:
+    condition = state_search.search(text).condition
+    states = State.objects.visible().filter(condition)
+    around = ("component", "environment", "application")
+    page = read_page(states.prefetch_related(*around), key=("id",), position=None, size=SHOWN + 1)
+    return list(page.rows)
+
+
+def _resources(text: str) -> list[ResourceEntry]:
+    around = ("state__component", "state__environment")
+    resources = ResourceEntry.objects.prefetch_related(*around)
+    return list(found_resources(resources, text, size=SHOWN + 1)[0])
+
+
+def _workloads(text: str) -> list[Workload]:
+    """Return the workloads with this name, ``namespace/name``, or prefix of the name."""
+    workloads = Workload.objects.select_related("cluster")
+    namespace, slash, name = text.rpartition("/")
+    named = Q(name__gte=name, name__lt=f"{name}\U0010ffff")
+    if slash:
+        named &= Q(namespace=namespace.rpartition("/")[2])
+    found = workloads.filter(named).order_by("name", "health_status", "cluster", "namespace")
+    return list(found[: SHOWN + 1]) if name else []
+
+
+def _credentials(model: Any) -> Callable[[str], list[Any]]:
+    return lambda text: _named_credentials(model, text)
+
+
+def _named_credentials(model: Any, text: str) -> list[Any]:
+    rows = model.objects.defer("digest").select_related("created_by")
+    if text.startswith(("key-", "tok-")):
+        return list(rows.filter(pk=text))
+    page = read_page(rows.filter(name__icontains=text), key=("-id",), position=None, size=SHOWN + 1)
+    return list(page.rows)
+
+
+def _people(text: str) -> list[User]:
+    found = User.objects.filter(username__gte=text, username__lt=f"{text}\U0010ffff")
+    return list(found.order_by("username")[: SHOWN + 1])
+
+
+def _entries(model: Any) -> Callable[[str], list[Any]]:
+    return lambda text: _by_name(model.objects.all(), text, ("name", "id"))
+
+
+def _nothing(_row: Any) -> str:
+    return ""
+
+
+def _parent(row: Any) -> str:
+    return f"of {row.application}" if getattr(row, "application_id", None) else ""
+
+
+def _owner(row: Any) -> str:
+    return f"of {row.created_by}"
+
+
+_KINDS: Final[dict[Any, tuple[Callable[[str], list[Any]], Callable[[Any], str]]]] = {
+    State: (_states, lambda state: str(state.application or "")),
+    ResourceEntry: (_resources, lambda entry: f"in {entry.state}"),
+    **{model: (_entries(model), _parent) for model in KINDS.values()},
+    Workload: (_workloads, lambda one: f"{one.kind} in {one.namespace}, {one.cluster.name}"),
+    Cluster: (lambda text: _by_name(Cluster.objects.all(), text, ("name",)), _nothing),
+    ApiKey: (_credentials(ApiKey), _owner),
+    AccessToken: (_credentials(AccessToken), _owner),
+    User: (_people, _nothing),
+}
