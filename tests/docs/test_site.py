@@ -13,6 +13,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.docs.walk import ROOT
+from tests.support.accessibility import WCAG, faults
 from tests.support.browser import chromium, page_of
 from tests.support.server import LiveServer
 from tools.site.__main__ import build
@@ -154,6 +155,19 @@ def test_search_in_a_browser(browser: Browser, live: LiveServer) -> None:
         page.keyboard.press("Enter")
         page.wait_for_url("**/docs/how-to/release-a-stuck-lock/**")
         expect(page.get_by_role("heading", level=1)).to_contain_text("Release a stuck lock")
+
+
+def test_pages_are_accessible(browser: Browser, live: LiveServer) -> None:
+    with page_of(browser, live) as page:
+        for path in ("/docs/", "/docs/explanation/comparison/"):
+            page.goto(path)
+            page.locator("[data-md-color-scheme]").first.wait_for(state="attached")
+            found = faults(page, rules=WCAG)
+            # Code and tables scroll, also by keyboard.
+            scrolls = re.compile(
+                'box is too narrow: <(code tabindex="0"|div class="md-typeset__scrollwrap")>'
+            )
+            assert [fault for fault in found if not scrolls.search(fault)] == []
 
 
 def test_the_search_has_its_styles(browser: Browser, live: LiveServer) -> None:

@@ -30,6 +30,7 @@ def build(site: Path) -> None:
         work = Path(directory)
         stage.write(ROOT, work / "docs")
         shutil.copy(ROOT / "mkdocs.yml", work)
+        shutil.copy(Path(__file__).with_name("site.css"), work / "docs")
         command = [sys.executable, "-m", "zensical", "build", "--strict"]
         done = subprocess.run(command, cwd=work, stdout=subprocess.PIPE, text=True, check=False)
         if done.returncode:
