@@ -1,14 +1,15 @@
-"""The ids in the bindings of keys, tokens and trust policies."""
+"""The ids in the bindings of keys, tokens, trust policies and webhooks."""
 
 from __future__ import annotations
 
 import uuid
 
+from django.apps import apps
 from django.db.models import Q
 from django.utils import timezone
 
 from apikeys.bindings import LISTS
-from apikeys.models import AccessToken, ApiKey, TrustPolicy
+from apikeys.models.grant_holder import GrantHolder
 
 
 def bound_ids() -> set[uuid.UUID]:
@@ -18,7 +19,9 @@ def bound_ids() -> set[uuid.UUID]:
     """
     lasting = Q(expires_at=None) | Q(expires_at__gt=timezone.now())
     found: set[uuid.UUID] = set()
-    for model in (ApiKey, AccessToken, TrustPolicy):
+    for model in apps.get_models():
+        if not issubclass(model, GrantHolder):
+            continue
         for name in LISTS:
             column = f"bound_{name}"
             lists = model._base_manager.filter(lasting, (f"{column}__isnull", False))

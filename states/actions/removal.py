@@ -96,17 +96,20 @@ def remove_unused(
 ) -> Iterator[list[CatalogueEntry]]:
     """Remove unused entries that have not changed since a moment; yield those of each batch.
 
-    Entries in the binding of a key, token or trust policy stay: an entry that is registered again
-    has another id, which the binding would not include.
+    Entries in the binding of a key, token, trust policy or webhook stay: an entry that is
+    registered again has another id, which the binding would not include.
     """
-    bound, gone = bound_ids(), set[uuid.UUID]()
+    gone = set[uuid.UUID]()
     for model in (Component, Application, Environment):
         for old in _unchanged_since(before, model):
-            used = bound | _used_ids(model, [entry.pk for entry in old], without=gone)
+            used = _used_ids(model, [entry.pk for entry in old], without=gone)
+            unused = [entry for entry in old if entry.pk not in used]
+            # Read for each batch: a run may take long, and a binding may be created meanwhile.
+            bound = bound_ids() if unused else set()
             removed = [
                 entry
-                for entry in old
-                if entry.pk not in used and (dry_run or _remove_if_unused(entry, before, actor))
+                for entry in unused
+                if entry.pk not in bound and (dry_run or _remove_if_unused(entry, before, actor))
             ]
             gone |= {entry.pk for entry in removed}
             yield removed

@@ -17,6 +17,8 @@ from apikeys.bindings import Binding
 from apikeys.models import AccessToken, AuditEvent, User
 from apikeys.tokens import TokenKind
 from infra_service.operations.housekeeping import PARTS
+from infra_service.webhooks.actions import create_endpoint
+from infra_service.webhooks.models import WebhookEndpoint
 from states.actions import removal
 from states.models import Application, Component, Environment, SlugClaim, State
 from tests.conftest import ClientWith
@@ -125,6 +127,18 @@ def test_entries_in_a_binding_stay_until_it_expires(
     found = prune("--days", "180")
 
     assert found == (UNUSED if expires < dt.timedelta(0) else UNUSED[2:])
+
+
+def test_entries_in_the_binding_of_a_webhook_stay(catalogue: None, operator: User) -> None:
+    """A webhook lasts longer than the bound token that created it."""
+    bound = Component.objects.get(name="netwrok")
+    fields = {"name": "chat", "url": "https://hooks.example.com/x", "event_types": ["state.push"]}
+    endpoint, _ = create_endpoint(
+        owner_id=operator.pk, fields=fields, expires_at=None, actor=Actor(name="test")
+    )
+    WebhookEndpoint.objects.filter(pk=endpoint.pk).update(bound_component_ids=[str(bound.pk)])
+
+    assert prune("--days", "180") == UNUSED[2:]
 
 
 def test_housekeeping_does_it_only_if_it_is_set(catalogue: None, settings: Any) -> None:

@@ -26,7 +26,7 @@ class Command(ServiceCommand):
     help = (
         "Delete components, applications and environments without states, deleted states and "
         "components, that were created and last changed at least --days ago. Entries in the "
-        "binding of a key, token or trust policy stay. The service can keep running. "
+        "binding of a key, token, trust policy or webhook stay. The service can keep running. "
         "housekeeping does the same if CATALOGUE_UNUSED_DAYS is set."
     )
     examples = ("prune_catalogue --days 180 --dry-run", "prune_catalogue --days 180 --json")
