@@ -175,6 +175,8 @@ class TrustPolicyAdmin(GrantColumns, AddByForm):
             return super().add_view(request, form_url, extra_context)
         if not self.has_add_permission(request):
             raise PermissionDenied
+        if "issuer" in request.GET:  # but not one of the available
+            form = self.add_form(request.GET, {})
         return self.form_page(
             request, form, title="Add trust policy", button="Continue", method="get"
         )

@@ -33,6 +33,7 @@ NO_PAGES = {
 CHOSEN = {
     "apikeys_apikey": "?status=active", "apikeys_accesstoken": "?status=active",
     "states_state_force_unlock": "?is=locked", "states_state_undelete": "?is=deleted",
+    "states_state_change_freeze": "?is=frozen", "states_state_unfreeze": "?is=frozen",
     "webhooks_webhookendpoint": "?status=working",
     "webhooks_webhookendpoint_enable": "?status=disabled",
 }  # fmt: skip
@@ -76,13 +77,21 @@ def live() -> Iterator[LiveServer]:
 
 @pytest.fixture(scope="module")
 def story(live: LiveServer, tmp_path_factory: pytest.TempPathFactory) -> Story:
-    """A service in use, with three states: with two versions, locked, and deleted."""
+    """A service in use, with four states: frozen, with two versions, locked, and deleted."""
     live.manage_all(
         ("setup_groups",),
         ("seed_demo", "--states", "12", "--clusters", "2", "--workloads", "12"),
     )
     token = live.token("state:read", "state:write", "state:admin", "cluster:read", "webhook:write")
-    deleted, locked, used = (f"/api/v1/state/{uuid.uuid4()}/env/{uuid.uuid4()}" for _ in range(3))
+    deleted, frozen, locked, used = (
+        f"/api/v1/state/{uuid.uuid4()}/env/{uuid.uuid4()}" for _ in range(4)
+    )
+    assert live.request("POST", frozen, BEFORE, token=token).status == 200
+    component = frozen.split("/")[4]
+    found = f"/api/v1/states?filter=field%5B'component_id'%5D%20%3D%20'{component}'"
+    (state,) = live.request("GET", found, token=token).json()["states"]
+    freeze, why = f"/api/v1/states/{state['id']}:freeze", b'{"reason": "database upgrade"}'
+    assert live.request("POST", freeze, why, token=token, headers=_JSON).status == 200
     for path, body in ((deleted, BEFORE), (locked, BEFORE), (used, BEFORE), (used, AFTER)):
         assert live.request("POST", f"{path}?force=true", body, token=token).status == 200
     assert live.request("DELETE", deleted, token=token).status == 200

@@ -69,7 +69,7 @@ def test_a_narrow_dark_screen_without_a_mouse(page: Page, live: LiveServer, clus
     page.emulate_media(color_scheme="dark")
     log_in(page, live)
     page.goto("/admin/workloads/workload/")
-    page.get_by_label("Cluster").fill(cluster)
+    page.get_by_role("combobox", name="Cluster").fill(cluster)
     page.get_by_label("Search").fill("post")
     page.keyboard.press("Enter")
     expect(page.locator("#result_list tbody tr")).to_have_count(1)

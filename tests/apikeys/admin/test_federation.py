@@ -125,6 +125,9 @@ def test_each_platform_has_labelled_ids(administrator: Client, issuer: Issuer, k
     # Two issuers: the page asks which.
     first = text_of(administrator.get(f"{POLICIES}add/"))
     assert ("Continue" in first, "Repository" in first) == (True, False)
+    for asked, told in (("", "This field is required."), ("iss-1", "Select a valid choice.")):
+        again = text_of(administrator.get(f"{POLICIES}add/?issuer={asked}"))
+        assert ("Continue" in again, told in again) == (True, True)
 
     page = administrator.get(f"{POLICIES}add/?issuer={other.pk}")
 
