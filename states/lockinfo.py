@@ -86,7 +86,9 @@ class LockInfo(msgspec.Struct, frozen=True):
         The ID is a sentence, because Terraform 1.11 prints only the ID of a lock that it meets.
         """
         moment, until = state.frozen_at or timezone.now(), state.freeze_expected_until
-        info = " ".join(state.freeze_reason.split())
+        # Terraform prints it: no line breaks, and no sequences that control a terminal.
+        info = "".join(c if c.isprintable() else " " for c in state.freeze_reason)
+        info = " ".join(info.split())
         if until is not None:
             info += f" (expected until {until:%Y-%m-%d %H:%M} UTC)"
         return cls(

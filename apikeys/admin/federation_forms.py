@@ -146,8 +146,11 @@ class TrustPolicyForm(CredentialForm):
         issuers: Any = self.fields["issuer"]
         issuers.queryset = Issuer.objects.filter(disabled_at=None).order_by("name", "pk")
         # The address decides, so that ids are never read as those of another platform.
-        asked = self.initial.get("issuer") or self.data.get("issuer")
-        chosen = issuers.queryset.filter(pk=asked) if asked else issuers.queryset
+        requested = self.initial.get("issuer") or self.data.get("issuer")
+        chosen = issuers.queryset
+        if requested:
+            # PostgreSQL refuses a NUL character in a value.
+            chosen = chosen.none() if "\0" in str(requested) else chosen.filter(pk=requested)
         found = list(chosen[:2])
         if len(found) != 1:
             self.fields = {"issuer": issuers}

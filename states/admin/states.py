@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.contrib import admin, messages
 from django.template.defaultfilters import filesizeformat
+from django.utils import timezone
 from django.utils.html import format_html_join
 from django.utils.timesince import timesince
 from rest_framework.exceptions import APIException
@@ -164,7 +165,10 @@ class StateAdmin(VersionPages, ReadOnlyAdmin):
         permission="states.freeze_state",
         question="The state stays frozen, with this reason and this expected end.",
         form=FreezeForm,
-        defaults=lambda state: {"reason": state.freeze_reason},
+        defaults=lambda state: {
+            "reason": state.freeze_reason,
+            "expected_until": _future(state.freeze_expected_until),
+        },
         offered=lambda state: state.deleted_at is None and state.frozen_at is not None,
     )
     def change_freeze(self, state: State, actor: Actor, **given: Any) -> str:
@@ -251,6 +255,10 @@ class StateAdmin(VersionPages, ReadOnlyAdmin):
         """Restore the deleted state."""
         history.undelete(state_id=state.pk, actor=actor)
         return "State restored."
+
+
+def _future(moment: dt.datetime | None) -> dt.datetime | None:
+    return moment if moment is not None and moment > timezone.now() else None
 
 
 def _last_before_current(state: State) -> int | None:

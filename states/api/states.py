@@ -64,9 +64,13 @@ class StateViewSet(ResourceViewSet[State]):
     }
 
     def get_queryset(self) -> StateQuerySet:
-        """Return the states that the caller sees; deleted states only for undeletion."""
-        undeleted = self.action != "undelete"
-        states: Any = super().get_queryset() if undeleted else State.objects.with_names()
+        """Return the states that the caller sees.
+
+        Deleted states are included for undeletion, and for ``unfreeze``: a previous release beside
+        this one can delete a frozen state.
+        """
+        deleted_too = self.action in {"undelete", "unfreeze"}
+        states: Any = State.objects.with_names() if deleted_too else super().get_queryset()
         inside: StateQuerySet = states.inside(caller_of(self.request).binding)
         return inside
 

@@ -100,3 +100,18 @@ def test_lists_and_the_overview(state: State, admin: Backend) -> None:
     assert "1 Overdue freezes" in told
     assert "upgrade, by operator; expected until 2 hours ago" in told
     assert "overdue" in text_of(viewer.get(page(state)))
+
+
+def test_a_changed_freeze_keeps_its_expected_end(state: State, admin: Backend) -> None:
+    admin.call(":freeze", {"reason": "upgrade", "expected_until": "2999-01-01T00:00:00Z"})
+
+    form = person("operator").get(page(state, "change-freeze")).content.decode()
+
+    assert 'value="2999-01-01T00:00"' in form
+
+
+def test_links_choose_only_among_the_defaults(state: State) -> None:
+    form = person("operator").get(page(state, "freeze") + "?reason=planted").content.decode()
+
+    assert 'name="reason"' in form
+    assert "planted" not in form

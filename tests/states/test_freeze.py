@@ -317,3 +317,23 @@ def test_a_freeze_between_the_read_and_the_write(
         monkeypatch.setattr(audit.AuditedUpdate, "run", run)
         assert error_reason(change()) == "STATE_FROZEN"
         admin.call(":unfreeze")
+
+
+def test_a_deleted_state_can_be_unfrozen(frozen: Backend) -> None:
+    """A previous release beside this one ignores freezes, so it can delete a frozen state."""
+    State.objects.update(deleted_at=timezone.now())
+
+    done = frozen.call(":unfreeze")
+
+    assert done.status_code == 200
+    assert State.objects.get().frozen_at is None
+
+
+def test_clients_get_no_control_characters(admin: Backend) -> None:
+    admin.push(document())
+    freeze(admin, reason="a\x1b[31mb\u202ec\nd")
+
+    refused = admin.push(document(2))
+
+    assert refused.status_code == 423
+    assert refused.json()["Info"] == "a [31mb c d"

@@ -40,12 +40,23 @@ def write(root: Path, docs: Path) -> None:
 
 def _places(root: Path) -> dict[Path, str]:
     """Return the place in the site of each file, and of directories with an index."""
-    places = {path: str(path.relative_to(root / "docs")) for path in (root / "docs").rglob("*.*")}
+    places = {path: str(path.relative_to(root / "docs")) for path in _files(root / "docs")}
     for name in _FILES:
         path = root / name
-        files = [f for f in path.rglob("*") if f.is_file()] if path.is_dir() else [path]
+        files = _files(path) if path.is_dir() else [path]
         places |= {file: str(file.relative_to(root)) for file in files}
     return places | {root / name: place for name, place in _MOVED.items()}
+
+
+def _files(directory: Path) -> list[Path]:
+    """Return the files below the directory, without links and hidden files: all get published."""
+    return [
+        path
+        for path in directory.rglob("*")
+        if path.is_file()
+        and not path.is_symlink()
+        and not any(part.startswith(".") for part in path.relative_to(directory).parts)
+    ]
 
 
 def _relinked(source: Path, places: dict[Path, str]) -> str:

@@ -165,7 +165,10 @@ class ReadOnlyAdmin(KeysetAdmin):
         if obj is None:
             return self._get_obj_does_not_exist_redirect(request, self.opts, object_id)  # type: ignore[attr-defined, no-any-return]  # Django's stubs lack it
         given = request.POST if request.method == "POST" else None
-        prefilled = {**tool.defaults(obj), **request.GET.dict(), **tool.initial(obj)}
+        # A link may choose among the defaults only: it must not fill in an address or a reason.
+        defaults = tool.defaults(obj)
+        linked = {name: request.GET[name] for name in defaults.keys() & request.GET.keys()}
+        prefilled = {**defaults, **linked, **tool.initial(obj)}
         form = tool.form(given, initial=prefilled)
         if not tool.offered(obj):
             messages.error(request, f"{tool.label} is no longer possible.")

@@ -267,3 +267,10 @@ def test_who_only_looks_changes_nothing(issuer: Issuer, operator: User) -> None:
     for path in (f"{ISSUERS}{issuer.pk}", f"{POLICIES}{policy.pk}"):
         assert viewer.post(f"{path}/disable/").status_code == 403
         assert viewer.get(f"{path}/change/").status_code == 200
+
+
+def test_an_issuer_with_a_nul_character(administrator: Client, issuer: Issuer) -> None:
+    answer = administrator.get(f"{POLICIES}add/?issuer=%00")
+
+    assert answer.status_code == 200
+    assert 'name="issuer"' in answer.content.decode()
