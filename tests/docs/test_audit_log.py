@@ -102,7 +102,7 @@ def test_details(client_with: ClientWith) -> None:
             assert [name for name in seen if f"`{name}`" not in told] == []
 
 
-def test_commands_are_named_in_one_way() -> None:
+def test_commands_are_named_consistently() -> None:
     """The reference promises `command` and the command's name: Actor.of_command gives both."""
     for path in ROOT.glob("*/management/commands/*.py"):
         assert "Actor(" not in path.read_text(), path

@@ -69,7 +69,7 @@ PUSHES = [
 
 
 @pytest.mark.parametrize(("state", "given", "body", "expected"), PUSHES)
-def test_who_may_write(
+def test_write_permissions_by_lock(
     client_with: ClientWith, state: str, given: str | None, body: bytes, expected: tuple[int, str]
 ) -> None:
     case = Case(client_with("state:read", "state:write"))

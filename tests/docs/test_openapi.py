@@ -117,7 +117,7 @@ def test_examples(subtests: pytest.Subtests) -> None:
             assert_shown(done[0].get("content", {}))
 
 
-def test_nothing_in_it_could_be_a_token() -> None:
+def test_document_contains_no_token_like_text() -> None:
     assert re.findall(TOKEN_PATTERN, TEXT) == []
     assert re.findall(r"\bis[kps]_\w+", TEXT) == []
 
@@ -158,7 +158,7 @@ def reasons(answer: dict[str, Any]) -> list[str]:
     return re.findall(r"^- `([A-Z_0-9]+)`: .", description, re.MULTILINE)
 
 
-def test_every_reason_is_told_somewhere() -> None:
+def test_every_reason_is_documented() -> None:
     """Except for unsupported methods, and for refusals outside of the API."""
     errors = (REFERENCE / "errors.md").read_text()
     documented = set(re.findall(r"^\| (\d{3}) \| `([A-Z_0-9]+)` \|", errors, re.MULTILINE))
@@ -191,7 +191,7 @@ SECRETIVE = {
 }  # fmt: skip
 
 
-def test_what_no_cache_may_keep(subtests: pytest.Subtests) -> None:
+def test_secret_responses_are_not_cacheable(subtests: pytest.Subtests) -> None:
     for name, (_, _, operation) in OPERATIONS.items():
         with subtests.test(name):
             done = next(iter(operation["responses"].values()))
@@ -250,7 +250,9 @@ def bearer(secret: str) -> Client:
 
 
 @pytest.mark.django_db
-def test_security_is_what_is_asked_for(operator: User, subtests: pytest.Subtests) -> None:
+def test_documented_security_matches_the_required_scopes(
+    operator: User, subtests: pytest.Subtests
+) -> None:
     """The documented scopes and kinds suffice, and each of them is required."""
     clients = Tokens(operator).clients
     for name, (path, method, operation) in OPERATIONS.items():

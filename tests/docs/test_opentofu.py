@@ -70,7 +70,7 @@ def test_force_unlock_since_1_10_names_the_lock(backend: Backend) -> None:
     assert backend.holder() is None
 
 
-def test_force_unlock_before_1_10_names_none(backend: Backend, tokens: list[str]) -> None:
+def test_force_unlock_before_1_10_sends_no_lock_id(backend: Backend, tokens: list[str]) -> None:
     admin = backend.with_token(tokens[1])
     assert backend.lock(str(uuid.uuid4())).status == 200
     answers = []

@@ -118,7 +118,7 @@ def test_pages_have_the_policy_and_are_cached(live: LiveServer) -> None:
     ("path", "location"),
     [("/docs", "/docs/"), ("/docs/index.html", "/docs/"), ("/docs/how-to/ci", "ci/")],
 )
-def test_a_page_has_one_address(live: LiveServer, path: str, location: str) -> None:
+def test_pages_have_a_single_address(live: LiveServer, path: str, location: str) -> None:
     status, headers, _ = get(live, path)
 
     assert status == 302

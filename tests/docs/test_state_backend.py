@@ -61,7 +61,7 @@ def test_limits() -> None:
     assert "for three days" in lists
 
 
-def test_what_is_said_of_bodies(service: LiveServer) -> None:
+def test_documented_rules_for_bodies(service: LiveServer) -> None:
     token = service.token("state:read,state:write")
     backend = Backend(service, token)
 

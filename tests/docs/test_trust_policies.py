@@ -56,7 +56,7 @@ def test_filterable_fields() -> None:
     }
 
 
-def test_what_a_policy_must_pin() -> None:
+def test_claims_that_a_policy_must_pin() -> None:
     rows = re.findall(r"^\| `([A-Z]+)` \| (.*?) \| (.*?) ?\|$", PAGE, re.MULTILINE)
 
     assert {kind for kind, _ids, _origins in rows} == set(PLATFORMS)
@@ -71,7 +71,7 @@ def test_what_a_policy_must_pin() -> None:
         assert tuple(documented) == platform.origins
 
 
-def test_each_policy_of_the_how_to_is_one() -> None:
+def test_policies_of_the_how_to_are_valid() -> None:
     texts = re.findall(r"^```toml\n(.*?)^```$", HOW_TO.read_text(), re.MULTILINE | re.DOTALL)
     files = [tomllib.loads(text) for text in texts]
 

@@ -38,12 +38,12 @@ def test_variables_directories_and_files_last(tmp_path: Path) -> None:
         ("$ echo Error: no", "Error: no"),
     ],
 )
-def test_what_is_not_as_told(tmp_path: Path, lines: tuple[str, ...]) -> None:
+def test_unexpected_output_fails(tmp_path: Path, lines: tuple[str, ...]) -> None:
     with pytest.raises(AssertionError, match=r"document\.md:4: "):
         walk(tmp_path, console(*lines))
 
 
-def test_an_error_that_is_told(tmp_path: Path) -> None:
+def test_expected_error_passes(tmp_path: Path) -> None:
     assert walk(tmp_path, console("$ echo Error: no >&2; false", "Error: no")) == 1
 
 
@@ -98,7 +98,7 @@ def test_figures_may_be_examples() -> None:
     assert not matches(["20 rows"], ["3 rows"])
 
 
-def test_commands_are_typed_in_one_way() -> None:
+def test_commands_are_typed_consistently() -> None:
     """Commands work after ``make run``, or in a container, which has no virtual environment."""
     other = [
         f"{document.relative_to(ROOT)}:{step.line}"

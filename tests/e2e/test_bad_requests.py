@@ -130,13 +130,13 @@ def test_no_credentials(backend: Backend) -> None:
     )
 
 
-def test_credentials_come_before_the_path(live: LiveServer) -> None:
+def test_credentials_are_checked_before_the_path(live: LiveServer) -> None:
     answer = live.request("GET", "/api/v1/state/x/env/y")
     assert_error(answer, 401, "CREDENTIALS_MISSING")
 
 
 @pytest.mark.parametrize("method", ["POST", "LOCK", "UNLOCK"])
-def test_scope_comes_before_the_path(live: LiveServer, reader_token: str, method: str) -> None:
+def test_scope_is_checked_before_the_path(live: LiveServer, reader_token: str, method: str) -> None:
     answer = live.request(method, "/api/v1/state/x/env/y", b"{}", token=reader_token)
     assert_error(answer, 403, "SCOPE_INSUFFICIENT")
     expected = 'Bearer error="insufficient_scope", scope="state:write"'

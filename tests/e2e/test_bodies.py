@@ -132,7 +132,7 @@ def test_both_lengths_are_refused(stored: Backend) -> None:
 
 
 @pytest.mark.parametrize("length", ["x", "-1", "1, 2", "+5"])
-def test_content_length_that_is_none(stored: Backend, length: str) -> None:
+def test_invalid_content_length(stored: Backend, length: str) -> None:
     with Wire(stored) as wire:
         wire.head("POST", Content_Length=length)
         assert wire.received.read(12) == b"HTTP/1.1 400"
@@ -147,7 +147,9 @@ def test_expect_continue(backend: Backend) -> None:
         assert_stored(backend, wire)
 
 
-def test_eight_stalled_uploads_stall_nobody(live: LiveServer, stored: Backend, token: str) -> None:
+def test_eight_stalled_uploads_do_not_block_other_requests(
+    live: LiveServer, stored: Backend, token: str
+) -> None:
     other = Backend(live, token)
     wires = [Wire(stored) for _ in range(8)]
     try:
@@ -215,7 +217,7 @@ class TestUnlock:
         assert backend.holder() is not None
 
     @pytest.mark.parametrize("body", [b" ", b"null", b"{}", b"\0"])
-    def test_body_that_says_nothing(self, backend: Backend, body: bytes) -> None:
+    def test_body_without_lock_id(self, backend: Backend, body: bytes) -> None:
         answer = backend.send("UNLOCK", body)
         assert (answer.status, answer.reason) == (400, "INVALID_LOCK_INFO")
         assert backend.holder() is not None

@@ -54,6 +54,6 @@ def test_lost_version(backend: Backend, found: Snapshot) -> None:
     assert contradictions(backend.server, found) != []
 
 
-def test_lock_without_a_trail(backend: Backend, found: Snapshot) -> None:
+def test_lock_without_an_audit_event(backend: Backend, found: Snapshot) -> None:
     found.events["state.lock", str(found.states[0]["id"])] = 0
     assert contradictions(backend.server, found) != []

@@ -11,7 +11,7 @@ from tests.support.server import LiveServer
 pytestmark = pytest.mark.both
 
 
-def test_nothing_that_is_loaded_has_a_thread_or_a_connection(live: LiveServer) -> None:
+def test_preloaded_process_has_no_threads_or_connections(live: LiveServer) -> None:
     first = Path(f"/proc/{live.pid}")
     assert len([*(first / "task").iterdir()]) == 1
     opened = [str(descriptor.readlink()) for descriptor in (first / "fd").iterdir()]

@@ -148,7 +148,7 @@ def trail(keyless: Keyless, *actions: str) -> list[Any]:
     return found
 
 
-def test_a_hundred_exchanges_of_one_assertion_give_one_token(keyless: Keyless) -> None:
+def test_hundred_exchanges_of_an_assertion_issue_a_single_token(keyless: Keyless) -> None:
     token, before = keyless.token("GITHUB"), keyless.issuer.asked[KEYS]
 
     answers = in_threads([lambda: keyless.exchange("GITHUB", token) for _ in range(100)])

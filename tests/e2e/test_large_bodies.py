@@ -116,13 +116,13 @@ def assert_refused(backend: Backend, wire: Wire) -> None:
 
 
 @pytest.mark.parametrize("length", [LIMIT + 1, 10**15])
-def test_one_byte_more_is_refused_unread(backend: Backend, length: int) -> None:
+def test_body_over_the_limit_is_rejected_unread(backend: Backend, length: int) -> None:
     with Wire(backend) as wire:
         wire.head("POST", Content_Length=length)
         assert_refused(backend, wire)  # although no byte of it was sent
 
 
-def test_one_byte_more_is_refused_before_100_continue(backend: Backend) -> None:
+def test_body_over_the_limit_is_rejected_before_100_continue(backend: Backend) -> None:
     with Wire(backend) as wire:
         wire.head("POST", Content_Length=LIMIT + 1, Expect="100-continue")
         assert wire.line().startswith(b"HTTP/1.1 413 ")
@@ -151,7 +151,7 @@ def test_a_stranger_is_refused_before_100_continue(backend: Backend, credentials
 
 
 @pytest.mark.parametrize("chunked", [False, True], ids=["a length", "chunks"])
-def test_who_may_push_is_asked_for_a_large_body(backend: Backend, *, chunked: bool) -> None:
+def test_authorized_client_gets_100_continue(backend: Backend, *, chunked: bool) -> None:
     document = padded(2 * MIB)
     with Wire(backend) as wire:
         framing = {"Transfer_Encoding": "chunked"} if chunked else {"Content_Length": len(document)}
@@ -168,7 +168,7 @@ def test_who_may_push_is_asked_for_a_large_body(backend: Backend, *, chunked: bo
         assert wire.answer().body == document
 
 
-def test_one_byte_more_in_chunks(backend: Backend) -> None:
+def test_chunked_body_over_the_limit_is_rejected(backend: Backend) -> None:
     with Wire(backend, timeout=60) as wire:
         wire.head("POST", Transfer_Encoding="chunked")
         block = b" " * MIB
@@ -176,7 +176,7 @@ def test_one_byte_more_in_chunks(backend: Backend) -> None:
         assert_refused(backend, wire)
 
 
-def test_one_byte_more_to_a_client_that_sends_first(backend: Backend) -> None:
+def test_client_that_sends_before_reading_gets_the_rejection(backend: Backend) -> None:
     """Like most clients; the answer is available when they start to read."""
     with Wire(backend) as wire:
         wire.head("POST", Content_Length=LIMIT + 1)

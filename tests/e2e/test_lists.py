@@ -61,7 +61,9 @@ def while_writing(read: Callable[[], None], *writers: Callable[[], None]) -> Non
     in_threads([readers, *[lambda step=step: write(step) for step in writers]])
 
 
-def test_states_that_come_change_and_go(live: LiveServer, token: str, lister: str) -> None:
+def test_states_created_changed_and_deleted_between_pages(
+    live: LiveServer, token: str, lister: str
+) -> None:
     environment_id = uuid.uuid4()
 
     def new() -> Backend:
@@ -103,7 +105,7 @@ def alone() -> Iterator[LiveServer]:
         yield server
 
 
-def test_workloads_that_come_between_others(alone: LiveServer) -> None:
+def test_workloads_created_between_pages(alone: LiveServer) -> None:
     token = alone.token("cluster:read")
     options = ("--states", "0", "--clusters", "1", "--json")
     alone.run_commands(("seed_demo", *options, "--workloads", "300"))

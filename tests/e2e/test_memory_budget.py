@@ -41,7 +41,7 @@ def test_a_crowd(narrow: LiveServer) -> None:
     assert crowd.stored.push(large(SIZE, 3)).status == 200  # all memory is released
 
 
-def test_who_announces_and_does_not_send_holds_nothing(narrow: LiveServer) -> None:
+def test_announced_but_unsent_bodies_reserve_no_memory(narrow: LiveServer) -> None:
     backend = Backend(narrow, narrow.token("state:read", "state:write"))
     wires = [Wire(backend) for _ in range(40)]
     try:

@@ -105,7 +105,7 @@ def named(expression: str) -> set[str]:
     return set(re.findall(r"\b(?:infra|django)_\w+", expression))
 
 
-def test_dashboard_and_alerts_name_what_there_is(live: LiveServer) -> None:
+def test_dashboard_and_alerts_use_existing_metrics(live: LiveServer) -> None:
     token = live.token("state:read", "state:write", "cluster:write")
     cluster = {"cluster": {"name": "metrics"}}
     made = live.request(
@@ -140,7 +140,7 @@ def test_dashboard_and_alerts_name_what_there_is(live: LiveServer) -> None:
     assert (len(panels), len(alerts)) == (23, 24)
 
 
-def test_what_to_do_at_each_alert() -> None:
+def test_each_alert_has_a_documented_response() -> None:
     page = (HOW_TO / "monitor.md").read_text()
     rules = yaml.safe_load((HOW_TO / "alerts.yaml").read_text())["groups"][0]["rules"]
     rows = re.findall(r"^\| ((?:`Infra\w+`(?:, )?)+) \|", page, re.MULTILINE)

@@ -36,7 +36,7 @@ def listed(live: LiveServer, token: str, kind: str, slug: str) -> list[Any]:
 
 @pytest.mark.parametrize("verb", ["POST", "LOCK"])
 @pytest.mark.parametrize("with_application", [False, True], ids=["without", "with-application"])
-def test_the_first_ones_at_the_same_moment(
+def test_simultaneous_first_pushes(
     live: LiveServer, token: str, verb: str, with_application: bool
 ) -> None:
     """A single application, component, environment and state result."""

@@ -67,7 +67,7 @@ def test_documents_large_and_small(backend: Backend, line: Line) -> None:
 
 
 @pytest.mark.terraform
-def test_terraform_notices_nothing(terraform: MakeTerraform, backend: Backend) -> None:
+def test_terraform_works_with_the_object_store(terraform: MakeTerraform, backend: Backend) -> None:
     tf = terraform('resource "terraform_data" "a" { input = "x" }')
     tf.apply()
 
@@ -98,7 +98,7 @@ def test_it_dies_around_a_write(backend: Backend, line: Line, fault: str) -> Non
 @pytest.mark.parametrize(
     ("fault", "reason"), [("missing", "DOCUMENT_MISSING"), ("altered", "STORAGE_INCONSISTENT")]
 )
-def test_it_does_not_return_what_it_holds(
+def test_store_that_does_not_return_its_objects(
     backend: Backend, line: Line, fault: str, reason: str
 ) -> None:
     """A lasting fault is reported with its cause; a fault of less than a second is not reported."""

@@ -88,7 +88,7 @@ def test_a_port_is_not_shared(quickstart: Quickstart, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("port", ["80000", "0", "-1", "x", "8 0", "", "9" * 5000, "²"])
-def test_a_port_that_is_none(port: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_port(port: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["quickstart", f"--port={port}"])
 
     with pytest.raises(SystemExit) as refused:
@@ -123,7 +123,9 @@ def test_a_background_command_that_ended_is_started_again(quickstart: Quickstart
 
 @pytest.mark.terraform
 @pytest.mark.skipif(BINARY is None, reason="neither terraform nor tofu is on the PATH")
-def test_from_nothing_to_a_stored_state_and_again(quickstart: Quickstart, tmp_path: Path) -> None:
+def test_quickstart_stores_a_state_and_can_be_repeated(
+    quickstart: Quickstart, tmp_path: Path
+) -> None:
     first = quickstart.start()
     tokens = set(re.findall(r"isp_\w{38}", first))
     assert len(tokens) == 1

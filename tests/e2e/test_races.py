@@ -70,7 +70,7 @@ def test_lock_and_unlock_20_times_at_once(backend: Backend) -> None:
 
 
 @pytest.mark.parametrize("locked", [True, False], ids=["locked", "unlocked"])
-def test_20_identical_pushes_are_one_version(backend: Backend, locked: bool) -> None:
+def test_20_identical_pushes_create_a_single_version(backend: Backend, locked: bool) -> None:
     for serial in range(1, 6):
         lock_id = str(uuid.uuid4()) if locked else ""
         if locked:
@@ -85,7 +85,7 @@ def test_20_identical_pushes_are_one_version(backend: Backend, locked: bool) -> 
     assert problems(backend) == []
 
 
-def test_20_different_pushes_of_one_serial(backend: Backend) -> None:
+def test_20_different_pushes_with_the_same_serial(backend: Backend) -> None:
     for serial in range(1, 6):
         bodies = [document(serial, client=number) for number in range(MANY)]
         answers = at_once(backend, [push_call(body) for body in bodies])

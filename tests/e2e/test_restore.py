@@ -135,7 +135,7 @@ def test_delete_and_undelete(terraform: MakeTerraform, backend: Backend) -> None
     tf.run("plan", "-detailed-exitcode", code=0)
 
 
-def test_what_changed_and_what_nobody_sees(
+def test_diff_shows_changes_and_masks_secrets(
     terraform: MakeTerraform, backend: Backend, writer_token: str
 ) -> None:
     tf = terraform(ONE % 1)

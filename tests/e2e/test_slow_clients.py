@@ -92,12 +92,14 @@ def end_of(client: socket.socket) -> bytes:
 
 
 @pytest.mark.parametrize("what", SENT)
-def test_others_do_not_notice(server: LiveServer, token: str, what: str) -> None:
+def test_slow_clients_do_not_affect_other_clients(
+    server: LiveServer, token: str, what: str
+) -> None:
     with clients(server, SENT[what]):
         assert_others_are_answered(server, token)
 
 
-def test_who_does_not_go_on_is_ended(server: LiveServer) -> None:
+def test_stalled_clients_are_disconnected(server: LiveServer) -> None:
     """All at once, because each takes as long as the limit. Silent clients get no answer."""
     halves = ["a byte", "half a header", "half a log-in", "half a body"]
     with contextlib.ExitStack() as stack:
@@ -112,7 +114,7 @@ def test_who_does_not_go_on_is_ended(server: LiveServer) -> None:
         assert [end_of(client) for client in silent] == [b""] * 3
 
 
-def test_who_waits_for_a_word_gets_it_once(server: LiveServer) -> None:
+def test_client_waiting_for_100_continue_gets_it_once(server: LiveServer) -> None:
     with clients(server, SENT["a log-in that waits for a word"], 1) as (client,):
         assert client.recv(100) == b"HTTP/1.1 100 Continue\r\n\r\n"
         client.sendall(b"x" * 100)
@@ -154,7 +156,7 @@ def test_an_answer_is_sent_as_it_is_read(server: LiveServer) -> None:
         assert received.endswith(b'{"status":"ok"}')
 
 
-def test_who_does_not_read_is_ended(server: LiveServer) -> None:
+def test_clients_that_do_not_read_are_disconnected(server: LiveServer) -> None:
     # More than the kernel buffers.
     with clients(server, SENT["a request whose answer nobody reads"] * 8, 1) as (client,):
         time.sleep(LIMIT + 4)

@@ -103,7 +103,7 @@ def name() -> str:
 
 
 @pytest.mark.parametrize("kind", ["application", "component", "environment"])
-def test_one_name_is_created_once(catalogue: Catalogue, name: str, kind: str) -> None:
+def test_name_is_created_once(catalogue: Catalogue, name: str, kind: str) -> None:
     answers = catalogue.at_once(*[new(kind, name=name)] * MANY)
 
     assert Counter(outcome(a) for a in answers) == {

@@ -136,7 +136,7 @@ def seen(boss: LiveKey, victim: Victim) -> list[Any]:
 
 
 @pytest.mark.parametrize("name", DEEDS)
-def test_a_body_that_comes_after_the_revocation(boss: LiveKey, name: str) -> None:
+def test_body_received_after_the_revocation(boss: LiveKey, name: str) -> None:
     victim = Victim(boss)
     token, method, path, body = DEEDS[name](victim)
     stalled = Stalled(boss.server, token, method, path, body)
@@ -150,7 +150,7 @@ def test_a_body_that_comes_after_the_revocation(boss: LiveKey, name: str) -> Non
     assert seen(boss, victim) == before
 
 
-def test_a_body_that_comes_after_the_key_was_narrowed(boss: LiveKey) -> None:
+def test_body_received_after_the_key_lost_scopes(boss: LiveKey) -> None:
     victim = Victim(boss)
     stalled = Stalled(boss.server, victim.token, "POST", victim.state, document(2))
 
@@ -163,7 +163,7 @@ def test_a_body_that_comes_after_the_key_was_narrowed(boss: LiveKey) -> None:
     assert (again.status, again.reason) == (403, "SCOPE_INSUFFICIENT")
 
 
-def test_a_body_that_comes_after_the_key_was_renamed(boss: LiveKey) -> None:
+def test_body_received_after_the_key_was_renamed(boss: LiveKey) -> None:
     victim = Victim(boss)
     for method, path, body in [
         ("POST", victim.state, document(2)),
@@ -174,7 +174,7 @@ def test_a_body_that_comes_after_the_key_was_renamed(boss: LiveKey) -> None:
         assert stalled.go_on().status == 200
 
 
-def test_a_body_that_comes_after_the_tokens_end(boss: LiveKey) -> None:
+def test_body_received_after_the_token_expired(boss: LiveKey) -> None:
     victim = Victim(boss)
     fields = {"name": "short", "scopes": [*SCOPES, *MORE], "ttl": 2}
     token = boss.send("POST", "/v1/access-tokens", fields, secret=victim.secret).json()["secret"]

@@ -88,7 +88,7 @@ def test_token_of_a_revoked_kind_of_form(terraform: MakeTerraform, backend: Back
     assert backend.get().status == 404
 
 
-def test_read_only_token_plans_and_changes_nothing(
+def test_read_only_token_can_plan_but_not_apply(
     terraform: MakeTerraform, backend: Backend, reader_token: str
 ) -> None:
     terraform(ONE).apply()

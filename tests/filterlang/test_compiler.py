@@ -191,7 +191,7 @@ def test_a_label_key_is_a_value(rows, key):
         ("field['kind'] = 'Deployment' AND field['kind'] = 'DaemonSet'", set()),
     ],
 )
-def test_what_is_missing_is_unequal(rows, text, names):
+def test_missing_values_are_unequal(rows, text, names):
     rows.create(name="null", kind="Deployment")
     rows.create(name="x", kind="Deployment", note="x", labels={"a": "x"})
     rows.create(name="y", kind="Deployment", note="y", labels={"a": "y"})

@@ -231,6 +231,6 @@ def identity(row: Row) -> Any:
     return row.get("id") or (row["repository"], row["tag"], row["digest"])
 
 
-def test_every_list_selects_what_python_selects(clients: Clients) -> None:
+def test_lists_select_the_same_rows_as_python(clients: Clients) -> None:
     for name in LISTS:
         assert compare(clients, name) > 0, name

@@ -19,7 +19,7 @@ def refused(name, operator="="):
     return error.code, error.position, error.message, error.suggestion
 
 
-def test_a_field_set_is_what_the_filterset_declares():
+def test_field_set_matches_the_filterset():
     assert {
         name: (field.type.name, field.path, field.equals, field.inverted, field.nullable)
         for name, field in FIELDS.items()

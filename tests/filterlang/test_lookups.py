@@ -60,7 +60,7 @@ def test_a_label_equals():
     )
 
 
-def test_a_label_is_one_of():
+def test_label_in_lookup():
     path, value = "labels__filterlang_label_in", {"a": ("x", "y")}
     sql, (pairs,) = where(PostgreSQL, path, value)
     assert sql == f"{LABELS} @> ANY(%s)"

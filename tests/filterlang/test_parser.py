@@ -34,7 +34,7 @@ def test_blank_is_no_filter(text):
     assert parse(text) is None
 
 
-def test_a_term_keeps_what_was_written_and_where():
+def test_term_records_text_and_positions():
     assert parse(" field['kind'] != 'Deployment'") == Term(
         "kind", 7, "!=", 15, (Value("Deployment", quoted=True, position=18),)
     )
@@ -123,7 +123,7 @@ def test_not_binds_tighter_than_and_and_than_or(text, tree):
     assert names(parse(text)) == tree
 
 
-def test_keywords_touch_what_is_not_a_letter():
+def test_keywords_may_touch_other_characters():
     text = "NOT(field['a']IN('x')AND field['b']BETWEEN 1AND 2OR field['c']='x'AND(field['d']=1))"
     assert names(parse(text)) == ["not", ["or", ["and", "a", "b"], ["and", "c", "d"]]]
 
@@ -144,7 +144,7 @@ def test_keywords_touch_what_is_not_a_letter():
         ("field['a']=\u0661", 11),
     ],
 )
-def test_what_is_not_of_the_language(text, position):
+def test_syntax_errors(text, position):
     assert refused(text)[:2] == (Code.SYNTAX, position)
 
 
@@ -228,5 +228,5 @@ def test_a_parenthesis_that_is_never_closed(text, position):
 
 
 @pytest.mark.parametrize(("text", "position"), [(f"{A})", 12), (f"({A}) ) OR {B}", 15)])
-def test_a_parenthesis_that_closes_nothing(text, position):
+def test_unmatched_closing_parenthesis(text, position):
     assert refused(text) == (Code.SYNTAX, position, "')' closes nothing")

@@ -97,7 +97,7 @@ def test_a_version_has_at_most_a_hundred_characters():
     assert sort_key("1" * 101) is None
 
 
-def test_a_filter_asks_for_a_version():
+def test_filter_by_version():
     compiled = compile_filter(VersionedFilters, "field['uses.a.b/c.version'] < '5'")
     assert compiled.children == [("uses__version", VersionComparison("a.b/c", "<", sort_key("5")))]
     compiled = compile_filter(VersionedFilters, "field['uses.c.version'] != 5")

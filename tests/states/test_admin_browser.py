@@ -75,7 +75,7 @@ def done_by_olga(live: LiveServer, story: Story) -> dict[str, Any]:
     return {event["action"]: event for event in events if event["actor_name"] == "olga"}
 
 
-def test_a_difference_shows_what_changed_and_no_secret(operator_page: Page, story: Story) -> None:
+def test_comparison_shows_changes_without_secrets(operator_page: Page, story: Story) -> None:
     page = operator_page
     open_state(page, story)
     expect(page.get_by_role("img", name="Size of the documents")).to_be_visible()

@@ -25,7 +25,7 @@ def root(kind: str) -> str:
     [("", [403] * 3), ("viewer", [200, 200, 403]), ("operator", [200, 200, 403]),
      ("administrator", [200, 200, 200])],
 )  # fmt: skip
-def test_who_may_open_what(db: None, kind: str, group: str, statuses: list[int]) -> None:
+def test_page_permissions(db: None, kind: str, group: str, statuses: list[int]) -> None:
     entry = KINDS[kind].objects.create(name="one")
     client = person(*filter(None, [group]))
     pages = [root(kind), f"{root(kind)}{entry.pk}/change/", f"{root(kind)}add/"]

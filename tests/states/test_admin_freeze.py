@@ -67,7 +67,7 @@ def test_needs_its_permission(state: State) -> None:
     assert State.objects.get().frozen_at is None
 
 
-def test_what_is_offered(state: State, admin: Backend) -> None:
+def test_offered_actions(state: State, admin: Backend) -> None:
     def offered() -> list[str]:
         answer = person("administrator").get(page(state))
         restores = answer.content.decode().count("/restore-version/?number=")

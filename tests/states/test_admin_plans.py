@@ -83,7 +83,7 @@ def test_each_search_is_served_by_an_index(client: Client) -> None:
         assert rows_read(client, query) <= rows, query
 
 
-def test_a_late_page_costs_what_the_first_costs(client: Client) -> None:
+def test_late_pages_cost_as_much_as_the_first(client: Client) -> None:
     row = State.objects.order_by("-id")[3_000]
     late = str(row.pk)
     for query in ("", "q=production", "is=locked"):
@@ -146,7 +146,7 @@ def test_versions_are_found_by_their_state(client: Client) -> None:
     assert all("stateversion_number" in found.indexes for found in plans)
 
 
-def test_the_overview_reads_what_is_locked(client: Client) -> None:
+def test_overview_reads_only_locked_states(client: Client) -> None:
     locked = State.objects.visible().exclude(lock_id=None).count()
     with plans_of("states_state", analyze=True) as plans:
         assert client.get("/admin/").status_code == 200

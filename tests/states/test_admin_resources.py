@@ -44,7 +44,7 @@ def find(client: Client, value: str, **more: str) -> str:
 
 
 @pytest.mark.parametrize(("group", "status"), [("", 403), ("viewer", 200), ("operator", 200)])
-def test_who_may_look(network: Backend, group: str, status: int) -> None:
+def test_page_permissions(network: Backend, group: str, status: int) -> None:
     client = person(*filter(None, [group]))
     entry = ResourceEntry.objects.order_by("pk")[0]
     pages = [LIST, f"{LIST}{entry.pk}/change/", FIND]
@@ -71,7 +71,7 @@ def test_which_state_has_it(network: Backend, viewer: Client) -> None:
     assert "bucket.logs" in page
 
 
-def test_what_is_looked_for_comes_only_by_post(network: Backend, viewer: Client) -> None:
+def test_search_value_is_accepted_only_by_post(network: Backend, viewer: Client) -> None:
     answer = viewer.get(FIND, {"value": "logs-1"})
 
     assert "bucket.logs" not in text_of(answer)
@@ -92,7 +92,7 @@ def test_what_is_looked_for_comes_only_by_post(network: Backend, viewer: Client)
         ({"value": "x", "after": "[["}, "Please correct the marked fields"),
     ],
 )
-def test_what_cannot_be_looked_for(viewer: Client, given: dict[str, str], fault: str) -> None:
+def test_invalid_search_values(viewer: Client, given: dict[str, str], fault: str) -> None:
     answer = viewer.post(FIND, given)
 
     assert fault in text_of(answer)
@@ -117,7 +117,7 @@ def test_more_of_them(backend: Backend, viewer: Client, monkeypatch: pytest.Monk
     assert after == ""
 
 
-def test_an_index_that_is_behind_says_so(network: Backend, viewer: Client) -> None:
+def test_outdated_index_is_reported(network: Backend, viewer: Client) -> None:
     assert "not in the index yet" not in find(viewer, "logs-1")
     network.push(with_things(2, y="new-1"))
 

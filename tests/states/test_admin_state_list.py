@@ -23,7 +23,7 @@ def state(locked_state: State) -> State:
     return locked_state
 
 
-def test_the_list_tells_who_locks_for_how_long(state: State) -> None:
+def test_list_shows_lock_holder_and_duration(state: State) -> None:
     client = person("viewer")
     assert "network production locked for 0 minutes by ada@laptop 2" in text_of(client.get(LIST))
     assert b"status-warning" in client.get(LIST).content
@@ -47,7 +47,7 @@ def test_the_list_finds_by_names_and_ids(state: State) -> None:
     assert client.get(LIST, {"q": "\0"}).status_code in (200, 302)
 
 
-def test_the_list_tells_what_it_does_not_look_for(db: None) -> None:
+def test_list_reports_incomplete_searches(db: None) -> None:
     Component.objects.bulk_create(Component(name=f"queue-{n:02}") for n in range(MOST_NAMES + 1))
     client = person("viewer")
     for word in ("qu", "UEUE"):
@@ -80,7 +80,7 @@ def test_the_list_in_the_order_of_changes(state: State) -> None:
 
 @pytest.mark.both
 @pytest.mark.parametrize("column", ["serial", "size"])
-def test_what_was_never_pushed_is_last_however_the_list_is_sorted(
+def test_states_never_pushed_sort_last_in_both_directions(
     db: None, client_with: Any, monkeypatch: pytest.MonkeyPatch, column: str
 ) -> None:
     """Also across pages in both directions, on both databases; no state repeats."""

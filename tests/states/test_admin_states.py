@@ -63,7 +63,7 @@ def last_event() -> AuditEvent:
         ("administrator", [200, 200, 200, 200, 200, 200, 200]),
     ],
 )
-def test_who_may_open_what(state: State, group: str, statuses: list[int]) -> None:
+def test_page_permissions(state: State, group: str, statuses: list[int]) -> None:
     client = person(*filter(None, [group]))
     pages = [
         LIST, page(state), page(state, "compare") + "?before=1&after=2",
@@ -79,7 +79,7 @@ def test_who_may_open_what(state: State, group: str, statuses: list[int]) -> Non
         assert State.objects.get().revision == state.revision
 
 
-def test_nobody_is_sent_to_log_in(state: State) -> None:
+def test_anonymous_visitors_are_redirected_to_the_login(state: State) -> None:
     for path in (LIST, page(state), page(state, "force-unlock"), page(state, "compare")):
         answer = Client().get(path)
         assert (answer.status_code, answer["Location"][:13]) == (302, "/admin/login/"), path
@@ -91,7 +91,7 @@ def test_undeleting_is_for_administrators(free: State, admin: Backend) -> None:
         assert person(group).get(page(free, "undelete")).status_code == status
 
 
-def test_force_unlock_needs_a_reason_and_is_in_the_trail(state: State) -> None:
+def test_force_unlock_requires_a_reason_and_is_audited(state: State) -> None:
     client = person("operator")
     form = client.get(page(state, "force-unlock"), {"holder": "grace@x", "lock_id": "x"})
     shown = form.content.decode()
@@ -132,7 +132,7 @@ def test_only_the_lock_that_was_looked_at_is_broken(state: State) -> None:
     assert State.objects.get().lock_id == state.lock_id
 
 
-def test_a_request_from_elsewhere_changes_nothing(state: State) -> None:
+def test_requests_without_csrf_token_are_rejected(state: State) -> None:
     client = person("administrator", enforce_csrf_checks=True)
     for name in ("force-unlock", "restore-version", "delete-state"):
         given = {"lock_id": state.lock_id, "reason": "x", "number": 1}
@@ -159,7 +159,7 @@ def test_restore(free: State, backend: Backend) -> None:
     assert event.details["reason"] == "bad apply"
 
 
-def test_what_the_rules_refuse_is_told(state: State) -> None:
+def test_rejected_actions_show_the_reason(state: State) -> None:
     client = person("administrator")
     locked = "The state is locked by ada@laptop"
     restored = client.post(page(state, "restore-version"), {"number": 1})
@@ -193,7 +193,7 @@ def test_delete_and_undelete(free: State, backend: Backend) -> None:
     assert AuditEvent.objects.filter(action="state.undelete").count() == 1
 
 
-def test_restoring_shows_first_what_it_changes(admin: Backend) -> None:
+def test_restore_shows_its_changes_before_confirmation(admin: Backend) -> None:
     admin.push(BEFORE)
     admin.push(AFTER, "?force=true")
     admin.push(ENCRYPTED, "?force=true")
@@ -230,7 +230,7 @@ def test_the_lock_on_the_page(state: State) -> None:
     assert " UTC, for 3 hours" in confirmation.content.decode().replace("\xa0", " ")
 
 
-def test_what_to_copy(state: State) -> None:
+def test_backend_configuration_to_copy(state: State) -> None:
     address = f"http://testserver/api/v1/state/{state.component_id}/env/{state.environment_id}"
     told = text_of(person("viewer").get(page(state)))
     assert told.count(address) == 4
@@ -239,7 +239,7 @@ def test_what_to_copy(state: State) -> None:
     assert "by ids" not in told
 
 
-def test_what_to_copy_begins_with_names(state: State) -> None:
+def test_backend_configuration_lists_names_first(state: State) -> None:
     """Names come first; IDs are the second choice."""
     Component.objects.filter(pk=state.component_id).update(name="Network", slug="network")
     Environment.objects.filter(pk=state.environment_id).update(name="Live", slug="live")
@@ -251,7 +251,7 @@ def test_what_to_copy_begins_with_names(state: State) -> None:
     assert told.index("The address by ids") < told.index(by_ids)
 
 
-def test_what_is_offered(state: State, admin: Backend, lock_id: uuid.UUID) -> None:
+def test_offered_actions(state: State, admin: Backend, lock_id: uuid.UUID) -> None:
     def offered(group: str) -> list[str]:
         answer = person(group).get(page(state))
         return [tool["tool"].label for tool in answer.context["tools"]]
@@ -267,7 +267,7 @@ def test_what_is_offered(state: State, admin: Backend, lock_id: uuid.UUID) -> No
     ] == ["Undelete"]
 
 
-def test_what_is_not_there(db: None) -> None:
+def test_missing_states_and_versions(db: None) -> None:
     client = person("administrator")
     nothing = f"{LIST}{uuid.uuid4()}"
     assert client.get(f"{nothing}/change/").status_code == 302
@@ -278,7 +278,7 @@ def test_what_is_not_there(db: None) -> None:
     assert client.get(f"{LIST}add/").status_code == 403
 
 
-def test_nothing_is_edited(state: State) -> None:
+def test_states_cannot_be_edited(state: State) -> None:
     client = person("administrator")
     assert client.post(page(state), {"serial": 9}).status_code == 403
     assert client.get(page(state, "delete")).status_code == 403

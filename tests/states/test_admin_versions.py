@@ -142,7 +142,7 @@ def test_a_difference_with_its_secrets(recorded: Backend) -> None:
     assert AuditEvent.objects.order_by("-id")[0].details["secrets"] is True
 
 
-def test_what_a_difference_tells_is_what_the_api_tells(recorded: Backend, seeing: Backend) -> None:
+def test_comparison_page_matches_the_api(recorded: Backend, seeing: Backend) -> None:
     told = seeing.look("/versions/2/diff").json()["diff"]
     address, query = compared(recorded, 1, 2)
     text = text_of(person("administrator").post(f"{address}?{urlencode(query)}"))
@@ -238,7 +238,7 @@ def resources_of(*names: str, value: str = "x") -> list[dict[str, Any]]:
     ]
 
 
-def test_what_each_version_changed(admin: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changes_of_each_version(admin: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
     admin.push(document(1, resources=resources_of("a", "b")))
     admin.push(document(2, resources=resources_of("b", "c", "d", value="y")))
     admin.push(document(3, resources=resources_of("b", "c", "d", value="y")))
@@ -270,7 +270,7 @@ def test_what_each_version_changed(admin: Backend, monkeypatch: pytest.MonkeyPat
     assert [change is None for change in told()] == [True] * 6
 
 
-def test_what_is_in_it_on_the_page(recorded: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_state_page_shows_the_contents(recorded: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
     client = person("viewer")
     answer = client.get(page(recorded))
 
@@ -357,7 +357,7 @@ def test_markup_in_a_document_is_text(admin: Backend) -> None:
         assert b"&lt;script&gt;alert(1)" in content
 
 
-def test_what_cannot_be_compared(recorded: Backend) -> None:
+def test_versions_that_cannot_be_compared(recorded: Backend) -> None:
     client = person("viewer")
     gone = client.get(*compared(recorded, 1, 9), follow=True)
     assert "The state has no version with this number" in text_of(gone)
@@ -370,7 +370,7 @@ def test_what_cannot_be_compared(recorded: Backend) -> None:
         assert "From version" not in text_of(answer)
 
 
-def test_a_damaged_document_is_told(recorded: Backend) -> None:
+def test_damaged_document_is_reported(recorded: Backend) -> None:
     StateVersion.objects.filter(number=1).update(document=b"damaged")
     answer = person("administrator").get(page(recorded, "versions/1/document/"), follow=True)
     assert "The stored document is damaged" in text_of(answer)

@@ -118,7 +118,9 @@ def test_a_bound_list_in_the_order_of_names(client_with: ClientWith, world: Worl
 
 @pytest.mark.both
 @pytest.mark.parametrize("name", BOUND)
-def test_what_it_sees_and_changes(client_with: ClientWith, world: World, name: str) -> None:
+def test_bound_token_sees_and_changes_entries_inside_its_binding(
+    client_with: ClientWith, world: World, name: str
+) -> None:
     client = bound(client_with, world, name)
     seen, changed = (set(names.split()) for names in SEES[name])
 
@@ -162,7 +164,9 @@ def test_no_state_is_moved_from_outside(client_with: ClientWith, world: World, n
     assert belongs == {"web": "shop", "db": "shop", "ledger": "bank"}
 
 
-def test_a_bound_component_moves_among_what_it_sees(client_with: ClientWith, world: World) -> None:
+def test_bound_token_moves_components_only_between_visible_applications(
+    client_with: ClientWith, world: World
+) -> None:
     client = bound(client_with, world, "web")
     to_bank = {"application_id": str(world["bank"])}
     answer = client.send("PATCH", world.path("web"), to_bank)
@@ -170,7 +174,7 @@ def test_a_bound_component_moves_among_what_it_sees(client_with: ClientWith, wor
     assert client.send("PATCH", world.path("web"), {"application_id": None}).status_code == 200
 
 
-def test_what_is_deleted_is_not_seen(client_with: ClientWith, world: World) -> None:
+def test_deleted_states_grant_no_visibility(client_with: ClientWith, world: World) -> None:
     client = bound(client_with, world, "dev")
     State.objects.filter(environment=world["dev"]).update(deleted_at=timezone.now())
 
@@ -190,7 +194,7 @@ def test_what_is_deleted_is_not_seen(client_with: ClientWith, world: World) -> N
         ("shop in dev", (403, 403, 403)),
     ],
 )
-def test_what_it_creates(
+def test_bound_token_creates_entries_inside_its_binding(
     client_with: ClientWith, world: World, name: str, statuses: tuple[int, ...]
 ) -> None:
     client = bound(client_with, world, name)
@@ -249,9 +253,7 @@ def test_a_token_of_a_cluster(client_with: ClientWith, world: World) -> None:
         assert client.send("PATCH", world.path(entry), {"name": "x"}).status_code == 404
 
 
-def test_the_filter_by_application_shows_only_what_is_inside(
-    client_with: ClientWith, world: World
-) -> None:
+def test_application_filter_respects_the_binding(client_with: ClientWith, world: World) -> None:
     client = bound(client_with, world, "dev")
     for application, count in (("shop", 1), ("bank", 0)):
         text = f"field['application_id'] = '{world[application]}'"

@@ -75,7 +75,7 @@ def test_a_push_and_a_read(installation: Installation, backend: Backend) -> None
     assert backend.get().content == document(1)
 
 
-def test_objects_that_cannot_be_read_keep_back_no_others(
+def test_unreadable_objects_do_not_stop_the_pass(
     installation: Installation, backend: Backend, line: Line
 ) -> None:
     """Three failures in a row stop a pass only if the store does not answer for its bucket."""

@@ -121,7 +121,7 @@ def test_rename(admin: ApiClient, kind: str) -> None:
     assert (event.action, event.details) == (f"{kind}.update", details)
 
 
-def test_nothing_to_change(admin: ApiClient, kind: str) -> None:
+def test_empty_patch(admin: ApiClient, kind: str) -> None:
     entry = KINDS[kind]._default_manager.create(name="a")
 
     for body in ({}, {kind: {"name": "a"}}, {kind: {"id": str(uuid.uuid4()), "name": "a"}}):
@@ -147,7 +147,9 @@ def test_nothing_to_change(admin: ApiClient, kind: str) -> None:
         ),
     ],
 )
-def test_what_is_refused(admin: ApiClient, fields: Any, field: str, reason: str) -> None:
+def test_invalid_fields_are_rejected(
+    admin: ApiClient, fields: Any, field: str, reason: str
+) -> None:
     answer = admin.send("POST", "/api/v1/components", {"component": fields})
 
     assert (answer.status_code, error_reason(answer)) == (400, "INVALID_FIELDS")
@@ -156,7 +158,7 @@ def test_what_is_refused(admin: ApiClient, fields: Any, field: str, reason: str)
     assert not Component.objects.exists()
 
 
-def test_none_of_this_id(admin: ApiClient, kind: str) -> None:
+def test_unknown_id(admin: ApiClient, kind: str) -> None:
     for entry_id in (uuid.uuid4(), "x"):
         for method in ("GET", "PATCH"):
             answer = admin.send(method, f"{path(kind)}/{entry_id}", {})
@@ -166,7 +168,7 @@ def test_none_of_this_id(admin: ApiClient, kind: str) -> None:
             assert answer.json()["error"]["message"].startswith(beginning)
 
 
-def test_who_may(anonymous: Client, client_with: ClientWith, kind: str) -> None:
+def test_required_scopes(anonymous: Client, client_with: ClientWith, kind: str) -> None:
     entry = KINDS[kind]._default_manager.create(name="a")
     writer, reader = client_with("state:write"), client_with("state:read")
     body = {kind: {"name": "b"}}

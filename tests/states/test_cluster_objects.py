@@ -56,7 +56,7 @@ CASES: list[tuple[str, dict[str, Any], dict[str, Any], str | None]] = [
 
 
 @pytest.mark.parametrize(("kind", "attributes", "more", "kept"), CASES)
-def test_what_is_kept(
+def test_stored_cluster_objects(
     backend: Backend, kind: str, attributes: dict[str, Any], more: dict[str, Any], kept: str | None
 ) -> None:
     backend.push(state(resource("x", instance(attributes), type=kind, **more)))
@@ -65,7 +65,7 @@ def test_what_is_kept(
     assert ResourceEntry.objects.get().cluster_object == kept
 
 
-def test_nothing_that_the_state_hides(backend: Backend) -> None:
+def test_sensitive_attributes_are_not_stored(backend: Backend) -> None:
     hidden = path("metadata", 0, "uid")
     backend.push(
         state(

@@ -179,7 +179,7 @@ def test_an_identity_alone(backend: Backend, seeing: Backend) -> None:
     assert "111122223333" in shown
 
 
-def test_what_is_sensitive_is_hidden_in_an_identity() -> None:
+def test_sensitive_values_are_masked_in_identities() -> None:
     secret = "correct-horse-battery"
     before, after = (
         state(resource("x", instance({"p": secret}, path("p"), identity={"p": secret, "n": n})))

@@ -170,7 +170,7 @@ def test_a_reason_is_short_however_long_the_name_is() -> None:
         {"cidrs": ["0.0.0.0/0", "10.0.0.0/16"]},
     ],
 )
-def test_public_values_hide_nothing(sensitive: dict[str, Any]) -> None:
+def test_public_values_cause_no_masking(sensitive: dict[str, Any]) -> None:
     plain = {
         "arn": "arn:aws:ec2:eu-west-1:111122223333:vpc/vpc-0shop",
         "port_": 5432, "ports": [15433, "15433"], "flag_": True, "off": False, "nothing_": None,
@@ -239,7 +239,7 @@ def test_the_password_of_a_connection_string_is_a_secret_by_its_place(copy: str)
     assert hidden_names(sensitive=sensitive, plain={"a": copy, "b": other}) == {"a"}
 
 
-def test_a_line_of_one_text_does_not_unmask_a_member_of_another() -> None:
+def test_line_of_a_text_does_not_unmask_a_member_of_another() -> None:
     phrase = "correct horse battery staple zebra"
     lines = {"aaa": f"hello\n{phrase}\nbye now"}
     plain = {"copy": f"it is {phrase}"}

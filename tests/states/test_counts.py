@@ -48,7 +48,7 @@ def told(client: ApiClient, path: str) -> Any:
     return client.items(path, name, page_size=2)
 
 
-def test_what_is_counted(backend: Backend, reader: ApiClient) -> None:
+def test_counts_by_provider_type_and_version(backend: Backend, reader: ApiClient) -> None:
     other = Backend(backend.client)
     backend.push(document(1, "1.11.4", "aws_x", "aws_x", "data.aws_y", "thing"))
     other.push(document(1, "1.5.0", "aws_x"))
@@ -77,7 +77,7 @@ def test_what_is_counted(backend: Backend, reader: ApiClient) -> None:
     assert [one["terraform_version"] for one in told(reader, VERSIONS)] == ["1.12.0", "1.5.0"]
 
 
-def test_what_is_deleted_and_comes_back(backend: Backend, client_with: ClientWith) -> None:
+def test_deleted_and_restored_states(backend: Backend, client_with: ClientWith) -> None:
     admin = backend.as_client(client_with("state:read", "state:write", "state:admin"))
     backend.push(document(1, "1.11.4", "aws_x"))
     index()
@@ -93,7 +93,7 @@ def test_what_is_deleted_and_comes_back(backend: Backend, client_with: ClientWit
 
 
 @pytest.mark.parametrize("version", ["", "1" * 101, "1\0"])
-def test_what_is_no_version_is_not_counted(
+def test_invalid_versions_are_not_counted(
     backend: Backend, reader: ApiClient, version: str
 ) -> None:
     backend.push(document(1, version, "aws_x"))
@@ -102,7 +102,7 @@ def test_what_is_no_version_is_not_counted(
     assert (told(reader, VERSIONS), len(told(reader, TYPES))) == ([], 1)
 
 
-def test_who_may_ask_and_how(client_with: ClientWith, reader: ApiClient) -> None:
+def test_required_scope_and_valid_queries(client_with: ClientWith, reader: ApiClient) -> None:
     client = client_with("state:write", "state:admin", "cluster:read")
     for path in (PROVIDERS, TYPES, VERSIONS):
         refused = client.get(path)
@@ -112,7 +112,7 @@ def test_who_may_ask_and_how(client_with: ClientWith, reader: ApiClient) -> None
         assert reader.send("POST", path, {}).status_code == 405
 
 
-def test_the_counts_are_those_of_what_is_seen(client_with: ClientWith) -> None:
+def test_counts_cover_visible_states_only(client_with: ClientWith) -> None:
     """Whatever was pushed, deleted and indexed, and whatever the caller is bound to."""
     writer = client_with("state:write", "state:admin")
     states = matrix(writer)
@@ -166,7 +166,7 @@ def test_queries(backend: Backend, reader: ApiClient, django_assert_num_queries:
 
 
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="about PostgreSQL's planner")
-def test_who_sees_all_is_answered_from_the_totals(client_with: ClientWith) -> None:
+def test_unbound_callers_are_served_from_the_totals(client_with: ClientWith) -> None:
     load_states(2_000, lambda _done: None)
     states = list(State.objects.order_by("pk"))
     for each in states[:20]:

@@ -53,7 +53,7 @@ def test_a_deleted_state_can_be_locked_first(admin: Backend, lock_id: uuid.UUID)
     assert admin.get().content == document(1)
 
 
-def test_nothing_is_stored(admin: Backend) -> None:
+def test_unknown_state_returns_404(admin: Backend) -> None:
     response = admin.delete()
 
     assert (response.status_code, error_reason(response)) == (404, "STATE_NOT_FOUND")
@@ -85,7 +85,7 @@ def test_needs_its_scope(backend: Backend) -> None:
     assert (response.status_code, error_reason(response)) == (403, "SCOPE_INSUFFICIENT")
 
 
-def test_one_that_was_overtaken_looks_again(
+def test_delete_checks_again_after_losing_a_race(
     admin: Backend, lock_id: uuid.UUID, monkeypatch: Any
 ) -> None:
     """A lock acquired after the deletion's check makes its compare-and-swap fail."""

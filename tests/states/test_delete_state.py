@@ -20,7 +20,7 @@ def test_it_is_hidden_and_its_history_stays(admin: Backend) -> None:
     assert (event.resource_id, event.details) == (str(admin.record.pk), {"version": 1})
 
 
-def test_a_locked_one_stays(admin: Backend, lock_id: uuid.UUID) -> None:
+def test_locked_state_is_not_deleted(admin: Backend, lock_id: uuid.UUID) -> None:
     admin.push(document())
     admin.lock(lock_id)
 
@@ -47,7 +47,7 @@ def test_needs_its_scope(backend: Backend) -> None:
     assert (response.status_code, error_reason(response)) == (403, "SCOPE_INSUFFICIENT")
 
 
-def test_outside_the_binding_there_is_nothing(backend: Backend, client_with: ClientWith) -> None:
+def test_state_outside_the_binding_returns_404(backend: Backend, client_with: ClientWith) -> None:
     backend.push(document())
     elsewhere = client_with("state:admin", bound_component_ids=[str(uuid.uuid4())])
 

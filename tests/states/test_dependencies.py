@@ -122,7 +122,7 @@ def test_by_ids_and_by_names(backend: Backend, network: Backend, reader: ApiClie
         "ftp://testserver/api/v1/state/at/network/prod",
     ],
 )
-def test_what_is_none_of_ours(
+def test_addresses_of_other_services(
     backend: Backend, network: Backend, reader: ApiClient, address: str
 ) -> None:
     backend.push(reading(1, http("x", address)))
@@ -166,7 +166,7 @@ def test_what_is_none_of_ours(
         ("x" * 51, {"address": SECRET}, ""),
     ],
 )  # fmt: skip
-def test_what_is_kept_of_a_configuration(
+def test_stored_location_of_a_configuration(
     backend: Backend, reader: ApiClient, backend_name: str, config: Any, location: str
 ) -> None:
     backend.push(reading(1, remote("x", backend_name, config)))
@@ -179,7 +179,7 @@ def test_what_is_kept_of_a_configuration(
     assert SECRET not in json.dumps(list(StateDependency.objects.values()), default=str)
 
 
-def test_what_terraform_writes(backend: Backend, reader: ApiClient) -> None:
+def test_document_written_by_terraform(backend: Backend, reader: ApiClient) -> None:
     backend.push(AFTER)
     index()
 
@@ -193,7 +193,7 @@ def test_what_terraform_writes(backend: Backend, reader: ApiClient) -> None:
     }
 
 
-def test_what_the_state_marks_sensitive(backend: Backend, reader: ApiClient) -> None:
+def test_sensitive_configuration_is_not_shown(backend: Backend, reader: ApiClient) -> None:
     config = {"bucket": SECRET, "key": f"{SECRET}/x"}
     backend.push(reading(1, remote("x", "s3", config, path("config"))))
     index()
@@ -254,7 +254,7 @@ def test_pages(backend: Backend, network: Backend, reader: ApiClient) -> None:
 
 
 @pytest.mark.long
-def test_nothing_from_outside_a_binding(client_with: ClientWith) -> None:
+def test_states_outside_the_binding_are_hidden(client_with: ClientWith) -> None:
     """Nine states read each other at random: both directions show visible states only."""
     writer, rng = client_with("state:write"), random.Random(3)
     states = matrix(writer)
@@ -306,7 +306,9 @@ def test_a_component_that_moves(
     assert look(bound, network.record)["read_by"] == []
 
 
-def test_who_may_ask_and_how(backend: Backend, network: Backend, client_with: ClientWith) -> None:
+def test_required_scope_and_valid_queries(
+    backend: Backend, network: Backend, client_with: ClientWith
+) -> None:
     at = f"/api/v1/states/{network.record.pk}/dependencies"
     refused = client_with("state:write", "state:admin", "state:outputs").get(at)
     assert (refused.status_code, error_reason(refused)) == (403, "SCOPE_INSUFFICIENT")

@@ -109,7 +109,7 @@ def test_recorded_states() -> None:
     }
 
 
-def test_recorded_states_tell_no_password() -> None:
+def test_recorded_states_reveal_no_password() -> None:
     page = diff(BEFORE, AFTER)
     hidden = bytes(page.outputs) + bytes(page.resources)
     assert not any(password in hidden for password in PASSWORDS)
@@ -123,7 +123,7 @@ def test_the_same_document() -> None:
     assert diff(AFTER, AFTER).summary.resources == ChangeCounts(added=0, changed=0, removed=0)
 
 
-def test_nothing_before() -> None:
+def test_first_version_only_adds() -> None:
     page = diff(None, AFTER)
 
     assert page.versions == (None, "1.11.4")
@@ -229,7 +229,7 @@ def test_another_provider() -> None:
     assert found == [{"field": "provider", "before": "p", "after": "q"}]
 
 
-def test_a_deposed_object_is_another_one() -> None:
+def test_deposed_object_is_compared_separately() -> None:
     before = state(resource("x", instance({"a": 1})))
     after = state(resource("x", instance({"a": 2}), instance({"a": 1}, deposed="0badcafe")))
 
@@ -262,7 +262,7 @@ MANY = {str(n): n for n in range(100)}
         (MANY, {**MANY, "7": 8}, True),
     ],
 )
-def test_what_is_hidden_differs_where_its_values_do(old: Any, new: Any, differ: bool) -> None:
+def test_masked_values_differ_when_their_values_differ(old: Any, new: Any, differ: bool) -> None:
     expected = [change("a", "CHANGED", MASK, MASK, True)] if differ else []
     beside = change("n", "CHANGED", "x", "y")  # where nothing differs, nothing is hidden to compare
 
@@ -279,7 +279,7 @@ def test_a_mark_that_is_taken_away_still_hides() -> None:
     assert [m["field"] for m in found["metadata"]] == ["sensitive_attributes"]
 
 
-def test_marked_values_that_come_and_go() -> None:
+def test_added_and_removed_sensitive_values() -> None:
     found = changes({"a": "x"}, {"b": {"c": "y", "d": 1}}, path("a"))
     assert found[0] == change("a", "CHANGED", "x", None) or found[0]["before"] == MASK
 
@@ -289,7 +289,7 @@ def test_marked_values_that_come_and_go() -> None:
     assert added == [change("a.b", "ADDED", None, MASK, True)]
 
 
-def test_with_the_scope_marked_places_are_told() -> None:
+def test_scope_reveals_sensitive_values() -> None:
     found = changes({"a": "x"}, {"a": "y"}, path("a"), hide=False)
 
     assert found == [change("a", "CHANGED", "x", "y", True)]
@@ -365,7 +365,7 @@ def test_pages() -> None:
     assert found == msgspec.json.decode(whole.resources)
 
 
-def test_encrypted_states_say_so() -> None:
+def test_encrypted_states_raise_an_error() -> None:
     with pytest.raises(StateEncrypted):
         diff(ENCRYPTED, AFTER)
 
@@ -416,5 +416,5 @@ def test_there_are_changes_where_values_differ(old: Any, new: Any) -> None:
 
 
 @given(value=_json)
-def test_nothing_differs_from_itself(value: Any) -> None:
+def test_value_equals_itself(value: Any) -> None:
     assert not difference.differs(value, msgspec.json.decode(msgspec.json.encode(value)), Effort(0))

@@ -54,7 +54,7 @@ def test_the_release_before_numbers_reads_it() -> None:
     assert gzip.decompress(gzipped) == b"document"
 
 
-def test_what_is_sealed_again_has_its_new_number() -> None:
+def test_resealed_document_has_its_new_number() -> None:
     other = sealing.Place(STATE, VERSION, 2**31 - 1)
     moved = sealing.unseal(sealing.seal(GZIPPED, PLACE), PLACE)
 

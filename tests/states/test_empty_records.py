@@ -34,7 +34,7 @@ def counts() -> list[int]:
 
 @pytest.mark.parametrize("names", ["network/prod", "shop/network/prod", None])
 @pytest.mark.parametrize("forced", [False, True])
-def test_a_lock_and_its_unlock_leave_nothing(
+def test_lock_and_unlock_leave_no_records(
     client: ApiClient, names: str | None, lock_id: uuid.UUID, *, forced: bool
 ) -> None:
     backend = Backend(client) if names is None else Named(client, names)

@@ -160,9 +160,7 @@ def test_into_a_new_service(client: ApiClient, tmp_path: Path) -> None:
     assert promised(of_source=True) == before
 
 
-def test_names_come_back_unless_somebody_has_given_others(
-    client: ApiClient, tmp_path: Path
-) -> None:
+def test_import_restores_names_unless_they_were_changed(client: ApiClient, tmp_path: Path) -> None:
     Component.objects.filter(slug="network").update(name="Network & DNS")
     Environment.objects.filter(slug="prod").update(name="Production")
     Application.objects.filter(slug="shop").update(name="The shop")
@@ -191,7 +189,7 @@ def test_of_the_newest_alone_numbers_stay(client: ApiClient, tmp_path: Path) -> 
     }
 
 
-def test_a_later_export_brings_what_is_new(client: ApiClient, tmp_path: Path) -> None:
+def test_later_export_adds_new_versions(client: ApiClient, tmp_path: Path) -> None:
     """Wherever the files are: a directory may be copied to another machine."""
     export(tmp_path / "first", "--history")
     pushed = document(12, lineage(0), outputs={"12": {"value": 1}})
@@ -234,7 +232,9 @@ def test_history_is_locked_until_all_of_it_is_here(client: ApiClient, tmp_path: 
     assert (state.version_number, state.lock_id) == (3, None)
 
 
-def test_what_is_older_than_what_is_here_stays_behind(client: ApiClient, tmp_path: Path) -> None:
+def test_versions_older_than_the_current_are_not_imported(
+    client: ApiClient, tmp_path: Path
+) -> None:
     export(tmp_path / "out", "--history")
     wipe()
     run(tmp_path / "out", "--history", "2")
@@ -245,7 +245,7 @@ def test_what_is_older_than_what_is_here_stays_behind(client: ApiClient, tmp_pat
     assert StateVersion.objects.count() == 6
 
 
-def test_locks_are_left_out_and_said(client: ApiClient, tmp_path: Path) -> None:
+def test_locks_are_reported_but_not_exported(client: ApiClient, tmp_path: Path) -> None:
     lock = {"ID": lineage(9), "Who": "ada@laptop", "Operation": "OperationTypeApply"}
     path = f"/api/v1/state/{ADDRESSES['network/prod']}"
     assert client.generic("LOCK", path, json.dumps(lock), "application/json").status_code == 200
@@ -267,9 +267,7 @@ def test_deleted_and_empty_states_are_left_out(client: ApiClient, tmp_path: Path
     assert export(tmp_path / "out")["states"] == 2
 
 
-def test_a_damaged_document_is_named_and_the_others_are_there(
-    client: ApiClient, tmp_path: Path
-) -> None:
+def test_damaged_document_is_reported_and_skipped(client: ApiClient, tmp_path: Path) -> None:
     state = State.objects.get(component__slug="network")
     StateVersion.objects.filter(pk=state.current_version_id).update(document=b"x" * 99)
 
@@ -279,7 +277,7 @@ def test_a_damaged_document_is_named_and_the_others_are_there(
     assert len(lines) == 3
 
 
-def test_the_store_gives_no_answer_for_one_document(
+def test_store_fails_for_a_single_document(
     client: ApiClient, store: UnsteadyStorage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     call_command("move_documents", to="storage")
@@ -327,7 +325,9 @@ def test_new_parents_are_closed_too(client: ApiClient, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["a link", "a folder of others", "a link below"])
-def test_not_to_where_others_can_write(client: ApiClient, tmp_path: Path, kind: str) -> None:
+def test_targets_writable_by_other_users_are_rejected(
+    client: ApiClient, tmp_path: Path, kind: str
+) -> None:
     (tmp_path / "elsewhere").mkdir()
     out = tmp_path / "out"
     if kind == "a link":
@@ -359,7 +359,7 @@ def test_a_fifo_in_an_export(client: ApiClient, tmp_path: Path, name: str) -> No
     assert "not a regular file" in said
 
 
-def test_the_trail_tells_who_took_what(client: ApiClient, tmp_path: Path) -> None:
+def test_export_is_audited(client: ApiClient, tmp_path: Path) -> None:
     export(tmp_path / "out", "--history")
 
     events = AuditEvent.objects.filter(action="state.export")
@@ -369,7 +369,7 @@ def test_the_trail_tells_who_took_what(client: ApiClient, tmp_path: Path) -> Non
     assert events.count() == 3
 
 
-def test_not_over_what_is_there(client: ApiClient, tmp_path: Path) -> None:
+def test_non_empty_target_is_rejected(client: ApiClient, tmp_path: Path) -> None:
     export(tmp_path / "out")
 
     with pytest.raises(CommandError, match="is not empty"):

@@ -154,7 +154,7 @@ def test_the_order_is_that_of_bytes(db: None) -> None:
         assert cursor.fetchall() == [("C",), ("C",)]
 
 
-def test_a_name_that_is_nothing(states: dict[str, Backend]) -> None:
+def test_incomplete_provider_names(states: dict[str, Backend]) -> None:
     for name in ("provider", "provider.hashicorp/aws", "provider.version"):
         answer = states["none"].client.get("/api/v1/states", {"filter": f"field['{name}'] < '5'"})
         assert answer.status_code == 400

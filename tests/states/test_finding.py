@@ -41,7 +41,7 @@ def test_as_a_plain_search(secrets: list[str], texts: list[str]) -> None:
 
 
 @pytest.mark.parametrize("secret", ["", "abcde"])
-def test_what_is_too_short_is_not_searched(secret: str) -> None:
+def test_short_secrets_are_not_searched(secret: str) -> None:
     assert telling([secret], [secret, "", f"x{secret}x"]) == set()
 
 
@@ -51,7 +51,7 @@ def test_what_is_too_short_is_not_searched(secret: str) -> None:
     [(SECRET, SECRET), ("back\\slash", r"back\\\\slash")],
     ids=["as it is", "escaped twice"],
 )
-def test_wherever_it_stands_in_a_long_text(secret: str, written: str, place: int) -> None:
+def test_secret_at_any_position_of_a_long_text(secret: str, written: str, place: int) -> None:
     text = "." * place + written + "." * (3 * PIECE - place)
 
     assert telling([secret], [text]) == {0}

@@ -10,7 +10,9 @@ from tests.conftest import ClientWith, error_reason
 from tests.states.conftest import Backend, document
 
 
-def test_the_lock_is_broken_and_the_trail_says_whose(admin: Backend, lock_id: uuid.UUID) -> None:
+def test_force_unlock_releases_the_lock_and_audits_its_holder(
+    admin: Backend, lock_id: uuid.UUID
+) -> None:
     admin.push(document())
     admin.lock(lock_id)
 
@@ -50,7 +52,7 @@ def test_another_lock_is_not_broken(admin: Backend, lock_id: uuid.UUID) -> None:
     assert admin.record.lock_id == lock_id
 
 
-def test_what_is_not_locked_stays(admin: Backend) -> None:
+def test_unlocked_state_is_unchanged(admin: Backend) -> None:
     admin.push(document())
 
     response = admin.call(":force-unlock/", {"reason": "x"})
@@ -95,7 +97,7 @@ def test_needs_its_scope(backend: Backend, lock_id: uuid.UUID) -> None:
     assert (response.status_code, error_reason(response)) == (403, "SCOPE_INSUFFICIENT")
 
 
-def test_outside_the_binding_there_is_nothing(
+def test_state_outside_the_binding_returns_404(
     backend: Backend, client_with: ClientWith, lock_id: uuid.UUID
 ) -> None:
     backend.lock(lock_id)

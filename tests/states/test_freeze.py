@@ -120,7 +120,7 @@ def test_every_change_is_refused_as_terraform_shows_it(
     assert AuditEvent.objects.count() == before[1]
 
 
-def test_an_unlock_that_is_repeated_changes_nothing(frozen: Backend) -> None:
+def test_repeated_unlock_succeeds_and_keeps_the_freeze(frozen: Backend) -> None:
     """A client whose UNLOCK was answered too late must not fail because of a later freeze."""
     assert frozen.unlock(uuid.uuid4()).status_code == 200
     assert frozen.record.frozen_at is not None
@@ -164,7 +164,7 @@ def test_an_empty_state_is_kept_by_its_freeze(admin: Backend, lock_id: uuid.UUID
     assert error_reason(admin.delete()) == "STATE_FROZEN"
 
 
-def test_a_repeated_freeze_changes_nothing_and_another_replaces_it(frozen: Backend) -> None:
+def test_identical_freeze_is_a_no_op_and_a_new_freeze_replaces_it(frozen: Backend) -> None:
     before = frozen.record
     assert freeze(frozen, expected_until=UNTIL).status_code == 200
     assert (frozen.record.revision, len(events("state.frozen"))) == (before.revision, 1)
@@ -176,7 +176,7 @@ def test_a_repeated_freeze_changes_nothing_and_another_replaces_it(frozen: Backe
     assert len(events("state.frozen")) == 2
 
 
-def test_what_is_not_frozen_stays(admin: Backend) -> None:
+def test_unfreezing_an_unfrozen_state_is_a_no_op(admin: Backend) -> None:
     admin.push(document())
 
     assert admin.call(":unfreeze").status_code == 200
@@ -281,7 +281,7 @@ def test_filter(frozen: Backend) -> None:
     assert listed("false") == [str(other.record.pk)]
 
 
-def test_a_refusal_asks_no_more_than_a_lock(
+def test_rejection_needs_no_more_queries_than_a_lock(
     frozen: Backend, django_assert_num_queries: Any
 ) -> None:
     with django_assert_num_queries(1):

@@ -35,7 +35,7 @@ def test_the_record(backend: Backend) -> None:
     }
 
 
-def test_a_locked_one_before_its_first_push(backend: Backend, lock_id: uuid.UUID) -> None:
+def test_locked_state_before_its_first_push(backend: Backend, lock_id: uuid.UUID) -> None:
     backend.lock(lock_id)
 
     state = backend.look().json()["state"]
@@ -51,13 +51,13 @@ def test_a_locked_one_before_its_first_push(backend: Backend, lock_id: uuid.UUID
 
 
 @pytest.mark.parametrize("state_id", [str(uuid.UUID(int=1)), "1", "none"])
-def test_there_is_none(backend: Backend, state_id: str) -> None:
+def test_unknown_state(backend: Backend, state_id: str) -> None:
     response = backend.client.get(f"/api/v1/states/{state_id}")
 
     assert (response.status_code, error_reason(response)) == (404, "STATE_NOT_FOUND")
 
 
-def test_a_deleted_one_is_not_there(admin: Backend) -> None:
+def test_deleted_state_returns_404(admin: Backend) -> None:
     admin.push(document())
     admin.delete()
 
@@ -78,7 +78,7 @@ PATHS = [
 
 @pytest.mark.parametrize("suffix", PATHS)
 @pytest.mark.parametrize("bound", ["bound_component_ids", "bound_environment_ids"])
-def test_outside_the_binding_there_is_nothing(
+def test_state_outside_the_binding_returns_404(
     backend: Backend, client_with: ClientWith, suffix: str, bound: str
 ) -> None:
     backend.push(document())

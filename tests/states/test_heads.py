@@ -61,7 +61,7 @@ def test_without_a_lineage_the_document_keeps_its_own() -> None:
         b'{"a":1,"serial":1,"a":1}',
     ],
 )
-def test_a_name_that_stands_twice(document: bytes) -> None:
+def test_repeated_member_name(document: bytes) -> None:
     with pytest.raises(StateFormatUnsupported, match="a name is repeated"):
         replace_serial_and_lineage(document, serial=7, lineage=None)
 

@@ -90,7 +90,7 @@ class TestS3:
         assert (newest.source, newest.key) == (source, "prod/network/terraform.tfstate")
         assert set(run(source).results.values()) == {"unchanged"}
 
-    def test_what_cannot_be_imported_is_named_and_all_others_are_done(
+    def test_failed_states_are_reported_and_the_rest_imported(
         self, store: Store, settings: Any
     ) -> None:
         settings.STATE_MAX_BYTES = 1000

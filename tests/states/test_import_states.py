@@ -108,7 +108,7 @@ def test_dry_run_writes_nothing(tree: Path) -> None:
     assert not AuditEvent.objects.exists()
 
 
-def test_again_it_does_nothing(tree: Path) -> None:
+def test_repeated_import_is_a_no_op(tree: Path) -> None:
     run(tree)
     events = AuditEvent.objects.count()
 
@@ -119,7 +119,7 @@ def test_again_it_does_nothing(tree: Path) -> None:
     assert (StateVersion.objects.count(), AuditEvent.objects.count()) == (3, events)
 
 
-def test_what_is_new_in_the_source_comes_on_top(tree: Path) -> None:
+def test_new_versions_of_the_source_are_appended(tree: Path) -> None:
     run(tree)
     newer = document(7, lineage(0), outputs={"a": {"value": 1, "type": "number"}})
     write(tree / "prod/network/terraform.tfstate", newer)
@@ -132,7 +132,7 @@ def test_what_is_new_in_the_source_comes_on_top(tree: Path) -> None:
     assert state.md5 == hashlib.md5(newer).hexdigest()
 
 
-def test_the_sources_time_is_kept_and_the_trail_tells_of_it(tree: Path) -> None:
+def test_import_keeps_the_source_time_and_is_audited(tree: Path) -> None:
     run(tree)
 
     path = tree / "prod/shop/terraform.tfstate"
@@ -201,7 +201,7 @@ def test_a_push_since_is_never_written_over(tree: Path, client_with: Any) -> Non
     assert stored("network/prod").serial == 50
 
 
-def test_a_file_that_went_back_is_told(tree: Path) -> None:
+def test_reverted_file_is_reported(tree: Path) -> None:
     path = tree / "prod/network/terraform.tfstate"
     first = path.read_bytes()
     run(tree)
@@ -215,7 +215,7 @@ def test_a_file_that_went_back_is_told(tree: Path) -> None:
     assert stored("network/prod").serial == 9
 
 
-def test_two_keys_of_one_address_are_both_left_out(tree: Path) -> None:
+def test_keys_with_the_same_address_are_both_skipped(tree: Path) -> None:
     write(tree / "prod/NETWORK.tfstate", document(1))
 
     for _ in range(2):
@@ -229,7 +229,7 @@ def test_two_keys_of_one_address_are_both_left_out(tree: Path) -> None:
         assert sorted(map(str, State.objects.all())) == ["network in staging", "shop in prod"]
 
 
-def test_what_does_not_match_is_left_out(tree: Path) -> None:
+def test_unmatched_keys_are_skipped(tree: Path) -> None:
     write(tree / "a/b/c/d.tfstate", document(1))
 
     done = run(tree)
@@ -251,7 +251,7 @@ def test_a_state_that_is_there_is_left_out(tree: Path, client_with: Any) -> None
     assert State.objects.count() == 3
 
 
-def test_another_address_is_refused_for_what_is_here(tree: Path) -> None:
+def test_imported_state_is_rejected_at_another_address(tree: Path) -> None:
     run(tree)
     (tree / "map.toml").write_text(
         '[[map]]\npattern = "{environment}/{name}/terraform.tfstate"\ncomponent = "x-{name}"\n'
@@ -263,7 +263,7 @@ def test_another_address_is_refused_for_what_is_here(tree: Path) -> None:
     assert State.objects.count() == 3
 
 
-def test_one_bad_state_does_not_stop_the_others(tree: Path, settings: Any) -> None:
+def test_invalid_state_does_not_stop_the_import(tree: Path, settings: Any) -> None:
     settings.STATE_MAX_BYTES = 400
     write(tree / "prod/large/terraform.tfstate", document(1, outputs={"a" * 400: {}}))
     write(tree / "prod/broken/terraform.tfstate", b"{")
@@ -286,7 +286,7 @@ def test_one_bad_state_does_not_stop_the_others(tree: Path, settings: Any) -> No
     assert State.objects.count() == 3
 
 
-def test_what_terraform_has_moved_away_is_empty(tree: Path) -> None:
+def test_empty_file_after_a_migration_is_skipped(tree: Path) -> None:
     """It leaves an empty file where a state was, once the new backend has it."""
     run(tree)
     write(tree / "prod/shop/terraform.tfstate", b"")
@@ -298,7 +298,7 @@ def test_what_terraform_has_moved_away_is_empty(tree: Path) -> None:
     assert (again.json["unchanged"], again.json["empty"]) == (2, 1)
 
 
-def test_a_lock_in_the_source_does_not_matter_where_nothing_is_to_come(tree: Path) -> None:
+def test_source_lock_matters_only_for_new_versions(tree: Path) -> None:
     run(tree)
     write(tree / "prod/shop/.terraform.tfstate.lock.info", b"{}")
 
@@ -323,7 +323,7 @@ def test_a_state_that_is_locked_here_is_left_alone(tree: Path, client_with: Any)
     assert done.json["imported"] == 2
 
 
-def test_what_opentofu_has_encrypted_is_taken_as_it_is(tree: Path) -> None:
+def test_documents_encrypted_by_opentofu_are_imported_unchanged(tree: Path) -> None:
     sealed = json.dumps(
         {"serial": 4, "lineage": lineage(4), "meta": {}, "encrypted_data": "AAAA"}
     ).encode()
@@ -351,7 +351,7 @@ def test_a_dry_run_makes_the_checks_of_the_import(tree: Path) -> None:
     assert (done.json["imported"], done.json["failed"]) == (3, 3)
 
 
-def test_what_is_no_state_does_not_replace_a_state(tree: Path) -> None:
+def test_other_json_does_not_replace_a_state(tree: Path) -> None:
     run(tree)
     write(tree / "prod/shop/terraform.tfstate", b'{"message": "bad gateway"}')
 
@@ -410,7 +410,7 @@ def test_no_component(tree: Path, arguments: tuple[str, ...], said: str) -> None
 
 
 @pytest.mark.parametrize("kind", ["fifo", "link", "device"])
-def test_what_is_no_file_is_left_out_at_once(tree: Path, kind: str) -> None:
+def test_special_files_are_skipped_immediately(tree: Path, kind: str) -> None:
     """A FIFO has no writer, a link may lead anywhere, and a device may be endless."""
     state = tree / "prod/odd/terraform.tfstate"
     lock = tree / "prod/shop/.terraform.tfstate.lock.info"
@@ -540,7 +540,7 @@ def test_a_name_that_is_no_text(tree: Path) -> None:
     assert (done.json["imported"], done.json["refused"]) == (3, 1)
 
 
-def test_what_a_key_may_do_to_a_terminal(tree: Path) -> None:
+def test_control_characters_of_keys_are_escaped(tree: Path) -> None:
     write(tree / "prod/\x1b[2Jred/terraform.tfstate", b"{")
 
     done = Run("--from", tree)

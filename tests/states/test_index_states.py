@@ -63,7 +63,7 @@ def test_the_object_store_is_away(backend: Backend, store: UnsteadyStorage) -> N
         _index()
 
 
-def test_the_store_gives_no_answer_for_one_document(
+def test_store_fails_for_a_single_document(
     backend: Backend, store: UnsteadyStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     refused = first_of_three(backend)
@@ -90,7 +90,7 @@ def first_of_three(backend: Backend) -> Any:
 
 
 @pytest.mark.parametrize("error", [ValueError("unforeseen"), DataError("too long")])
-def test_any_error_of_one_state_does_not_stop_the_others(
+def test_error_in_a_state_does_not_stop_the_pass(
     backend: Backend, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     """It is not tried again before the state changes."""
@@ -112,7 +112,7 @@ def test_any_error_of_one_state_does_not_stop_the_others(
 
 
 @pytest.mark.parametrize("error", [MemoryError(), RecursionError(), KeyError("unforeseen")])
-def test_a_watch_survives_any_error_of_one_state(
+def test_watch_survives_an_error_in_a_state(
     backend: Backend, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     refused = first_of_three(backend)
@@ -137,7 +137,7 @@ def test_a_watch_survives_any_error_of_one_state(
     assert len(addresses()) == 2
 
 
-def test_an_interval_of_nothing() -> None:
+def test_interval_of_zero() -> None:
     with pytest.raises(CommandError, match="more than 0"):
         _index(interval=0)
 

@@ -25,7 +25,7 @@ from tests.states.samples import AFTER, ENCRYPTED, instance, path, resource, sta
 from tests.states.test_documents import new_key
 
 
-def test_what_a_resource_is_and_where_it_stands(backend: Backend) -> None:
+def test_resource_type_and_address(backend: Backend) -> None:
     one = instance({"id": "i-1", "name": "web"}, index_key="a b", deposed="d0")
     backend.push(
         state(
@@ -57,7 +57,7 @@ def test_what_a_resource_is_and_where_it_stands(backend: Backend) -> None:
     ]  # fmt: skip
 
 
-def test_what_identifies_a_resource(backend: Backend) -> None:
+def test_resource_identifiers(backend: Backend) -> None:
     identity = {"account": "1", "bucket": "b", "region": None, "count": 1.5, "flag": True}
     pod = {"metadata": [{"uid": "u-1", "namespace": "shop", "name": "web"}], "id": "shop/web"}
     cluster_wide = {"metadata": [{"uid": "u-2", "name": "admins"}]}
@@ -86,7 +86,7 @@ def test_what_identifies_a_resource(backend: Backend) -> None:
     assert found(json.dumps(identity)) == []
 
 
-def test_secrets_identify_nothing(backend: Backend) -> None:
+def test_secrets_are_not_identifiers(backend: Backend) -> None:
     secret = "correct-horse-battery"
     marked = {"id": secret, "name": "public", "password": secret}
     backend.push(
@@ -112,7 +112,7 @@ def test_secrets_identify_nothing(backend: Backend) -> None:
         assert found(value) == [], value
 
 
-def test_a_push_changes_what_it_changes(backend: Backend) -> None:
+def test_push_updates_only_changed_entries(backend: Backend) -> None:
     backend.push(with_things(1, a="i-a", b="i-b", c="i-c"))
     index()
     before = {e.name: e.pk for e in ResourceEntry.objects.all()}
@@ -203,7 +203,7 @@ def test_pruned_history(backend: Backend, settings: Any) -> None:
         ),
     ],
 )
-def test_what_cannot_be_read_is_said_and_not_read_again(
+def test_unreadable_documents_are_reported_and_not_read_again(
     backend: Backend, lock_id: uuid.UUID, body: bytes, problem: str
 ) -> None:
     backend.push(with_things(1, a="i-a"))
@@ -228,7 +228,9 @@ def test_hostile_documents(backend: Backend, name: str) -> None:
     assert due() == []
 
 
-def test_our_own_fault_stops_nothing(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unexpected_error_does_not_stop_the_indexer(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
     backend.push(document())
 
     def fail(_gzipped: bytes) -> Any:
@@ -240,7 +242,7 @@ def test_our_own_fault_stops_nothing(backend: Backend, monkeypatch: pytest.Monke
     assert due() == []
 
 
-def test_a_document_whose_key_is_missing_is_tried_again(backend: Backend, settings: Any) -> None:
+def test_document_with_a_missing_key_is_retried(backend: Backend, settings: Any) -> None:
     backend.push(with_things(1, a="i-a"))
     known = settings.STATE_ENCRYPTION_KEYS
     settings.STATE_ENCRYPTION_KEYS = [new_key()]
@@ -293,7 +295,7 @@ def test_rotate_state_keys_heals_the_index(backend: Backend, settings: Any) -> N
     assert not State.objects.unreadable().exists()
 
 
-def test_rotated_keys_lose_nothing(backend: Backend, settings: Any) -> None:
+def test_rotated_keys_keep_all_entries(backend: Backend, settings: Any) -> None:
     (old,) = settings.STATE_ENCRYPTION_KEYS
     backend.push(with_things(1, a="i-a"))
     index()
@@ -328,7 +330,7 @@ def test_a_key_that_is_gone_too_early_is_noticed(backend: Backend, settings: Any
     assert found("i-a") == ["thing.a"]
 
 
-def test_what_a_release_without_an_index_has_deleted(backend: Backend) -> None:
+def test_states_deleted_by_a_release_without_the_index(backend: Backend) -> None:
     backend.push(with_things(1, a="i-a"))
     index()
     State.objects.update(deleted_at=backend.record.updated_at)
@@ -457,7 +459,7 @@ def test_another_indexer_was_faster(backend: Backend, monkeypatch: pytest.Monkey
     assert addresses() == ["thing.a"]
 
 
-def test_a_push_costs_what_it_cost(backend: Backend, django_assert_num_queries: Any) -> None:
+def test_push_needs_no_additional_queries(backend: Backend, django_assert_num_queries: Any) -> None:
     backend.push(with_things(1, a="i-a"))
     index()
     with django_assert_num_queries(2 if connection.vendor == "postgresql" else 6):

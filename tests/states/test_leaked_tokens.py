@@ -64,7 +64,7 @@ def shown() -> list[str]:
     return sorted(one.exposed.credential.pk for one in lying)
 
 
-def test_all_kinds_are_told_with_where_they_are(backend: Backend, operator: User) -> None:
+def test_all_kinds_are_reported_with_their_locations(backend: Backend, operator: User) -> None:
     key, secret_of_key = created(operator)
     personal, secret_of_personal = issued(operator, TokenKind.PERSONAL)
     service, secret_of_service = issued(operator)
@@ -107,7 +107,7 @@ def test_once_for_a_state_and_a_token(backend: Backend, client_with: Any, operat
     assert len(events()) == len(shown()) == 3
 
 
-def test_what_lets_nobody_in_is_not_told(backend: Backend, operator: User) -> None:
+def test_invalid_tokens_are_not_reported(backend: Backend, operator: User) -> None:
     revoked, secret_of_revoked = issued(operator)
     actions.revoke_access_token(token=revoked, actor=ACTOR)
     expired, secret_of_expired = issued(operator)

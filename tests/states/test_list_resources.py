@@ -29,7 +29,7 @@ def names(client: ApiClient, text: str = "") -> list[str]:
     return sorted(one["address"] for one in client.items(LIST, "resources", filter=text))
 
 
-def test_what_is_said_of_a_resource(backend: Backend, reader: ApiClient) -> None:
+def test_resource_fields(backend: Backend, reader: ApiClient) -> None:
     backend.push(state(resource("x", instance({"id": "i-1"}, index_key="a b"), module="module.m")))
     index()
     Component.objects.update(slug="network")
@@ -129,7 +129,7 @@ def test_pages(backend: Backend, reader: ApiClient) -> None:
     assert "same" not in token
 
 
-def test_what_cannot_be_looked_for(reader: ApiClient) -> None:
+def test_invalid_search_values(reader: ApiClient) -> None:
     for value in (
         "",
         None,
@@ -175,7 +175,7 @@ def test_no_sensitive_value_is_shown_or_found(backend: Backend, client_with: Cli
     assert find(client, "i").json()["resources"][0]["name"] == "a"
 
 
-def test_what_is_looked_for_stands_nowhere(
+def test_search_value_is_not_logged(
     backend: Backend, reader: ApiClient, capfd: pytest.CaptureFixture[str]
 ) -> None:
     find(reader, "arn:aws:s3:::looked-for")

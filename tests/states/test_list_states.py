@@ -84,7 +84,7 @@ def test_columns_are_compiled_once_and_values_are_parameters(
     assert rendering._declared_columns.cache_info().misses == compiled
 
 
-def test_nothing(reader: ApiClient) -> None:
+def test_empty_list(reader: ApiClient) -> None:
     answer = reader.get(PATH)
 
     assert (answer.status_code, answer.content) == (200, b'{"states":[],"next_page_token":""}')
@@ -206,7 +206,7 @@ def test_in_the_order_of_change(
     ] == [found for found in expected[::-1] if found in ids(*states[:2])]
 
 
-def test_no_order_of_what_some_states_do_not_have(reader: ApiClient) -> None:
+def test_ordering_by_a_nullable_field_is_rejected(reader: ApiClient) -> None:
     answer = reader.get(PATH, {"order_by": "size_bytes"})
 
     assert (answer.status_code, error_reason(answer)) == (400, "INVALID_FIELDS")
@@ -272,13 +272,15 @@ def test_a_lineage_is_compared_as_a_whole(reader: ApiClient) -> None:
         ({"filters": "x"}, "INVALID_FIELDS"),
     ],
 )
-def test_what_is_refused(reader: ApiClient, query: dict[str, str], reason: str) -> None:
+def test_invalid_queries_are_rejected(
+    reader: ApiClient, query: dict[str, str], reason: str
+) -> None:
     answer = reader.get(PATH, query)
 
     assert (answer.status_code, error_reason(answer)) == (400, reason)
 
 
-def test_who_may(anonymous: Client, client_with: ClientWith) -> None:
+def test_required_scopes(anonymous: Client, client_with: ClientWith) -> None:
     assert error_reason(anonymous.get(PATH)) == "CREDENTIALS_MISSING"
     answer = client_with("cluster:read").get(PATH)
     assert (answer.status_code, error_reason(answer)) == (403, "SCOPE_INSUFFICIENT")
@@ -286,7 +288,7 @@ def test_who_may(anonymous: Client, client_with: ClientWith) -> None:
     assert (answer.status_code, error_reason(answer)) == (405, "METHOD_NOT_ALLOWED")
 
 
-def test_a_bound_token_sees_what_is_inside(
+def test_bound_token_sees_states_inside_its_binding(
     client_with: ClientWith, catalogue: dict[str, list[Any]]
 ) -> None:
     states = catalogue["states"]
@@ -322,7 +324,7 @@ def test_queries_do_not_grow_with_the_rows(
     assert queries() == 3
 
 
-def test_a_page_is_what_was_there_when_it_was_read(
+def test_changes_between_pages_cause_no_duplicates_or_gaps(
     reader: ApiClient, catalogue: dict[str, list[Any]]
 ) -> None:
     """States added or deleted between two pages cause no duplicates and no gaps."""

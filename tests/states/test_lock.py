@@ -30,7 +30,7 @@ def test_the_first_lock_registers_the_state(backend: Backend, lock_id: uuid.UUID
     assert state.lock_acquired_at is not None
 
 
-def test_the_holder_is_told_again(backend: Backend, lock_id: uuid.UUID) -> None:
+def test_holder_may_repeat_its_lock_request(backend: Backend, lock_id: uuid.UUID) -> None:
     backend.lock(lock_id)
     acquired_at = backend.record.lock_acquired_at
 
@@ -41,7 +41,9 @@ def test_the_holder_is_told_again(backend: Backend, lock_id: uuid.UUID) -> None:
     assert _actions().count("state.lock") == 1
 
 
-def test_another_is_refused_and_told_by_whom(backend: Backend, lock_id: uuid.UUID) -> None:
+def test_other_client_is_rejected_with_the_lock_holder(
+    backend: Backend, lock_id: uuid.UUID
+) -> None:
     backend.lock(lock_id)
 
     response = backend.lock(uuid.uuid4(), Who="bob@desk")
@@ -53,7 +55,7 @@ def test_another_is_refused_and_told_by_whom(backend: Backend, lock_id: uuid.UUI
     assert backend.record.lock_id == lock_id
 
 
-def test_a_lock_is_of_one_state(backend: Backend, lock_id: uuid.UUID) -> None:
+def test_lock_applies_to_a_single_state(backend: Backend, lock_id: uuid.UUID) -> None:
     other = Backend(backend.client)
     other.push(document())
     backend.lock(lock_id)
@@ -65,7 +67,7 @@ def test_a_lock_is_of_one_state(backend: Backend, lock_id: uuid.UUID) -> None:
     assert (backend.record.lock_id, other.record.lock_id) == (lock_id, None)
 
 
-def test_the_trail_tells_whose_lock_it_is(backend: Backend, lock_id: uuid.UUID) -> None:
+def test_lock_is_audited_with_its_holder(backend: Backend, lock_id: uuid.UUID) -> None:
     backend.lock(lock_id)
 
     assert AuditEvent.objects.get(action="state.lock").details == {
@@ -105,7 +107,7 @@ def test_unlock_with_another_id(backend: Backend, lock_id: uuid.UUID) -> None:
     assert backend.record.lock_id == lock_id
 
 
-def test_unlock_what_is_not_locked(backend: Backend, lock_id: uuid.UUID) -> None:
+def test_unlocking_an_unlocked_state(backend: Backend, lock_id: uuid.UUID) -> None:
     assert backend.unlock(lock_id).status_code == 200
     backend.push(document())
     assert backend.unlock(lock_id).status_code == 200
@@ -138,7 +140,7 @@ def test_force_unlock(admin: Backend, lock_id: uuid.UUID) -> None:
     }
 
 
-def test_whoever_took_an_earlier_lock_is_not_told(admin: Backend, lock_id: uuid.UUID) -> None:
+def test_holder_of_an_earlier_lock_is_not_reported(admin: Backend, lock_id: uuid.UUID) -> None:
     """The release before leaves the column as it is, while both run."""
     admin.lock(lock_id)
     of_another = {"lock_id": str(uuid.uuid4()), "name": "other", "token_id": "tok-other"}
@@ -149,7 +151,7 @@ def test_whoever_took_an_earlier_lock_is_not_told(admin: Backend, lock_id: uuid.
     assert "taken_by" not in AuditEvent.objects.get(action="state.force_unlock").details["lock"]
 
 
-def test_force_unlock_what_is_not_locked(admin: Backend) -> None:
+def test_force_unlocking_an_unlocked_state(admin: Backend) -> None:
     assert admin.unlock(None).status_code == 200
     admin.push(document())
     assert admin.unlock(None).status_code == 200
@@ -266,7 +268,7 @@ def test_needs_the_scope(
     assert (response.status_code, error_reason(response)) == (403, "SCOPE_INSUFFICIENT")
 
 
-def test_one_that_lost_the_race_is_refused(
+def test_lock_that_loses_the_race_is_rejected(
     backend: Backend, lock_id: uuid.UUID, monkeypatch: Any
 ) -> None:
     """The lock is acquired elsewhere after the check: the UPDATE decides."""

@@ -73,7 +73,7 @@ def test_several_paths() -> None:
     ],
 )
 @pytest.mark.parametrize("value", [[{"a": 1}], {"a": 1}])
-def test_steps_into_what_has_no_keys(step: Any, value: Any) -> None:
+def test_steps_into_values_without_keys(step: Any, value: Any) -> None:
     assert marked({"a": value}, [*path("a"), step]) == {"a": True}
 
 

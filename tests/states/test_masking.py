@@ -45,7 +45,7 @@ def attributes(values: Any, *paths: Any, other: Any = None) -> Any:
 
 
 @pytest.mark.parametrize("document", [BEFORE, AFTER])
-def test_recorded_states_tell_no_password(document: bytes) -> None:
+def test_recorded_states_reveal_no_password(document: bytes) -> None:
     text = json.dumps([shown(document), shown_outputs(document)]).encode()
 
     assert not any(password in text for password in PASSWORDS)
@@ -108,7 +108,7 @@ def test_the_same_value_elsewhere(secret: Any, elsewhere: Any, hidden: bool) -> 
     assert found == {"copy": MASK if hidden else elsewhere}
 
 
-def test_among_many_maps_only_the_same_one() -> None:
+def test_only_the_equal_map_is_masked() -> None:
     maps = [{"a": number} for number in range(1000)]
 
     _, found = attributes({"secret": {"a": 0}}, path("secret"), other={"maps": maps})
@@ -117,7 +117,7 @@ def test_among_many_maps_only_the_same_one() -> None:
 
 
 @pytest.mark.parametrize("secret", ["x", 7])
-def test_within_its_object_even_a_short_one(secret: Any) -> None:
+def test_short_secrets_are_masked_within_their_object(secret: Any) -> None:
     values = {"input": secret, "output": secret, "other": [secret, None, "open"]}
 
     found, _ = attributes(values, path("input"))
@@ -146,7 +146,7 @@ def test_within_its_object_no_public_vocabulary(value: Any) -> None:
         (["", None], None, False),
     ],
 )
-def test_within_its_object_what_a_marked_value_consists_of(
+def test_parts_of_a_sensitive_value_are_masked_within_their_object(
     secret: Any, elsewhere: Any, hidden: bool
 ) -> None:
     found, _ = attributes({"input": secret, "output": elsewhere}, path("input"))
@@ -155,7 +155,7 @@ def test_within_its_object_what_a_marked_value_consists_of(
 
 
 @pytest.mark.parametrize("value", [None, "", {}, [], False])
-def test_a_marked_place_does_not_even_tell_that_it_is_empty(value: Any) -> None:
+def test_empty_sensitive_values_are_masked_too(value: Any) -> None:
     found, _ = attributes({"a": value}, path("a"))
 
     assert found == {"a": MASK}
@@ -331,7 +331,7 @@ def test_a_path_that_names_a_secret_key_is_shown_as_all_paths_are() -> None:
     assert item["sensitive_attributes"] == ["m.k"]
 
 
-def test_what_is_escaped_without_end_is_hidden() -> None:
+def test_deeply_escaped_text_is_masked() -> None:
     escaped = "%" + "25" * 50 + "41"
 
     _, found = attributes({"secret": "some-secret"}, path("secret"), other={"x": escaped})
@@ -376,7 +376,7 @@ def looks_like_a_password(text: str) -> bool:
     around=_json,
     before=st.text(max_size=5),
 )
-def test_a_long_secret_is_never_told(secret: str, around: Any, before: str) -> None:
+def test_long_secret_is_never_revealed(secret: str, around: Any, before: str) -> None:
     """Wherever it appears, in values and in the keys of maps."""
     values = {
         "password": secret,

@@ -98,12 +98,12 @@ def test_md5_has_its_length(state: State) -> None:
         {"document": None, "object_name": ""},
     ],
 )
-def test_a_document_is_in_one_place(state: State, fields: dict[str, Any]) -> None:
+def test_document_is_stored_in_a_single_place(state: State, fields: dict[str, Any]) -> None:
     with refused("stateversion_document_in_one_place"), transaction.atomic():
         version(state, **fields)
 
 
-def test_a_version_is_current_in_one_state(state: State) -> None:
+def test_version_is_current_in_a_single_state(state: State) -> None:
     figures = {"version_number": 1, "serial": 1, "md5": "0" * 32, "size_bytes": 5}
     current = version(state)
     other = State.objects.create(
@@ -130,5 +130,5 @@ def test_names_for_people(state: State) -> None:
 
 
 @pytest.mark.usefixtures("db")
-def test_the_tables_are_as_the_models_say() -> None:
+def test_migrations_match_the_models() -> None:
     call_command("makemigrations", check_changes=True, dry_run=True, verbosity=0)

@@ -46,7 +46,7 @@ def test_there_and_back(
         assert seeing.look(f"/versions/{number}/document").content == document(number)
 
 
-def test_again_there_is_nothing_to_do(three: Backend, store: UnsteadyStorage) -> None:
+def test_repeated_run_is_a_no_op(three: Backend, store: UnsteadyStorage) -> None:
     move("storage")
 
     assert move("storage") == {"moved": 0, "damaged": 0}

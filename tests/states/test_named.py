@@ -114,7 +114,7 @@ def test_the_first_push_or_lock_registers_all_of_it(
     assert AuditEvent.objects.filter(action="state.create").count() == 1
 
 
-def test_a_refused_body_registers_nothing(named: Named) -> None:
+def test_rejected_body_creates_no_entries(named: Named) -> None:
     assert named.push(b"{").status_code == 400
     assert named.send("LOCK", "{}").status_code == 400
     assert not State.objects.exists()
@@ -122,7 +122,7 @@ def test_a_refused_body_registers_nothing(named: Named) -> None:
     assert not Environment.objects.exists()
 
 
-def test_what_is_there_is_used(client: ApiClient) -> None:
+def test_existing_entries_are_used(client: ApiClient) -> None:
     environment = Environment.objects.create(name="Production", slug="prod")
     first, second = Named(client, "network/prod"), Named(client, "database/prod")
     assert first.push(document()).status_code == 200
@@ -136,7 +136,7 @@ def test_what_is_there_is_used(client: ApiClient) -> None:
     assert environment.name == "Production"
 
 
-def test_a_renamed_one_is_found_by_both_until_another_takes_the_former(
+def test_renamed_component_resolves_by_both_slugs_until_the_former_is_reused(
     client: ApiClient, lock_id: uuid.UUID
 ) -> None:
     old, new = Named(client, "network/prod"), Named(client, "net/prod")
@@ -263,7 +263,7 @@ BOUND: dict[str, Callable[[State], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("binding", BOUND)
-def test_a_bound_token_cannot_tell_what_is_outside(
+def test_bound_token_cannot_probe_entries_outside_its_binding(
     named: Named, client_with: ClientWith, binding: str
 ) -> None:
     for serial in (1, 2):
@@ -359,7 +359,7 @@ def test_an_application_in_an_environment(client_with: ClientWith) -> None:
     assert Named(bound, "bank/network/prod").push(document()).status_code == 404
 
 
-def test_who_may(client_with: ClientWith, anonymous: ApiClient, lock_id: uuid.UUID) -> None:
+def test_required_scopes(client_with: ClientWith, anonymous: ApiClient, lock_id: uuid.UUID) -> None:
     reader, writer = (Named(client_with(scope), "network/prod") for scope in ALL[:2])
     assert anonymous.get(reader.path).status_code == 401
     assert anonymous.get("/api/v1/state/at/UPPER/prod").status_code == 401

@@ -29,7 +29,7 @@ FORMS: list[Callable[[uuid.UUID], str]] = [
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_an_id_has_one_form(backend: Backend, client_with: Any, form: Any) -> None:
+def test_ids_have_a_single_form(backend: Backend, client_with: Any, form: Any) -> None:
     assert backend.push(document(1)).status_code == 200
     client = client_with("state:read", "state:admin", "cluster:read", "cluster:write")
     cluster = Cluster.objects.create(name="c")

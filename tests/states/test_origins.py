@@ -140,7 +140,7 @@ def push(client: ApiClient, name: str, body: bytes) -> None:
 
 
 @pytest.mark.parametrize("key", ["path", "state"])
-def test_what_an_earlier_release_has_imported_is_recognized(tmp_path: Path, key: str) -> None:
+def test_states_imported_by_earlier_releases_are_recognized(tmp_path: Path, key: str) -> None:
     """It recorded neither the installation nor, at first, the state."""
     state_id, ids = uuid.uuid4(), {1: uuid.uuid4()}
     old = exported(
@@ -179,7 +179,7 @@ def test_a_copy_of_the_installation_has_gone_another_way(tmp_path: Path) -> None
     assert (net().version_number, net().serial) == (2, 2)
 
 
-def test_in_a_history_what_is_no_state_does_not_replace_one(tmp_path: Path) -> None:
+def test_other_json_in_a_history_does_not_replace_a_state(tmp_path: Path) -> None:
     given: Any = {"installation": uuid.uuid4(), "state_id": uuid.uuid4()}
     source = exported(
         tmp_path / "1", **given, numbers={1: b'{"any": 1}', 2: document(2), 3: b'{"any": 3}'}
@@ -207,7 +207,7 @@ def test_the_identity_is_in_the_manifest_and_stays(client_with: Any, tmp_path: P
     assert str(Installation.here()) != headers[0]["installation"]
 
 
-def test_there_is_one_identity() -> None:
+def test_installation_is_a_single_row() -> None:
     """The law behind the rule: the constraint, named."""
     with pytest.raises(IntegrityError, match="installation_only_one"), transaction.atomic():
         Installation.objects.create(pk=2)

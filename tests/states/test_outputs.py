@@ -84,7 +84,7 @@ def test_before_the_first_push(backend: Backend, lock_id: object) -> None:
     assert (response.status_code, error_reason(response)) == (404, "VERSION_NOT_FOUND")
 
 
-def test_an_encrypted_state_says_so(backend: Backend) -> None:
+def test_encrypted_state_is_rejected(backend: Backend) -> None:
     backend.push(ENCRYPTED)
 
     response = backend.look("/outputs")

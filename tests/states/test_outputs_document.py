@@ -31,7 +31,7 @@ def addresses(backend: Backend) -> list[str]:
     return [backend.root + END, backend.path + END, f"/api/v1/state/at/network/prod{END}"]
 
 
-def test_only_what_is_not_sensitive(backend: Backend, reader: ApiClient) -> None:
+def test_only_outputs_that_are_not_sensitive(backend: Backend, reader: ApiClient) -> None:
     backend.push(AFTER)
 
     for address in addresses(backend):
@@ -117,7 +117,9 @@ def test_a_token_as_a_password(backend: Backend, reader: ApiClient) -> None:
         assert "Basic" in Client().get(address)["WWW-Authenticate"]
 
 
-def test_what_is_not_there(backend: Backend, admin: Backend, client_with: ClientWith) -> None:
+def test_unknown_and_hidden_states_return_404(
+    backend: Backend, admin: Backend, client_with: ClientWith
+) -> None:
     backend.push(document())
     bindings = (
         Binding(component_ids=frozenset({uuid.uuid4()})),

@@ -55,7 +55,7 @@ def test_old_versions_beyond_the_newest_go(six: Backend) -> None:
     )
 
 
-def test_young_ones_stay_however_many(six: Backend) -> None:
+def test_recent_versions_are_kept_regardless_of_their_number(six: Backend) -> None:
     age(29)
     age(31, number__in=(1, 3))
 
@@ -143,7 +143,7 @@ def test_a_deleted_state_goes_with_its_history(six: Backend) -> None:
     assert (event.resource_id, event.details) == (str(state_id), {"version": 6})
 
 
-def test_a_dry_run_counts_what_goes_with_its_state_once(six: Backend) -> None:
+def test_dry_run_counts_versions_of_deleted_states_once(six: Backend) -> None:
     age(31)
     delete(six, 91)
 
@@ -171,7 +171,7 @@ def test_its_retention_is_waited_for(six: Backend) -> None:
     assert numbers() == [1, 2, 3, 4, 5, 6]
 
 
-def test_who_holds_the_lock_is_about_to_revive_it(six: Backend, lock_id: Any) -> None:
+def test_locked_deleted_state_is_kept(six: Backend, lock_id: Any) -> None:
     delete(six, 91)
     six.lock(lock_id)
 
@@ -187,7 +187,7 @@ def test_a_state_that_was_only_locked_once(admin: Backend, lock_id: Any) -> None
 
 
 @pytest.mark.parametrize("moment", ["between batches", "at the end"])
-def test_one_that_is_revived_meanwhile(
+def test_state_restored_during_the_run(
     six: Backend, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
     """The push restores the current version; versions pruned before stay deleted."""
@@ -206,7 +206,7 @@ def test_one_that_is_revived_meanwhile(
 
 
 @pytest.mark.parametrize("dry_run", [True, False])
-def test_one_state_that_fails_does_not_stop_the_others(
+def test_failing_state_does_not_stop_the_run(
     six: Backend, monkeypatch: pytest.MonkeyPatch, dry_run: bool
 ) -> None:
     other = Backend(six.client)

@@ -39,7 +39,7 @@ def test_a_new_state_is_of_its_components_application(backend: Backend) -> None:
     assert backend.record.application_id == application.pk
 
 
-def test_a_push_is_written_to_the_trail(backend: Backend) -> None:
+def test_push_is_audited(backend: Backend) -> None:
     body = document()
     backend.push(body)
     state = backend.record
@@ -66,7 +66,7 @@ def test_every_push_makes_a_version(backend: Backend) -> None:
     assert backend.record.current_version_id == versions[2].pk
 
 
-def test_a_push_is_of_one_state(backend: Backend) -> None:
+def test_push_changes_a_single_state(backend: Backend) -> None:
     other = Backend(backend.client)
     for one in (backend, other):
         one.push(document(1))
@@ -125,7 +125,7 @@ def test_without_a_lock_the_lineage_must_stay(backend: Backend) -> None:
     assert backend.record.lineage == LINEAGE
 
 
-def test_force_replaces_what_is_newer(backend: Backend, admin: Backend) -> None:
+def test_force_replaces_a_newer_version(backend: Backend, admin: Backend) -> None:
     backend.push(document(4))
 
     response = admin.push(document(2, lineage="another"), "?force=true")
@@ -195,7 +195,7 @@ def test_a_document_without_serial_gets_the_next(backend: Backend) -> None:
     assert backend.record.serial == 8
 
 
-def test_a_document_without_serial_after_the_last_one(backend: Backend) -> None:
+def test_document_without_serial_after_the_largest_serial(backend: Backend) -> None:
     backend.push(document(2**63 - 1))
 
     response = backend.push(document(None, outputs={"new": {}}))
@@ -204,7 +204,7 @@ def test_a_document_without_serial_after_the_last_one(backend: Backend) -> None:
 
 
 @pytest.mark.parametrize("lineage", [None, ""])
-def test_a_document_without_lineage_keeps_the_present_one(
+def test_document_without_lineage_keeps_the_current_lineage(
     backend: Backend, lineage: str | None
 ) -> None:
     backend.push(document(1))
@@ -290,13 +290,13 @@ def test_no_document(backend: Backend, body: bytes) -> None:
         b"{}",
     ],
 )
-def test_documents_come_back_byte_for_byte(backend: Backend, body: bytes) -> None:
+def test_documents_are_returned_byte_for_byte(backend: Backend, body: bytes) -> None:
     assert backend.push(body).status_code == 200
 
     assert backend.get().content == body
 
 
-def test_the_largest_document_and_one_byte_more(backend: Backend, settings: Any) -> None:
+def test_size_limit_of_documents(backend: Backend, settings: Any) -> None:
     body = document()
     settings.STATE_MAX_BYTES = len(body)
     assert backend.push(body).status_code == 200
@@ -373,7 +373,7 @@ def test_needs_the_scope(backend: Backend, client_with: ClientWith) -> None:
     assert 'scope="state:write"' in response["WWW-Authenticate"]
 
 
-def test_outside_the_binding_there_is_nothing(backend: Backend, client_with: ClientWith) -> None:
+def test_state_outside_the_binding_returns_404(backend: Backend, client_with: ClientWith) -> None:
     elsewhere = client_with("state:write", bound_component_ids=[str(uuid.uuid4())])
 
     response = backend.as_client(elsewhere).push(document())
@@ -411,7 +411,7 @@ def pushed() -> Any:
     return {k: v for k, v in event.details.items() if k in {"lock", "force"}}
 
 
-def test_the_trail_tells_whose_lock_was_used(backend: Backend) -> None:
+def test_audit_event_contains_the_lock_of_the_push(backend: Backend) -> None:
     lock_id = str(uuid.uuid4())
     backend.push(document(1))
     assert pushed() == {}
@@ -427,7 +427,7 @@ def test_the_trail_tells_whose_lock_was_used(backend: Backend) -> None:
     assert lock_id not in str(list(AuditEvent.objects.values_list()))
 
 
-def test_the_trail_tells_what_was_forced(client_with: ClientWith) -> None:
+def test_forced_push_is_audited(client_with: ClientWith) -> None:
     backend = Backend(client_with("state:read", "state:write", "state:admin"))
     backend.push(document(5))
 
@@ -436,7 +436,7 @@ def test_the_trail_tells_what_was_forced(client_with: ClientWith) -> None:
     assert pushed() == {"force": True}
 
 
-def test_the_trail_tells_who_used_and_broke_the_lock_of_another(client_with: ClientWith) -> None:
+def test_use_and_release_of_another_clients_lock_are_audited(client_with: ClientWith) -> None:
     """The response for a locked state contains the ID of the lock."""
     holder = Backend(client_with("state:read", "state:write"))
     other = holder.as_client(client_with("state:read", "state:write", "state:admin"))

@@ -146,7 +146,7 @@ class RolledBackError(Exception):
     sqlstate = "40001"
 
 
-def test_what_the_database_rolls_back_is_done_again(
+def test_rolled_back_transactions_are_retried(
     admin: Backend, lock_id: uuid.UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real, seen = audit._event, set[str]()
@@ -180,7 +180,7 @@ def test_what_the_database_rolls_back_is_done_again(
 
 
 @pytest.mark.parametrize("method", ["push", "lock", "unlock", "delete"])
-def test_one_that_always_loses_is_told_to_come_again(
+def test_persistent_conflict_returns_503(
     admin: Backend, lock_id: uuid.UUID, monkeypatch: pytest.MonkeyPatch, method: str
 ) -> None:
     """Each read is outdated at once: a competing client acquires and releases the lock."""

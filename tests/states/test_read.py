@@ -12,7 +12,7 @@ from tests.conftest import ClientWith, error_reason
 from tests.states.conftest import Backend, document
 
 
-def test_nothing_is_stored(backend: Backend) -> None:
+def test_unknown_state_returns_404(backend: Backend) -> None:
     response = backend.get()
 
     assert (response.status_code, error_reason(response)) == (404, "STATE_NOT_FOUND")
@@ -70,7 +70,7 @@ def test_the_newest_is_read(backend: Backend) -> None:
     assert backend.get().content == document(2)
 
 
-def test_a_read_is_written_to_the_trail(backend: Backend) -> None:
+def test_read_is_audited(backend: Backend) -> None:
     backend.push(document())
     backend.get()
 
@@ -107,7 +107,7 @@ def test_a_damaged_document_is_never_sent(backend: Backend, change: Any) -> None
     assert (response.status_code, error_reason(response)) == (500, "DOCUMENT_DAMAGED")
 
 
-def test_a_document_whose_key_is_missing(backend: Backend) -> None:
+def test_document_with_a_missing_key(backend: Backend) -> None:
     backend.push(document())
     _tamper(lambda _: {"encryption_key": "0" * 16})
 
@@ -142,7 +142,7 @@ def test_needs_the_scope(backend: Backend, client_with: ClientWith) -> None:
     assert (response.status_code, error_reason(response)) == (403, "SCOPE_INSUFFICIENT")
 
 
-def test_outside_the_binding_there_is_nothing(backend: Backend, client_with: ClientWith) -> None:
+def test_state_outside_the_binding_returns_404(backend: Backend, client_with: ClientWith) -> None:
     backend.push(document())
     elsewhere = client_with("state:read", bound_environment_ids=[str(uuid.uuid4())])
 

@@ -151,7 +151,7 @@ def test_a_null_member_is_absent(backend: Backend, seeing: Backend, name: str) -
     assert (done.problem, addresses()) == ("", listed(document))
 
 
-def test_what_is_shown_of_null_members(backend: Backend) -> None:
+def test_null_members(backend: Backend) -> None:
     backend.push(odd_document())
 
     found = backend.look("/resources?page_size=100").json()["resources"]
@@ -288,7 +288,7 @@ def test_the_provider_of_each_instance(backend: Backend, reader: ApiClient) -> N
     ]
 
 
-def test_a_provider_beside_one_of_the_block() -> None:
+def test_provider_of_an_instance_overrides_the_block() -> None:
     block = resource("x", instance(provider="own"), instance(provider=None), instance(provider=""))
     document = parse(state(block))
 

@@ -55,7 +55,7 @@ def test_a_push_without_a_lock_is_refused(strict: Backend, lock_id: uuid.UUID, q
     assert AuditEvent.objects.filter(action="state.push").count() == 1
 
 
-def test_a_lock_that_was_broken_is_none(strict: Backend, lock_id: uuid.UUID) -> None:
+def test_force_unlocked_lock_does_not_allow_a_push(strict: Backend, lock_id: uuid.UUID) -> None:
     strict.lock(lock_id)
     assert strict.unlock(None).status_code == 200  # terraform force-unlock
 
@@ -64,7 +64,7 @@ def test_a_lock_that_was_broken_is_none(strict: Backend, lock_id: uuid.UUID) -> 
     refused(strict.push(document(1)))
 
 
-def test_what_is_no_push_needs_no_lock(strict: Backend, lock_id: uuid.UUID) -> None:
+def test_restore_and_deletion_need_no_lock(strict: Backend, lock_id: uuid.UUID) -> None:
     """A restore and a deletion are single writes, and are refused while the state is locked."""
     strict.lock(lock_id)
     for serial in (1, 2):

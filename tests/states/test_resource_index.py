@@ -37,7 +37,7 @@ def pushed_ago(state: State, **ago: int) -> None:
     State.objects.filter(pk=state.pk).update(updated_at=timezone.now() - dt.timedelta(**ago))
 
 
-def test_what_waits(backend: Backend, reader: ApiClient) -> None:
+def test_waiting_states(backend: Backend, reader: ApiClient) -> None:
     assert told(reader) == UP_TO_DATE
     backend.push(with_things(1, a="i-a"))
     Backend(backend.client).push(with_things(1, a="i-a"))
@@ -66,7 +66,7 @@ def test_more_than_are_looked_at(
     assert (found["waiting"], found["waiting_is_exact"]) == (2, False)
 
 
-def test_what_cannot_be_read(backend: Backend, reader: ApiClient) -> None:
+def test_unreadable_states(backend: Backend, reader: ApiClient) -> None:
     others = [Backend(backend.client) for _ in range(3)]
     for each in (backend, *others):
         each.push(ENCRYPTED)
@@ -91,7 +91,7 @@ def test_what_cannot_be_read(backend: Backend, reader: ApiClient) -> None:
     assert len(told(reader)["unreadable"]) == 3
 
 
-def test_who_may_ask_and_how(client_with: ClientWith, reader: ApiClient) -> None:
+def test_required_scope_and_valid_queries(client_with: ClientWith, reader: ApiClient) -> None:
     refused = client_with("state:write", "state:admin", "cluster:read").get(PATH)
     assert (refused.status_code, error_reason(refused)) == (403, "SCOPE_INSUFFICIENT")
     for query in ({"filter": "x"}, {"page_size": "101"}, {"page_token": "x"}):
@@ -99,7 +99,7 @@ def test_who_may_ask_and_how(client_with: ClientWith, reader: ApiClient) -> None
     assert reader.send("POST", PATH, {}).status_code == 405
 
 
-def test_nothing_from_outside_a_binding(client_with: ClientWith) -> None:
+def test_states_outside_the_binding_are_hidden(client_with: ClientWith) -> None:
     states = matrix(client_with("state:write"))
     client = client_with("state:read")
     unreadable, waiting = states[::2], states[1::3]
@@ -139,7 +139,7 @@ def test_metrics(backend: Backend) -> None:
 
 
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="about PostgreSQL's planner")
-def test_only_what_is_not_indexed_is_read(client_with: ClientWith) -> None:
+def test_only_unindexed_states_are_read(client_with: ClientWith) -> None:
     load_states(5_000, lambda _done: None)
     State.objects.update(indexed_number=1, index_key=indexing.stamp())
     few = list(State.objects.values_list("pk", flat=True)[:3])

@@ -135,7 +135,7 @@ def test_bound_tokens(resources: None, client_with: ClientWith) -> None:
         assert listed(client, "") <= rows
 
 
-def test_finding_reads_what_is_found(reader: ApiClient, client_with: ClientWith) -> None:
+def test_search_reads_only_matching_rows(reader: ApiClient, client_with: ClientWith) -> None:
     state = State.objects.order_by("id")[STATES - 1]
     bound = client_with(
         "state:read", **Binding(component_ids=frozenset({state.component_id})).columns()
@@ -150,7 +150,7 @@ def test_finding_reads_what_is_found(reader: ApiClient, client_with: ClientWith)
 
 
 @pytest.mark.parametrize("changed", [0, 3])
-def test_who_is_due_is_read_from_an_index(reader: ApiClient, changed: int) -> None:
+def test_due_states_are_read_from_an_index(reader: ApiClient, changed: int) -> None:
     ids = list(State.objects.values_list("pk", flat=True)[:changed])
     for due, change, index in (
         (State.objects.behind(), {"indexed_number": 0}, "state_index_due"),

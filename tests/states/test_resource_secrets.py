@@ -75,7 +75,7 @@ def test_generated_states(case: tuple[bytes, list[str]]) -> None:
         assert digest(secret) not in stored
 
 
-def test_what_is_public_is_found() -> None:
+def test_public_values_are_found() -> None:
     """Else the test above would prove nothing."""
     body = state(
         resource("a", instance({"id": "i-1"}, identity={"id": "i-1"})),

@@ -72,7 +72,7 @@ def test_pages(backend: Backend) -> None:
     assert len(found) == 16
 
 
-def test_none(backend: Backend) -> None:
+def test_empty_list(backend: Backend) -> None:
     backend.push(document())
 
     assert backend.look("/resources").json() == {

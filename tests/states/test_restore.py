@@ -41,7 +41,7 @@ def test_the_old_content_with_a_new_serial(backend: Backend) -> None:
     assert backend.get().content == new
 
 
-def test_a_restore_is_of_one_state(backend: Backend) -> None:
+def test_restore_changes_a_single_state(backend: Backend) -> None:
     other = Backend(backend.client)
     other.push(document(5))
     backend.push(document(1))
@@ -52,7 +52,7 @@ def test_a_restore_is_of_one_state(backend: Backend) -> None:
     assert (backend.record.serial, other.record.serial) == (3, 5)
 
 
-def test_it_is_written_to_the_trail(backend: Backend) -> None:
+def test_restore_is_audited(backend: Backend) -> None:
     backend.push(document(1))
 
     backend.call("/versions/1:restore", {"reason": "the last apply was wrong"})
@@ -69,7 +69,7 @@ def test_it_is_written_to_the_trail(backend: Backend) -> None:
     }
 
 
-def test_another_lineage_becomes_the_current_one(admin: Backend) -> None:
+def test_restored_lineage_becomes_current(admin: Backend) -> None:
     admin.push(document(5, lineage="first"))
     admin.push(document(1, lineage="second"), "?force=true")
 
@@ -87,7 +87,7 @@ def test_a_document_without_a_head(backend: Backend) -> None:
     assert backend.get().content == b'{"version": 4}'
 
 
-def test_what_is_no_state_of_terraform(backend: Backend) -> None:
+def test_objects_that_are_not_terraform_states(backend: Backend) -> None:
     """The state backend takes any object, so any object comes back."""
     backend.push(b'{"serial": 1, "anything": [1.50]}')
     backend.push(b'{"serial": 2}')
@@ -106,7 +106,7 @@ def test_an_encrypted_state_cannot_get_another_serial(backend: Backend) -> None:
     assert response.json()["error"]["status"] == "FAILED_PRECONDITION"
 
 
-def test_a_head_that_stands_twice(backend: Backend) -> None:
+def test_repeated_member_name(backend: Backend) -> None:
     backend.push(b'{"serial": 1, "serial": 2}')
 
     response = backend.call("/versions/1:restore")
@@ -187,7 +187,7 @@ def test_needs_its_scope(backend: Backend, client_with: ClientWith) -> None:
     assert (response.status_code, error_reason(response)) == (403, "SCOPE_INSUFFICIENT")
 
 
-def test_outside_the_binding_there_is_nothing(backend: Backend, client_with: ClientWith) -> None:
+def test_state_outside_the_binding_returns_404(backend: Backend, client_with: ClientWith) -> None:
     backend.push(document())
     elsewhere = client_with("state:write", bound_component_ids=[str(uuid.uuid4())])
 
@@ -251,9 +251,7 @@ def test_a_version_that_is_pruned_in_between(
     assert (response.status_code, error_reason(response)) == (404, "VERSION_NOT_FOUND")
 
 
-def test_one_that_always_loses_is_told_to_come_again(
-    backend: Backend, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_persistent_conflict_returns_503(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
     backend.push(document(1))
     real = append_version
 

@@ -44,7 +44,7 @@ def test_every_document_gets_the_first_key(backend: Backend, settings: Any) -> N
     assert not reencryption.outdated().exists()
 
 
-def test_again_there_is_nothing_to_do(backend: Backend) -> None:
+def test_repeated_run_is_a_no_op(backend: Backend) -> None:
     backend.push(document())
 
     assert json.loads(_rotate(json=True)) == _counts()
@@ -83,7 +83,7 @@ def test_a_missing_key(backend: Backend, settings: Any) -> None:
         _rotate()
 
 
-def test_a_damaged_document_is_named_and_does_not_stop_the_others(
+def test_damaged_document_is_reported_and_does_not_stop_the_run(
     backend: Backend, settings: Any
 ) -> None:
     """So that a key that leaked can be retired."""
@@ -107,7 +107,7 @@ def test_a_damaged_document_is_named_and_does_not_stop_the_others(
     assert backend.get().content == document(3)
 
 
-def test_any_error_of_one_document_does_not_stop_the_others(
+def test_error_in_a_document_does_not_stop_the_run(
     backend: Backend, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for serial in (1, 2, 3):

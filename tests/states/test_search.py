@@ -49,7 +49,7 @@ def test_each_word_is_a_piece_of_a_name_in_any_case() -> None:
     assert names("UCTION") == names("prod")
 
 
-def test_what_is_no_piece_finds_nothing() -> None:
+def test_text_without_match_returns_no_states() -> None:
     assert names("net%") == names("_etwork") == names("nothing") == []
     assert names("network nothing") == []
 
@@ -75,7 +75,7 @@ def test_ids(states: list[State]) -> None:
     assert names(str(uuid.UUID(int=1))) == []
 
 
-def test_what_is_not_looked_for_is_told() -> None:
+def test_incomplete_searches_are_reported() -> None:
     for number in range(MOST_NAMES + 1):
         state(f"queue-{number:03}", "production")
 

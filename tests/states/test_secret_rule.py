@@ -45,7 +45,7 @@ SECRETS = [
 
 
 @pytest.mark.parametrize("text", PUBLIC)
-def test_public_vocabulary_hides_nothing(text: str) -> None:
+def test_public_vocabulary_masks_no_values(text: str) -> None:
     for name in Name:
         for is_member in (False, True):
             assert reach(text, name, is_member=is_member) is NOTHING
@@ -53,7 +53,7 @@ def test_public_vocabulary_hides_nothing(text: str) -> None:
 
 @pytest.mark.parametrize("text", ORDINARY)
 @pytest.mark.parametrize("name", [Name.NEUTRAL, Name.PUBLIC, Name.IDENTIFIER])
-def test_an_ordinary_member_hides_nothing(text: str, name: Name) -> None:
+def test_ordinary_member_masks_no_values(text: str, name: Name) -> None:
     assert reach(text, name, is_member=True) is NOTHING
 
 
@@ -105,7 +105,7 @@ def test_the_mark_of_a_value_with_a_public_name() -> None:
     assert reach("kP#9x!Zq@7Lm", Name.PUBLIC, is_member=False) is CONTAINING
 
 
-def test_a_uuid_identifies_where_its_name_says_so() -> None:
+def test_uuid_is_public_only_as_an_identifier() -> None:
     text = "f81d4fae-7dec-11d0-a765-00a0c91e6bf6"
 
     assert reach(text, Name.IDENTIFIER, is_member=True) is NOTHING

@@ -88,7 +88,7 @@ def test_a_bound_token_takes_no_environment(
 
 
 @pytest.mark.both
-def test_a_binding_covers_the_entry_or_takes_nothing(
+def test_bound_token_claims_slugs_only_of_entries_in_its_binding(
     admin: ApiClient, client_with: ClientWith
 ) -> None:
     shop, bank = (made(admin, "application", name=name)["id"] for name in ("shop", "bank"))
@@ -164,7 +164,7 @@ def test_the_same_name_again(admin: ApiClient, kind: str) -> None:
     assert KINDS[kind].objects.count() == 4
 
 
-def test_names_without_letters_for_a_slug_are_told_apart(admin: ApiClient, kind: str) -> None:
+def test_names_without_latin_letters_get_numbered_slugs(admin: ApiClient, kind: str) -> None:
     first = made(admin, kind, name="Сеть")
     assert first["slug"] == kind
     assert made(admin, kind, name="Мост")["slug"] == f"{kind}-2"
@@ -186,7 +186,7 @@ def test_slug_suffix_is_true_or_false(admin: ApiClient, kind: str, odd: Any) -> 
     assert sent(admin, "POST", kind, name="a", slug_suffix=odd).status_code == 400
 
 
-def test_slug_suffix_changes_nothing_in_a_patch(admin: ApiClient, kind: str) -> None:
+def test_slug_suffix_has_no_effect_in_a_patch(admin: ApiClient, kind: str) -> None:
     entry = made(admin, kind, name="a")
     assert "slug_suffix" not in entry
     answer = sent(admin, "PATCH", kind, entry["id"], slug_suffix=True)
@@ -201,7 +201,7 @@ def test_the_admin_names_the_entry_that_exists(db: None, kind: str) -> None:
     assert KINDS[kind].objects.count() == 1
 
 
-def test_a_first_push_after_a_rename_registers_nothing(
+def test_first_push_after_a_rename_creates_no_entries(
     admin: ApiClient, client_with: ClientWith
 ) -> None:
     assert Named(admin, "payments/prod").push(document(1)).status_code == 200

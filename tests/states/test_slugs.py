@@ -59,7 +59,7 @@ def test_the_form(admin: ApiClient, kind: str, text: str) -> None:
 
 
 @pytest.mark.parametrize("text", OF_NO_FORM)
-def test_what_has_another_form(admin: ApiClient, kind: str, text: str) -> None:
+def test_invalid_slugs(admin: ApiClient, kind: str, text: str) -> None:
     answer = sent(admin, "POST", kind, name="x", slug=text)
 
     assert (answer.status_code, error_reason(answer)) == (400, "INVALID_FIELDS")
@@ -144,7 +144,7 @@ def test_a_name_may_change_and_the_slug_stays(admin: ApiClient, kind: str) -> No
         assert answer.json()[kind]["slug"] == "network"
 
 
-def test_what_a_push_has_registered_gets_a_slug_with_its_name(admin: ApiClient, kind: str) -> None:
+def test_entry_created_by_a_push_gets_a_slug_with_its_name(admin: ApiClient, kind: str) -> None:
     entry = KINDS[kind]._default_manager.create()
     made(admin, kind, name="network")
 
@@ -260,7 +260,7 @@ def test_states_show_names_and_slugs(admin: ApiClient, eight: None) -> None:
     assert admin.get(f"/api/v1/states/{shown['id']}").json() == {"state": shown}
 
 
-def test_a_filter_by_a_slug_costs_one_query_more(admin: ApiClient, eight: None) -> None:
+def test_filter_by_slug_needs_a_single_additional_query(admin: ApiClient, eight: None) -> None:
     environment = Environment.objects.get(slug="staging").pk
 
     def queries(text: str) -> int:

@@ -61,7 +61,7 @@ def test_a_push_that_the_store_does_not_take(backend: Backend, store: UnsteadySt
     assert backend.get().content == document(2)
 
 
-def test_what_is_current_already_needs_no_store(backend: Backend, store: UnsteadyStorage) -> None:
+def test_repeated_push_does_not_use_the_store(backend: Backend, store: UnsteadyStorage) -> None:
     backend.push(document())
     store.failing = True
 
@@ -78,7 +78,7 @@ def test_a_read_while_the_store_is_away(backend: Backend, store: UnsteadyStorage
     assert response["Retry-After"] == "2"
 
 
-def test_an_object_in_another_ones_place(backend: Backend, store: UnsteadyStorage) -> None:
+def test_swapped_objects_are_detected(backend: Backend, store: UnsteadyStorage) -> None:
     backend.push(document(1))
     backend.push(document(2))
     first, second = StateVersion.objects.order_by("number")
@@ -99,7 +99,7 @@ def test_no_store_is_configured_any_more(
     assert "no object store is configured" in response.json()["error"]["message"]
 
 
-def test_one_that_lost_the_race_leaves_no_object(
+def test_push_that_loses_the_race_leaves_no_object(
     backend: Backend, store: UnsteadyStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     backend.push(document(1))
@@ -120,9 +120,7 @@ def test_one_that_lost_the_race_leaves_no_object(
     assert len(store.names) == 2
 
 
-def test_what_cannot_be_deleted_now_is_left_to_the_sweep(
-    backend: Backend, store: UnsteadyStorage
-) -> None:
+def test_failed_deletions_are_left_to_the_sweep(backend: Backend, store: UnsteadyStorage) -> None:
     backend.push(document())
     store.failing = True
 
@@ -132,7 +130,7 @@ def test_what_cannot_be_deleted_now_is_left_to_the_sweep(
     assert len(store.names) == 1
 
 
-def test_what_is_gone_already_need_not_be_deleted(store: UnsteadyStorage) -> None:
+def test_deleting_a_missing_object_succeeds(store: UnsteadyStorage) -> None:
     storage.discard(f"{uuid.uuid4()}/gone")
     storage.discard("")
 
@@ -176,7 +174,7 @@ def test_a_version_that_is_pruned_while_it_is_read(
     assert (response.status_code, error_reason(response)) == (404, "VERSION_NOT_FOUND")
 
 
-def test_the_database_path_asks_nothing_more(
+def test_database_storage_needs_no_additional_queries(
     backend: Backend, django_assert_num_queries: Any
 ) -> None:
     backend.push(document(1))

@@ -77,7 +77,7 @@ def pushed(backend: Backend, store: UnsteadyStorage) -> Backend:
         ("altered", [_flipped(20), _flipped(21)]),
     ],
 )
-def test_what_heals_is_answered(
+def test_transient_faults_are_retried(
     pushed: Backend,
     store: UnsteadyStorage,
     monkeypatch: pytest.MonkeyPatch,
@@ -108,7 +108,7 @@ def test_a_missing_object(pushed: Backend, store: UnsteadyStorage, pauses: list[
 @pytest.mark.parametrize(
     "alter", [[_short] * 9, [_flipped(place) for place in range(20, 29)]], ids=["short", "changed"]
 )
-def test_a_store_that_does_not_return_what_it_holds(
+def test_store_that_does_not_return_its_objects(
     pushed: Backend, store: UnsteadyStorage, monkeypatch: pytest.MonkeyPatch, alter: list[Alter]
 ) -> None:
     sent = sending(monkeypatch, store, *alter)

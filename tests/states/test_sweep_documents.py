@@ -47,9 +47,7 @@ def test_old_orphans_go(
     assert backend.get().content == document()
 
 
-def test_young_ones_may_be_pointed_at_yet(
-    store: UnsteadyStorage, orphan: str, hours_later: Any
-) -> None:
+def test_recent_objects_are_kept(store: UnsteadyStorage, orphan: str, hours_later: Any) -> None:
     hours_later(23)
 
     assert sweep()["swept"] == 0
@@ -70,14 +68,14 @@ def test_of_a_state_that_is_gone(store: UnsteadyStorage, db: None, hours_later: 
     assert sweep()["swept"] == 1
 
 
-def test_what_is_not_ours_stays(store: UnsteadyStorage, db: None, hours_later: Any) -> None:
+def test_foreign_objects_are_kept(store: UnsteadyStorage, db: None, hours_later: Any) -> None:
     store.save("backups/1", ContentFile(b"x"))
     hours_later(25)
 
     assert sweep()["swept"] == 0
 
 
-def test_one_that_somebody_else_sweeps(
+def test_object_deleted_by_another_sweep(
     store: UnsteadyStorage, orphan: str, hours_later: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hours_later(25)
@@ -92,7 +90,7 @@ def test_one_that_somebody_else_sweeps(
     assert sweep()["swept"] == 0
 
 
-def test_one_object_that_fails_does_not_stop_the_others(
+def test_failing_object_does_not_stop_the_sweep(
     store: UnsteadyStorage, orphan: str, hours_later: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hours_later(25)

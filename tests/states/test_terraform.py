@@ -57,7 +57,7 @@ def test_keys_are_written_as_terraform_writes_them(text: str, literal: str) -> N
     assert quoted(text) == literal
 
 
-def test_nothing_in_it() -> None:
+def test_empty_document() -> None:
     document = parse(b'{"version":4,"outputs":null,"resources":null}')
 
     assert (document.outputs, list(document.instances())) == (None, [])
@@ -81,7 +81,7 @@ def test_numbers_keep_their_digits() -> None:
     assert bytes(encode(value)) == text
 
 
-def test_an_encrypted_state_says_so() -> None:
+def test_encrypted_state_raises_an_error() -> None:
     with pytest.raises(StateEncrypted):
         parse(ENCRYPTED)
 
@@ -112,7 +112,7 @@ def test_values_that_cannot_be_read(text: bytes) -> None:
         format4.decode(Raw(text), Effort(0))
 
 
-def test_dependencies_that_are_none() -> None:
+def test_invalid_dependencies() -> None:
     ((_, found),) = parse(state(resource("x", instance(dependencies={"a": "b"})))).instances()
 
     with pytest.raises(StateFormatUnsupported):

@@ -52,7 +52,7 @@ def test_side_by_side(client_with: ClientWith, monkeypatch: Any) -> None:
     assert len(found("i-b")) == STATES
 
 
-def test_what_another_is_at_is_passed_over(client_with: ClientWith, monkeypatch: Any) -> None:
+def test_states_of_another_indexer_are_skipped(client_with: ClientWith, monkeypatch: Any) -> None:
     client = client_with("state:write")
     first, second = Backend(client), Backend(client)
     for each in (first, second):

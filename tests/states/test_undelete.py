@@ -26,7 +26,7 @@ def test_it_is_back_as_it_was(admin: Backend) -> None:
     assert event.details == {"version": 1}
 
 
-def test_an_undelete_is_of_one_state_and_changes_it(admin: Backend) -> None:
+def test_undelete_changes_a_single_state(admin: Backend) -> None:
     other = Backend(admin.client)
     for one in (other, admin):
         one.push(document())
@@ -39,7 +39,7 @@ def test_an_undelete_is_of_one_state_and_changes_it(admin: Backend) -> None:
     assert admin.record.updated_at != before
 
 
-def test_one_that_is_not_deleted_stays(admin: Backend) -> None:
+def test_undeleting_an_existing_state_is_a_no_op(admin: Backend) -> None:
     admin.push(document())
     before = admin.look().json()
 
@@ -49,7 +49,7 @@ def test_one_that_is_not_deleted_stays(admin: Backend) -> None:
     assert not AuditEvent.objects.filter(action="state.undelete").exists()
 
 
-def test_who_holds_the_lock_is_about_to_make_it_anew(admin: Backend, lock_id: uuid.UUID) -> None:
+def test_locked_state_is_not_undeleted(admin: Backend, lock_id: uuid.UUID) -> None:
     admin.push(document())
     admin.delete()
     admin.lock(lock_id)
@@ -60,13 +60,13 @@ def test_who_holds_the_lock_is_about_to_make_it_anew(admin: Backend, lock_id: uu
 
 
 @pytest.mark.parametrize("state_id", [uuid.UUID(int=1), "x"])
-def test_there_is_none(admin: Backend, state_id: object) -> None:
+def test_unknown_state(admin: Backend, state_id: object) -> None:
     response = admin.client.post(f"/api/v1/states/{state_id}:undelete", "{}", "application/json")
 
     assert (response.status_code, error_reason(response)) == (404, "STATE_NOT_FOUND")
 
 
-def test_one_that_is_gone_by_now(admin: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_state_removed_meanwhile(admin: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
     admin.push(document())
     root = admin.root
     real = history.undelete
@@ -79,9 +79,7 @@ def test_one_that_is_gone_by_now(admin: Backend, monkeypatch: pytest.MonkeyPatch
     assert (response.status_code, error_reason(response)) == (404, "STATE_NOT_FOUND")
 
 
-def test_one_that_always_loses_is_told_to_come_again(
-    admin: Backend, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_persistent_conflict_returns_503(admin: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
     admin.push(document())
     admin.delete()
     monkeypatch.setattr(type(State.objects.all()), "as_seen", lambda *_: State.objects.none())
@@ -107,7 +105,7 @@ def test_needs_its_scope(backend: Backend) -> None:
     assert (response.status_code, error_reason(response)) == (403, "SCOPE_INSUFFICIENT")
 
 
-def test_outside_the_binding_there_is_nothing(
+def test_state_outside_the_binding_returns_404(
     backend: Backend, admin: Backend, client_with: ClientWith
 ) -> None:
     admin.push(document())

@@ -86,7 +86,7 @@ def test_the_store_is_away(both: Backend, store: UnsteadyStorage, settings: Any)
         call_command("verify_states")
 
 
-def test_the_store_gives_no_answer_for_one_document(
+def test_store_fails_for_a_single_document(
     both: Backend, store: UnsteadyStorage, monkeypatch: pytest.MonkeyPatch, settings: Any
 ) -> None:
     settings.STATE_STORAGE_WRITES = True

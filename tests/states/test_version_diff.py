@@ -85,7 +85,7 @@ def test_against_another(three: Backend) -> None:
     assert changed(three.look("/versions/1/diff?against=3")) == ["c", "a"]
 
 
-def test_the_first_has_nothing_before_it(three: Backend) -> None:
+def test_first_version_is_compared_with_an_empty_state(three: Backend) -> None:
     diff = three.look("/versions/1/diff").json()["diff"]
 
     assert diff["before"] is None
@@ -132,7 +132,7 @@ def test_secrets_take_their_scope(backend: Backend, seeing: Backend) -> None:
     assert all(password in told for password in PASSWORDS)
 
 
-def test_both_reads_are_written_to_the_trail(three: Backend) -> None:
+def test_both_reads_are_audited(three: Backend) -> None:
     three.look("/versions/3/diff?against=1")
 
     events = AuditEvent.objects.filter(action="state.read").order_by("id")

@@ -30,7 +30,7 @@ def test_gzip_is_handed_on(seeing: Backend, backend: Backend) -> None:
     assert gzip.decompress(response.content) == ODD
 
 
-def test_the_read_is_written_to_the_trail(seeing: Backend, backend: Backend) -> None:
+def test_read_is_audited(seeing: Backend, backend: Backend) -> None:
     backend.push(document())
 
     seeing.look("/versions/1/document")
@@ -40,7 +40,7 @@ def test_the_read_is_written_to_the_trail(seeing: Backend, backend: Backend) -> 
     assert event.token_id == seeing.client.token.pk
 
 
-def test_a_document_tells_secrets(backend: Backend) -> None:
+def test_document_requires_the_secrets_scope(backend: Backend) -> None:
     backend.push(document())
 
     response = backend.look("/versions/1/document")
@@ -49,7 +49,7 @@ def test_a_document_tells_secrets(backend: Backend) -> None:
     assert 'scope="state:secrets"' in response["WWW-Authenticate"]
 
 
-def test_the_scope_is_asked_for_first(backend: Backend, client_with: ClientWith) -> None:
+def test_scope_is_checked_before_the_version(backend: Backend, client_with: ClientWith) -> None:
     backend.push(document())
 
     response = backend.look("/versions/9/document")
@@ -57,7 +57,7 @@ def test_the_scope_is_asked_for_first(backend: Backend, client_with: ClientWith)
     assert (response.status_code, error_reason(response)) == (403, "SCOPE_INSUFFICIENT")
 
 
-def test_a_damaged_one_is_never_sent(seeing: Backend, backend: Backend) -> None:
+def test_damaged_document_is_never_sent(seeing: Backend, backend: Backend) -> None:
     backend.push(document())
     StateVersion.objects.update(document=b"\0" * 40)
 

@@ -79,7 +79,7 @@ def pushed(backend: Backend) -> Backend:
     return backend
 
 
-def test_what_is_said_is_kept(pushed: Backend) -> None:
+def test_facts_are_stored(pushed: Backend) -> None:
     answer = put(pushed, {"facts": SAID})
 
     facts = answer.json()["facts"]
@@ -100,7 +100,7 @@ def test_what_is_said_is_kept(pushed: Backend) -> None:
     assert "secret" not in repr([*VersionFacts.objects.values(), *AuditEvent.objects.values()])
 
 
-def test_the_same_again_changes_nothing(pushed: Backend) -> None:
+def test_identical_facts_are_a_no_op(pushed: Backend) -> None:
     first = put(pushed, {"facts": SAID}).json()
     again = put(pushed, {**SAID, "modules_file": json.dumps(MODULES_FILE)})  # as text, unwrapped
 
@@ -111,7 +111,7 @@ def test_the_same_again_changes_nothing(pushed: Backend) -> None:
     assert [event["replaced"] for event in events()] == [False, True]
 
 
-def test_facts_are_of_one_version(pushed: Backend) -> None:
+def test_facts_belong_to_a_single_version(pushed: Backend) -> None:
     put(pushed, SAID)
     pushed.push(document(2))
 
@@ -168,7 +168,7 @@ def test_bad_facts(facts: Any, reason: str, told: str, pushed: Backend) -> None:
     assert not VersionFacts.objects.exists()
 
 
-def test_who_may(pushed: Backend, client_with: Any) -> None:
+def test_required_scopes(pushed: Backend, client_with: Any) -> None:
     reader = pushed.as_client(client_with("state:read"))
 
     answer = put(reader, SAID)

@@ -100,7 +100,7 @@ def test_one_version(backend: Backend) -> None:
 @pytest.mark.both
 @pytest.mark.parametrize("number", ["2", "0", "-1", "x", "1.0", "99999999999999999999", "\u0661"])
 @pytest.mark.parametrize("suffix", ["", "/document", "/diff"])
-def test_there_is_none(seeing: Backend, backend: Backend, number: str, suffix: str) -> None:
+def test_unknown_version(seeing: Backend, backend: Backend, number: str, suffix: str) -> None:
     backend.push(document())
 
     response = seeing.look(f"/versions/{number}{suffix}")

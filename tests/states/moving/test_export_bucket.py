@@ -49,7 +49,7 @@ def test_into_a_new_service(caller: ApiClient, folder: str, forgetful: Store) ->
     assert promised(of_source=True) == before
 
 
-def test_not_over_what_is_there(caller: ApiClient, folder: str, forgetful: Store) -> None:
+def test_non_empty_target_is_rejected(caller: ApiClient, folder: str, forgetful: Store) -> None:
     forgetful.put("left/other.tfstate", "{}")
 
     with pytest.raises(CommandError, match="is not empty: choose a new directory"):

@@ -10,7 +10,7 @@ from states.moving.files import DirectoryFiles, DirectoryTarget, read_file
 from states.moving.sources import SourceError, TooLargeError
 
 
-def test_what_cannot_be_read(tmp_path: Path) -> None:
+def test_unreadable_files(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="No such file"):
         read_file(tmp_path / "missing", 10)
 
@@ -25,7 +25,7 @@ def test_a_time_that_no_calendar_has(seconds: int) -> None:
     assert _time_of(os.stat_result((0,) * 8 + (seconds, 0))) is None
 
 
-def test_what_is_outside_of_an_export(tmp_path: Path) -> None:
+def test_paths_outside_the_export_are_rejected(tmp_path: Path) -> None:
     (tmp_path / "export").mkdir()
     (tmp_path / "secret").write_bytes(b"x")
 
@@ -33,7 +33,7 @@ def test_what_is_outside_of_an_export(tmp_path: Path) -> None:
         DirectoryFiles(tmp_path / "export").read_file("../secret", 10)
 
 
-def test_where_nothing_can_be_written(tmp_path: Path) -> None:
+def test_unwritable_targets(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_bytes(b"")
     with pytest.raises(SourceError, match="Not a directory"):

@@ -96,7 +96,7 @@ def test_versions_the_oldest_first(source: GitLab) -> None:
     ]
 
 
-def test_only_the_newest_is_asked_for_if_no_more_is_wanted(
+def test_limit_of_one_fetches_only_the_newest_version(
     source: GitLab, service: GitLabService, replay: Replay
 ) -> None:
     source.versions(SourceState("prod"), 1)
@@ -122,7 +122,7 @@ def test_where_serials_are_taken_to_begin(
     assert len(replay.asked) == 1 + 100
 
 
-def test_nobody_is_known_to_have_written_it(source: GitLab) -> None:
+def test_versions_have_no_author(source: GitLab) -> None:
     (version,) = source.versions(SourceState("dev.eu"), None)
 
     assert version.author == ""

@@ -47,7 +47,7 @@ def test_the_usual_patterns(key: str, names: tuple[str, str]) -> None:
         ("terraform.tfstate.d/dev/errored.tfstate", "state push"),
     ],
 )
-def test_what_no_pattern_matches(key: str, hint: str) -> None:
+def test_unmatched_keys(key: str, hint: str) -> None:
     """Terraform's own folder and file names are neither components nor environments."""
     assert Map.default().names(key) is None
     assert unmatched(key).startswith("No pattern matches")
@@ -110,7 +110,7 @@ def test_a_map(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_is_wrong_with_a_map(tmp_path: Path, text: str, told: str) -> None:
+def test_invalid_maps(tmp_path: Path, text: str, told: str) -> None:
     path = tmp_path / "map.toml"
     path.write_text(text)
 

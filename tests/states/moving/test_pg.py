@@ -78,7 +78,7 @@ def backend() -> Iterator[Backend]:
 
 
 @on_postgresql
-def test_states_with_what_is_in_them(backend: Backend) -> None:
+def test_lists_states_with_their_documents(backend: Backend) -> None:
     backend.put("prod", DOCUMENT)
     backend.put("default", "{}")
     backend.put("without", None)
@@ -94,7 +94,7 @@ def test_states_with_what_is_in_them(backend: Backend) -> None:
 
 
 @on_postgresql
-def test_more_than_one_page(backend: Backend) -> None:
+def test_states_are_paginated(backend: Backend) -> None:
     backend.run(
         "INSERT INTO {schema}.states (name, data) "
         "SELECT 'w' || lpad(number::text, 4, '0'), '{{}}' FROM generate_series(1, 450) number"
@@ -106,7 +106,7 @@ def test_more_than_one_page(backend: Backend) -> None:
 
 
 @on_postgresql
-def test_lock_is_said(backend: Backend) -> None:
+def test_locks_are_reported(backend: Backend) -> None:
     backend.put("free", "{}")
     backend.put("held", "{}")
     backend.run("SELECT pg_advisory_lock(id) FROM {schema}.states WHERE name = 'held'")
@@ -140,7 +140,7 @@ def test_too_large_is_not_read(backend: Backend) -> None:
 
 
 @on_postgresql
-def test_nothing_can_be_written(backend: Backend) -> None:
+def test_connection_is_read_only(backend: Backend) -> None:
     source = backend.source()
     list(source.states())
 
@@ -206,7 +206,7 @@ class TestSentences:
             list(source.states())
 
     @on_postgresql
-    def test_user_who_may_not_read_it(self, backend: Backend) -> None:
+    def test_user_without_read_permission(self, backend: Backend) -> None:
         user = f"reader_{uuid.uuid4().hex}"
         backend.connection.execute(sql.SQL("CREATE USER {}").format(sql.Identifier(user)))
         parts = urlsplit(URL)
@@ -218,7 +218,7 @@ class TestSentences:
         finally:
             backend.connection.execute(sql.SQL("DROP USER {}").format(sql.Identifier(user)))
 
-    def test_nobody_answers(self) -> None:
+    def test_unreachable_server(self) -> None:
         source = open_source(f"pg://ada:very-secret@127.0.0.1:{free_port()}/states")
 
         with pytest.raises(SourceError, match=r"PostgreSQL: .*refused.* PGPASSWORD") as raised:

@@ -127,7 +127,7 @@ def test_name_is_the_same_however_it_is_written() -> None:
     assert open_source("s3://states").name == "s3://states"
 
 
-def test_versions_are_those_of_the_very_key_and_the_oldest_comes_first(store: Store) -> None:
+def test_versions_of_the_exact_key_oldest_first(store: Store) -> None:
     store.put("a.tfstate", "1", "2", "3")
     store.put("a.tfstate.backup", "0")
     store.put(".terraform/terraform.tfstate", "0")
@@ -151,7 +151,7 @@ def test_version_has_a_time_and_a_size_and_an_id_of_the_store(store: Store) -> N
     assert version == SourceVersion(told["VersionId"], told["LastModified"], size_bytes=5)
 
 
-def test_more_than_one_page(store: Store) -> None:
+def test_listings_are_paginated(store: Store) -> None:
     for key in ("a", "b", "c", "d", "e"):
         store.put(key, *(f"{key}{number}" for number in range(5)))
     source = store.source()
@@ -207,7 +207,7 @@ def test_without_versions_another_content_is_another_version(forgetful: Store) -
         source.read(SourceState("a"), first[0], LIMIT)
 
 
-def test_locks_are_said_with_who_holds_them(store: Store) -> None:
+def test_locks_are_reported_with_their_holders(store: Store) -> None:
     for key in ("a.tfstate", "a.tfstate-2", "b.tfstate", "c.tfstate"):
         store.put(key, "1")
     store.put("a.tfstate.tflock", json.dumps({"ID": "1", "Who": "ada@laptop"}))
@@ -283,7 +283,7 @@ class TestSentences:
         with pytest.raises(SourceError, match="set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"):
             list(open_source("s3://states").states())
 
-    def test_nobody_answers(self, environment: pytest.MonkeyPatch) -> None:
+    def test_unreachable_server(self, environment: pytest.MonkeyPatch) -> None:
         environment.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{free_port()}")
         environment.setenv("AWS_MAX_ATTEMPTS", "1")
 
@@ -326,7 +326,7 @@ class TestSentences:
 
         assert "very-secret" not in str(raised.value)
 
-    def test_store_that_tells_no_versions(self, environment: pytest.MonkeyPatch) -> None:
+    def test_store_without_version_ids(self, environment: pytest.MonkeyPatch) -> None:
         """Google's has generations where S3 has ids of versions."""
 
         def reply(asked: Asked) -> Reply:

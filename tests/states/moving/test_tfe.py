@@ -88,7 +88,7 @@ def test_pages(source: Organization, service: TfeService, replay: Replay) -> Non
     assert read(source, "network-prod") == DOCUMENTS
 
 
-def test_no_more_is_asked_for_than_is_wanted(source: Organization, replay: Replay) -> None:
+def test_page_size_follows_the_limit(source: Organization, replay: Replay) -> None:
     source.versions(SourceState("network-prod"), 1)
 
     assert [asked.query["page[size]"] for asked in replay.asked] == ["1"]

@@ -74,7 +74,7 @@ def test_connection_that_was_closed_meanwhile_is_opened_again(web: Web, replay: 
     assert web.client.json("b") == {"path": "/b"}
 
 
-def test_pauses_are_those_that_are_asked_for_within_reason(web: Web, replay: Replay) -> None:
+def test_retry_after_is_followed_up_to_a_limit(web: Web, replay: Replay) -> None:
     replay.first = [
         Reply(429, "", {"Retry-After": "7"}),
         Reply(503, "", {"Retry-After": "86400"}),
@@ -96,7 +96,7 @@ def test_it_gives_up(web: Web, replay: Replay) -> None:
     assert web.pauses == [1, 2, 4, 8]
 
 
-def test_nobody_answers() -> None:
+def test_unreachable_server() -> None:
     web = Web(f"http://127.0.0.1:{free_port()}")
 
     with pytest.raises(SourceError, match=r"does not answer \(ConnectionRefusedError\)"):
@@ -105,7 +105,7 @@ def test_nobody_answers() -> None:
     assert len(web.pauses) == 4
 
 
-def test_answer_that_breaks_off_is_asked_for_again(web: Web, replay: Replay) -> None:
+def test_truncated_response_is_retried(web: Web, replay: Replay) -> None:
     replay.first = [Reply(200, {"path": "/wrong"}, {"Content-Length": "99"})]
 
     assert web.client.json("a") == {"path": "/a"}
@@ -121,7 +121,9 @@ def test_answer_that_breaks_off_is_asked_for_again(web: Web, replay: Replay) -> 
         (520, "answers with 520"),
     ],
 )
-def test_refusals_are_not_asked_again(status: int, sentence: str, web: Web, replay: Replay) -> None:
+def test_client_errors_are_not_retried(
+    status: int, sentence: str, web: Web, replay: Replay
+) -> None:
     replay.first = [Reply(status, {"message": "no"})]
 
     with pytest.raises(RefusedError, match=sentence) as raised:
@@ -133,7 +135,7 @@ def test_refusals_are_not_asked_again(status: int, sentence: str, web: Web, repl
 
 
 @pytest.mark.parametrize("token", ["", " \n", "two\nlines", "clé"])
-def test_token_that_is_none(token: str) -> None:
+def test_missing_or_invalid_token(token: str) -> None:
     with pytest.raises(SourceError, match=r"There is no token for .*: set THE_TOKEN") as raised:
         Web("https://gitlab.example", token)
 
