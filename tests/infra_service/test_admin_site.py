@@ -79,7 +79,7 @@ def test_refusals_are_for_people(path: str, status: int, message: str, db: None)
 
 
 def test_who_has_all_rights_is_not_told_of_groups(db: None) -> None:
-    answer = person(username="root", is_superuser=True).get("/admin/webhooks/webhookendpoint/add/")
+    answer = person(username="root", is_superuser=True).get("/admin/webhooks/delivery/add/")
 
     assert answer.status_code == 403
     assert "<h1>The admin does not allow this.</h1>" in answer.content.decode()

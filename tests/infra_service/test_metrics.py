@@ -94,8 +94,8 @@ def test_without_the_database_the_rest_is_told(client: Client, db: None) -> None
 
 
 def test_queries_of_a_scrape(client: Client, db: None, django_assert_num_queries: Any) -> None:
-    """Locks, clusters, housekeeping, webhooks; waiting and unreadable states of the index."""
-    with django_assert_num_queries(9):
+    """Locks, freezes, clusters, housekeeping, webhooks; states missing from the index."""
+    with django_assert_num_queries(10):
         client.get("/metrics")
 
 

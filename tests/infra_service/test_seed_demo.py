@@ -362,7 +362,7 @@ def test_progress_on_a_terminal(each_count_is_drawn: None) -> None:
     assert out.getvalue().startswith(
         "added 1 applications, 2 components, 8 environments, 8 states, "
     )
-    assert "\n1 demo clusters were heard of" in out.getvalue()
+    assert "\n1 demo clusters reported" in out.getvalue()
     assert [text for text in terminal.drawn if "100%" in text and " 8 of 8, " in text]
     assert terminal.drawn[-1].startswith("workloads 100% |")
     assert " 4 of 4, " in terminal.drawn[-1]

@@ -88,7 +88,7 @@ def test_damaged_documents_stay_and_are_named(three: Backend, store: UnsteadySto
     StateVersion.objects.filter(number=2).update(document=b"\0" * 40)
     out, err = io.StringIO(), io.StringIO()
 
-    with pytest.raises(CommandError, match="1 damaged documents stay"):
+    with pytest.raises(CommandError, match="1 damaged documents were not moved"):
         call_command("move_documents", to="storage", stdout=out, stderr=err)
 
     assert out.getvalue() == "2 documents moved\n"
