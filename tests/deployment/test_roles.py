@@ -110,7 +110,7 @@ def test_the_services_role_may_not_set_an_archive(
 @pytest.mark.parametrize(
     ("change", "back", "said"),
     [
-        ("ALTER ROLE {r} SUPERUSER", "ALTER ROLE {r} NOSUPERUSER", "may do more"),
+        ("ALTER ROLE {r} SUPERUSER", "ALTER ROLE {r} NOSUPERUSER", "has more privileges"),
         ("GRANT {o} TO {r}", "REVOKE {o} FROM {r}", "is a member"),
         (
             "GRANT CREATE ON SCHEMA public TO PUBLIC",

@@ -283,7 +283,7 @@ def test_a_session_that_cannot_be_read(db: None) -> None:
 
     assert (answer.status_code, answer["Retry-After"]) == (503, "5")
     assert answer["Content-Type"].startswith("text/html")
-    assert "Another change of the same thing takes too long" in answer.content.decode()
+    assert "A concurrent change of the same object takes too long" in answer.content.decode()
     assert not answer.cookies
 
 

@@ -48,11 +48,11 @@ def test_a_bucket_is_enough() -> None:
 @pytest.mark.parametrize(
     ("url", "problem"),
     [
-        ("states", "is not s3://"),
-        ("https://key:hunter2@states/", "is not s3://"),
-        ("s3://", "is not s3://"),
-        ("s3://bucket#part", "is not s3://"),
-        ("s3://bucket?read_timeout=1.5", "not whole seconds"),
+        ("states", "must have the form s3://"),
+        ("https://key:hunter2@states/", "must have the form s3://"),
+        ("s3://", "must have the form s3://"),
+        ("s3://bucket#part", "must have the form s3://"),
+        ("s3://bucket?read_timeout=1.5", "must be whole seconds"),
         ("s3://key:hunter2@bucket?endpoint=x", "unknown option endpoint; known are"),
     ],
 )

@@ -53,7 +53,7 @@ def test_one_look_is_for_all(silent: socket.socket, monkeypatch: pytest.MonkeyPa
     assert not watching.answers()
     assert not watching.answers()
     for _ in range(3):
-        with pytest.raises(psycopg.OperationalError, match="does not answer"):
+        with pytest.raises(psycopg.OperationalError, match="does not respond"):
             watching.refuse_if_silent()
     assert connections(silent) == 1
 
@@ -61,7 +61,7 @@ def test_one_look_is_for_all(silent: socket.socket, monkeypatch: pytest.MonkeyPa
 def test_while_somebody_looks_nobody_waits(silent: socket.socket) -> None:
     watching = watch(silent)
     watching.suspect()
-    with watching._looking, pytest.raises(psycopg.OperationalError, match="does not answer"):
+    with watching._looking, pytest.raises(psycopg.OperationalError, match="does not respond"):
         watching.refuse_if_silent()
     assert connections(silent) == 0
 
@@ -110,7 +110,7 @@ def waiting(db: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[WatchedConnec
 @pytest.mark.parametrize("limit", [(60, Told(True, True, False)), (0.1, None)])
 def test_a_statement_without_an_answer(waiting: WatchedConnection, limit: Any) -> None:
     waiting.limit(*limit)
-    with pytest.raises(psycopg.OperationalError, match="does not answer"):
+    with pytest.raises(psycopg.OperationalError, match="does not respond"):
         waiting.execute("SELECT pg_sleep(60)")
     assert waiting.closed
 
@@ -121,7 +121,7 @@ def test_a_deadline(waiting: WatchedConnection) -> None:
     began = time.monotonic()
     with within(20):
         waiting.execute("SELECT pg_sleep(0.3)")
-    with pytest.raises(psycopg.OperationalError, match="does not answer"), within(0.3):
+    with pytest.raises(psycopg.OperationalError, match="does not respond"), within(0.3):
         waiting.execute("SELECT pg_sleep(60)")
 
     assert waiting.closed

@@ -83,6 +83,8 @@ def _make_right(case: Any) -> None:
     if isinstance(body.get("webhook"), dict):
         right = {"url": "https://hooks.example.com/infra", "filter": "field['cluster'] = 'prod'"}
         body["webhook"] |= {name: right[name] for name in right.keys() & body["webhook"].keys()}
+    if body.get("expected_until") is not None:
+        body["expected_until"] = _soon()
     for wrapper in ("api_key", "access_token", "webhook"):
         if isinstance(body.get(wrapper), dict):
             _make_credential_right(body[wrapper])
@@ -170,12 +172,16 @@ def _told_once(item: dict[str, Any]) -> dict[str, Any]:
     return {"pods": None} if item.get("pods") is not None else {}
 
 
+def _soon() -> str:
+    return (dt.datetime.now(dt.UTC) + dt.timedelta(hours=6)).isoformat()
+
+
 def _make_credential_right(fields: dict[str, Any]) -> None:
     """Give a credential a single future expiry and a single binding, to networks."""
     if fields.get("allowed_networks"):
         fields["allowed_networks"] = ["10.0.0.0/8"]
     if fields.get("expires_at") is not None:
-        fields["expires_at"] = (dt.datetime.now(dt.UTC) + dt.timedelta(hours=6)).isoformat()
+        fields["expires_at"] = _soon()
     if "ttl" in fields:
         fields["ttl"] = _seconds(fields["ttl"], 12 * 3600, least=1)
         fields.pop("expires_at", None)

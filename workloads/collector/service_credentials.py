@@ -124,14 +124,16 @@ class ExchangedToken:
         answer = self._connection.send("POST", "/v1/oauth/token", urlencode(form).encode(), headers)
         if answer.status != HTTPStatus.OK:
             raise NotReportedError(
-                f"no token for the pod's: {answer}",
+                f"the token exchange failed: {answer}",
                 FailureReason.REPORT_REFUSED,
                 answer.retry_after,
             )
         try:
             given = msgspec.json.decode(answer.body, type=_Exchanged)
         except (ValueError, RecursionError) as error:
-            raise NotReportedError("the token exchange returned no token") from error
+            raise NotReportedError(
+                "the token exchange failed: the response contains no token"
+            ) from error
         self._kept = _Kept(
             access_token=given.access_token,
             renewed_at=asked_at + given.expires_in * _RENEWED_AFTER,

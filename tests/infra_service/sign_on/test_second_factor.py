@@ -166,7 +166,7 @@ def test_a_code_is_used_once(guarded: Guarded, visitor: Visitor) -> None:
 def test_codes_of_other_times(guarded: Guarded, visitor: Visitor, away: int) -> None:
     visitor.log_in(guarded.username, PASSWORD)
 
-    assert "That is not right" in give_code(visitor, guarded.code(away)).text
+    assert "The code is wrong" in give_code(visitor, guarded.code(away)).text
     assert not visitor.is_in
     assert guarded.service.events("user.login_refused")[0].details == {
         "reason": "second_factor", "name": guarded.username,
@@ -177,7 +177,7 @@ def test_what_is_no_code(guarded: Guarded, visitor: Visitor) -> None:
     visitor.log_in(guarded.username, PASSWORD)
 
     for given in ({"code": "١٢٣٤٥٦"}, {"credential": "{}"}, {"credential": "no JSON"}, {}):
-        assert "That is not right" in send(visitor, "/admin/second-factor/", given).text
+        assert "The code is wrong" in send(visitor, "/admin/second-factor/", given).text
     assert not visitor.is_in
 
 

@@ -165,7 +165,7 @@ def test_a_wrong_token(api: ReplayServer, tmp_path: Path) -> None:
 def test_an_answer_that_is_no_json(client: ClusterClient, api: ReplayServer, body: bytes) -> None:
     api.faults[KUBE_SYSTEM].append(Fault(200, body))
 
-    with pytest.raises(UnreachableError, match="not the JSON of an API server"):
+    with pytest.raises(UnreachableError, match="invalid JSON from the API server"):
         client.get(KUBE_SYSTEM)
 
 

@@ -140,7 +140,7 @@ def test_the_old_one_is_used_while_there_is_no_other(
     assert credentials.token() == first
     clock.ahead = 3601
 
-    with pytest.raises(NotReportedError, match="no token for the pod's"):
+    with pytest.raises(NotReportedError, match="the token exchange failed"):
         credentials.token()
     assert credentials.token() != first
     assert exchanges(between) == 4
@@ -181,7 +181,7 @@ def test_a_cache_that_cannot_be_written_keeps_nobody(pod: Pod, between: Between)
 def test_a_lost_answer_costs_the_pods_token(pod: Pod, between: Between) -> None:
     between.exchanges.append(lost)
     credentials = pod.credentials(between)
-    for said in ("does not answer", "400 invalid_grant"):
+    for said in ("does not respond", "400 invalid_grant"):
         with pytest.raises(NotReportedError, match=said):
             credentials.token()
 
@@ -209,5 +209,5 @@ def test_a_token_that_is_refused_is_exchanged_anew(pod: Pod, between: Between) -
 def test_an_account_that_is_not_trusted(pod: Pod, between: Between) -> None:
     pod.renew(aud=["https://other.example"])
 
-    with pytest.raises(NotReportedError, match=r"^no token for the pod's: 400 invalid_grant"):
+    with pytest.raises(NotReportedError, match=r"^the token exchange failed: 400 invalid_grant"):
         pod.credentials(between).token()
