@@ -59,6 +59,10 @@ def test_by_keyboard_alone(page: Page, live: LiveServer) -> None:
     expect(page.get_by_role("link", name="Skip to main content")).to_be_focused()
     keys.press("Enter")
     page.wait_for_url("**#content-start")
+    presets = page.get_by_role("navigation", name="Presets").get_by_role("link")
+    for number in range(presets.count()):
+        keys.press("Tab")
+        expect(presets.nth(number)).to_be_focused()
     keys.press("Tab")
     expect(page.get_by_label("Owner")).to_be_focused()
     keys.press("Tab")
