@@ -40,6 +40,8 @@ class Installation:
         entry = s3_storage((url or self.url).replace(f"@{BUCKET}", f"@{name}"))
         self._settings.STORAGES = {**self._settings.STORAGES, "states": entry}
         self._monkeypatch.setattr(readiness, "_verdict", None)
+        # The first client of a loaded machine takes longer to set up than a request waits.
+        self._monkeypatch.setattr(readiness, "_WAIT", 30.0)
 
 
 @pytest.fixture
