@@ -8,6 +8,7 @@ from django.urls import reverse
 from django.utils.html import format_html
 
 from apikeys.models import AccessToken, ApiKey, TrustPolicy
+from infra_service.lib.admin.permissions import may_view
 from infra_service.lib.admin.templatetags.charts import identifier
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def credential_names(user: User | AnonymousUser, ids: Iterable[str | None]) -> d
     names: dict[str, str] = {}
     for beginning, model in _MODELS.items():
         known = {one for one in wanted if one.startswith(beginning)}
-        if known and user.has_perm(f"apikeys.view_{model._meta.model_name}"):
+        if known and may_view(user, model):
             names.update(model._default_manager.filter(pk__in=known).values_list("pk", "name"))
     return names
 

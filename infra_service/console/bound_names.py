@@ -11,6 +11,7 @@ from django.http import Http404
 from django.urls import reverse
 from django.utils.html import format_html
 
+from infra_service.lib.admin.permissions import may_view
 from infra_service.lib.api.identifiers import parse_uuid
 from infra_service.lib.database.bounded_pages import read_page
 from states.models.catalogue import KINDS
@@ -75,7 +76,7 @@ def offered(kind: str, text: str, user: Any) -> list[dict[str, str]]:
     if kind not in _MODELS:
         raise Http404
     model = _MODELS[kind]
-    if not user.has_perm(f"{model._meta.app_label}.view_{model._meta.model_name}"):
+    if not may_view(user, model):
         raise PermissionDenied
     if not text or "\0" in text:
         return []

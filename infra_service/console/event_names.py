@@ -11,6 +11,7 @@ from django.db.models import Q
 from django.urls import reverse
 
 from apikeys.models import AccessToken, ApiKey, Issuer, TrustPolicy, User
+from infra_service.lib.admin.permissions import may_view
 from infra_service.lib.database.bounded_pages import read_page
 from infra_service.webhooks.models import WebhookEndpoint
 from states.models import Application, Component, Environment, State
@@ -72,7 +73,7 @@ def _names(
     if model is None:
         return
     label = f"{model._meta.app_label}_{model._meta.model_name}"
-    if not user.has_perm(f"{model._meta.app_label}.view_{model._meta.model_name}"):
+    if not may_view(user, model):
         return
     rows: Any = model._default_manager
     rows = rows.only(column) if column else rows.select_related("component", "environment")
@@ -92,7 +93,7 @@ def ids_named(text: str, user: User | AnonymousUser) -> list[str]:
 
     found: list[str] = []
     for model, column in dict.fromkeys(_NAMED.values()):
-        if user.has_perm(f"{model._meta.app_label}.view_{model._meta.model_name}"):
+        if may_view(user, model):
             named = Q((f"{column}__icontains", text)) if column else search(text).condition
             rows: Any = model._default_manager.filter(named)
             page = read_page(rows, key=("-id",), position=None, size=MOST_OF_A_KIND)

@@ -16,8 +16,10 @@ from django.utils.http import urlencode
 
 from apikeys.models import AccessToken, ApiKey, User
 from apikeys.token_search import find_tokens
+from infra_service.lib.admin.permissions import may_view
 from infra_service.lib.api.identifiers import parse_uuid
 from infra_service.lib.database.bounded_pages import read_page
+from infra_service.lib.database.prefixes import starts_with
 from states.admin import search as state_search
 from states.admin.resources import found_resources
 from states.models import ResourceEntry, State
@@ -50,7 +52,7 @@ def search(text: str, user: User | AnonymousUser) -> list[Found]:
         return []
     found = []
     for model, (rows_of, describe) in _KINDS.items():
-        if not user.has_perm(f"{model._meta.app_label}.view_{model._meta.model_name}"):
+        if not may_view(user, model):
             continue
         rows = rows_of(text)
         if rows:
@@ -84,7 +86,7 @@ def _by_name(rows: Any, text: str, key: Sequence[str]) -> list[Any]:
     """Return the rows with this id, or with this prefix or part of the name, in that order."""
     if (pk := parse_uuid(text)) is not None:
         return list(rows.filter(pk=pk))
-    beginning = rows.filter(name__gte=text, name__lt=f"{text}\U0010ffff").order_by(*key)
+    beginning = rows.filter(starts_with("name", text)).order_by(*key)
     found = {row.pk: row for row in beginning[: SHOWN + 1]}
     if len(found) <= SHOWN:
         parts = rows.filter(name__icontains=text)
@@ -111,7 +113,7 @@ def _workloads(text: str) -> list[Workload]:
     """Return the workloads with this name, ``namespace/name``, or prefix of the name."""
     workloads = Workload.objects.select_related("cluster")
     namespace, slash, name = text.rpartition("/")
-    named = Q(name__gte=name, name__lt=f"{name}\U0010ffff")
+    named = starts_with("name", name)
     if slash:
         named &= Q(namespace=namespace.rpartition("/")[2])
     found = workloads.filter(named).order_by("name", "health_status", "cluster", "namespace")
@@ -131,7 +133,7 @@ def _named_credentials(model: Any, text: str) -> list[Any]:
 
 
 def _people(text: str) -> list[User]:
-    found = User.objects.filter(username__gte=text, username__lt=f"{text}\U0010ffff")
+    found = User.objects.filter(starts_with("username", text))
     return list(found.order_by("username")[: SHOWN + 1])
 
 

@@ -16,6 +16,7 @@ from infra_service.lib.admin.input_filters import InputFilter
 from infra_service.lib.admin.templatetags.words import breakable
 from infra_service.lib.api.identifiers import parse_uuid
 from infra_service.lib.database.bounded_pages import read_page
+from infra_service.lib.database.prefixes import starts_with
 from states.admin.forms import FindForm
 from states.models import ResourceEntry, State
 from states.resources.digests import digests
@@ -34,7 +35,7 @@ def found_resources(
     An address finds its instances too: ``aws_instance.web`` finds ``aws_instance.web[0]``. Only if
     no resource has the address, the value is searched among the identifiers.
     """
-    instances = Q(address__gte=f"{value}[", address__lt=f"{value}[\U0010ffff")
+    instances = starts_with("address", f"{value}[")
     at = resources.filter(Q(address=value) | instances).order_by("address", "id")
     if "." in value and after is None and (here := list(at[:size])):
         return here, None

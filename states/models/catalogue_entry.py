@@ -10,6 +10,7 @@ from django.utils import timezone
 from uuid_utils.compat import uuid7
 
 from apikeys.bindings import EVERYWHERE
+from infra_service.lib.database.prefixes import starts_with
 from states import slugs
 
 if TYPE_CHECKING:
@@ -33,12 +34,8 @@ class CatalogueQuerySet(models.QuerySet[Any]):
         return self.filter(self.model.seen_by(binding))
 
     def named(self, beginning: str) -> CatalogueQuerySet:
-        """Return the entries with this name prefix, in order of names, from the index on names.
-
-        Names are ordered by their bytes, where nothing sorts after U+10FFFF.
-        """
-        after = f"{beginning}\U0010ffff"
-        return self.filter(name__gte=beginning, name__lt=after).order_by("name", "id")
+        """Return the entries with this name prefix, in order of names, from the index on names."""
+        return self.filter(starts_with("name", beginning)).order_by("name", "id")
 
 
 class CatalogueEntry(models.Model):

@@ -9,6 +9,7 @@ from django.urls import reverse
 
 from apikeys.models import AccessToken, ApiKey
 from infra_service.console.overview.counting import MOST, Number, number_of
+from infra_service.lib.admin.permissions import may_view
 from infra_service.lib.database.bounded_pages import read_page
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def first_of_all(found: Sequence[Found], most: int, moment: str) -> list[dict[st
 
 
 def _visible(user: User | AnonymousUser) -> list[Any]:
-    return [model for model in _MODELS if user.has_perm(f"apikeys.view_{model._meta.model_name}")]
+    return [model for model in _MODELS if may_view(user, model)]
 
 
 def _ids(queryset: Any, order: Sequence[str], limit: int) -> list[Any]:
