@@ -91,6 +91,8 @@ def test_a_worker_that_died_on_a_full_disk_is_replaced(
             server.start()
         # Only the server sees its mount.
         metrics = Path(f"/proc/{server.pid}/root{tmp_path}/metrics")
+        # The server listens as soon as one of its workers has booted.
+        wait_until(lambda: len(workers_with_files(server, metrics)) == 2)
         filler = fill(metrics / "filler")
         assert without_file(server) == 0
 
@@ -118,6 +120,15 @@ def fill(path: Path) -> Path:
         while file.write(b"x" * 4096):
             pass
     return path
+
+
+def workers_with_files(server: LiveServer, metrics: Path) -> list[int]:
+    """Return the workers that have allocated a file for each type of metric."""
+    files = {
+        pid: [path for path in metrics.glob(f"*_{pid}.db") if path.stat().st_size >= SIZE]
+        for pid in server.workers()
+    }
+    return [pid for pid, own in files.items() if len(own) == len(metric_files._KINDS)]
 
 
 def without_file(server: LiveServer) -> int:

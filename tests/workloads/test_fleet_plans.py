@@ -46,6 +46,10 @@ def test_each_filter_is_served_by_an_index(reader: ApiClient) -> None:
     one = Workload.objects.filter(cluster=cluster).order_by("namespace", "name")[500]
     named, bank = f"field['name'] = '{one.name}'", f"field['namespace'] = '{one.namespace}'"
     own, healthy = f"field['cluster'] = '{cluster.name}'", "field['health_status'] = 'HEALTHY'"
+    # The planner expects four of these rows, for which sorting costs as much as reading in order:
+    # it chooses by the dead rows that earlier tests left in the table.
+    errors = Workload.objects.filter(namespace=one.namespace, health_status="ERROR").count()
+    assert AT_ONCE < errors < 2 * AT_ONCE
     for text, rows in {
         "": AT_ONCE,
         healthy: AT_ONCE,
@@ -55,7 +59,7 @@ def test_each_filter_is_served_by_an_index(reader: ApiClient) -> None:
         f"{own} AND {healthy}": AT_ONCE,
         named: 1,
         f"{named} AND {healthy}": 1,
-        bank: AT_ONCE,
+        bank: errors,
         f"{bank} AND {healthy}": AT_ONCE,
         # Looked for in the cluster, once to find and once to see whether that was all.
         f"{own} AND labels['nobody'] EXISTS": 2 * IN_A_CLUSTER,
