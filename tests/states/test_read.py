@@ -5,9 +5,13 @@ import uuid
 from typing import Any
 
 import pytest
+from django.test import Client
 
+from apikeys import tokens
+from apikeys.bindings import Binding
 from apikeys.models import AuditEvent
-from states.models import StateVersion
+from apikeys.tokens import TokenKind
+from states.models import Application, State, StateVersion
 from tests.conftest import ClientWith, error_reason
 from tests.states.conftest import Backend, document
 
@@ -170,3 +174,28 @@ def test_queries(backend: Backend, django_assert_num_queries: Any) -> None:
     # Token, document, audit event.
     with django_assert_num_queries(2):
         backend.get()
+
+
+def test_queries_of_a_token_bound_to_an_application(
+    backend: Backend, client_with: ClientWith, django_assert_num_queries: Any
+) -> None:
+    backend.push(document())
+    application = Application.objects.create(name="shop")
+    State.objects.update(application_id=application.pk)
+    binding = Binding(application_ids=frozenset({application.pk}))
+    bound = backend.as_client(client_with("state:read", **binding.columns()))
+
+    assert bound.get().content == document()  # records the token's first use
+
+    # The state's application is part of the prefetched row.
+    with django_assert_num_queries(2):
+        bound.get()
+
+
+def test_unknown_token(backend: Backend, anonymous: Client) -> None:
+    backend.push(document())
+    unknown = {"Authorization": f"Bearer {tokens.generate(TokenKind.PERSONAL)}"}
+
+    for path in (backend.path, f"/api/v1/state/{uuid.uuid4()}/env/{uuid.uuid4()}"):
+        response = anonymous.get(path, headers=unknown)
+        assert (response.status_code, error_reason(response)) == (401, "CREDENTIALS_INVALID")

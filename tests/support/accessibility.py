@@ -49,8 +49,10 @@ _TOO_WIDE: Final = r"""() => {
 }"""
 _SIZES: Final = {"type": "rule", "values": ["target-size"]}
 _REACHED: Final = "data-reached-by-keyboard"
+# Tab starts at the top of the page, also if the page has focused a field further down.
 _WATCH: Final = f"""() => {{
-    document.activeElement.blur();
+    document.body.tabIndex = -1;
+    document.body.focus();
     addEventListener('focusin', event => event.target.setAttribute('{_REACHED}', ''), true);
 }}"""
 # A group of radio buttons has a single stop; arrows lead to the other choices.
