@@ -16,7 +16,7 @@ from tests.conftest import ClientWith, error_reason
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "errors.md"
 _ROW = re.compile(
-    r"^\| ([^|]+) \| (`[A-Z]+ /[^|]+) \| (\d{3}) `([A-Z_]+)` \| (.*) \|$", re.MULTILINE
+    r"^\| ([^|]+) \| (`[A-Z]+ /[^|]+) \| (\d{3}) `([A-Z_]+)` \| `(.*)` \|$", re.MULTILINE
 )
 
 
