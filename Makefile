@@ -6,7 +6,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 # Tests start hundreds of processes, which would otherwise all compile their imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run check test lint test-sqlite test-postgres coverage bench mutants fuzz chaos upgrade soak live-kubernetes docs lock openapi clean
+.PHONY: help run check test lint test-sqlite test-postgres coverage bench bench-day mutants fuzz chaos upgrade soak live-kubernetes docs lock openapi clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -48,6 +48,9 @@ coverage: .venv/dev  ## Before a release: require 98 % line and branch coverage 
 
 bench: .venv/bench  ## Measure every performance target and write docs/explanation/performance.md
 	$(BIN)/python -m tools.bench
+
+bench-day: .venv/dev  ## Measure how large a company this machine carries; a quarter of an hour, PostgreSQL
+	$(BIN)/python -m tools.bench.day
 
 mutants: .venv/bench  ## Mutation tests of the rules; ROOM=states/rules selects a module
 	$(BIN)/python -m tools.mutants $(ROOM)

@@ -35,41 +35,42 @@ START = dt.datetime(2026, 11, 20, tzinfo=dt.UTC)
 
 
 def items() -> list[dict[str, Any]]:
-    """Return workloads in the form of an agent's report, of about half a kilobyte each."""
-    return [
-        {
-            "namespace": f"team-{n % NAMESPACES}",
-            "name": f"service-{n}",
-            "kind": ("Deployment", "StatefulSet", "DaemonSet")[n % 3],
-            "uid": f"00000000-0000-4000-8000-{n:012d}",
-            "labels": {
-                "app.kubernetes.io/name": f"service-{n}",
-                "app.kubernetes.io/managed-by": "Helm",
-                "team": f"team-{n % NAMESPACES}",
-            },
-            "health_status": "HEALTHY",
-            "replicas_desired": 10,
-            "replicas_ready": 10,
-            "replicas_available": 10,
-            "cpu_requests_millicores": 1000,
-            "cpu_limits_millicores": 2000,
-            "cpu_used_millicores": 300 + n % 100,
-            "memory_requests_bytes": 2**30,
-            "memory_limits_bytes": 2**31,
-            "memory_used_bytes": 2**29 + n,
-            "containers": [
-                {
-                    "name": name,
-                    "image": f"registry.example/team/service-{n}:{name}-1.4.2",
-                    "restart_count": 0,
-                    "state": "running",
-                    "ready": True,
-                }
-                for name in ("app", "proxy")
-            ],
-        }
-        for n in range(WORKLOADS)
-    ]
+    return [item(n) for n in range(WORKLOADS)]
+
+
+def item(n: int) -> dict[str, Any]:
+    """Return a workload in the form of an agent's report, of about half a kilobyte."""
+    return {
+        "namespace": f"team-{n % NAMESPACES}",
+        "name": f"service-{n}",
+        "kind": ("Deployment", "StatefulSet", "DaemonSet")[n % 3],
+        "uid": f"00000000-0000-4000-8000-{n:012d}",
+        "labels": {
+            "app.kubernetes.io/name": f"service-{n}",
+            "app.kubernetes.io/managed-by": "Helm",
+            "team": f"team-{n % NAMESPACES}",
+        },
+        "health_status": "HEALTHY",
+        "replicas_desired": 10,
+        "replicas_ready": 10,
+        "replicas_available": 10,
+        "cpu_requests_millicores": 1000,
+        "cpu_limits_millicores": 2000,
+        "cpu_used_millicores": 300 + n % 100,
+        "memory_requests_bytes": 2**30,
+        "memory_limits_bytes": 2**31,
+        "memory_used_bytes": 2**29 + n,
+        "containers": [
+            {
+                "name": name,
+                "image": f"registry.example/team/service-{n}:{name}-1.4.2",
+                "restart_count": 0,
+                "state": "running",
+                "ready": True,
+            }
+            for name in ("app", "proxy")
+        ],
+    }
 
 
 def vary(reported: list[dict[str, Any]], chance: random.Random, count: int) -> None:

@@ -1,0 +1,109 @@
+"""A client whose requests are timed, and the states and clusters that clients work on."""
+
+from __future__ import annotations
+
+import datetime as dt
+import gzip
+import http.client
+import itertools
+import json
+import random
+import re
+import threading
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any, Final
+
+from tools.bench.day import proportions
+from tools.bench.push import state
+from tools.bench.reports import item
+
+Headers = Mapping[str, str]
+
+GZIP: Final = {"Content-Encoding": "gzip"}
+JSON: Final = {"Content-Type": "application/json"}
+
+
+class UnexpectedStatusError(Exception):
+    """A response with an unexpected status."""
+
+
+class Client:
+    """A connection, whose requests are timed by kind."""
+
+    def __init__(self, port: int, due: float, record: Callable[[str, float], None]) -> None:
+        self._due, self._record = due, record
+        self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+
+    def send(
+        self, kind: str, method: str, path: str, headers: Headers, body: bytes | None = None
+    ) -> bytes:
+        """Send a request; record the milliseconds since it was due, or since the last response.
+
+        Raises:
+            UnexpectedStatusError: the status is not 2xx.
+        """
+        self._connection.request(method, path, body, {**JSON, **headers})
+        response = self._connection.getresponse()
+        content = response.read()
+        now = time.monotonic()
+        self._record(kind, (now - self._due) * 1000)
+        self._due = now
+        if response.status >= 300:
+            reason = re.search(rb'"(?:reason|error)":"(\w+)"', content)
+            raise UnexpectedStatusError(
+                f"{kind}: {response.status} {reason[1].decode() if reason else ''}"
+            )
+        return content
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+class State:
+    """A state, on which a single pipeline works at a time."""
+
+    def __init__(self, size: int) -> None:
+        self.size, self.serial = size, 0
+        self.path = f"/api/v1/state/{uuid.uuid4()}/env/{uuid.uuid4()}"
+        self.is_in_use = threading.Lock()
+
+    def next_document(self) -> bytes:
+        self.serial += 1
+        before, after = _document(self.size)
+        return f'"serial": {self.serial}'.encode().join((before, after))
+
+
+@cache
+def _document(size: int) -> tuple[bytes, bytes]:
+    before, _, after = state(size, 1).partition(b'"serial": 1')
+    return before, after
+
+
+class Cluster:
+    """A cluster, which sends a single report at a time."""
+
+    def __init__(self, cluster_id: str, size: int) -> None:
+        self.path, self.size = f"/api/v1/clusters/{cluster_id}/workloads", size
+        self.is_in_use = threading.Lock()
+        self._changes = itertools.count(1)
+
+    def snapshot(self) -> bytes:
+        return self._report(workloads=[item(n) for n in range(self.size)])
+
+    def delta(self) -> bytes:
+        """Change the usage and, in one of ten workloads, the health."""
+        changed = []
+        chance = random.Random(next(self._changes))
+        count = max(1, int(self.size * proportions.CHANGED_SHARE))
+        for n in chance.sample(range(self.size), count):
+            health = "DEGRADED" if chance.random() < 0.1 else "HEALTHY"
+            used = {"cpu_used_millicores": chance.randrange(1000)}
+            changed.append({**item(n), **used, "health_status": health})
+        return self._report(upserts=changed, deletes=[])
+
+    def _report(self, **content: Any) -> bytes:
+        now = dt.datetime.now(dt.UTC).isoformat()
+        return gzip.compress(json.dumps({"reported_at": now, **content}).encode(), 1)

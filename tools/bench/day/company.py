@@ -1,0 +1,210 @@
+"""The company: its pipelines, agents and people as clients of the service, over HTTP."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import random
+import time
+import urllib.parse
+import uuid
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from typing import Any, Final
+
+from tests.e2e.backend import lock_info
+from tests.support.issuer import IssuerServer
+from tests.support.server import LiveServer
+from tools.bench.day import proportions
+from tools.bench.day.access import log_in, trust
+from tools.bench.day.clients import (
+    GZIP,
+    JSON,
+    Client,
+    Cluster,
+    Headers,
+    State,
+    UnexpectedStatusError,
+)
+
+#: Work that is due at a time of the monotonic clock.
+Work = Callable[[float], None]
+#: The seconds after the start, and the work.
+Arrival = tuple[float, Work]
+
+_LISTS: Final = (
+    "/api/v1/states?page_size=50",
+    "/api/v1/states?filter=field['locked'] = 'true'",
+    "/api/v1/workloads?page_size=50",
+    "/api/v1/workloads?filter=field['health_status'] = 'DEGRADED'",
+    "/api/v1/workloads?filter=field['namespace'] = 'team-7' AND labels['team'] = 'team-7'",
+    "/api/v1/workloads:summary",
+    "/api/v1/clusters",
+    "/api/v1/audit-events?page_size=50",
+)
+_PAGES: Final = (
+    "/admin/",
+    "/admin/states/state/",
+    "/admin/states/component/",
+    "/admin/workloads/workload/",
+    "/admin/workloads/cluster/",
+    "/admin/apikeys/auditevent/",
+)
+
+
+class Company:
+    """Teams that use a service, and the durations of their requests."""
+
+    def __init__(self, server: LiveServer, issuer: IssuerServer) -> None:
+        self.server, self.teams = server, 0
+        self.states: list[State] = []
+        self.clusters: list[Cluster] = []
+        self.milliseconds: defaultdict[str, list[float]] = defaultdict(list)
+        self.wrong: Counter[str] = Counter()
+        self._issuer, self._policy = issuer, trust(server, issuer)
+        scopes = ("state:read", "state:write", "cluster:read", "cluster:write", "cluster:report",
+                  "audit:read")  # fmt: skip
+        self._bearer = f"Bearer {server.token(*scopes)}"
+        self._session = log_in(server)
+
+    def record(self, kind: str, milliseconds: float) -> None:
+        self.milliseconds[kind].append(milliseconds)
+
+    def shrink_to(self, teams: int) -> None:
+        """Stop using the states and clusters of later teams, which stay in the database."""
+        self.teams = teams
+        del self.states[sum(len(proportions.states_of(team)) for team in range(teams)) :]
+        del self.clusters[sum(len(proportions.clusters_of(team)) for team in range(teams)) :]
+
+    def grow_to(self, teams: int) -> None:
+        """Create the states and clusters of the teams that are missing."""
+        for team in range(self.teams, teams):
+            for size in proportions.states_of(team):
+                self.states.append(State(size))
+                self._setup("POST", self.states[-1].path, self.states[-1].next_document())
+            for size in proportions.clusters_of(team):
+                name = json.dumps({"cluster": {"name": f"team-{team}-{uuid.uuid4()}"}}).encode()
+                made = json.loads(self._setup("POST", "/api/v1/clusters", name))
+                self.clusters.append(Cluster(made["cluster"]["id"], size))
+                first = self.clusters[-1]
+                self._setup("PUT", first.path, first.snapshot(), **GZIP)
+        self.teams = teams
+
+    def send(self, method: str, path: str, body: bytes | None = None, **headers: str) -> None:
+        """Send a request that is due now, with the company's token."""
+        client = self._client(time.monotonic())
+        try:
+            client.send(method, method, path, {"Authorization": self._bearer, **headers}, body)
+        finally:
+            client.close()
+
+    def _setup(self, method: str, path: str, body: bytes, **headers: str) -> bytes:
+        given = {"Authorization": self._bearer, **JSON, **headers}
+        answer = self.server.request(method, path, body, headers=given)
+        if answer.status >= 300:
+            raise UnexpectedStatusError(f"{method} {path}: {answer.status} {answer.body[:200]!r}")
+        return answer.body
+
+    def rates(self) -> dict[Work, float]:
+        """Return how often each kind of work arrives, per second."""
+        hourly = {
+            self._pipeline: self.teams * proportions.PIPELINES_PER_HOUR,
+            self._page: self.teams * proportions.PAGES_PER_HOUR,
+            self._list: self.teams * proportions.LISTS_PER_HOUR,
+        }
+        return {
+            **{work: rate / 3600 for work, rate in hourly.items()},
+            self._delta: len(self.clusters) / proportions.REPORT_SECONDS,
+            self._snapshot: len(self.clusters) / proportions.SNAPSHOT_SECONDS,
+        }
+
+    def arrivals(self, seconds: float, chance: random.Random) -> list[Arrival]:
+        """Return the random arrivals of this many seconds, in order."""
+        found = []
+        for work, rate in self.rates().items():
+            moment = chance.expovariate(rate)
+            while moment < seconds:
+                found.append((moment, work))
+                moment += chance.expovariate(rate)
+        return sorted(found, key=lambda arrival: arrival[0])
+
+    def run(self, work: Work, due: float) -> None:
+        """Do the work of an arrival; count an unexpected response or a broken connection."""
+        try:
+            work(due)
+        except (UnexpectedStatusError, OSError, http.client.HTTPException) as error:
+            self.wrong[str(error) or type(error).__name__] += 1
+
+    def _pipeline(self, due: float) -> None:
+        one = self._free(self.states)
+        client = self._client(due)
+        try:
+            bearer = {"Authorization": f"Bearer {self._exchange(client)}"}
+            pull = "pull" if one.size < 1_000_000 else "pull of 1 MB and more"
+            client.send(pull, "GET", one.path, bearer)
+            runs = ["plan", "apply"] if random.random() < proportions.APPLY_SHARE else ["plan"]
+            for name in runs:
+                lock_id = str(uuid.uuid4())
+                lock = json.dumps(lock_info(lock_id)).encode()
+                client.send("lock", "LOCK", one.path, bearer, lock)
+                client.send(pull, "GET", one.path, bearer)
+                if name == "apply":
+                    push = pull.replace("pull", "push")
+                    document = one.next_document()
+                    client.send(push, "POST", f"{one.path}?ID={lock_id}", bearer, document)
+                client.send("unlock", "UNLOCK", one.path, bearer, lock)
+        finally:
+            client.close()
+            one.is_in_use.release()
+
+    def _exchange(self, client: Client) -> str:
+        body = {
+            "grant_type": "urn:ietf:params:oauth:grant-type:token-exchange",
+            "client_id": self._policy,
+            "subject_token_type": "urn:ietf:params:oauth:token-type:jwt",
+            "subject_token": self._issuer.token(),
+        }
+        answer = client.send("exchange", "POST", "/v1/oauth/token", {}, json.dumps(body).encode())
+        token: str = json.loads(answer)["access_token"]
+        return token
+
+    def _delta(self, due: float) -> None:
+        self._report(due, "report", "PATCH", Cluster.delta)
+
+    def _snapshot(self, due: float) -> None:
+        self._report(due, "snapshot", "PUT", Cluster.snapshot)
+
+    def _report(self, due: float, kind: str, method: str, body: Callable[[Cluster], bytes]) -> None:
+        one = self._free(self.clusters)
+        client = self._client(due)
+        try:
+            headers = {"Authorization": self._bearer, **GZIP}
+            client.send(kind, method, one.path, headers, body(one))
+        finally:
+            client.close()
+            one.is_in_use.release()
+
+    def _list(self, due: float) -> None:
+        path = urllib.parse.quote(random.choice(_LISTS), safe="/?=&:")
+        self._look(due, "list", path, {"Authorization": self._bearer})
+
+    def _page(self, due: float) -> None:
+        self._look(due, "page", random.choice(_PAGES), {"Cookie": self._session})
+
+    def _look(self, due: float, kind: str, path: str, headers: Headers) -> None:
+        client = self._client(due)
+        try:
+            client.send(kind, "GET", path, headers)
+        finally:
+            client.close()
+
+    def _client(self, due: float) -> Client:
+        return Client(self.server.port, due, self.record)
+
+    @staticmethod
+    def _free(things: list[Any]) -> Any:
+        """Return a random thing that is not in use, as in use."""
+        while True:
+            one = random.choice(things)
+            if one.is_in_use.acquire(blocking=False):
+                return one
