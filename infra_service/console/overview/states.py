@@ -55,7 +55,7 @@ def held_locks() -> HeldLocks:
 
 
 def describe_locks(states: Sequence[uuid.UUID], user: User | AnonymousUser) -> list[dict[str, Any]]:
-    """Return the holder and the token of each lock, and whether the user may release it.
+    """Return the holder and the token of each lock.
 
     The token identifies the pipeline; only users who may view tokens see its name.
     """
@@ -63,8 +63,7 @@ def describe_locks(states: Sequence[uuid.UUID], user: User | AnonymousUser) -> l
     held = ((found[pk], holder_of(found[pk])) for pk in states if pk in found)
     rows = [{"state": state, **holder._asdict()} for state, holder in held if holder]
     names = credential_names(user, [row["token_id"] for row in rows])
-    may_break = user.has_perm("states.force_unlock_state")
-    return [{**row, "token": names.get(row["token_id"]), "may_break": may_break} for row in rows]
+    return [{**row, "token": names.get(row["token_id"])} for row in rows]
 
 
 def leaked_tokens(user: User | AnonymousUser, most: int) -> tuple[Number, Sequence[dict[str, Any]]]:

@@ -81,9 +81,10 @@ def main() -> int:
             environment = {**os.environ, "DATABASE_URL": server.url}
             return subprocess.run(command, env=environment, check=False).returncode
     with service() as (company, commands):
+        company.grow_to(1)
+        costs = costs_of(company, commands)  # while nothing else is in the queues
         take(company, options.teams, options.seconds / 5, commands)  # loads modules, fills caches
         steps = capacity(company, options.teams, options.seconds, commands, show)
-        costs = costs_of(company, commands)
     good = [step for step in steps if not step.problems]
     print("", *tables.HEADER, *map(tables.row, steps), sep="\n")
     for step in good[-1:]:
