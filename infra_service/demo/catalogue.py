@@ -1,29 +1,33 @@
-"""The catalogue of the demo: applications, components, environments, and the place of each state.
-
-``histories`` creates the states.
-"""
+"""The catalogue of the demo: applications, components and environments, and a place per state."""
 
 from __future__ import annotations
 
-import functools
-import uuid  # noqa: TC003 - in a NamedTuple
-from typing import Any, Final, NamedTuple
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from infra_service.demo.loading import new
-from infra_service.demo.seeded_random import BEGINNING, Chance
+from apikeys.models import AuditEvent
+from infra_service.demo.people import AGE, COMMAND, command_at
+from infra_service.demo.seeded_random import Chance
 from infra_service.demo.stacks import PARTS
+from states.actions import catalogue
 from states.models import Application, Component, Environment
+from states.models.catalogue_entry import NO_PARENT
+from states.targets import StateTarget
 
-_APPLICATION, _COMPONENT, _ENVIRONMENT = range(3)
+if TYPE_CHECKING:
+    import datetime as dt
+    import uuid
+
+    from states.models.catalogue_entry import CatalogueEntry
 
 #: Environments, with weights per thousand states.
 ENVIRONMENTS: Final = {
     "production": 250, "staging": 240, "development": 230, "integration": 140,
     "performance": 80, "preview": 45, "recovery": 14, "sandbox": 1,
 }  # fmt: skip
-APPLICATIONS: Final = 500
 STATES_OF_A_COMPONENT: Final = 4
-# Consecutive components form a group of the same application; larger numbers add more groups.
+_COMPONENT: Final = 1
+# Consecutive components form a group of the same application.
 _GROUP: Final = 20
 _AREAS: Final = ("billing", "checkout", "search", "identity", "catalog", "shipping", "insights")
 # The prefix of a name whose slug real data has taken.
@@ -35,25 +39,23 @@ _READS: Final = {
 
 
 class Place(NamedTuple):
-    """The place of a demo state."""
+    """The place of a demo state, by names."""
 
-    application_id: uuid.UUID
-    component_id: uuid.UUID
-    environment_id: uuid.UUID
-    part: str
+    application: str
+    component: str
     environment: str
+    part: str
 
 
 def place_of(number: int) -> Place:
     """Return the place of the demo state with this number."""
     component, turn = divmod(number, STATES_OF_A_COMPONENT)
-    environment = _environments_of(component)[turn]
+    group, part = component // _GROUP, PARTS[component % len(PARTS)]
     return Place(
-        _application_id(_application_of(component)),
-        _component_id(component),
-        _environment_id(environment),
-        PARTS[component % len(PARTS)],
-        list(ENVIRONMENTS)[environment],
+        f"{_AREAS[group % len(_AREAS)]}-{group:03}",
+        f"{part}-{component:06}",
+        _environments_of(component)[turn],
+        part,
     )
 
 
@@ -66,90 +68,52 @@ def places_read(number: int) -> list[Place]:
         for part in _READS.get(place.part, ())
         for turn in range(STATES_OF_A_COMPONENT)
     )
-    return [one for one in beside if one.environment_id == place.environment_id]
+    return [one for one in beside if one.environment == place.environment]
 
 
-def missing_catalogue(numbers: range) -> dict[str, list[Any]]:
-    """Return the missing applications, environments and components of these states."""
-    components = range(
-        numbers.start // STATES_OF_A_COMPONENT, -(-numbers.stop // STATES_OF_A_COMPONENT)
-    )
-    applications = sorted({_application_of(component) for component in components})
-    environments = range(len(ENVIRONMENTS))
-    return {
-        "applications": new(Application, applications, _application_id, _application),
-        "environments": new(Environment, environments, _environment_id, _environment),
-        "components": new(Component, components, _component_id, _component),
-    }
-
-
-def _free_name(model: type[Application | Environment], name: str) -> str:
-    """Return the name, with a prefix if its slug is taken."""
-    return f"{_PREFIX}{name}" if model.objects.filter(slug=name).exists() else name
-
-
-def _application(number: int) -> Application:
-    name = _free_name(Application, f"{_AREAS[number % len(_AREAS)]}-{number:03}")
-    return Application(
-        id=_application_id(number),
-        name=name,
-        slug=name,
-        created_at=BEGINNING,
-        updated_at=BEGINNING,
-    )
-
-
-@functools.cache
-def _application_id(number: int) -> uuid.UUID:
-    return Chance(_APPLICATION, number).row_id()
-
-
-def _application_of(component: int) -> int:
-    return component // _GROUP % APPLICATIONS
-
-
-def _component(number: int) -> Component:
-    part = PARTS[number % len(PARTS)]
-    return Component(
-        id=_component_id(number),
-        name=f"{part}-{number:06}",
-        slug=f"{part}-{number:06}",
-        application_id=_application_id(_application_of(number)),
-        created_at=BEGINNING,
-        updated_at=BEGINNING,
-    )
-
-
-@functools.lru_cache(maxsize=8)
-def _component_id(number: int) -> uuid.UUID:
-    return Chance(_COMPONENT, number).row_id()
-
-
-@functools.lru_cache(maxsize=8)
-def _environments_of(component: int) -> list[int]:
+def _environments_of(component: int) -> list[str]:
     """Return as many different environments as a component has states."""
-    chance, weights = Chance(_COMPONENT, component), dict(enumerate(ENVIRONMENTS.values()))
-    drawn = []
+    chance, weights, drawn = Chance(_COMPONENT, component), dict(ENVIRONMENTS), []
     for _ in range(STATES_OF_A_COMPONENT):
         drawn.append(chance.pick(weights))
         del weights[drawn[-1]]
     return drawn
 
 
-def _environment(number: int) -> Environment:
-    kind = list(ENVIRONMENTS)[number]
-    name = _free_name(Environment, kind)
-    return Environment(
-        id=_environment_id(number),
-        name=name,
-        slug=name,
-        # Not production, which a reader of the guides pushes to, also without a lock.
-        require_lock=kind == "recovery",
-        created_at=BEGINNING,
-        updated_at=BEGINNING,
-    )
+class Catalogue:
+    """The entries of the demo, as of a year ago; ``created`` counts the new ones."""
 
+    def __init__(self, now: dt.datetime) -> None:
+        self._actor = command_at(now - AGE)
+        self.created: Counter[str] = Counter()
+        self._ids: dict[tuple[type[CatalogueEntry], str], uuid.UUID] = {}
+        for name in ENVIRONMENTS:
+            # Not production, which a reader of the guides pushes to, also without a lock.
+            self._id_of(Environment, name, require_lock=name == "recovery")
 
-@functools.cache
-def _environment_id(number: int) -> uuid.UUID:
-    return Chance(_ENVIRONMENT, number).row_id()
+    def target_at(self, place: Place) -> StateTarget:
+        """Return the state at a place; create its application and component."""
+        application_id = self._id_of(Application, place.application)
+        return StateTarget(
+            component_id=self._id_of(Component, place.component, application_id=application_id),
+            environment_id=self._id_of(Environment, place.environment),
+        )
+
+    def _id_of(self, model: type[CatalogueEntry], name: str, **fields: Any) -> uuid.UUID:
+        """Return the id of the demo's entry; create a missing entry with a free slug."""
+        key = (model, name)
+        if key not in self._ids:
+            kind = model._meta.model_name
+            created = AuditEvent.objects.filter(action=f"{kind}.create", actor_name=COMMAND.name)
+            parent_id = fields.get("application_id", NO_PARENT)
+            while (entry := model.of_slug(name, parent_id).first()) is not None:
+                if created.filter(resource_id=str(entry.pk)).exists():
+                    break
+                name = _PREFIX + name
+            else:
+                fields |= {"name": name, "slug": name}
+                entry = catalogue.create(model=model, fields=fields, actor=self._actor)
+                model.objects.filter(pk=entry.pk).update(updated_at=entry.created_at)
+                self.created[f"{kind}s"] += 1
+            self._ids[key] = entry.pk
+        return self._ids[key]

@@ -18,8 +18,7 @@ from django.db import transaction
 from django.urls import reverse
 
 from apikeys.models import AccessToken
-from infra_service.demo.catalogue import Place, missing_catalogue, place_of, places_read
-from infra_service.demo.loading import insert
+from infra_service.demo.catalogue import Catalogue, place_of, places_read
 from infra_service.demo.seeded_random import Chance
 from infra_service.demo.stacks import Stack
 from states.actions import history, locks
@@ -31,12 +30,12 @@ from states.lockinfo import LockInfo
 from states.models import StateVersion
 from states.pipeline.lock_file import Provider
 from states.pipeline.module_manifest import Module
-from states.targets import StateTarget
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from apikeys.actors import Actor
+    from states.targets import StateTarget
 
 #: The largest number of states: enough for a demo. Each takes some hundredths of a second.
 MOST: Final = 120
@@ -61,34 +60,30 @@ def load_histories(
 
     Return the number of new rows per kind.
     """
-    numbers = range(total)
-    rows = missing_catalogue(numbers)
-    insert(*rows.values())
-    created = Counter({name: len(made) for name, made in rows.items()})
+    catalogue, created = Catalogue(now), Counter[str]()
     used: dict[str, dt.datetime] = {}
-    for number in numbers:
-        place = place_of(number)
-        if target_at(place).find() is None:
-            one = _History(number, place, writers, now)
+    for number in range(total):
+        if catalogue.target_at(place_of(number)).find() is None:
+            one = _History(number, catalogue, writers, now)
             with transaction.atomic():
                 created.update(one.play())
             used.update({t: max(at, used.get(t, at)) for t, at in one.used.items()})
         progress(number + 1)
     for token_id, moment in used.items():
         AccessToken.objects.touch(token_id, moment, "192.0.2.17")
-    return created
+    return created + catalogue.created
 
 
 class _History:
     """The history of a state."""
 
     def __init__(
-        self, number: int, place: Place, writers: Sequence[Actor], now: dt.datetime
+        self, number: int, catalogue: Catalogue, writers: Sequence[Actor], now: dt.datetime
     ) -> None:
-        self._chance = Chance(_HISTORY, number)
+        self._chance, place = Chance(_HISTORY, number), place_of(number)
         self._writers, self._now = writers, now
-        self._target = target_at(place)
-        reads = {one.part: _address_of(one) for one in places_read(number)}
+        self._target = catalogue.target_at(place)
+        reads = {one.part: _address_of(catalogue.target_at(one)) for one in places_read(number)}
         self._stack = Stack(place.part, place.environment, self._chance, reads)
         self._part = place.part
         turn, self._situation = divmod(number, _ROUND)
@@ -206,16 +201,12 @@ class _History:
         return self._chance.choice(self._writers)
 
 
-def target_at(place: Place) -> StateTarget:
-    """Return the state at a place of the demo catalogue."""
-    return StateTarget(component_id=place.component_id, environment_id=place.environment_id)
-
-
-def _address_of(place: Place) -> str:
+def _address_of(target: StateTarget) -> str:
     """Return a state's URL with a host name of this service, so that it is recognized as local."""
     names = (host for host in settings.ALLOWED_HOSTS if host[:1] not in {"*", "."})
-    keys = {"component_id": place.component_id, "environment_id": place.environment_id}
-    return f"https://{next(names, 'infra.example.com')}{reverse('state-backend', kwargs=keys)}"
+    return (
+        f"https://{next(names, 'infra.example.com')}{reverse('state-backend', kwargs=target.ids)}"
+    )
 
 
 def _is_pipeline(writer: Actor) -> bool:

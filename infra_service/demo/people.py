@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 COMMAND: Final = Actor.of_command("seed_demo")
 _DAY: Final = dt.timedelta(days=1)
+#: The age of the accounts and of the catalogue.
+AGE: Final = 364 * _DAY
 #: The accounts have no password, and the secrets of their credentials are discarded.
 _PEOPLE: Final = {
     "demo-ada": "Ada (demo)",
@@ -62,7 +64,7 @@ def load_people(now: dt.datetime) -> tuple[list[Actor], Counter[str]]:
 def _user(name: str, shown: str, now: dt.datetime, created: Counter[str]) -> User:
     user = User.objects.filter(username=name).first()
     if user is None:
-        made = _command(now - 364 * _DAY)
+        made = command_at(now - AGE)
         user = User.objects.create_user(name, display_name=shown, date_joined=made.now())
         audit.authorize_and_record(made, "user.create", user.pk, name=name)
         created["users"] += 1
@@ -80,7 +82,7 @@ def _load_tokens(users: Mapping[str, User], now: dt.datetime, created: Counter[s
                 name=name,
                 scopes=scopes,
                 expires_at=None if days is None else now + days * _DAY,
-                actor=_command(now - age * _DAY),
+                actor=command_at(now - age * _DAY),
             )
             created["access_tokens"] += 1
         if name in _AT_WORK:
@@ -99,12 +101,13 @@ def _load_keys(users: Mapping[str, User], now: dt.datetime, created: Counter[str
             name=name,
             scopes=scopes,
             expires_at=None if days is None else now + days * _DAY,
-            actor=_command(now - age * _DAY),
+            actor=command_at(now - age * _DAY),
         )
         created["api_keys"] += 1
         if days is not None:
             ApiKey.objects.touch(key.pk, now - days * dt.timedelta(hours=1), "192.0.2.17")
 
 
-def _command(moment: dt.datetime) -> Actor:
+def command_at(moment: dt.datetime) -> Actor:
+    """Return the command as the actor at a time in the past."""
     return Actor(name=COMMAND.name, at=moment)

@@ -1,50 +1,59 @@
-"""Clusters and their workloads, as collectors would have reported them.
-
-Clusters are registered and reported like real clusters; workloads are loaded as rows.
-"""
+"""Clusters and their workloads, registered and reported like those of collectors."""
 
 from __future__ import annotations
 
-import datetime as dt
 import hashlib
 import uuid
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from django.db.models import Count, Q
+from django.db import transaction
 from django.utils import timezone
 
-from infra_service.demo.health_history import past_of, report_gap_of
-from infra_service.demo.loading import batches, insert, new
+from infra_service.demo.health_history import past_reports, report_at
 from infra_service.demo.people import COMMAND
 from infra_service.demo.seeded_random import Chance
 from workloads import actions
-from workloads.collection import MAX_REPORT_INTERVAL, CollectionFailure, FailureReason
-from workloads.kubernetes.facts import RUNNING, WAITING
-from workloads.models import Cluster, ReportGap, Workload
+from workloads.collection import (
+    DEFAULT_REPORT_INTERVAL,
+    MAX_REPORT_INTERVAL,
+    CollectionFailure,
+    FailureReason,
+)
+from workloads.kubernetes.facts import RUNNING, WAITING, WorkloadKind
+from workloads.kubernetes.health import HealthStatus
+from workloads.kubernetes.records import ContainerRecord, WorkloadRecord
+from workloads.models import Cluster, Workload
 from workloads.reporting.applying import apply_report
 from workloads.reporting.reports import Report
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterator
 
 _CLUSTER, _WORKLOAD = 10, 11
 
 _REGIONS: Final = ("eu-west-1", "eu-central-1", "us-east-1", "us-west-2", "ap-southeast-2")
 _STAGES: Final = ("prod", "staging", "dev", "edge")
-_KINDS: Final = {"Deployment": 80, "StatefulSet": 12, "DaemonSet": 8}
+_KINDS: Final = {
+    WorkloadKind.DEPLOYMENT: 80, WorkloadKind.STATEFUL_SET: 12, WorkloadKind.DAEMON_SET: 8,
+}  # fmt: skip
 #: Health and reason, with weights per thousand workloads.
 _HEALTH: Final = {
-    ("HEALTHY", ""): 910,
-    ("HEALTHY", "RolloutInProgress"): 10,
-    ("HEALTHY", "ScaledToZero"): 5,
-    ("DEGRADED", "ReplicasNotReady"): 30,
-    ("DEGRADED", "RestartsIncreasing"): 20,
-    ("ERROR", "CrashLoopBackOff"): 12,
-    ("ERROR", "ImagePullBackOff"): 8,
-    ("WORKLOAD_HEALTH_STATUS_UNSPECIFIED", ""): 5,
+    (HealthStatus.HEALTHY, ""): 910,
+    (HealthStatus.HEALTHY, "RolloutInProgress"): 10,
+    (HealthStatus.HEALTHY, "ScaledToZero"): 5,
+    (HealthStatus.DEGRADED, "ReplicasNotReady"): 30,
+    (HealthStatus.DEGRADED, "RestartsIncreasing"): 20,
+    (HealthStatus.ERROR, "CrashLoopBackOff"): 12,
+    (HealthStatus.ERROR, "ImagePullBackOff"): 8,
+    (HealthStatus.UNSPECIFIED, ""): 5,
 }
 #: The health of workloads in a cluster, in turn, so that clusters differ.
-_SEEN: Final = (tuple(health for health, _ in _HEALTH), ("DEGRADED",), ("HEALTHY",), ("DEGRADED",))
+_SEEN: Final = (
+    frozenset(HealthStatus),
+    {HealthStatus.DEGRADED},
+    {HealthStatus.HEALTHY},
+    {HealthStatus.DEGRADED},
+)
 _TEAMS: Final = ("payments", "growth", "search", "platform", "data", "identity", "mobile", "ops")
 _APPS: Final = ("api", "web", "worker", "scheduler", "gateway", "cache", "indexer", "exporter")
 _TIERS: Final = {"backend": 6, "frontend": 3, "data": 1}
@@ -57,6 +66,8 @@ _MEASURED: Final = 0.95
 _FAILING, _SILENT = 1, 3
 #: The cluster with a gap of some hours in its reports.
 _INTERRUPTED: Final = 2
+#: The number of clusters with a history of health.
+_WITH_PAST: Final = 4
 _COLLECTOR: Final = "seed_demo"
 _FORBIDDEN: Final = CollectionFailure(
     reason=FailureReason.FORBIDDEN,
@@ -68,13 +79,10 @@ _FORBIDDEN: Final = CollectionFailure(
 
 def load_clusters(total: int) -> int:
     """Create missing demo clusters; return the number of new clusters."""
-    there = _ids(total)
+    there = {cluster.name for cluster in _clusters(total)}
     missing = [name for name in _names(total) if name not in there]
-    interrupted = _names(total)[_INTERRUPTED : _INTERRUPTED + 1]
     for name in missing:
-        cluster = actions.create_cluster(fields={"name": name}, actor=COMMAND)
-        if name in interrupted:
-            insert([report_gap_of(cluster.pk, timezone.now())])
+        actions.create_cluster(fields={"name": name}, actor=COMMAND)
     return len(missing)
 
 
@@ -84,9 +92,8 @@ def report_clusters(total: int) -> int:
     No collector runs for them, so their report interval is a day. A single cluster reports once and
     then falls silent.
     """
-    ids, reported = _ids(total), 0
-    for number, name in enumerate(_names(total)):
-        cluster = Cluster.objects.get(pk=ids[name])
+    reported = 0
+    for number, cluster in enumerate(_clusters(total)):
         falls_silent = number == _SILENT
         if cluster.collector_version == _COLLECTOR and falls_silent:
             continue
@@ -96,7 +103,7 @@ def report_clusters(total: int) -> int:
             complete=False,
             records=[],
             cluster_uid=cluster.uid or str(uid),
-            interval_seconds=None if falls_silent else MAX_REPORT_INTERVAL,
+            interval_seconds=DEFAULT_REPORT_INTERVAL if falls_silent else MAX_REPORT_INTERVAL,
             collector_version=_COLLECTOR,
         )
         apply_report(cluster_id=cluster.pk, report=report, actor=COMMAND)
@@ -109,46 +116,25 @@ def report_clusters(total: int) -> int:
 
 
 def load_workloads(total: int, clusters: int, progress: Callable[[int], None]) -> int:
-    """Create missing demo workloads, distributed over clusters; return the number of new rows."""
-    created, ids = 0, _ids(clusters)
-    keys = [ids[name] for name in _names(clusters)]
-    gaps = {gap.cluster_id: gap for gap in ReportGap.objects.filter(cluster_id__in=keys)}
-    for numbers in batches(total):
-        workloads = new(
-            Workload,
-            numbers,
-            _workload_id,
-            lambda number: _workload(number, number * clusters // total, keys),
-        )
-        now = timezone.now()
-        pasts = [t for w in workloads for t in past_of(w, gaps.get(w.cluster_id), now)]
-        insert(workloads, pasts)
-        created += len(workloads)
-        if workloads:
-            _count({workload.cluster_id for workload in workloads})
-        progress(numbers.stop)
-    return created
+    """Report missing demo workloads, distributed over clusters; return the number of new rows.
 
-
-def _count(clusters: Iterable[uuid.UUID]) -> None:
-    """Update the counts and times that a report would store."""
-    counts = (
-        Workload.objects.filter(cluster__in=clusters)
-        .values("cluster")
-        .annotate(
-            workloads_unspecified=Count(
-                "pk", Q(health_status="WORKLOAD_HEALTH_STATUS_UNSPECIFIED")
-            ),
-            workloads_healthy=Count("pk", Q(health_status="HEALTHY")),
-            workloads_degraded=Count("pk", Q(health_status="DEGRADED")),
-            workloads_error=Count("pk", Q(health_status="ERROR")),
-        )
-    )
-    now = timezone.now()
-    reported = dict.fromkeys(("last_report_at", "last_received_at", "last_snapshot_at"), now)
-    for row in counts:
-        by_status = {name: count for name, count in row.items() if name != "cluster"}
-        Cluster.objects.filter(pk=row["cluster"]).update(**reported, **by_status)
+    The workloads of the first clusters get a past with their first report.
+    """
+    found = _clusters(clusters)
+    names = Workload.objects.filter(cluster__in=found).values_list("name", flat=True)
+    there = {int(name.rpartition("-")[2], 16) for name in names}
+    missing = [number for number in range(total) if number not in there]
+    for number, cluster in enumerate(found):
+        records = [_record(one, number) for one in missing if one * clusters // total == number]
+        is_first = cluster.last_report_at is None
+        reports = [report_at(timezone.now(), records, complete=is_first)] if records else []
+        if is_first and number < _WITH_PAST:
+            reports = past_reports(number, records, timezone.now(), has_gap=number == _INTERRUPTED)
+        with transaction.atomic():
+            for report in reports:
+                apply_report(cluster_id=cluster.pk, report=report, actor=COMMAND)
+        progress(total * (number + 1) // clusters)
+    return len(missing)
 
 
 def _names(total: int) -> list[str]:
@@ -158,33 +144,27 @@ def _names(total: int) -> list[str]:
     ]
 
 
-def _ids(total: int) -> dict[str, uuid.UUID]:
-    """Return the ids of the existing demo clusters by name."""
-    return dict(Cluster.objects.filter(name__in=_names(total)).values_list("name", "pk"))
+def _clusters(total: int) -> list[Cluster]:
+    """Return the existing demo clusters in their order."""
+    found = {cluster.name: cluster for cluster in Cluster.objects.filter(name__in=_names(total))}
+    return [found[name] for name in _names(total) if name in found]
 
 
-def _workload_id(number: int) -> uuid.UUID:
-    return Chance(_WORKLOAD, number).row_id()
-
-
-def _workload(number: int, cluster: int, keys: Sequence[uuid.UUID]) -> Workload:
+def _record(number: int, cluster: int) -> WorkloadRecord:
     chance = Chance(_WORKLOAD, number)
-    workload_id = chance.row_id()
     team, app, kind = chance.choice(_TEAMS), chance.choice(_APPS), chance.pick(_KINDS)
     health, reason = chance.pick(_HEALTH)
     if health not in _SEEN[cluster % len(_SEEN)]:
-        health, reason = "HEALTHY", ""
+        health, reason = HealthStatus.HEALTHY, ""
     desired = 0 if reason == "ScaledToZero" else 1 + int(chance.expovariate(1 / 3))
-    ready = {"HEALTHY": desired, "DEGRADED": desired - 1}.get(health, 0)
-    requests = desired * chance.choice((50, 100, 250, 500, 1000))
+    ready = {HealthStatus.HEALTHY: desired, HealthStatus.DEGRADED: desired - 1}.get(health, 0)
+    cpu = desired * chance.choice((50, 100, 250, 500, 1000))
     memory = desired * chance.choice((64, 128, 256, 512, 2048)) * _MIB
-    measured = chance.random() < _MEASURED
-    return Workload(
-        id=workload_id,
-        cluster_id=keys[cluster],
+    is_measured = chance.random() < _MEASURED
+    return WorkloadRecord(
+        kind=kind,
         namespace=f"{team}-{chance.choice(('core', 'jobs', 'tools', 'edge'))}",
         name=f"{app}-{number:x}",
-        kind=kind,
         uid=str(uuid.UUID(int=chance.getrandbits(128), version=4)),
         labels={
             "app.kubernetes.io/name": app,
@@ -197,32 +177,34 @@ def _workload(number: int, cluster: int, keys: Sequence[uuid.UUID]) -> Workload:
         replicas_desired=desired,
         replicas_ready=ready,
         replicas_available=ready,
-        cpu_requests_millicores=requests,
-        cpu_limits_millicores=2 * requests,
-        cpu_used_millicores=int(requests * chance.random()) if measured else None,
-        memory_requests_bytes=memory,
-        memory_limits_bytes=2 * memory,
-        memory_used_bytes=int(memory * chance.random()) if measured else None,
-        containers=list(_containers(app, reason, chance)),
-        observed_at=timezone.now() - dt.timedelta(minutes=chance.expovariate(1 / 600)),
+        figures={
+            "cpu_requests_millicores": cpu,
+            "cpu_limits_millicores": 2 * cpu,
+            "cpu_used_millicores": int(cpu * chance.random()) if is_measured else None,
+            "memory_requests_bytes": memory,
+            "memory_limits_bytes": 2 * memory,
+            "memory_used_bytes": int(memory * chance.random()) if is_measured else None,
+            "ephemeral_storage_requests_bytes": 0,
+        },
+        containers=tuple(_containers(app, reason, chance)),
     )
 
 
-def _containers(app: str, reason: str, chance: Chance) -> Iterable[dict[str, Any]]:
+def _containers(app: str, reason: str, chance: Chance) -> Iterator[ContainerRecord]:
     names = (app, "proxy", "logs")[: chance.choice((1, 1, 1, 2, 3))]
-    failing = reason in {"CrashLoopBackOff", "ImagePullBackOff"}
-    idle = reason in {"ImagePullBackOff", "ScaledToZero"}
+    is_failing = reason in {"CrashLoopBackOff", "ImagePullBackOff"}
+    is_idle = reason in {"ImagePullBackOff", "ScaledToZero"}
     for name in names:
         image = f"registry.example.com/{name}:{chance.pick(_VERSIONS)}"
         builds = ("new", "old") if chance.random() < _MOVED else ("new",)
-        yield {
-            "name": name,
-            "image": image,
-            "restart_count": chance.randrange(1, 200) if failing else 0,
-            "state": WAITING if failing else RUNNING,
-            "ready": not failing,
-            **({} if idle else {"running": [_running(image, build) for build in builds]}),
-        }
+        yield ContainerRecord(
+            name=name,
+            image=image,
+            restart_count=chance.randrange(1, 200) if is_failing else 0,
+            state=WAITING if is_failing else RUNNING,
+            ready=not is_failing,
+            running=() if is_idle else tuple(sorted(_running(image, build) for build in builds)),
+        )
 
 
 def _running(image: str, build: str) -> str:

@@ -67,7 +67,7 @@ def create(
         SlugTaken: the slug belongs to another entry of the same parent.
     """
     lock_entry(Application, fields.get("application_id"))
-    entry = model(**fields)
+    entry = model(**actor.dated("created_at"), **fields)
     if entry.slug is not None:
         claims.claim(entry, actor, takes_over=True)
     else:

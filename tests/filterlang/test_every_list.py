@@ -25,7 +25,6 @@ from apikeys.actors import Actor
 from apikeys.models import AccessToken, ApiKey, AuditEvent, Issuer, TrustPolicy, User
 from apikeys.scopes import Scope
 from filterlang.grammar import MAX_LENGTH
-from infra_service.demo import loading
 from infra_service.webhooks.models import Delivery, WebhookEndpoint
 from states.models import Application, Component, Environment, State
 from tests.conftest import ApiClient, ClientWith
@@ -72,11 +71,8 @@ class Clients(NamedTuple):
 
 
 @pytest.fixture
-def clients(
-    db: None, client_with: ClientWith, operator: User, monkeypatch: pytest.MonkeyPatch
-) -> Clients:
+def clients(db: None, client_with: ClientWith, operator: User) -> Clients:
     """Clients that see demo rows in every list, with nulls and extreme values."""
-    monkeypatch.setattr(loading, "_STATISTICS", "ANALYZE (SKIP_LOCKED)")
     call_command("seed_demo", states=8, clusters=3, workloads=60, verbosity=0)
     load_states(16, lambda _done: None, first=8)
     index()

@@ -7,7 +7,7 @@ import pytest
 from django.utils import timezone
 
 from apikeys.models import ApiKey, User
-from infra_service.demo.loading import insert
+from tools.bench.loading import insert
 
 TEXTS = ["plain", "a\tb\nc\\d\r", r"\N", "é €"]
 

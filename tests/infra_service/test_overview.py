@@ -303,7 +303,7 @@ def test_workloads_in_error(five: list[Cluster]) -> None:
     Workload.objects.update(health_status="HEALTHY")
     one = Workload.objects.filter(cluster=b).order_by("namespace", "name", "kind")[2]
     Workload.objects.filter(pk=one.pk).update(health_status="ERROR", status_reason="CrashLoop")
-    Cluster.objects.update(workloads_error=0)
+    Cluster.objects.update(workloads_error=0, report_interval_seconds=60)
     change(a, workloads_error=2)
     change(b, workloads_error=7)
     change(c, workloads_error=9, last_received_at=NOW() - DAY)  # its current workloads are unknown
@@ -462,7 +462,8 @@ def test_queries(db: None, operator: User) -> None:
         load_states(total, nothing)
         load_clusters(total // 4)
         load_workloads(total, total // 4, nothing)
-        Cluster.objects.update(last_received_at=NOW(), last_report_at=NOW(), workloads_error=1)
+        reported = {"last_received_at": NOW(), "last_report_at": NOW()}
+        Cluster.objects.update(**reported, report_interval_seconds=60, workloads_error=1)
         for number, state in enumerate(State.objects.all()[: total // 4]):
             lock(state, DAY, token(operator, f"token {number}", NOW() + DAY))
             key(operator, f"key {number}", NOW() + DAY)

@@ -7,15 +7,12 @@ import uuid
 from collections import Counter
 from typing import Any
 
-import psycopg
 import pytest
 from django.core.management import CommandError, call_command
-from django.db import connection
 from django.db.models import Count, F, Model
 from django.utils import timezone
 
 from apikeys.models import AccessToken, ApiKey, AuditArchive, AuditEvent, TrustPolicy, User
-from infra_service.demo import loading
 from infra_service.webhooks.models import Delivery
 from states.lock_holders import STALE_AFTER
 from states.lockinfo import LockInfo
@@ -42,10 +39,7 @@ WITH_A_PAST = 24
 DAY = dt.timedelta(days=1)
 
 
-@pytest.fixture(autouse=True)
-def in_a_transaction(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """VACUUM cannot run in a transaction, as tests do, so run ANALYZE on the same tables."""
-    monkeypatch.setattr(loading, "_STATISTICS", "ANALYZE (SKIP_LOCKED)")
+pytestmark = pytest.mark.usefixtures("db")
 
 
 def seed(**options: Any) -> dict[str, Any]:
@@ -92,8 +86,7 @@ def test_so_many_of_each() -> None:
     }  # fmt: skip
 
 
-def test_again_adds_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loading, "BATCH", 7)
+def test_again_adds_what_is_missing() -> None:
     seed(states=6, clusters=1, workloads=10)
     State.objects.filter(serial=1).update(serial=2)
     before = counts()
@@ -221,17 +214,6 @@ def test_who_is_told_and_who_is_trusted() -> None:
     assert {policy.issuer.name for policy in TrustPolicy.objects.select_related("issuer")} == {
         "demo GitHub", "demo GitLab",
     }  # fmt: skip
-
-
-@pytest.mark.skipif(connection.vendor != "postgresql", reason="PostgreSQL has locks of tables")
-def test_a_table_that_is_being_vacuumed() -> None:
-    given = connection.get_connection_params()
-    names = {"host", "port", "user", "password", "dbname"}
-    where = {name: value for name, value in given.items() if name in names}
-    with psycopg.connect(**where) as other:
-        other.execute("LOCK TABLE workloads_workload IN SHARE UPDATE EXCLUSIVE MODE")
-
-        assert seed(states=0, clusters=1, workloads=1)["workloads"] == 1
 
 
 def test_no_past_beside_an_archive() -> None:

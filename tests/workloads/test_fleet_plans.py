@@ -1,5 +1,7 @@
 """A bound on the rows that PostgreSQL reads for a page of the workloads of all clusters."""
 
+from collections import Counter
+
 import pytest
 from django.db import connection
 
@@ -43,13 +45,19 @@ def entries_read(reader: ApiClient, text: str, path: str, **query: str) -> int:
 
 def test_each_filter_is_served_by_an_index(reader: ApiClient) -> None:
     cluster = Cluster.objects.order_by("id")[7]
-    one = Workload.objects.filter(cluster=cluster).order_by("namespace", "name")[500]
-    named, bank = f"field['name'] = '{one.name}'", f"field['namespace'] = '{one.namespace}'"
-    own, healthy = f"field['cluster'] = '{cluster.name}'", "field['health_status'] = 'HEALTHY'"
+    rows_in_error = Workload.objects.filter(health_status="ERROR").values_list(
+        "namespace", flat=True
+    )
     # The planner expects four of these rows, for which sorting costs as much as reading in order:
     # it chooses by the dead rows that earlier tests left in the table.
-    errors = Workload.objects.filter(namespace=one.namespace, health_status="ERROR").count()
-    assert AT_ONCE < errors < 2 * AT_ONCE
+    namespace, errors = next(
+        (name, count)
+        for name, count in sorted(Counter(rows_in_error).items())
+        if AT_ONCE < count < 2 * AT_ONCE
+    )
+    one = Workload.objects.filter(cluster=cluster, namespace=namespace).order_by("name")[0]
+    named, bank = f"field['name'] = '{one.name}'", f"field['namespace'] = '{one.namespace}'"
+    own, healthy = f"field['cluster'] = '{cluster.name}'", "field['health_status'] = 'HEALTHY'"
     for text, rows in {
         "": AT_ONCE,
         healthy: AT_ONCE,

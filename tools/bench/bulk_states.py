@@ -7,27 +7,30 @@ has a single version, and no events.
 from __future__ import annotations
 
 import datetime as dt
+import functools
 import hashlib
 import sys
 import uuid
 from collections import Counter
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 import django
 
 if __name__ == "__main__":
     django.setup()  # before the models are imported
 
-from infra_service.demo.catalogue import missing_catalogue, place_of
+from infra_service.demo.catalogue import ENVIRONMENTS, place_of
 from infra_service.demo.histories import MOST
-from infra_service.demo.loading import batches, insert, new, refresh_statistics
-from infra_service.demo.seeded_random import BEGINNING, Chance
+from infra_service.demo.seeded_random import Chance
 from infra_service.demo.stacks import PARTS
 from states.document import sealing
 from states.models import Application, Component, Environment, State, StateVersion
+from states.models.catalogue_entry import CatalogueEntry
+from tools.bench.loading import BEGINNING, batches, insert, new, refresh_statistics, row_id
+from workloads.models import Cluster, ClusterImage, Transition, Workload, WorkloadImage
 
-_STATE: Final = 3
+_ENTRY, _STATE = 0, 3
 _LOCKED: Final = 0.002
 _PACE: Final = dt.timedelta(seconds=10)
 _DOCUMENT: Final = (
@@ -47,31 +50,57 @@ def load_states(total: int, progress: Callable[[int], None], *, first: int = 0) 
     """
     created: Counter[str] = Counter()
     for numbers in batches(total, first):
-        pushed = new(State, numbers, _state_id, _state)
-        rows = missing_catalogue(numbers)
-        rows["states"] = [state for state, _ in pushed]
-        rows["versions"] = [version for _, version in pushed]
-        insert(*rows.values())
-        created.update({name: len(made) for name, made in rows.items()})
+        ids = _catalogue(numbers)
+        pushed = new(State, numbers, _state_id, functools.partial(_state, ids))
+        insert([state for state, _ in pushed], [version for _, version in pushed])
+        created["states"] += len(pushed)
         progress(numbers.stop)
     return created
 
 
+def _catalogue(numbers: range) -> dict[str, uuid.UUID]:
+    """Create the missing entries of these states; return the ids of all by name."""
+    places = [place_of(number) for number in numbers]
+    environments = _ids(Environment, {name: {} for name in ENVIRONMENTS})
+    applications = _ids(Application, {place.application: {} for place in places})
+    components = {p.component: {"application_id": applications[p.application]} for p in places}
+    return environments | applications | _ids(Component, components)
+
+
+def _ids(model: type[CatalogueEntry], wanted: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the ids of entries by slug; create missing entries with the wanted fields."""
+    there = dict(model.objects.filter(slug__in=wanted).values_list("slug", "pk"))
+    rows = [
+        model(
+            id=row_id(Chance(_ENTRY, int.from_bytes(name.encode()))),
+            name=name,
+            slug=name,
+            created_at=BEGINNING,
+            updated_at=BEGINNING,
+            **fields,
+        )
+        for name, fields in wanted.items()
+        if name not in there
+    ]
+    insert(rows)
+    return there | {str(row.slug): row.pk for row in rows}
+
+
 def _state_id(number: int) -> uuid.UUID:
-    return Chance(_STATE, number).row_id(BEGINNING + number * _PACE)
+    return row_id(Chance(_STATE, number), BEGINNING + number * _PACE)
 
 
-def _state(number: int) -> tuple[State, StateVersion]:
+def _state(ids: Mapping[str, uuid.UUID], number: int) -> tuple[State, StateVersion]:
     chance, created_at = Chance(_STATE, number), BEGINNING + number * _PACE
     # Draw the id first, as _state_id does.
-    state_id = chance.row_id(created_at)
+    state_id = row_id(chance, created_at)
     place = place_of(number)
     serial = 1 + int(chance.expovariate(1 / 12))
     state = State(
         id=state_id,
-        component_id=place.component_id,
-        environment_id=place.environment_id,
-        application_id=place.application_id,
+        component_id=ids[place.component],
+        environment_id=ids[place.environment],
+        application_id=ids[place.application],
         version_number=1,
         serial=serial,
         lineage=str(uuid.UUID(int=chance.getrandbits(128), version=4)),
@@ -80,7 +109,7 @@ def _state(number: int) -> tuple[State, StateVersion]:
     )
     document = _document(state, resources=int(chance.expovariate(1 / 6)))
     version = StateVersion(
-        id=chance.row_id(created_at),
+        id=row_id(chance, created_at),
         state_id=state.pk,
         number=1,
         serial=serial,
@@ -120,7 +149,10 @@ def main() -> None:
     """Load the states that follow the states with a history, up to the total."""
     total = int(sys.argv[1])
     print(dict(load_states(total, lambda _done: None, first=MOST)))
-    refresh_statistics(Application, Component, Environment, State, StateVersion)
+    refresh_statistics(
+        Application, Component, Environment, State, StateVersion, Cluster, Workload, Transition,
+        ClusterImage, WorkloadImage,
+    )  # fmt: skip
 
 
 if __name__ == "__main__":

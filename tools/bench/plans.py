@@ -130,8 +130,8 @@ def bench(url: str) -> None:
         django.setup()
         from django.test import Client
 
-        from infra_service.demo.loading import refresh_statistics
         from states.models import State
+        from tools.bench.loading import refresh_statistics
         from workloads.models import Cluster
 
         newest_two_percent()

@@ -12,12 +12,9 @@ from django.utils import timezone
 from apikeys.models import AuditArchive
 from infra_service.demo import histories
 from infra_service.demo.integrations import load_trust, load_webhooks
-from infra_service.demo.loading import refresh_statistics
 from infra_service.demo.people import load_people
 from infra_service.demo.workloads import load_clusters, load_workloads, report_clusters
 from infra_service.lib.commandline.base import ServiceCommand
-from states.models import Application, Component, Environment, State, StateVersion
-from workloads.models import Cluster, ClusterImage, Transition, Workload, WorkloadImage
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -72,10 +69,6 @@ class Command(ServiceCommand):
         with self.progress("workloads", lambda: workloads) as bar:
             created["workloads"] = load_workloads(workloads, clusters, bar.reach)
         reported = report_clusters(clusters)
-        refresh_statistics(
-            Application, Component, Environment, State, StateVersion, Cluster, Workload, Transition,
-            ClusterImage, WorkloadImage,
-        )  # fmt: skip
         seconds = round(time.monotonic() - started, 1)
         self.report(
             {**created, "reported_clusters": reported, "seconds": seconds},

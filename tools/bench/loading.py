@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import uuid
 from operator import attrgetter
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from django.db import connection, transaction
 
+from infra_service.demo.seeded_random import Chance
+from infra_service.lib.api.identifiers import milliseconds_of
 from infra_service.lib.database.bulk import Writer
 
 if TYPE_CHECKING:
-    import uuid
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from django.db.models import Model
 
 T = TypeVar("T")
+
+#: The creation time of the first rows.
+BEGINNING: Final = dt.datetime(2025, 1, 1, tzinfo=dt.UTC)
 
 #: Rows per transaction; the next run continues an interrupted run.
 BATCH = 10_000
@@ -28,6 +34,12 @@ def batches(total: int, first: int = 0) -> Iterator[range]:
     """Yield the row numbers from ``first`` on in batches."""
     for start in range(first, total, BATCH):
         yield range(start, min(start + BATCH, total))
+
+
+def row_id(chance: Chance, moment: dt.datetime = BEGINNING) -> uuid.UUID:
+    """Return a reproducible UUIDv7 (RFC 9562) for the time."""
+    head = milliseconds_of(moment) << 80 | 0x7 << 76 | chance.getrandbits(12) << 64
+    return uuid.UUID(int=head | 0b10 << 62 | chance.getrandbits(62))
 
 
 def new(
