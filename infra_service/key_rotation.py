@@ -13,12 +13,12 @@ from django.db import connection
 
 from infra_service.lib.api.idempotent_requests import IdempotentRequest
 from infra_service.lib.commandline.isolation import isolated
+from infra_service.lib.database.batches import in_batches
 from infra_service.lib.encryption import current_key, keyring
 from infra_service.sign_on import code_secrets
 from infra_service.webhooks.actions import reencrypt_secrets
 from infra_service.webhooks.models import WebhookEndpoint
 from states.keeping import reencryption
-from states.keeping.batches import in_batches
 from states.models import OUTDATED, State
 from states.resources import indexing
 

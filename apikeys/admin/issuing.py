@@ -44,6 +44,17 @@ def active_user(name: str) -> User:
     return user
 
 
+def _names_field(
+    kind: str, help_text: str = "Names or ids, each on its own line. Leave empty for all."
+) -> forms.CharField:
+    return forms.CharField(
+        label=f"Only for the {kind}s",
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 2, **names_of(kind)}),
+        help_text=help_text,
+    )
+
+
 class Preset(NamedTuple):
     """A common choice of scopes, and the field that limits it."""
 
@@ -86,25 +97,11 @@ class CredentialForm(forms.Form):
         widget=forms.TextInput(attrs=names_of("cluster")),
         help_text="A name or an id. Leave empty for all clusters.",
     )
-    application_ids = forms.CharField(
-        label="Only for the applications",
-        required=False,
-        widget=forms.Textarea(attrs={"rows": 2, **names_of("application")}),
-        help_text="Names or ids, each on its own line. Includes current and future components.",
+    application_ids = _names_field(
+        "application", "Names or ids, each on its own line. Includes current and future components."
     )
-    component_ids = forms.CharField(
-        label="Only for the components",
-        required=False,
-        widget=forms.Textarea(attrs={"rows": 2, **names_of("component")}),
-        help_text="Names or ids, each on its own line. Leave empty for all.",
-    )
-    environment_ids = forms.CharField(
-        label="Only for the environments",
-        required=False,
-        widget=forms.Textarea(attrs={"rows": 2, **names_of("environment")}),
-        help_text="Names or ids, each on its own line. Leave empty for all.",
-    )
-
+    component_ids = _names_field("component")
+    environment_ids = _names_field("environment")
     allowed_networks = forms.CharField(
         label="Only from the networks",
         required=False,

@@ -5,9 +5,8 @@ ids. The digest of each line covers the line and the digest before it. The first
 chain of the previous archive, so that every changed, removed or moved line or file is detected.
 """
 
-from apikeys.archiving.archive import FILE_EVENTS, archive_next
+from apikeys.archiving.archive import FILE_EVENTS, archive_next, missing_privilege
 from apikeys.archiving.checking import check_archives
 from apikeys.archiving.errors import ArchiveError
-from apikeys.archiving.privileges import missing_privilege
 
 __all__ = ["FILE_EVENTS", "ArchiveError", "archive_next", "check_archives", "missing_privilege"]

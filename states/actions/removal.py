@@ -16,10 +16,10 @@ from django.db.models import PROTECT, Q
 
 from apikeys import audit
 from apikeys.bound_ids import bound_ids
+from infra_service.lib.database.batches import batches_of
 from infra_service.lib.database.retries import retrying
 from states.errors import EntryInUse
 from states.models import Application, Component, CountTotal, Environment, SlugClaim, State
-from states.models.catalogue_entry import NO_PARENT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -101,7 +101,8 @@ def remove_unused(
     """
     gone = set[uuid.UUID]()
     for model in (Component, Application, Environment):
-        for old in _unchanged_since(before, model):
+        unchanged = model._default_manager.filter(created_at__lt=before, updated_at__lt=before)
+        for old in batches_of(unchanged, _BATCH):
             used = _used_ids(model, [entry.pk for entry in old], without=gone)
             unused = [entry for entry in old if entry.pk not in used]
             # Read for each batch: a run may take long, and a binding may be created meanwhile.
@@ -113,16 +114,6 @@ def remove_unused(
             ]
             gone |= {entry.pk for entry in removed}
             yield removed
-
-
-def _unchanged_since(
-    before: dt.datetime, model: type[CatalogueEntry]
-) -> Iterator[list[CatalogueEntry]]:
-    entries: Any = model._default_manager.filter(created_at__lt=before, updated_at__lt=before)
-    last = NO_PARENT
-    while batch := list(entries.filter(pk__gt=last).order_by("pk")[:_BATCH]):
-        last = batch[-1].pk
-        yield batch
 
 
 def _used_ids(

@@ -17,9 +17,9 @@ from django.db.models import Count, Sum
 from django.utils import timezone
 
 from apikeys import audit
+from infra_service.lib.database.batches import in_batches
 from states.keeping import storage
 from states.keeping.attempts import Attempts
-from states.keeping.batches import in_batches
 from states.models import ResourceEntry, State, StateVersion
 
 if TYPE_CHECKING:

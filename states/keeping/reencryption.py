@@ -10,10 +10,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from infra_service.lib import encryption
+from infra_service.lib.database.batches import in_batches
 from states.document import sealing
 from states.keeping import reading, storage
 from states.keeping.attempts import Attempts
-from states.keeping.batches import in_batches
 from states.models import StateVersion
 
 if TYPE_CHECKING:

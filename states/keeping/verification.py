@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from infra_service.lib.database.batches import in_batches
 from states.document import sealing
 from states.keeping import reading
 from states.keeping.attempts import Attempts
-from states.keeping.batches import in_batches
 from states.models import State, StateVersion
 
 if TYPE_CHECKING:

@@ -10,11 +10,11 @@ import msgspec
 from django.utils import timezone
 
 from apikeys import audit
+from infra_service.lib.database.batches import in_batches
 from states.document import sealing
 from states.errors import DocumentDamaged
 from states.keeping import reading
 from states.keeping.attempts import Attempts
-from states.keeping.batches import in_batches
 from states.keeping.verification import is_as_recorded
 from states.models import Installation, State
 from states.models.imported_versions import with_imported

@@ -15,7 +15,7 @@ from urllib.request import getproxies, proxy_bypass
 from infra_service.lib.http_client import errors
 from infra_service.lib.http_client.addresses import is_protected
 from infra_service.lib.http_client.connection import Connection, origin_of
-from infra_service.lib.http_client.deadline import Deadline
+from infra_service.lib.http_client.deadline import Deadline, retry_after_seconds
 from states.moving.sources import SourceError, TooLargeError
 
 if TYPE_CHECKING:
@@ -188,7 +188,10 @@ class WebClient:
             else:
                 if answer.status not in _PASSING or is_last:
                     return answer
-                pause = _retry_after_seconds(answer.headers.get("Retry-After", ""), 2.0**attempt)
+                asked = retry_after_seconds(
+                    answer.headers.get("Retry-After"), _LONGEST_PAUSE_SECONDS
+                )
+                pause = 2.0**attempt if asked is None else asked
             self._sleep(pause)
         raise AssertionError("the last attempt returns or raises")
 
@@ -243,12 +246,3 @@ def require_https(url: str, named_by: str) -> None:
     if not is_protected(url):
         # The address is not quoted: it may hold a password.
         raise SourceError(f"{named_by} is not an address of the form https://host.")
-
-
-def _retry_after_seconds(retry_after: str, otherwise: float) -> float:
-    """Return how long to pause: as long as the service asks, within reason."""
-    if not retry_after.isdecimal():
-        return otherwise
-    # Python converts no number of thousands of digits.
-    seconds = retry_after.lstrip("0")[: len(str(_LONGEST_PAUSE_SECONDS)) + 1]
-    return float(min(int(seconds or 0), _LONGEST_PAUSE_SECONDS))

@@ -17,11 +17,11 @@ from django.db import InterfaceError, OperationalError, connection, transaction
 from rest_framework.exceptions import APIException
 
 from infra_service.lib import encryption
+from infra_service.lib.database.batches import in_batches
 from infra_service.lib.database.retries import retrying
 from states.errors import DocumentUnreadable
 from states.keeping import reading
 from states.keeping.attempts import Attempts
-from states.keeping.batches import in_batches
 from states.models import (
     KEY_NAME_LENGTH,
     OUTDATED,

@@ -6,13 +6,6 @@ from typing import Final
 #: The maximum pause, in seconds.
 LONGEST: Final = 30.0
 _MOST_DOUBLINGS: Final = 16
-# The maximum accepted Retry-After, in seconds.
-_LONGEST_WISH: Final = 300
-
-
-def retry_after_seconds(retry_after: str) -> float:
-    """Return the seconds of a Retry-After header, with an upper limit."""
-    return float(min(int(retry_after[:9]), _LONGEST_WISH)) if retry_after.isdecimal() else 0.0
 
 
 class Backoff:

@@ -16,7 +16,7 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from workloads.collector.backoff import retry_after_seconds
+from infra_service.lib.http_client.deadline import retry_after_seconds
 from workloads.collector.clock import ServerClock
 from workloads.collector.errors import (
     ClosedError,
@@ -235,7 +235,7 @@ class Connection:
             status = {"message": body.decode("utf-8", "replace").strip()}
         return refusal(
             {**status, "code": response.status},
-            retry_after_seconds(response.headers.get("Retry-After", "")),
+            retry_after_seconds(response.headers.get("Retry-After")) or 0.0,
         )
 
 

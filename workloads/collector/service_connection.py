@@ -13,9 +13,8 @@ import msgspec
 
 from infra_service.lib.http_client.addresses import is_protected
 from infra_service.lib.http_client.connection import Connection
-from infra_service.lib.http_client.deadline import Deadline
+from infra_service.lib.http_client.deadline import Deadline, retry_after_seconds
 from infra_service.lib.http_client.errors import FetchError
-from workloads.collector.backoff import retry_after_seconds
 from workloads.collector.destinations import NotReportedError
 
 if TYPE_CHECKING:
@@ -135,7 +134,7 @@ def _context(ca_file: str | None) -> ssl.SSLContext:
 
 
 def _answer(response: Response) -> Answer:
-    pause = retry_after_seconds(response.headers.get("Retry-After", ""))
+    pause = retry_after_seconds(response.headers.get("Retry-After")) or 0.0
     body = response.body
     reason, message = ("", "") if response.status == HTTPStatus.OK else _refusal(body)
     return Answer(response.status, body, reason, message, pause)

@@ -2,8 +2,20 @@ from __future__ import annotations
 
 import math
 import time
+from typing import Final
 
 from infra_service.lib.http_client.errors import FetchError
+
+# The maximum accepted Retry-After, in seconds.
+_LONGEST_PAUSE: Final = 300
+
+
+def retry_after_seconds(header: str | None, longest: int = _LONGEST_PAUSE) -> float | None:
+    """Return the seconds of a Retry-After header, at most ``longest``; None without seconds."""
+    if header is None or not header.isdecimal():
+        return None
+    # Python converts no number of thousands of digits.
+    return float(min(int(header.lstrip("0")[:9] or 0), longest))
 
 
 class Deadline:
