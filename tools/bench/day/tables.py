@@ -20,7 +20,8 @@ def row(step: Step) -> str:
     cpu = (used.service_cpu, used.postgresql_cpu, used.clients_cpu)
     cells = (
         f"{step.teams:,}", f"{step.states:,}", f"{step.clusters:,}", f"{step.workloads:,}",
-        f"{step.requests_per_second:.0f}", slowest and f"{slowest} {step.percentile(slowest, 0.99):.0f}",
+        f"{step.requests_per_second:.0f}",
+        slowest and f"{slowest} {step.percentile(slowest, 0.99):.0f}",
         *(f"{seconds / used.moment:.2f}" for seconds in cpu), f"{used.wal / used.moment / 1e6:.2f}",
         "no" if step.problems else "yes",
     )  # fmt: skip
