@@ -164,12 +164,12 @@ class ComponentAdmin(CatalogueAdmin):
 class EnvironmentAdmin(CatalogueAdmin):
     form = EnvironmentForm
     fields = ("name", "require_lock", "slug", "id", "states", "created", "updated")
-    list_display = ("title", "slug", "lock", "updated")
+    list_display = ("title", "slug", "lock_requirement", "updated")
 
     @admin.display(description="lock")
-    def lock(self, environment: Environment) -> str:
+    def lock_requirement(self, environment: Environment) -> str:
         """Return whether a push needs a lock."""
-        return "demanded" if environment.require_lock else "not demanded"
+        return "required" if environment.require_lock else "not required"
 
 
 def _link(model: str, query: str, text: str) -> str:

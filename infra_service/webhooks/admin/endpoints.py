@@ -59,7 +59,7 @@ class WebhookEndpointAdmin(BindingColumns, IssuePages):
     form_class = WebhookForm
     issue_label = "Add"
     list_display = (
-        "name", "owner_name", "origin", "shown_events", "enabled", "last_delivery", "created",
+        "name", "owner_name", "enabled", "last_delivery", "origin", "shown_events", "created",
     )  # fmt: skip
     orders = BY_CREATION
     opening_order = "-created"
