@@ -5,7 +5,9 @@ import uuid
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import Client
+from psycopg import _queries
 
 from apikeys import tokens
 from apikeys.bindings import Binding
@@ -174,6 +176,18 @@ def test_queries(backend: Backend, django_assert_num_queries: Any) -> None:
     # Token, document, audit event.
     with django_assert_num_queries(2):
         backend.get()
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="about psycopg")
+def test_psycopg_converts_no_statement_again(backend: Backend) -> None:
+    backend.push(document())
+    backend.get()
+    before = _queries._query2pg.cache_info()
+
+    backend.get()
+
+    after = _queries._query2pg.cache_info()
+    assert (after.hits - before.hits, after.misses - before.misses) == (2, 0)
 
 
 def test_queries_of_a_token_bound_to_an_application(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from django.db import DatabaseError
 from django.db.backends.postgresql import base
 from django.db.backends.utils import CursorWrapper
-from psycopg import Binary, IsolationLevel, OperationalError
+from psycopg import Binary, IsolationLevel, OperationalError, _queries
 from psycopg.adapt import Loader
 from psycopg.pq import Format
 from psycopg_pool import PoolTimeout
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 # up to twice as much memory. Replacing it takes a few milliseconds, little compared to such a
 # value.
 _LARGE: Final = 8 * 1024 * 1024
+# Longer statements have their placeholders converted again at each execution, with psycopg's limit
+# the look-up of a caller together with the state: a sixteenth of such a request's CPU.
+_queries.MAX_CACHED_STATEMENT_LENGTH = 8 * 1024
 # The server's response may be later than its statement timeout by this factor.
 _LATE: Final = 1.25
 
