@@ -67,8 +67,9 @@ def on_starting(server: Any) -> None:  # noqa: ARG001 - gunicorn's signature
     """Log the version that starts, and prepare the shared metrics of the workers.
 
     Their counts are in small files and start from 0. Without a writable directory, the server
-    stops.
+    stops. Garbage collection is suspended until the service is loaded.
     """
+    gc.disable()
     logs.configure(os.environ.get("LOG_LEVEL", "INFO"))
     structlog.get_logger("infra_service").info("starting", version=__version__, bind=bind)
     directory = Path(_var, "metrics")
@@ -102,6 +103,7 @@ def when_ready(server: Any) -> None:
     # The garbage collector would write to each visited page, which copies it. While a large report
     # is read, it would also traverse all objects again and again, for 0.1 s each time.
     gc.freeze()
+    gc.enable()
 
 
 def post_fork(server: Any, worker: Any) -> None:  # noqa: ARG001 - gunicorn's signature

@@ -21,10 +21,14 @@ from tests.support import postgres
 ROOT = Path(__file__).resolve().parents[2]
 # Starting Python and Django takes longer than most commands.
 _MANAGE = """
-import gc, io, json, sys, django
+import gc
+gc.disable()  # imports leave little garbage
+import io, json, sys, django
 from django.core.management import call_command
 from django.db import connections
 django.setup()
+gc.freeze()
+gc.enable()
 printed = []
 for name, *arguments in json.loads(sys.argv[1]):
     out = io.StringIO()

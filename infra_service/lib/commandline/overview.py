@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import textwrap
 from typing import Final
 
-from django.core.management import ManagementUtility, get_commands
+from django.core.management import BaseCommand, ManagementUtility, get_commands
 from django.core.management.color import color_style
 
 #: The commands of each purpose, with a line each. Loading 24 commands for their help texts would
@@ -54,6 +55,13 @@ PURPOSES: Final = {
 class ServiceUtility(ManagementUtility):
     """Django's command line with an overview of the service's commands."""
 
+    def fetch_command(self, subcommand: str) -> BaseCommand:
+        """Return the command, and resume garbage collection without the loaded modules."""
+        command = super().fetch_command(subcommand)
+        gc.freeze()
+        gc.enable()
+        return command
+
     def main_help_text(self, commands_only: bool = False) -> str:  # noqa: FBT001, FBT002 - Django's signature
         """Return the text of ``help``, or the names of all commands for ``help --commands``."""
         if commands_only:
@@ -73,5 +81,10 @@ class ServiceUtility(ManagementUtility):
 
 
 def run(argv: list[str]) -> None:
-    """Run a management command."""
+    """Run a management command.
+
+    Garbage collection is suspended while Django loads: imports leave little garbage, and the
+    collector would traverse all modules again and again, for a fifth of the time.
+    """
+    gc.disable()
     ServiceUtility(argv).execute()
