@@ -193,7 +193,8 @@ SERVICES: dict[str, tuple[str, Any, Any]] = {
 def test_each_member_of_each_answer(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only an import's own error may be raised."""
     address, make, serving = SERVICES[name]
-    monkeypatch.setattr("time.sleep", lambda _: None)
+    # A default is bound early, so that a patch of time.sleep would have no effect.
+    monkeypatch.setitem(WebClient.__init__.__kwdefaults__, "sleep", lambda _: None)
     with serving(make()) as replay:
         monkeypatch.setenv("TFE_ADDRESS", replay.url)
         monkeypatch.setenv("TFE_TOKEN", tfe.TOKEN)
