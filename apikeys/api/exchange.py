@@ -34,7 +34,8 @@ class TokenExchangeView(APIView):
     def post(self, request: Request) -> Response:
         """Exchange the signed token of a pipeline's platform for a service access token.
 
-        `client_id` names the trust policy. Each platform token can be exchanged once.
+        `client_id` names the trust policy. Each platform token can be exchanged once. The same
+        parameters are accepted as a JSON object.
         """
         if "HTTP_AUTHORIZATION" in request.META:
             raise RequestRefused("invalid_request", "Authorization: not accepted here.")

@@ -55,11 +55,11 @@ class CredentialSerializer(BoundSerializer):
         allow_null=True,
         help_text="Null means no expiry. The expiry is never later than that of the creator.",
     )
-    unusable_reason = serializers.CharField(
+    unusable_reason = serializers.ChoiceField(
+        UnusableReason.choices,
         read_only=True,
         allow_null=True,
-        help_text=f"The reason for refusals, of {', '.join(UnusableReason)}; null while the "
-        "credential works.",
+        help_text="The reason for refusals; null while the credential works.",
     )
     last_used_at = TimestampField(
         read_only=True,
@@ -149,11 +149,14 @@ class RotationSerializer(StrictSerializer):
     )
 
 
+TOKEN_KINDS: Final = [kind.name for kind in TokenKind]
+
+
 @described("The token of the request, and its grant.")
 class CallerSerializer(serializers.Serializer[Any]):
     token_id = serializers.CharField(help_text="`tok-…`, or `key-…` of an API key.")
-    token_kind = serializers.CharField(
-        source="kind.name", help_text=f"One of {', '.join(kind.name for kind in TokenKind)}."
+    token_kind = serializers.ChoiceField(
+        TOKEN_KINDS, source="kind.name", help_text="The kind of the token of the request."
     )
     api_key_id = serializers.CharField(
         allow_null=True, help_text="The API key that was sent, or that minted the token."
@@ -162,7 +165,8 @@ class CallerSerializer(serializers.Serializer[Any]):
         allow_null=True, help_text="The trust policy that issued the token to a pipeline."
     )
     scopes = serializers.ListField(
-        child=serializers.CharField(), help_text="The scopes that apply now, in order."
+        child=serializers.ChoiceField(Scope.choices),
+        help_text="The scopes that apply now, in order.",
     )
     binding = BindingSerializer(
         allow_null=True, help_text="The binding that applies now; null is everywhere."
@@ -179,6 +183,10 @@ class CallerSerializer(serializers.Serializer[Any]):
 
 @described("An event of the audit log: the actor, the action, the object and the time.")
 class AuditEventSerializer(serializers.ModelSerializer[AuditEvent]):
+    details = serializers.DictField(
+        read_only=True, help_text="Further values, which depend on `action`."
+    )
+
     class Meta:
         model = AuditEvent
         fields = [
@@ -210,5 +218,4 @@ class AuditEventSerializer(serializers.ModelSerializer[AuditEvent]):
             "client_request_id": {
                 "help_text": "`X-Request-ID` of the request, or empty; not always unique."
             },
-            "details": {"help_text": "Further values, which depend on `action`."},
         }

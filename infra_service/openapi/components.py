@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from drf_spectacular.plumbing import (
     ComponentIdentity,
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from drf_spectacular.plumbing import ComponentRegistry
+
+#: drf-spectacular's reference to null, of enums that may be null.
+_NULL: Final = {"$ref": "#/components/schemas/NullEnum"}
 
 
 def component(registry: ComponentRegistry, kind: str, name: str, described: Any) -> dict[str, str]:
@@ -63,12 +66,17 @@ def prepare_for_generators(result: dict[str, Any], **_generator: Any) -> dict[st
     """Prepare the document for client generators; a hook of drf-spectacular.
 
     Generators treat a field with a default as always present, so defaults are removed; descriptions
-    mention them where they matter. Unreferenced schemas are removed.
+    mention them where they matter. A null beside an enum is written in place. Unreferenced schemas
+    are removed.
     """
     schemas = result["components"]["schemas"]
     for schema in schemas.values():
         for described in schema.get("properties", {}).values():
             described.pop("default", None)
+            if _NULL in described.get("oneOf", ()):
+                described["oneOf"] = [
+                    {"type": "null"} if part == _NULL else part for part in described["oneOf"]
+                ]
     while unused := schemas.keys() - set(_references(result)):
         for name in unused:
             del schemas[name]

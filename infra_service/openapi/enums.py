@@ -40,6 +40,14 @@ ENUMS: Final = {
         "apikeys.models.AccessToken.Kind",
         "PERSONAL (secret `isp_…`) for the work of a person, SERVICE (`iss_…`) for a program.",
     ),
+    "TokenKind": EnumDoc(
+        "apikeys.api.serializers.TOKEN_KINDS",
+        "API_KEY (secret `isk_…`), or the kind of an access token.",
+    ),
+    "UnusableReason": EnumDoc(
+        "apikeys.usability.UnusableReason.choices",
+        "The reason why a key or token is refused; the first that applies counts.",
+    ),
     "IssuerKind": EnumDoc(
         "apikeys.models.Issuer.Kind",
         "The platform that signs the tokens. It decides which claims a trust policy must pin.",

@@ -37,6 +37,7 @@ def _count(description: str, *, nullable: bool = False) -> dict[str, Any]:
 
 
 _OF_GROUP: Final = {"type": "string", "description": "Equal for all workloads of the group."}
+_ENUMS: Final = dict(zip(GROUPED, ("WorkloadKind", "WorkloadHealthStatus"), strict=True))
 _SUMS: Final = {
     "workloads": _count("Number of workloads."),
     "workloads_measured": _count("Number of workloads with a known usage."),
@@ -73,7 +74,13 @@ def _summary(of: str, *, first: dict[str, Any], nullable: bool) -> Named:
         f"{of}SummaryGroup",
         "The sums over the workloads of a group.",
         **first,
-        **dict.fromkeys(GROUPED, _OF_GROUP),
+        **{
+            name: {
+                "allOf": [{"$ref": f"#/components/schemas/{enum}"}],
+                "description": _OF_GROUP["description"],
+            }
+            for name, enum in _ENUMS.items()
+        },
         **sums,
     )
     groups = {**list_of(group), "description": "In the order of their names."}
