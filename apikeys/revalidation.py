@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from django.db.models import Model, QuerySet
 
     from apikeys.grants import Caller
-    from apikeys.models.trail import AuditEvent
+    from apikeys.models.audit_log import AuditEvent
     from infra_service.lib.database.compiled import Prefetch
 
 #: The maximum number of active keys per owner. A revocation covers all descendants of a key in a

@@ -11,8 +11,8 @@ from django.utils import timezone
 
 from apikeys import audit, tokens
 from apikeys.actions import descent
+from apikeys.actions.audited_changes import change_and_record, described
 from apikeys.actions.rules import refuse_expired, refuse_retired
-from apikeys.actions.trail import change_and_record, described
 from apikeys.errors import LifetimeExceeded
 from apikeys.identifiers import access_token_id
 from apikeys.models import AccessToken, ApiKey, TrustPolicy

@@ -11,8 +11,8 @@ from django.utils import timezone
 
 from apikeys import audit, tokens
 from apikeys.actions import descent
+from apikeys.actions.audited_changes import change_and_record, described, differences
 from apikeys.actions.rules import maker_columns, refuse_expired, refuse_retired
-from apikeys.actions.trail import change_and_record, described, differences
 from apikeys.errors import (
     ApiKeyExpired,
     ApiKeyNotFound,

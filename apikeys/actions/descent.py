@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from apikeys import audit
-from apikeys.actions.trail import described, differences
+from apikeys.actions.audited_changes import described, differences
 from apikeys.errors import ApiKeyRevoked
 from apikeys.models import AccessToken, ApiKey, TrustPolicy
 

@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from apikeys import audit, tokens
 from apikeys.actions.access_tokens import MINTED_LIFETIME
-from apikeys.actions.trail import described
+from apikeys.actions.audited_changes import described
 from apikeys.actions.trust_policies import endings
 from apikeys.federation import conditions, kinds
 from apikeys.federation.assertions import verify

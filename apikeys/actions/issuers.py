@@ -11,8 +11,8 @@ from django.db import transaction
 from django.utils import timezone
 
 from apikeys import audit
+from apikeys.actions.audited_changes import change_and_record, differences
 from apikeys.actions.rules import refuse_retired
-from apikeys.actions.trail import change_and_record, differences
 from apikeys.bindings import EVERYWHERE
 from apikeys.errors import BindingInsufficient
 from apikeys.federation.errors import (

@@ -1,10 +1,10 @@
 """The admin of users, groups, keys, tokens and the audit log."""
 
+from apikeys.admin.audit_log import AuditEventAdmin
 from apikeys.admin.credentials import AccessTokenAdmin, ApiKeyAdmin
 from apikeys.admin.federation import IssuerAdmin, TrustPolicyAdmin
 from apikeys.admin.groups import GroupAdmin
 from apikeys.admin.people import UserAdmin
-from apikeys.admin.trail import AuditEventAdmin
 
 __all__ = [
     "AccessTokenAdmin",

@@ -4,10 +4,10 @@ The audit log imports the submodules, not this package: the package includes use
 their creation needs the audit log.
 """
 
+from apikeys.models.audit_log import AuditArchive, AuditEvent
 from apikeys.models.credentials import AccessToken, ApiKey, Credential
 from apikeys.models.federation import Issuer, TrustPolicy, UsedAssertion
 from apikeys.models.grant_holder import MAX_BOUND_IDS, GrantHolder, JsonArrayLength
-from apikeys.models.trail import AuditArchive, AuditEvent
 from apikeys.models.users import User
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Stored documents: from the row or the object store, verified, and written to the trail."""
+"""Stored documents: from the row or the object store, verified, and recorded in the audit log."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class ActiveLeak(NamedTuple):
 
 
 def report_leaks(state: State, leaks: Sequence[Leak]) -> None:
-    """Enter tokens that work and lie in a state, each once, in the trail too.
+    """Store valid tokens that a state contains, each once, and record an event for each.
 
     With REVOKE_TOKENS_IN_STATES they are revoked. Call it in a transaction.
     """

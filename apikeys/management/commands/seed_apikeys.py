@@ -13,7 +13,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from apikeys import actions
-from apikeys.actions.trail import described, differences
+from apikeys.actions.audited_changes import described, differences
 from apikeys.actors import Actor
 from apikeys.grants import Grant
 from apikeys.management.options import (

@@ -8,8 +8,8 @@ from django.db import transaction
 from django.utils import timezone
 
 from apikeys import audit
+from apikeys.actions.audited_changes import differences
 from apikeys.actions.rules import maker_columns, refuse_expired, refuse_retired
-from apikeys.actions.trail import differences
 from apikeys.grants import Grant
 from infra_service.lib.api.parameters import InvalidParameter
 from infra_service.lib.commandline.isolation import isolated

@@ -1,3 +1,5 @@
+"""Changes of credentials together with their audit event, and the details of the event."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
