@@ -145,7 +145,7 @@ def test_a_telephone_has_a_menu_on_every_page(browser: Browser, live: LiveServer
     assert sorted(named) == MENU
 
 
-def test_the_sidebar_stays_closed_for_a_user_who_closed_it(page: Page, live: LiveServer) -> None:
+def test_closed_sidebar_stays_closed(page: Page, live: LiveServer) -> None:
     page.set_viewport_size({"width": 1280, "height": 900})
     log_in(page, live)
     menu, button = page.locator("#menu"), page.get_by_role("button", name="Menu")
@@ -165,7 +165,7 @@ _SHIFTS = """window.shifts = 0; new PerformanceObserver(list => {
 }).observe({type: 'layout-shift', buffered: true})"""
 
 
-def test_nothing_moves_while_a_page_loads(browser: Browser, live: LiveServer) -> None:
+def test_layout_does_not_shift_while_a_page_loads(browser: Browser, live: LiveServer) -> None:
     """With an empty cache and a latency, so that scripts arrive after the first paint."""
     moved = {}
     with page_of(browser, live) as page:

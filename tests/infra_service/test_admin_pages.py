@@ -194,7 +194,7 @@ def submitted(page: Page) -> None:
         page.locator("#content [type=submit]:not([name])").last.click()
 
 
-def test_what_is_shown_after_a_mistake(person: Page) -> None:
+def test_forms_with_errors(person: Page) -> None:
     """A form that is sent as it is."""
     page, wrong = person, {}
     patterns = {
@@ -216,7 +216,7 @@ def test_what_is_shown_after_a_mistake(person: Page) -> None:
     assert {name: found for name, found in wrong.items() if found} == {}
 
 
-def test_what_a_click_leads_to(person: Page, story: Story) -> None:
+def test_pages_after_a_click(person: Page, story: Story) -> None:
     """A new secret, the confirmation of a bulk revocation, and the secrets of a state."""
     page, wrong = person, {}
     page.goto("/admin/apikeys/apikey/add/")
@@ -256,7 +256,7 @@ def test_what_a_click_leads_to(person: Page, story: Story) -> None:
     assert {name: found for name, found in wrong.items() if found} == {}
 
 
-def test_what_is_not_there(browser: Browser, live: LiveServer, person: Page) -> None:
+def test_missing_pages_and_empty_lists(browser: Browser, live: LiveServer, person: Page) -> None:
     """In separate pages, because the console logs such a response as an error."""
     wrong = {}
     state: Any = person.context.storage_state()
@@ -269,7 +269,7 @@ def test_what_is_not_there(browser: Browser, live: LiveServer, person: Page) -> 
     assert {path: found for path, found in wrong.items() if found} == {}
 
 
-def test_before_somebody_is_logged_in(page: Page) -> None:
+def test_pages_before_login(page: Page) -> None:
     wrong = {}
     page.goto("/admin/")
     wrong["log-in"] = faults(page)

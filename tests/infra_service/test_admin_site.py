@@ -56,7 +56,7 @@ def test_a_guesser_is_stopped(visitor: User, three_tries: None) -> None:
     assert Client().get(LOGIN, REMOTE_ADDR="192.0.2.1").status_code == 200
 
 
-def test_who_is_not_of_the_staff(visitor: User) -> None:
+def test_user_without_staff_status_cannot_log_in(visitor: User) -> None:
     User.objects.update(is_staff=False)
 
     assert log_in(PASSWORD).status_code == 200
@@ -78,7 +78,7 @@ def test_refusals_are_for_people(path: str, status: int, message: str, db: None)
     assert f"<h1>{message}</h1>" in answer.content.decode()
 
 
-def test_who_has_all_rights_is_not_told_of_groups(db: None) -> None:
+def test_superuser_gets_403_without_advice_on_groups(db: None) -> None:
     answer = person(username="root", is_superuser=True).get("/admin/webhooks/delivery/add/")
 
     assert answer.status_code == 403

@@ -84,7 +84,7 @@ def shown(answer: Any) -> list[Any]:
         ("/admin/webhooks/trailposition/", (404, 404, 404, 404)),
     ],
 )
-def test_who_gets_in(path: str, statuses: tuple[int, ...], delivery: Delivery) -> None:
+def test_read_access_per_group(path: str, statuses: tuple[int, ...], delivery: Delivery) -> None:
     where = path.format(hook=delivery.endpoint_id, delivery=delivery.pk)
 
     got = [person(*filter(None, [group])).get(where).status_code for group in MEMBERS]
@@ -101,7 +101,7 @@ def test_who_gets_in(path: str, statuses: tuple[int, ...], delivery: Delivery) -
         (f"{DELIVERIES}{{delivery}}/change/", (403, 403, 403, 403)),
     ],
 )
-def test_who_changes_something(path: str, statuses: tuple[int, ...], delivery: Delivery) -> None:
+def test_write_access_per_group(path: str, statuses: tuple[int, ...], delivery: Delivery) -> None:
     where = path.format(hook=delivery.endpoint_id, delivery=delivery.pk)
     got = []
     for group in MEMBERS:
@@ -122,7 +122,7 @@ def test_a_form_of_another_site(endpoint: WebhookEndpoint) -> None:
     assert endpoint.is_enabled
 
 
-def test_what_an_endpoint_shows(delivery: Delivery) -> None:
+def test_list_and_detail_pages_of_an_endpoint_and_its_delivery(delivery: Delivery) -> None:
     client = person("viewer")
 
     row, page = (
@@ -208,7 +208,7 @@ def test_redelivered(delivery: Delivery) -> None:
     assert event.details == {"delivery": delivery.pk}
 
 
-def test_why_an_endpoint_is_told_of_nothing(operator: User) -> None:
+def test_reason_of_an_inactive_endpoint_is_shown(operator: User) -> None:
     gone, over = make_endpoint(operator, "gone"), make_endpoint(operator, "over")
     actions.disable_endpoint(endpoint_id=gone.pk, reason="GONE", actor=ACTOR)
     past = {"created_at": timezone.now() - 2 * DAY, "expires_at": timezone.now() - DAY}
@@ -302,7 +302,7 @@ def test_hostile_addresses(delivery: Delivery) -> None:
             assert client.get(f"{where}?{column}=https").status_code in (302, 400), column
 
 
-def test_nothing_of_this_id(db: None) -> None:
+def test_unknown_id_redirects_to_the_start_page(db: None) -> None:
     client = person("operator")
     pages = [
         *(f"{HOOKS}{uuid.uuid4()}/{tail}/" for tail in ("change", "disable", "enable")),
@@ -314,7 +314,7 @@ def test_nothing_of_this_id(db: None) -> None:
         assert "Perhaps it was deleted?" in text_of(answer)
 
 
-def test_the_overview_tells_what_is_not_delivered(endpoint: WebhookEndpoint) -> None:
+def test_overview_counts_undelivered_messages(endpoint: WebhookEndpoint) -> None:
     now = timezone.now()
     make_delivery(endpoint, status="DELIVERED", created_at=now - 2 * HOUR)
     make_delivery(endpoint)
@@ -343,7 +343,7 @@ def test_the_overview_tells_what_is_not_delivered(endpoint: WebhookEndpoint) -> 
     assert shown(client.get(every_late)) == [late.pk]
 
 
-def test_what_was_given_up_with_a_disabled_webhook_is_no_fault(endpoint: WebhookEndpoint) -> None:
+def test_overview_ignores_failures_of_disabled_webhooks(endpoint: WebhookEndpoint) -> None:
     make_delivery(endpoint)
     actions.disable_endpoint(endpoint_id=endpoint.pk, reason="OPERATOR", actor=Actor(name="test"))
 
@@ -351,7 +351,7 @@ def test_what_was_given_up_with_a_disabled_webhook_is_no_fault(endpoint: Webhook
     assert undelivered(person("viewer")).number.value == 0
 
 
-def test_of_very_many_the_overview_counts_so_many(
+def test_overview_limits_the_count_of_failures(
     monkeypatch: pytest.MonkeyPatch, endpoint: WebhookEndpoint
 ) -> None:
     monkeypatch.setattr("infra_service.console.overview.webhooks.MOST", 3)

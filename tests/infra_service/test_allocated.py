@@ -171,7 +171,7 @@ def test_a_directory_that_is_gone(directory: Path) -> None:
     assert allocated.processes_without_file() == 0
 
 
-def test_what_finds_no_room_is_not_counted_and_fails_nothing(
+def test_counts_are_dropped_without_an_error_on_a_full_disk(
     directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: Any) -> None:

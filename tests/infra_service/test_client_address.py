@@ -44,11 +44,11 @@ def test_addresses(text: str, address: str) -> None:
 @pytest.mark.parametrize(
     "text", ["", "unknown", "_hidden", "unix:", "example.com:80", "192.0.2", "[]:1", "1:2", "\0"]
 )
-def test_what_is_no_address(text: str) -> None:
+def test_invalid_address_is_not_parsed(text: str) -> None:
     assert parse_address(text) is None
 
 
-def test_without_a_proxy_the_header_is_nothing(settings: Any) -> None:
+def test_header_is_ignored_without_a_proxy(settings: Any) -> None:
     settings.TRUSTED_PROXIES = [ipaddress.ip_network("127.0.0.0/8")]
 
     assert client_of("127.0.0.1", "192.0.2.7") == "127.0.0.1"
@@ -66,7 +66,7 @@ def test_without_a_proxy_the_header_is_nothing(settings: Any) -> None:
         ("6.6.6.6, [2001:db8::1]:443", "2001:db8::1"),
     ],
 )
-def test_one_proxy(forwarded: str | None, client: str, settings: Any) -> None:
+def test_address_behind_a_single_proxy(forwarded: str | None, client: str, settings: Any) -> None:
     settings.BEHIND_TLS_PROXY = True
 
     assert client_of(PROXY, forwarded) == client
@@ -120,7 +120,7 @@ def test_the_trail_takes_every_hop(hop: str, client_with: ClientWith, settings: 
     assert event.address == str(parse_address(hop) or "127.0.0.1")
 
 
-def test_gunicorn_believes_nobody() -> None:
+def test_gunicorn_ignores_forwarding_headers() -> None:
     """Not even a local process is trusted; SCRIPT_NAME would change the requested path."""
     with live_server(SECURE_SSL_REDIRECT="true") as server:
         for claim in (

@@ -155,7 +155,7 @@ def test_no_bar(err: io.StringIO, options: list[str]) -> None:
     assert err.getvalue() == "noted\nwrong\n"
 
 
-def test_only_what_is_wrong_is_red() -> None:
+def test_only_errors_are_red() -> None:
     command, terminal = Counting(stdout=io.StringIO()), Terminal()
     command.stderr = OutputWrapper(terminal)
     command.stderr.style_func = lambda text: f"<red>{text}</red>"
@@ -169,7 +169,7 @@ def test_only_what_is_wrong_is_red() -> None:
 @pytest.mark.parametrize(("err", "said"), [
     (Terminal(), "after 2 of 3 things"), (io.StringIO(), "after 2 things"),
 ])  # fmt: skip
-def test_who_stops_it_is_told_how_far_it_was(err: io.StringIO, said: str) -> None:
+def test_interrupt_reports_the_progress(err: io.StringIO, said: str) -> None:
     command = Counting()
     command.stops = True
 
@@ -206,7 +206,7 @@ def test_a_signal_stops_a_wait_that_it_does_not_interrupt() -> None:
         assert stops.wait(60)
 
 
-def test_who_stops_a_command_gets_a_line_and_130(
+def test_interrupt_prints_a_line_and_exits_with_130(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def stopped(_arguments: list[str], **_kind: bool) -> None:
@@ -221,7 +221,7 @@ def test_who_stops_a_command_gets_a_line_and_130(
 
 
 @pytest.mark.parametrize("name", ["SECRET_KEY", "STATE_ENCRYPTION_KEYS"])
-def test_a_missing_key_is_said_once(name: str) -> None:
+def test_missing_key_is_reported_once(name: str) -> None:
     environment = {key: value for key, value in os.environ.items() if key != name}
     environment["DJANGO_SETTINGS_MODULE"] = "infra_service.settings"
 

@@ -99,7 +99,7 @@ def test_the_url_of_a_database_is_not_empty(monkeypatch: pytest.MonkeyPatch) -> 
     ("value", "parts"),
     [("a", ["a"]), ("a, b ,\tc", ["a", "b", "c"]), ("a,, b,", ["a", "b"]), ("", [])],
 )
-def test_parts_are_without_the_space_around_them(
+def test_list_items_are_stripped(
     value: str, parts: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SOME_HOSTS", value)

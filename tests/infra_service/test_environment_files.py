@@ -80,7 +80,7 @@ def test_a_file_without_a_line_end(tmp_path: Path) -> None:
         ("1A=b", 1),
     ],
 )
-def test_a_line_that_sets_nothing(text: str, line: int, tmp_path: Path) -> None:
+def test_line_without_an_assignment_is_rejected(text: str, line: int, tmp_path: Path) -> None:
     with pytest.raises(EnvironmentFileError, match=f"env, line {line}: not NAME=VALUE"):
         load(tmp_path / "env", text)
     assert not {"A", "B", "1A", ""} & os.environ.keys()
@@ -157,7 +157,7 @@ def test_a_parameter_of_a_url_is_no_command_of_a_shell(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("database", "code"), [("", 1), ("DATABASE_URL=sqlite:////nonexistent/db\n", 0)]
 )
-def test_a_deployment_says_that_it_wants_sqlite(database: str, code: int, tmp_path: Path) -> None:
+def test_deployment_must_choose_sqlite_explicitly(database: str, code: int, tmp_path: Path) -> None:
     file = tmp_path / "env"
     file.write_text(f"{SECRETS}{OF_A_PROXY}VAR_DIR={tmp_path}\n{database}")
 
@@ -167,7 +167,7 @@ def test_a_deployment_says_that_it_wants_sqlite(database: str, code: int, tmp_pa
     assert ("(infra_service.E007)" in done.stderr) == bool(code)
 
 
-def test_a_setting_whose_file_cannot_be_read_is_one_sentence(tmp_path: Path) -> None:
+def test_unreadable_secret_file_is_reported_in_a_sentence(tmp_path: Path) -> None:
     file = tmp_path / "env"
     file.write_text(f"{SECRETS}VAR_DIR={tmp_path}\nOIDC_CLIENT_SECRET_FILE={tmp_path}/gone\n")
 

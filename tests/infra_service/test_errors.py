@@ -134,7 +134,7 @@ def test_a_path_with_another_prefix(client: Client, asked: str, meant: str) -> N
         "/x/undelete",
     ],
 )
-def test_a_path_without_a_similar_one(client: Client, asked: str) -> None:
+def test_unknown_path_without_a_similar_path(client: Client, asked: str) -> None:
     error = client.post(asked).json()["error"]
 
     assert error["message"].endswith("/api/docs/ lists the available paths.")
@@ -177,7 +177,7 @@ def test_known_exceptions(
     assert error["message"]
 
 
-def test_what_to_do_is_said(request_: HttpRequest) -> None:
+def test_messages_state_a_remedy(request_: HttpRequest) -> None:
     unsupported = answer(request_, exceptions.UnsupportedMediaType("text/plain"))
     not_there = answer(request_, ClusterNotFound())
 

@@ -53,7 +53,7 @@ def execute(sql: str) -> None:
         ("SELECT 1 / 0", None),
     ],
 )
-def test_postgresql_says_it(db: None, sql: str, expected: str | None) -> None:
+def test_postgresql_errors_are_classified(db: None, sql: str, expected: str | None) -> None:
     assert reason(raised(lambda: execute(sql))) == expected
 
 
@@ -73,7 +73,7 @@ def documented(column: int) -> dict[str, str | None]:
 
 
 @postgresql
-def test_every_sqlstate_is_what_the_documents_say(db: None) -> None:
+def test_every_sqlstate_matches_the_documentation(db: None) -> None:
     states = [getattr(kind, "sqlstate", None) for kind in vars(psycopg.errors).values()]
     codes = {state for state in states if isinstance(state, str)}
     table = documented(1)
@@ -209,7 +209,7 @@ def test_sqlite_finds_other_bytes(database: sqlite3.Connection, tmp_path: Path) 
         assert from_sqlite(foreign, "SELECT * FROM t") == "DATABASE_DISK_ERROR"
 
 
-def test_every_result_code_of_sqlite_is_what_the_documents_say() -> None:
+def test_every_sqlite_result_code_matches_the_documentation() -> None:
     table = documented(2)
     assert len(table) > 20
     for name, expected in table.items():
@@ -253,7 +253,7 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Exception]:
         ("42P01", 500, None, "Something went wrong"),
     ],
 )
-def test_the_admin_says_it_too(
+def test_admin_reports_database_failures(
     failing: Callable[[str], Exception],
     sqlstate: str,
     status: int,
@@ -310,7 +310,7 @@ def test_a_page_of_a_failed_session_has_its_policy(
 
 
 @pytest.mark.parametrize("failure", FAILURES)
-def test_the_api_says_it(
+def test_api_reports_database_failures(
     failing: Callable[[str], Exception], failure: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failing("57P01")

@@ -56,7 +56,7 @@ def test_not_ready_without_the_database(client: Client, db: None) -> None:
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz"])
-def test_nothing_else_is_done_here(client: Client, path: str) -> None:
+def test_other_methods_get_405(client: Client, path: str) -> None:
     response = client.post(path)
 
     assert (response.status_code, error_reason(response)) == (405, "METHOD_NOT_ALLOWED")

@@ -134,7 +134,7 @@ def installation(tmp_path: Path, committed_template: Installation) -> Iterator[I
 
 
 @pytest.mark.parametrize("name", WATCHES)
-def test_a_command_that_waits_for_the_database_has_none(
+def test_command_blocked_by_the_database_writes_no_heartbeat(
     name: str, installation: Installation, tmp_path: Path
 ) -> None:
     """On PostgreSQL, where another session keeps it waiting without an end."""

@@ -33,7 +33,7 @@ def test_a_browser_gets_a_page(accept: str) -> None:
     assert b'href="/admin/"' in answer.content
 
 
-def test_nothing_else() -> None:
+def test_other_methods_and_types_are_rejected() -> None:
     assert error_reason(Client().post("/", headers={"Accept": CHROMIUM})) == "METHOD_NOT_ALLOWED"
     assert error_reason(Client().get("/", headers={"Accept": "image/png"})) == "NOT_ACCEPTABLE"
 

@@ -111,7 +111,7 @@ def test_ended_tokens(operator: User, settings: Any, monkeypatch: pytest.MonkeyP
     assert housekeeping("--only", "tokens")["tokens"]["removed"] == 0
 
 
-def test_the_trail_names_what_went(operator: User) -> None:
+def test_audit_log_names_the_deleted_token(operator: User) -> None:
     """The event contains the ID, name, kind and owner of the deleted token."""
     out = StringIO()
     call_command(
@@ -138,7 +138,7 @@ def test_expired_sessions(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
     assert [session.session_key for session in Session.objects.all()] == ["3"]
 
 
-def test_old_events_leave_only_when_it_is_said_where(
+def test_old_events_are_deleted_only_with_an_archive_directory(
     db: None, settings: Any, tmp_path: Path
 ) -> None:
     AuditEvent.objects.create(
@@ -229,7 +229,7 @@ def test_a_failure_stops_no_other_work_of_its_part(
     assert not UsedAssertion.objects.exists()
 
 
-def test_one_process_at_a_time(db: None) -> None:
+def test_part_runs_in_a_single_process_at_a_time(db: None) -> None:
     holder = HousekeepingPart.objects.take("tokens")
     assert holder is not None
     assert HousekeepingPart.objects.take("tokens") is None
@@ -246,7 +246,7 @@ def test_one_process_at_a_time(db: None) -> None:
     assert not HousekeepingPart.objects.keep("tokens", holder, 1)
 
 
-def test_who_has_lost_the_lease_stops(db: None, replace: Any) -> None:
+def test_process_without_the_lease_stops(db: None, replace: Any) -> None:
     def slow() -> Iterator[int]:
         yield 1
         HousekeepingPart.objects.filter(name="tokens").update(holder=uuid.uuid4())

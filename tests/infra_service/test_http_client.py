@@ -159,7 +159,7 @@ def test_a_receiver_that_does_not_read(peer: Peer, limits: tuple[float, ...]) ->
     assert time.monotonic() - began < 5
 
 
-def test_no_address_of_a_rejected_one(peer: Peer) -> None:
+def test_rejected_address_is_not_connected(peer: Peer) -> None:
     def reject(address: object) -> None:
         assert address == IPv4Address("127.0.0.1")
         raise FetchError("not there")

@@ -136,7 +136,7 @@ def test_only_other_values_lack_their_key(hook: WebhookEndpoint, settings: Any) 
     assert error == "2 values need a key that is not configured"
 
 
-def test_a_damaged_value_does_not_stop_the_others(
+def test_damaged_value_does_not_stop_the_rotation(
     hook: WebhookEndpoint, answer: IdempotentRequest, settings: Any
 ) -> None:
     IdempotentRequest.objects.update(answer=b"\0" * 40)

@@ -77,7 +77,7 @@ def test_a_body_of_1_mib_is_let_in(db: None) -> None:
     assert answer.status_code == 200
 
 
-def test_those_with_a_limit_of_their_own_say_so() -> None:
+def test_views_with_their_own_limit_declare_it() -> None:
     found = {
         (view.cls, method)
         for _path, view in paths(get_resolver().url_patterns)

@@ -28,7 +28,7 @@ def test_counts_by_name_and_window() -> None:
     assert list(counters._counts) == ["a"]  # nothing of an older window is kept
 
 
-def test_a_flood_of_names_takes_no_more_memory_and_frees_nobody_who_goes_on() -> None:
+def test_flood_of_names_neither_grows_memory_nor_resets_active_counters() -> None:
     counters = MemoryCounters()
     for number in range(MemoryCounters.NAMES * 2):
         if number % 10_000 == 0:
@@ -47,7 +47,7 @@ def test_threads_count_together() -> None:
     assert counters.hit(["x", "y"], 1) == [8 * 500 + 1] * 2
 
 
-def test_redis_counts_all_in_one_round_trip(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_redis_counts_all_names_in_a_single_round_trip(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(redis_counters, "_PATIENCE", 10)  # whatever else this machine does
     with redis_server() as (url, commands):
         counters = RedisCounters(url)
@@ -94,7 +94,7 @@ def test_without_counters_requests_go_on(monkeypatch: pytest.MonkeyPatch) -> Non
     assert away.asked == 2
 
 
-def test_threads_that_fail_together_say_it_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_concurrent_failures_are_logged_once(monkeypatch: pytest.MonkeyPatch) -> None:
     logged: list[str] = []
     monkeypatch.setattr(limits.log, "warning", lambda event, **_more: logged.append(event))
 
@@ -109,7 +109,7 @@ def test_threads_that_fail_together_say_it_once(monkeypatch: pytest.MonkeyPatch)
     assert logged == []
 
 
-def test_a_redis_that_refuses_is_told_of_as_the_system_tells() -> None:
+def test_refused_redis_connection_raises_the_error_of_the_system() -> None:
     with pytest.raises(OSError, match=r"^ConnectionError: Error 111 "):
         RedisCounters("redis://127.0.0.1:1/0").hit(["x"], 1)
 
@@ -168,7 +168,7 @@ def test_over_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     assert limiter.hit(two) is None
 
 
-def test_each_limit_is_counted_and_the_first_exceeded_is_told() -> None:
+def test_all_limits_are_counted_and_the_first_exceeded_is_returned() -> None:
     limiter = Limiter(MemoryCounters())
     token, other = Limit("token", "a", 2), Limit("token", "b", 2)
     owner = Limit("owner", "a", 3)
@@ -180,7 +180,7 @@ def test_each_limit_is_counted_and_the_first_exceeded_is_told() -> None:
     assert exceeded.limit == owner
 
 
-def test_threads_that_ask_first_share_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_concurrent_first_calls_share_a_limiter(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[Limiter] = []
 
     class SlowlyMade(Limiter):
@@ -201,7 +201,7 @@ def test_threads_that_ask_first_share_one(monkeypatch: pytest.MonkeyPatch) -> No
     assert len(made) == 1
 
 
-def test_the_settings_say_where(settings: Any) -> None:
+def test_cache_url_selects_the_counters(settings: Any) -> None:
     say = limits._limiter.__wrapped__
     settings.CACHE_URL = ""
     assert isinstance(say()._counters, MemoryCounters)

@@ -45,7 +45,7 @@ def ended(administrator: Any, pid: int) -> bool:
     return administrator.execute(query, [pid]).fetchone() is None
 
 
-def test_one_that_ended_in_the_pool_is_not_used(administrator: Any) -> None:
+def test_terminated_connection_in_the_pool_is_replaced(administrator: Any) -> None:
     pid = backend_pid()
     administrator.execute("SELECT pg_terminate_backend(%s)", [pid])
     wait_until(lambda: ended(administrator, pid))

@@ -15,7 +15,7 @@ LOCKS = sorted(ROOT.glob("requirements*.txt"))
 PINNED = re.compile(r"^([\w.-]+)(?:\[([^]]*)\])?==([^ ;\\]+)", re.MULTILINE)
 
 
-def test_each_package_has_one_version() -> None:
+def test_each_package_has_a_single_version() -> None:
     pinned: dict[str, set[str]] = defaultdict(set)
     for lock in LOCKS:
         for name, _, version in PINNED.findall(lock.read_text()):
@@ -25,7 +25,7 @@ def test_each_package_has_one_version() -> None:
     assert {name: found for name, found in pinned.items() if len(found) > 1} == {}
 
 
-def test_packages_are_pinned_with_the_extras_that_others_ask_for() -> None:
+def test_packages_are_pinned_with_the_extras_that_dependents_require() -> None:
     """Else pip 23.2, which Python 3.11 brings, fails as soon as a newer version is published."""
     lock = (ROOT / "requirements-dev.txt").read_text()
     pinned = {name: set(extras.split(", ")) for name, extras, _ in PINNED.findall(lock)}

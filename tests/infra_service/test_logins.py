@@ -65,7 +65,7 @@ def test_in_and_out(ada: User) -> None:
     assert (event.request_id, event.client_request_id) == (answer["X-Request-ID"], "mine")
 
 
-def test_a_failure_names_a_user_and_nobody_else(ada: User) -> None:
+def test_failed_login_records_only_names_of_existing_users(ada: User) -> None:
     """In the wrong field there may be a password."""
     for name in ("ada", PASSWORD, "x" * 10_000, "a\0b"):
         assert try_to_log_in(name, OTHER).status_code == 200
@@ -80,7 +80,9 @@ def test_a_failure_names_a_user_and_nobody_else(ada: User) -> None:
     assert OTHER not in everything
 
 
-def test_strangers_do_not_fill_the_trail(ada: User, capfd: pytest.CaptureFixture[str]) -> None:
+def test_failed_logins_are_recorded_up_to_a_limit(
+    ada: User, capfd: pytest.CaptureFixture[str]
+) -> None:
     for number in range(70):
         client = Client(REMOTE_ADDR=f"192.0.2.{number}")
         try_to_log_in("ada" if number % 2 else "nobody", OTHER, client)
@@ -97,7 +99,7 @@ def test_a_failure_outside_of_a_page(ada: User) -> None:
     assert events() == [("user.login_failed", "", str(ada.pk), {"name": "ada"})]
 
 
-def test_ones_own_password(ada: User) -> None:
+def test_change_of_the_own_password(ada: User) -> None:
     browser = Client()
     try_to_log_in("ada", PASSWORD, browser)
 
@@ -109,7 +111,7 @@ def test_ones_own_password(ada: User) -> None:
     assert events()[1:] == [("user.password", "ada", str(ada.pk), {"name": "ada", "own": True})]
 
 
-def test_somebody_elses_password(ada: User) -> None:
+def test_change_of_another_users_password(ada: User) -> None:
     person("administrator").post(
         f"/admin/apikeys/user/{ada.pk}/password/",
         {"password1": OTHER, "password2": OTHER, "usable_password": "true"},

@@ -139,7 +139,7 @@ def test_a_state_that_lets_go(backend: Backend, reader: ApiClient, cluster: Clus
     assert one(reader, cluster)["managed"] is True
 
 
-def test_a_helm_release_is_said_to_be_one(
+def test_join_by_helm_release_is_labelled(
     backend: Backend, reader: ApiClient, cluster: Cluster
 ) -> None:
     releases(backend)
@@ -171,7 +171,7 @@ def test_a_release_joins_and_leaves_with_the_label(
         assert one(reader, cluster, namespace="edge")["managed"] is (labels is OF_RELEASE)
 
 
-def test_several_states_that_claim_one_object(
+def test_several_states_manage_the_same_object(
     backend: Backend, reader: ApiClient, cluster: Cluster
 ) -> None:
     apply(cluster, report(0, record(uid=UID)))
@@ -187,7 +187,7 @@ def test_several_states_that_claim_one_object(
     assert counts(reader, cluster) == (1, 0)
 
 
-def test_who_may_know_of_the_state(
+def test_managing_state_is_visible_only_with_access_to_it(
     backend: Backend, client_with: ClientWith, cluster: Cluster
 ) -> None:
     """Readers of a workload see that it is managed; the state is visible only with access to it."""
@@ -205,7 +205,7 @@ def test_who_may_know_of_the_state(
         assert counts(client, cluster) == (1, 1)
 
 
-def test_what_the_filter_takes(reader: ApiClient, cluster: Cluster) -> None:
+def test_filter_accepts_only_true_and_false(reader: ApiClient, cluster: Cluster) -> None:
     path = f"/api/v1/clusters/{cluster.pk}/workloads"
     for text in ("field['managed'] = 'perhaps'", "field['managed'] ~= 'true'"):
         answer = reader.get(path, {"filter": text})
@@ -229,7 +229,7 @@ def test_over_all_clusters(backend: Backend, reader: ApiClient, cluster: Cluster
         assert counted == ((1, 0) if answer == "true" else (0, 1))
 
 
-def test_of_many_nobody_counts(
+def test_counts_are_omitted_above_the_limit(
     backend: Backend, reader: ApiClient, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     apply(cluster, report(0, record(uid=UID), record("left"), record("other", namespace="bank")))
@@ -248,7 +248,7 @@ def test_of_many_nobody_counts(
     assert counted() == [(None, None), (None, None)]
 
 
-def test_pages_of_what_nobody_manages(
+def test_pages_of_unmanaged_workloads(
     backend: Backend, reader: ApiClient, cluster: Cluster
 ) -> None:
     things = [
@@ -282,7 +282,7 @@ def test_statements(backend: Backend, reader: ApiClient, cluster: Cluster) -> No
         assert len(asked) == number, path
 
 
-def test_a_report_and_a_push_know_nothing_of_it(
+def test_reports_and_pushes_do_not_query_the_index(
     backend: Backend, reader: ApiClient, cluster: Cluster
 ) -> None:
     manages(backend, UID)
@@ -332,7 +332,7 @@ def in_terraform(metadata: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def test_any_binding_sees_what_is_inside(
+def test_bound_token_sees_managing_states_inside_its_binding(
     backend: Backend, reader: ApiClient, cluster: Cluster
 ) -> None:
     """The managed flag does not depend on the binding."""

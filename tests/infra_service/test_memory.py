@@ -38,7 +38,7 @@ def test_the_first_megabyte_is_free() -> None:
 
 
 @pytest.mark.django_db
-def test_who_finds_no_room_is_refused() -> None:
+def test_request_over_the_budget_is_rejected() -> None:
     def other() -> HttpResponse:
         memory.take(2 * MIB)
         return HttpResponse(b"x" * (2 * MIB))
@@ -59,7 +59,7 @@ def test_who_finds_no_room_is_refused() -> None:
     assert memory.BUDGET.held == 0
 
 
-def test_what_never_fits_says_so() -> None:
+def test_request_larger_than_the_budget_gets_its_own_error() -> None:
     def view() -> HttpResponse:
         with pytest.raises(memory.MemoryInsufficient):
             memory.take(12 * MIB)
@@ -79,7 +79,7 @@ def test_an_error_gives_all_back() -> None:
     assert memory.BUDGET.held == 0
 
 
-def test_a_block_gives_back_what_it_took() -> None:
+def test_block_releases_its_memory() -> None:
     def view() -> HttpResponse:
         memory.take(2 * MIB)
         with memory.released_at_end():
@@ -90,7 +90,7 @@ def test_a_block_gives_back_what_it_took() -> None:
     answered(view)
 
 
-def test_outside_of_requests_nothing_is_counted() -> None:
+def test_memory_is_not_counted_outside_of_requests() -> None:
     memory.take(100 * MIB)
     memory.release_memory(1)
 

@@ -58,7 +58,7 @@ def test_counts_stay_and_files_do_not(directory: Path) -> None:
     assert "seconds_sum 6.0\n" in told
 
 
-def test_a_process_that_counted_nothing(directory: Path) -> None:
+def test_worker_without_counts_leaves_no_file(directory: Path) -> None:
     metric_files.merge_exited_worker(12345)
 
     assert list(directory.iterdir()) == []
@@ -74,7 +74,7 @@ def test_each_start_counts_from_zero(directory: Path) -> None:
     assert directory.stat().st_mode & 0o777 == 0o700
 
 
-def test_nothing_is_moved_while_it_is_read(directory: Path) -> None:
+def test_files_are_not_merged_during_a_read(directory: Path) -> None:
     pid = int(run(_WORKER))
     burying = threading.Thread(target=metric_files.merge_exited_worker, args=(pid,))
 

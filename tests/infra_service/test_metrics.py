@@ -30,7 +30,7 @@ def test_this_machine_may(client: Client, db: None, path: str, address: str) -> 
 
 
 @pytest.mark.parametrize("address", ["10.1.2.3", "::2", "::ffff:10.1.2.3", "", "unix"])
-def test_others_may_not(client: Client, db: None, address: str) -> None:
+def test_unlisted_address_gets_403(client: Client, db: None, address: str) -> None:
     answer = client.get("/metrics", REMOTE_ADDR=address)
 
     assert (answer.status_code, error_reason(answer)) == (403, "PERMISSION_DENIED")
@@ -83,7 +83,7 @@ def test_only_reading(client: Client) -> None:
     assert (answer.status_code, error_reason(answer)) == (405, "METHOD_NOT_ALLOWED")
 
 
-def test_without_the_database_the_rest_is_told(client: Client, db: None) -> None:
+def test_metrics_without_the_database(client: Client, db: None) -> None:
     with database_is_gone():
         answer = client.get("/metrics")
 

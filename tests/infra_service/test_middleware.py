@@ -77,7 +77,7 @@ def test_https_behind_a_proxy_is_not_refused(client: Client, settings: Any) -> N
 
 
 @pytest.mark.parametrize("name", ["X-Forwarded-Proto", "X-Forwarded-Ssl", "Forwarded"])
-def test_https_that_only_a_header_claims_is_none(
+def test_forged_https_header_is_ignored(
     client: Client, settings: Any, capfd: pytest.CaptureFixture[str], name: str
 ) -> None:
     settings.SECURE_SSL_REDIRECT = True
@@ -89,7 +89,7 @@ def test_https_that_only_a_header_claims_is_none(
     assert events(capfd)[-1]["reason"] == "HTTPS_REQUIRED"
 
 
-def test_another_host_that_only_a_header_claims_is_none(client: Client, db: None) -> None:
+def test_forged_host_header_is_ignored(client: Client, db: None) -> None:
     response = client.get("/api/docs/", headers={"X-Forwarded-Host": "evil.example"})
 
     assert response.status_code == 200
@@ -130,7 +130,7 @@ def test_cookies_are_for_https_where_it_is(setting: str) -> None:
     assert settings_with(names, **{setting: "true"}) == [True, True]
 
 
-def test_hsts_says_what_is_set_and_no_more(client: Client, settings: Any) -> None:
+def test_hsts_header_matches_the_settings(client: Client, settings: Any) -> None:
     names = "SECURE_HSTS_SECONDS SECURE_HSTS_INCLUDE_SUBDOMAINS SECURE_HSTS_PRELOAD"
     assert settings_with(names) == [0, False, False]
     assert settings_with(names, SECURE_HSTS_SECONDS="60") == [60, False, False]
@@ -166,7 +166,9 @@ def test_people_are_redirected(client: Client, settings: Any) -> None:
     assert (response.status_code, response["Location"]) == (301, "https://testserver/admin/")
 
 
-def test_one_event_a_request(client_with: ClientWith, capfd: pytest.CaptureFixture[str]) -> None:
+def test_single_event_per_request(
+    client_with: ClientWith, capfd: pytest.CaptureFixture[str]
+) -> None:
     client = client_with("state:read")
     events(capfd)
 
@@ -218,5 +220,5 @@ def test_the_address_behind_a_proxy(
     assert events(capfd)[-1]["address"] == "192.0.2.7"
 
 
-def test_nothing_redirects_for_a_slash() -> None:
+def test_missing_slash_is_not_redirected() -> None:
     assert configured.APPEND_SLASH is False

@@ -93,13 +93,17 @@ def test_all_in_use(wrapper: Wrapper) -> None:
     assert value(wrapper()) == 1
 
 
-def test_none_can_be_opened(wrapper: Wrapper, server: postgres.Server) -> None:
+def test_unreachable_server_gives_database_unavailable(
+    wrapper: Wrapper, server: postgres.Server
+) -> None:
     """The pool counts those, too, that it only tries to open."""
     server.stop()
     assert isinstance(failure(wrapper), DatabaseUnavailable)
 
 
-def test_all_in_use_since_nothing_answers(wrapper: Wrapper, server: postgres.Server) -> None:
+def test_exhausted_pool_with_a_silent_server_gives_database_unavailable(
+    wrapper: Wrapper, server: postgres.Server
+) -> None:
     """The error must not blame other requests when the server is silent."""
     with held(wrapper), server.frozen():
         threading.Timer(0.1, wrapper().watch.suspect).start()

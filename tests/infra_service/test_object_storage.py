@@ -17,7 +17,7 @@ def options(url: str) -> dict[str, Any]:
     return found
 
 
-def test_everything_in_one_address() -> None:
+def test_url_with_all_options() -> None:
     found = options(
         "s3://key:se%2Fcret@states/prod/eu"
         "?endpoint_url=https://minio.example:9000&region_name=eu-west-1&addressing_style=path&read_timeout=5"

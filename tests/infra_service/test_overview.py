@@ -84,7 +84,7 @@ def findings(*groups: str) -> dict[str, Finding]:
     return {finding.name: finding for finding in found}
 
 
-def test_nothing_is_there(db: None) -> None:
+def test_empty_installation(db: None) -> None:
     answer = person("viewer").get("/admin/")
 
     assert "attention" not in answer.context["overview"]
@@ -95,7 +95,7 @@ def test_nothing_is_there(db: None) -> None:
     assert "group.change viewer test just now" in text
 
 
-def test_who_may_see_nothing_sees_nothing(db: None) -> None:
+def test_user_without_permissions_gets_an_empty_overview(db: None) -> None:
     answer = person().get("/admin/")
 
     assert answer.status_code == 200
@@ -115,7 +115,7 @@ def test_who_may_see_nothing_sees_nothing(db: None) -> None:
         ("view_delivery", ["undelivered"]),
     ],
 )
-def test_each_finding_is_for_who_may_see_its_pages(
+def test_finding_needs_the_permission_for_its_pages(
     permission: str, names: list[str], db: None
 ) -> None:
     client = person()
@@ -127,7 +127,7 @@ def test_each_finding_is_for_who_may_see_its_pages(
     assert [finding.name for finding in found] == names
 
 
-def test_only_keys_are_counted_for_who_may_see_only_keys(db: None, operator: User) -> None:
+def test_tokens_are_not_counted_without_permission(db: None, operator: User) -> None:
     for name in ("one", "two"):
         key(operator, name, NOW() + DAY)
         token(operator, name, NOW() + DAY)
@@ -170,7 +170,7 @@ def test_locks(db: None, operator: User) -> None:
     assert text_of(client.get(state_page)).count("Force-unlock") == 1
 
 
-def test_the_name_of_a_pipelines_token_is_for_who_may_see_tokens(db: None, operator: User) -> None:
+def test_token_name_of_a_lock_is_hidden_without_permission(db: None, operator: User) -> None:
     load_states(4, nothing)
     lock(State.objects.all()[0], DAY, token(operator, "deploy of billing"))
     client = person()
@@ -316,7 +316,7 @@ def test_workloads_in_error(five: list[Cluster]) -> None:
     assert f"{b.name} {one.namespace}/{one.name} : CrashLoop 7 in error" in text
 
 
-def test_what_ends_soon(db: None, operator: User) -> None:
+def test_keys_and_tokens_that_expire_soon(db: None, operator: User) -> None:
     for name, days in {"third": 29, "first": 1, "second": 2, "later": 31}.items():
         key(operator, name, NOW() + days * DAY)
         token(operator, name, NOW() + days * DAY + MINUTE)
@@ -335,7 +335,7 @@ def test_what_ends_soon(db: None, operator: User) -> None:
         assert client.get(url).context["cl"].result_count == 3
 
 
-def test_what_was_never_used(db: None, operator: User) -> None:
+def test_unused_keys_and_tokens(db: None, operator: User) -> None:
     for make in (key, token):
         for name in ("used", "new", "ended", "revoked", "never"):
             made = make(operator, name)
@@ -443,7 +443,7 @@ def test_events_have_names_for_ids(db: None, operator: User) -> None:
     assert "cluster.delete a gone cluster" in text_of(page)
 
 
-def test_names_in_events_are_for_who_may_see_what_they_name(db: None) -> None:
+def test_resource_names_in_events_are_hidden_without_permission(db: None) -> None:
     # Created without its event, whose details contain the name.
     cluster = Cluster.objects.create(name="prod-eu-1")
     authorize_and_record(ACTOR, "cluster.update", cluster.pk)

@@ -113,9 +113,7 @@ ORDERED = view("-created_at", "-id", other_keys=(("name", "id"),))
         ("name desc", ("-name", "-id")),
     ],
 )
-def test_an_order_that_is_asked_for(
-    keys: list[ApiKey], order: str, key: tuple[str, ...], size: int
-) -> None:
+def test_requested_order(keys: list[ApiKey], order: str, key: tuple[str, ...], size: int) -> None:
     rows = walk(ApiKey.objects.all(), ORDERED, size, order_by=order)
 
     assert rows == list(ApiKey.objects.order_by(*key))
@@ -144,7 +142,7 @@ def test_rows_may_be_dicts(keys: list[ApiKey]) -> None:
     assert walk(queryset, view("name", "id"), 4) == list(queryset.order_by("name", "id"))
 
 
-def test_a_page_is_one_query_without_count_or_offset(keys: list[ApiKey]) -> None:
+def test_page_is_a_single_query_without_count_or_offset(keys: list[ApiKey]) -> None:
     _, token = page(ApiKey.objects.all(), view("name", "id"), page_size=2)
     with CaptureQueriesContext(connection) as queries:
         page(ApiKey.objects.all(), view("name", "id"), page_size=2, page_token=token)
@@ -207,7 +205,7 @@ def test_a_token_is_good_for_another_size_and_a_final_slash(keys: list[ApiKey]) 
     assert rows == keys[4:6]
 
 
-def test_a_blank_filter_is_none(keys: list[ApiKey]) -> None:
+def test_blank_filter_equals_no_filter(keys: list[ApiKey]) -> None:
     _, token = page(ApiKey.objects.all(), page_size=4)
 
     page(ApiKey.objects.all(), filter="  ", page_token=token)
@@ -292,7 +290,7 @@ def test_parameters_that_are_not_the_lists(
     assert (violation["field"], violation["reason"]) == (field, reason)
 
 
-def test_what_a_generated_client_is_told() -> None:
+def test_schema_of_parameters_and_response() -> None:
     pagination = KeysetPagination()
     pagination.view = BY_ID
 

@@ -37,7 +37,7 @@ def parse(body: bytes) -> Any:
         (b'{"a": 123456789012345678901234567890}', {"a": 123456789012345678901234567890}),
     ],
 )
-def test_what_is_json(body: bytes, value: Any) -> None:
+def test_valid_json_is_parsed(body: bytes, value: Any) -> None:
     assert parse(body) == value
 
 
@@ -68,7 +68,7 @@ NOT_JSON: dict[str, bytes] = {
 
 @pytest.mark.both
 @pytest.mark.parametrize("body", NOT_JSON.values(), ids=NOT_JSON.keys())
-def test_what_is_not(owner: KeyOwner, body: bytes) -> None:
+def test_invalid_json_gets_400(owner: KeyOwner, body: bytes) -> None:
     response = owner.send("POST", PATH, body)
 
     assert (response.status_code, error_reason(response)) == (400, "INVALID_JSON")

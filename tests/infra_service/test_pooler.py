@@ -102,7 +102,7 @@ def test_it_works_without_a_setting(served: LiveServer) -> None:
     assert statuses == {200}
 
 
-def test_the_wrong_setting_is_told_at_the_start(served: LiveServer) -> None:
+def test_wrong_setting_is_reported_at_startup(served: LiveServer) -> None:
     """pgbouncer from 1.21 on may know of prepared statements; then nothing is wrong with it."""
     served.environment["DATABASE_PREPARE_THRESHOLD"] = "2"
     try:

@@ -63,7 +63,7 @@ def test_a_transaction_that_fails_returns_it() -> None:
     assert User.objects.count() == 5
 
 
-def test_what_waits_for_the_commit_may_ask() -> None:
+def test_on_commit_callback_can_query() -> None:
     seen: list[int] = []
     with transaction.atomic():
         User.objects.create(username="new")
@@ -84,7 +84,7 @@ def test_manual_transactions_keep_it() -> None:
     assert User.objects.count() == 5
 
 
-def test_rows_that_are_read_one_after_the_other_keep_it() -> None:
+def test_server_side_cursor_keeps_its_connection() -> None:
     """A server-side cursor, which lives on its connection, in addition to other statements."""
     rows = User.objects.order_by("username").iterator(chunk_size=2)
     assert next(rows).username == "user-0"
@@ -94,7 +94,7 @@ def test_rows_that_are_read_one_after_the_other_keep_it() -> None:
     assert not is_owned()
 
 
-def test_rows_that_nobody_reads_to_the_end() -> None:
+def test_closed_iterator_returns_its_connection() -> None:
     rows = User.objects.iterator(chunk_size=2)
     next(rows)
     rows.close()  # type: ignore[attr-defined]
@@ -111,7 +111,7 @@ def test_a_cursor_in_a_cursor() -> None:
     assert not is_owned()
 
 
-def test_a_cursor_that_nobody_closes_is_closed_with_the_request() -> None:
+def test_unclosed_cursor_is_closed_with_the_request() -> None:
     cursor = connection.cursor()
     cursor.execute("SELECT 1")
     assert is_owned()
@@ -119,7 +119,7 @@ def test_a_cursor_that_nobody_closes_is_closed_with_the_request() -> None:
     cursor.close()
 
 
-def test_asking_for_a_transaction_takes_nothing() -> None:
+def test_get_autocommit_takes_no_connection() -> None:
     assert transaction.get_autocommit()
     assert not is_owned()
 

@@ -22,7 +22,7 @@ def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-def test_every_folder_that_is_made_is_closed_to_others(tmp_path: Path) -> None:
+def test_created_directories_and_files_are_private(tmp_path: Path) -> None:
     root = tmp_path / "a" / "b" / "c"
 
     with PrivateDirectory.made(root) as directory, directory.folder("d") as folder:
@@ -70,7 +70,7 @@ def test_no_link_is_followed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("bits", [0o777, 0o1777, 0o702])
-def test_a_folder_that_others_can_write_to(tmp_path: Path, bits: int) -> None:
+def test_directory_writable_by_other_users_is_rejected(tmp_path: Path, bits: int) -> None:
     root = tmp_path / "root"
     root.mkdir()
     root.chmod(bits)

@@ -37,7 +37,7 @@ def limiter(server: Redis, monkeypatch: pytest.MonkeyPatch) -> Limiter:
     return limiter
 
 
-def test_one_that_stands_still(server: Redis) -> None:
+def test_hung_redis_does_not_delay_requests(server: Redis) -> None:
     """The kernel continues to accept connections for it."""
     server.process.send_signal(signal.SIGSTOP)
     limiter = Limiter(RedisCounters(server.url))
@@ -48,7 +48,7 @@ def test_one_that_stands_still(server: Redis) -> None:
     assert time.monotonic() - started < 50  # a single request waited; all would take 100 s
 
 
-def test_one_that_is_full(server: Redis, limiter: Limiter) -> None:
+def test_full_redis_pauses_the_limiter(server: Redis, limiter: Limiter) -> None:
     server.administrator.config_set("maxmemory-policy", "noeviction")
     server.administrator.config_set("maxmemory", 1)
 
@@ -56,7 +56,7 @@ def test_one_that_is_full(server: Redis, limiter: Limiter) -> None:
     assert limiter._paused_until > time.monotonic()
 
 
-def test_one_that_ends(server: Redis, limiter: Limiter) -> None:
+def test_stopped_redis_pauses_the_limiter(server: Redis, limiter: Limiter) -> None:
     server.process.terminate()
     server.process.wait()
 

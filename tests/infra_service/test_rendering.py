@@ -210,7 +210,7 @@ class NestedUnknown(Base):
         NestedUnknown,
     ],
 )
-def test_what_is_not_known_goes_the_ordinary_way(db: None, serializer: Any) -> None:
+def test_unsupported_serializer_uses_the_ordinary_path(db: None, serializer: Any) -> None:
     state = State.objects.create(
         component=Component.objects.create(), environment=Environment.objects.create()
     )
@@ -220,7 +220,7 @@ def test_what_is_not_known_goes_the_ordinary_way(db: None, serializer: Any) -> N
     assert rows == [state]
 
 
-def test_lists_of_others(db: None) -> None:
+def test_unsupported_models_use_the_ordinary_path(db: None) -> None:
     """An address has another text in PostgreSQL, and a key has properties."""
     for queryset, serializer in (
         (AuditEvent.objects.all(), AuditEventSerializer),

@@ -150,7 +150,7 @@ def test_the_state_backend_and_single_resources_are_not(pair: Pair) -> None:
     assert not pair.is_from_replica("/v1/whoami")
 
 
-def test_the_age_is_told(pair: Pair) -> None:
+def test_age_is_in_the_metrics(pair: Pair) -> None:
     wait_until(pair.is_from_replica, 60)
     told = pair.service.request("GET", "/metrics").body.decode()
 
@@ -158,14 +158,14 @@ def test_the_age_is_told(pair: Pair) -> None:
     assert "infra_replica_age_seconds_count" in told
 
 
-def test_what_was_just_written_is_there(pair: Pair) -> None:
+def test_list_contains_the_latest_write(pair: Pair) -> None:
     names = [f"written {number}" for number in range(20)]
     for name in names:
         pair.make_cluster(name)
         assert name in pair.cluster_names()
 
 
-def test_a_replica_that_shows_nothing_new_is_not_read(paused: Pair) -> None:
+def test_replica_with_paused_replay_is_not_read(paused: Pair) -> None:
     cluster = paused.make_cluster("paused")
 
     assert "paused" in paused.cluster_names()
@@ -226,7 +226,7 @@ def test_without_it_the_primary_is_read(
     assert max(seconds) < 1.5
 
 
-def test_one_that_follows_a_former_primary_is_not_read(pair: Pair) -> None:
+def test_replica_of_a_former_primary_is_not_read(pair: Pair) -> None:
     """Its log may be ahead of the new primary's and have another content."""
     of_both = pair.cluster_names()
     with (
@@ -286,7 +286,7 @@ def test_another_history_with_the_same_number_is_not_read(pair: Pair) -> None:
 
 
 @pytest.mark.django_db
-def test_a_replica_that_is_cut_off_delays_one_list_by_its_limits(pair: Pair) -> None:
+def test_unreachable_replica_delays_lists_within_its_limits(pair: Pair) -> None:
     """The network vanishes; each further list pays at most once a second."""
     with (
         contextlib.closing(SilentLine(urlsplit(pair.replica.url).port or 5432)) as line,
@@ -305,7 +305,9 @@ def test_a_replica_that_is_cut_off_delays_one_list_by_its_limits(pair: Pair) -> 
         wait_until(cut_off.is_from_replica)
 
 
-def test_without_the_setting_nothing_is_asked(db: None, django_assert_num_queries: Any) -> None:
+def test_replica_is_not_queried_without_the_setting(
+    db: None, django_assert_num_queries: Any
+) -> None:
     with django_assert_num_queries(0):
         assert replica.read(lambda alias: alias) == connection.alias
 

@@ -180,7 +180,7 @@ def test_a_first_lock_and_a_first_push(wire: Wire, state: Backend) -> None:
     assert trips(wire, lambda: Backend(client).push(document())) == [10]
 
 
-def test_nothing_is_prepared_behind_a_pooler(wire: Wire, state: Backend) -> None:
+def test_statements_are_not_prepared_behind_a_pooler(wire: Wire, state: Backend) -> None:
     _reconnect(OPTIONS={**connection.settings_dict["OPTIONS"], "prepare_threshold": None})
     lock_id, serials = uuid.uuid4(), itertools.count(2)
     calls: list[Callable[[], Any]] = [
@@ -199,7 +199,7 @@ def test_lists(wire: Wire, state: Backend) -> None:
     assert trips(wire, *(partial(client.get, path) for path in paths)) == [2, 2, 2]
 
 
-def test_a_report_with_nothing_changed(wire: Wire, client_with: ClientWith) -> None:
+def test_unchanged_report(wire: Wire, client_with: ClientWith) -> None:
     client, cluster = client_with("cluster:write"), Cluster.objects.create(name="prod")
     seconds = itertools.count(1)
     path, items = f"/api/v1/clusters/{cluster.pk}/workloads", [healthy("api"), healthy("web")]

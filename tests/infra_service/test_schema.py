@@ -89,7 +89,7 @@ def test_formats(
     assert again.content == first.content
 
 
-def test_what_is_served_is_what_is_documented() -> None:
+def test_served_schema_matches_the_document() -> None:
     document = Path(__file__).resolve().parents[2] / "docs" / "reference" / "openapi.yaml"
 
     assert Client().get("/api/schema").content == document.read_bytes()

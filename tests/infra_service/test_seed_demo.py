@@ -86,7 +86,7 @@ def test_so_many_of_each() -> None:
     }  # fmt: skip
 
 
-def test_again_adds_what_is_missing() -> None:
+def test_second_run_adds_only_missing_rows() -> None:
     seed(states=6, clusters=1, workloads=10)
     State.objects.filter(serial=1).update(serial=2)
     before = counts()
@@ -101,7 +101,7 @@ def test_again_adds_what_is_missing() -> None:
     assert (State.objects.count(), Workload.objects.count()) == (9, 25)
 
 
-def test_it_says_that_all_is_there() -> None:
+def test_second_run_reports_nothing_added() -> None:
     seed(states=1, clusters=0, workloads=0)
     out = io.StringIO()
     call_command("seed_demo", states=1, clusters=0, workloads=0, stdout=out)
@@ -109,7 +109,7 @@ def test_it_says_that_all_is_there() -> None:
     assert out.getvalue().startswith("added nothing in ")
 
 
-def test_nothing() -> None:
+def test_zero_of_everything() -> None:
     assert set(seed(states=0, clusters=0, workloads=0).values()) == {0}
     assert set(counts().values()) == {0}
 
@@ -184,7 +184,7 @@ def test_ids_are_of_the_moment() -> None:
     assert keys[0].created_at < timezone.now() - 300 * DAY
 
 
-def test_what_ends_soon_and_was_never_used() -> None:
+def test_demo_has_expiring_and_unused_credentials() -> None:
     seed(states=1, clusters=0, workloads=0)
 
     for model in (ApiKey, AccessToken):
@@ -205,7 +205,7 @@ def test_slugs_equal_names_also_beside_real_data() -> None:
     assert not Application.objects.exclude(slug=F("name")).exists()
 
 
-def test_who_is_told_and_who_is_trusted() -> None:
+def test_demo_has_webhooks_and_trust_policies() -> None:
     seed(states=1, clusters=0, workloads=0)
 
     assert set(Delivery.objects.values_list("endpoint__disabled_reason", "status")) == {
@@ -327,7 +327,7 @@ def test_the_clusters_count_their_workloads() -> None:
     "options",
     [{"states": -1}, {"workloads": 5, "clusters": 0}, {"clusters": -1, "workloads": 0}],
 )
-def test_what_is_refused(options: dict[str, int]) -> None:
+def test_negative_numbers_are_rejected(options: dict[str, int]) -> None:
     with pytest.raises(CommandError, match="not negative"):
         call_command("seed_demo", **options)
 

@@ -37,7 +37,7 @@ def test_makes_the_groups_once(db: None) -> None:
     assert AuditEvent.objects.filter(action="group.change").count() == 3
 
 
-def test_each_may_what_the_one_before_it_may(db: None) -> None:
+def test_each_group_includes_the_permissions_of_the_previous_group(db: None) -> None:
     run()
     viewer, operator, administrator = map(permissions_of, ("viewer", "operator", "administrator"))
 
@@ -47,7 +47,7 @@ def test_each_may_what_the_one_before_it_may(db: None) -> None:
     assert administrator - operator == set(groups.ADMINISTRATOR)
 
 
-def test_gives_back_what_was_changed(db: None) -> None:
+def test_changed_permissions_are_restored(db: None) -> None:
     run()
     member = User.objects.create(username="member")
     viewer = Group.objects.get(name="viewer")
@@ -60,7 +60,7 @@ def test_gives_back_what_was_changed(db: None) -> None:
     assert member.groups.get() == viewer
 
 
-def test_says_what_it_did(db: None) -> None:
+def test_output_names_changed_groups(db: None) -> None:
     out = StringIO()
     call_command("setup_groups", stdout=out)
     call_command("setup_groups", stdout=out)
@@ -80,7 +80,7 @@ def test_a_database_that_is_not_migrated(db: None) -> None:
     assert not Group.objects.exists()
 
 
-def test_the_guide_names_what_each_may() -> None:
+def test_guide_lists_the_permissions_of_each_group() -> None:
     rows = re.findall(r"^\| `(\w+)` \| (.+) \|$", GUIDE.read_text(), re.MULTILINE)
     documented = {name: set(re.findall(r"`(\w+\.\w+)`", text)) for name, text in rows}
 

@@ -44,7 +44,7 @@ def connections(listener: socket.socket) -> int:
         count += 1
 
 
-def test_one_look_is_for_all(silent: socket.socket, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_check_is_shared(silent: socket.socket, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stalled_server, "_FRESH", 600)
     watching = watch(silent)
     watching.refuse_if_silent()  # no suspicion yet
@@ -58,7 +58,7 @@ def test_one_look_is_for_all(silent: socket.socket, monkeypatch: pytest.MonkeyPa
     assert connections(silent) == 1
 
 
-def test_while_somebody_looks_nobody_waits(silent: socket.socket) -> None:
+def test_requests_fail_without_waiting_during_a_check(silent: socket.socket) -> None:
     watching = watch(silent)
     watching.suspect()
     with watching._looking, pytest.raises(psycopg.OperationalError, match="does not respond"):
@@ -67,7 +67,7 @@ def test_while_somebody_looks_nobody_waits(silent: socket.socket) -> None:
 
 
 @on_postgresql
-def test_a_server_that_is_back_refuses_nobody(db: None) -> None:
+def test_recovered_server_rejects_no_request(db: None) -> None:
     """Requests wait briefly for the first check."""
     watching = Watch(connection.get_connection_params())
     watching.suspect()

@@ -19,7 +19,7 @@ from infra_service.lib.database.sqlite import base
 
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="SQLite's own")
 @pytest.mark.django_db(transaction=True)
-def test_one_too_many_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_writer_above_the_limit_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     places = threading.BoundedSemaphore(1)
     monkeypatch.setattr(base, "places", places)
     monkeypatch.setattr(base, "_PATIENCE", 0.01)
@@ -38,7 +38,7 @@ def test_one_too_many_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="SQLite's own")
 @pytest.mark.django_db
-def test_who_frees_what_a_refused_writer_left_waits_for_nobody(tmp_path: Path) -> None:
+def test_garbage_collection_of_a_rejected_writer_does_not_block(tmp_path: Path) -> None:
     """Any thread may collect garbage: the worker's loop, or a thread that answers /healthz."""
     path, again, began = tmp_path / "db.sqlite3", threading.Event(), threading.Event()
 

@@ -30,11 +30,11 @@ def recorded() -> set[tuple[str, str]]:
     return {*MigrationRecorder(connection).applied_migrations()}
 
 
-def test_each_app_has_one_squashed_migration() -> None:
+def test_each_app_has_a_single_squashed_migration() -> None:
     assert sorted(SQUASHED) == OURS
 
 
-def test_a_new_database_records_what_the_release_before_looks_for() -> None:
+def test_new_database_records_the_migrations_of_the_previous_release() -> None:
     """So that the release before finds nothing to do on it."""
     assert recorded() >= {key for _, replaced in SQUASHED.values() for key in replaced}
 
@@ -53,7 +53,7 @@ def test_a_database_with_all_migrations_of_the_release_before_is_ready() -> None
 
 
 @pytest.mark.parametrize("app", OURS)
-def test_an_older_database_gets_one_sentence_and_is_left_alone(app: str) -> None:
+def test_older_database_is_rejected_and_unchanged(app: str) -> None:
     name, replaced = SQUASHED[app]
     recorder = MigrationRecorder(connection)
     for missing in (name, replaced[-1][1]):

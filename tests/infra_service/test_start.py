@@ -60,7 +60,7 @@ def our_commands() -> dict[str, BaseCommand]:
     }
 
 
-def test_commands_load_what_they_need_and_workers_all_that_requests_need() -> None:
+def test_commands_load_few_modules_and_workers_load_all() -> None:
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT, *our_commands()],
         env={**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings"},

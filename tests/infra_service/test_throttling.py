@@ -64,7 +64,7 @@ def test_a_refused_request(owner: KeyOwner) -> None:
         ("PUT", "/v1/api-keys", 405),
     ],
 )
-def test_what_is_refused_counts(owner: KeyOwner, method: str, path: str, status: int) -> None:
+def test_rejected_requests_count(owner: KeyOwner, method: str, path: str, status: int) -> None:
     answers = [owner.send(method, path, {}) for _ in range(4)]
 
     assert [answer.status_code for answer in answers] == [status] * 3 + [429]
@@ -127,7 +127,7 @@ def test_an_ipv6_host_has_a_whole_network() -> None:
     assert [wrong(host).status_code for host in hosts] == [401, 401, 429, 401]
 
 
-def test_ipv4_hosts_are_told_apart_also_as_ipv6() -> None:
+def test_ipv4_mapped_addresses_are_counted_separately() -> None:
     """In the form that a dual-stack socket reports."""
     hosts = ("::ffff:192.0.2.1", "::ffff:192.0.2.2", "::ffff:192.0.2.3", "::ffff:192.0.2.4")
 
@@ -136,7 +136,7 @@ def test_ipv4_hosts_are_told_apart_also_as_ipv6() -> None:
 
 
 @pytest.mark.parametrize("address", ["", "unix:"])
-def test_an_address_that_is_none(address: str) -> None:
+def test_invalid_addresses_share_a_limit(address: str) -> None:
     assert [wrong(address).status_code for _ in range(3)] == [401, 401, 429]
 
 

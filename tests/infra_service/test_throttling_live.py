@@ -41,7 +41,7 @@ def wait_for_the_next_window() -> None:
 LIMITS = {"RATE_LIMIT_TOKEN": str(LIMIT), "RATE_LIMIT_FAILURES": str(LIMIT)}
 
 
-def test_one_worker_counts_in_its_memory() -> None:
+def test_single_worker_counts_in_memory() -> None:
     with live_server(WEB_WORKERS="1", **LIMITS) as server:
         assert answered(server, server.token("state:read")) == {200: LIMIT, 429: 2 * LIMIT}
         assert answered(server, "wrong") == {401: LIMIT, 429: 2 * LIMIT}

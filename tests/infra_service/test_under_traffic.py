@@ -36,7 +36,7 @@ def test_a_migration_gives_up_when_a_table_is_not_free() -> None:
 
 
 @on_postgresql
-def test_a_constraint_is_proved_while_others_write_and_can_be_added_again() -> None:
+def test_constraint_is_validated_without_blocking_writes_and_can_be_added_again() -> None:
     condition = models.CheckConstraint(condition=models.Q(serial__gte=-1), name="state_new")
 
     assert statements(AddConstraintUnderTraffic("state", condition)) == [

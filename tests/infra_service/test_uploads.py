@@ -34,7 +34,7 @@ def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("size", [10, 500_000])
-def test_a_file_of_a_stranger(
+def test_file_of_an_anonymous_client_is_rejected(
     db: None, stranger: Client, directory: Path, path: str, size: int
 ) -> None:
     for form in (
@@ -68,7 +68,7 @@ def test_very_many_fields(db: None, stranger: Client) -> None:
     assert answer.status_code == 400
 
 
-def test_a_file_of_somebody_who_is_logged_in(db: None, directory: Path) -> None:
+def test_file_of_a_logged_in_user_is_rejected(db: None, directory: Path) -> None:
     browser = person("viewer", is_superuser=True)
     browser.raise_request_exception = False
     answer = browser.post("/admin/apikeys/user/add/", {"file": SimpleUploadedFile("x", b"x")})
@@ -77,6 +77,6 @@ def test_a_file_of_somebody_who_is_logged_in(db: None, directory: Path) -> None:
     assert list(directory.iterdir()) == []
 
 
-def test_what_no_rule_knows_how_to_write() -> None:
+def test_renderer_rejects_unknown_types() -> None:
     with pytest.raises(TypeError, match="No rule says how PosixPath is written"):
         JsonRenderer().render({"x": Path("/secret")})

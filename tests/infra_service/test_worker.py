@@ -57,7 +57,7 @@ def test_when_a_thread_begins(parts: list[bytes], complete: bool) -> None:
 
 
 @pytest.mark.parametrize("value", [b"100-continue", b"100-Continue "])
-def test_who_waits_for_a_word_before_the_body(value: bytes) -> None:
+def test_expect_continue_is_recognized_and_removed(value: bytes) -> None:
     arriving = arrival()
 
     assert not arriving.add(HEAD + b"Expect: " + value + b"\r\nContent-Length: 5\r\n\r\n")
@@ -68,7 +68,7 @@ def test_who_waits_for_a_word_before_the_body(value: bytes) -> None:
 
 
 @pytest.mark.parametrize("expect", [b"", b"Expect: 200-ok\r\n"])
-def test_who_does_not_wait(expect: bytes) -> None:
+def test_other_expect_headers_are_ignored(expect: bytes) -> None:
     arriving = arrival()
     assert not arriving.add(HEAD + expect + b"Content-Length: 5\r\n\r\n")
     assert not arriving.is_expecting
@@ -96,7 +96,7 @@ def test_the_time_for_headers_and_body(monkeypatch: pytest.MonkeyPatch) -> None:
     assert 1081 + pace.BODY_TIMEOUT < arriving.deadline < 1082 + pace.BODY_TIMEOUT
 
 
-def test_who_goes_on_sending_after_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_linger_after_the_response_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [1000.0]
     monkeypatch.setattr(arrivals.time, "monotonic", lambda: now[0])
     ending = Arrival(arrivals.LINGER, is_ending=True)
@@ -160,7 +160,7 @@ def test_a_large_rest_is_waited_for(pair: Pair, monkeypatch: pytest.MonkeyPatch)
         pair.ours.sendall(bytes(LARGEST_REST + 10_000_000))
 
 
-def test_who_was_fast_may_stop_no_longer_than_others(pair: Pair) -> None:
+def test_fast_client_gains_no_longer_timeout(pair: Pair) -> None:
     pair.ours.receiving.waited(0, 1_000_000_000)
     assert pair.ours.receiving.left == pace.BODY_TIMEOUT
     pair.ours.receiving.waited(10, pace.LEAST_RATE)
@@ -223,7 +223,7 @@ def test_a_whole_request_gets_a_thread(loop: Loop) -> None:
     assert loop.begun == [b"GET / HTTP/1.1\r\n\r\n"]
 
 
-def test_of_too_many_the_oldest_goes(loop: Loop) -> None:
+def test_oldest_connection_is_closed_above_the_limit(loop: Loop) -> None:
     first, second = loop.connect(), loop.connect(b"GET")
     loop.connect()
     assert loop.worker.nr_conns == 3
@@ -303,7 +303,7 @@ def test_unfinished_requests_have_a_budget(loop: Loop, monkeypatch: pytest.Monke
     assert loop.worker._buffered == len(head) + 500
 
 
-def test_who_goes_away_is_forgotten(loop: Loop) -> None:
+def test_closed_connections_are_removed(loop: Loop) -> None:
     for peer in (loop.connect(), loop.connect()):
         peer.close()
     loop.turn()
@@ -312,7 +312,7 @@ def test_who_goes_away_is_forgotten(loop: Loop) -> None:
     assert loop.worker._waiting == {}
 
 
-def test_what_ends_too_soon_is_for_a_thread(loop: Loop) -> None:
+def test_truncated_request_is_given_to_a_thread(loop: Loop) -> None:
     loop.connect(b"GET").shutdown(socket.SHUT_WR)
     loop.turn()
     assert loop.begun == [b"GET"]
@@ -338,7 +338,7 @@ def test_a_thread_that_failed(loop: Loop) -> None:
     assert loop.worker.nr_conns == 0
 
 
-def test_a_stopping_worker_waits_for_what_has_begun(loop: Loop) -> None:
+def test_stopping_worker_waits_for_started_requests(loop: Loop) -> None:
     silent, begun = loop.connect(), loop.connect(b"GET")
     loop.worker._cap_keepalive(time.monotonic())
     loop.worker._next_sweep = 0

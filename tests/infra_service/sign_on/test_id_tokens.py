@@ -42,11 +42,11 @@ def signed(algorithm: str = "RS256", headers: Any = None, **change: Any) -> str:
 
 @pytest.mark.parametrize("algorithm", ["RS256", "RS512", "PS256"])
 @pytest.mark.parametrize("aud", [CLIENT, [CLIENT]])
-def test_what_is_taken(algorithm: str, aud: Any) -> None:
+def test_valid_id_token_is_accepted(algorithm: str, aud: Any) -> None:
     assert verify(signed(algorithm, aud=aud), PUBLIC)["sub"] == "1"
 
 
-def test_made_for_this_client_among_others() -> None:
+def test_token_with_several_audiences_is_accepted() -> None:
     token = signed(aud=[CLIENT, "other"], azp=CLIENT)
 
     assert verify(token, PUBLIC)["sub"] == "1"

@@ -140,7 +140,7 @@ def give_code(visitor: Visitor, code: str) -> requests.Response:
     return send(visitor, "/admin/second-factor/", {"code": code})
 
 
-def test_the_password_alone_lets_nobody_in(guarded: Guarded, visitor: Visitor) -> None:
+def test_login_needs_the_code_after_the_password(guarded: Guarded, visitor: Visitor) -> None:
     answer = visitor.log_in(guarded.username, PASSWORD)
 
     assert answer.url.endswith("/admin/second-factor/")
@@ -173,7 +173,7 @@ def test_codes_of_other_times(guarded: Guarded, visitor: Visitor, away: int) -> 
     }  # fmt: skip
 
 
-def test_what_is_no_code(guarded: Guarded, visitor: Visitor) -> None:
+def test_malformed_codes_are_rejected(guarded: Guarded, visitor: Visitor) -> None:
     visitor.log_in(guarded.username, PASSWORD)
 
     for given in ({"code": "١٢٣٤٥٦"}, {"credential": "{}"}, {"credential": "no JSON"}, {}):
@@ -187,7 +187,7 @@ def test_without_the_password_there_is_no_second_step(visitor: Visitor) -> None:
     assert answer.url.endswith("/admin/login/")
 
 
-def test_who_has_none_is_not_let_in(guarded: Guarded, visitor: Visitor) -> None:
+def test_user_without_a_second_factor_cannot_log_in(guarded: Guarded, visitor: Visitor) -> None:
     """The user cannot add a second factor either, because a thief of the password could."""
 
     guarded.service.ask(lambda: create("bare"))
@@ -198,7 +198,7 @@ def test_who_has_none_is_not_let_in(guarded: Guarded, visitor: Visitor) -> None:
     assert "Log in" in visitor.get("/admin/second-factors/").text
 
 
-def test_who_signs_on_has_the_second_factor_of_the_provider(
+def test_sign_on_needs_no_second_factor_of_the_service(
     visitor: Visitor, provider: Provider
 ) -> None:
     provider.person = {"sub": "second", "name": "Second", "groups": ["platform-ops"]}
@@ -208,7 +208,7 @@ def test_who_signs_on_has_the_second_factor_of_the_provider(
     assert "Second factors" not in visitor.get("/admin/").text
 
 
-def test_tries_of_one_user_are_few(guarded: Guarded, visitor: Visitor) -> None:
+def test_code_attempts_are_limited_per_user(guarded: Guarded, visitor: Visitor) -> None:
     """Each of two processes counts for itself, and a minute may end meanwhile."""
     visitor.log_in(guarded.username, PASSWORD)
     page = visitor.get("/admin/second-factor/")

@@ -27,7 +27,7 @@ COMPLETE = {
 }
 
 
-def test_without_a_provider_nothing_is_there(db: None) -> None:
+def test_sign_on_is_absent_without_a_provider(db: None) -> None:
     assert [app.name for app in apps.get_app_configs() if app.name.startswith("allauth")] == []
     assert not any("allauth" in name for name in settings.MIDDLEWARE)
     assert (
@@ -36,7 +36,7 @@ def test_without_a_provider_nothing_is_there(db: None) -> None:
     assert b"Sign on" not in Client().get("/admin/login/").content
 
 
-def test_without_a_provider_nothing_of_the_extra_is_loaded() -> None:
+def test_optional_packages_are_not_loaded_without_a_provider() -> None:
     script = (
         "import django, sys; django.setup(); import infra_service.wsgi;"
         "print([m for m in ('allauth', 'fido2') if m in sys.modules])"
@@ -73,7 +73,9 @@ def test_complete() -> None:
         ({"client_secret": "", "group_map": {}}, "needs OIDC_CLIENT_SECRET, OIDC_GROUP_MAP$"),
     ],
 )
-def test_what_is_wrong_is_told(change: dict[str, Any], message: str) -> None:
+def test_invalid_settings_are_reported_without_secrets(
+    change: dict[str, Any], message: str
+) -> None:
     with pytest.raises(ImproperlyConfigured, match=message) as caught:
         sign_on_apps(**{**COMPLETE, **change})
 
@@ -104,7 +106,7 @@ def test_the_map_of_groups(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("value", ["ops", "ops=", "=operator", "ops=operator,ops=viewer"])
-def test_a_map_that_is_none(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_map_is_rejected(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MAP", value)
 
     with pytest.raises(ImproperlyConfigured, match="MAP must have the form theirs=ours"):

@@ -41,7 +41,7 @@ def refusals(service: Service, subject: str) -> list[dict[str, Any]]:
     return [e.details for e in events if e.details.get("subject") == subject]
 
 
-def test_who_signs_on_has_what_their_groups_give(
+def test_mapped_groups_grant_permissions(
     service: Service, provider: Provider, visitor: Visitor
 ) -> None:
     provider.person = person = somebody("platform-ops")
@@ -90,7 +90,7 @@ OF_TOKENS = ["aud", "exp", "iat", "iss", "nonce"]
 
 
 @pytest.mark.parametrize("groups", [[], ["lost"], ["b\0", "<a>"]])
-def test_without_a_mapped_group_nobody_is_let_in_nor_registered(
+def test_user_without_a_mapped_group_is_rejected_and_not_created(
     service: Service, provider: Provider, visitor: Visitor, groups: list[str]
 ) -> None:
     provider.person = person = {**somebody(), "groups": groups}
@@ -116,7 +116,7 @@ def test_a_group_that_is_no_text_is_ignored(
 
 
 @pytest.mark.parametrize("groups", [{"platform-ops": True}, None, [["platform-ops"]], 1])
-def test_without_the_claim_nobody_is_let_in_nor_registered(
+def test_user_without_the_groups_claim_is_rejected_and_not_created(
     service: Service, provider: Provider, visitor: Visitor, groups: Any
 ) -> None:
     provider.person = person = {**somebody(), "groups": groups}
@@ -142,7 +142,7 @@ def refused(service: Service, visitor: Visitor, person: Any, details: dict[str, 
     assert refusals(service, person["sub"]) == [expected]
 
 
-def test_who_has_lost_their_groups_loses_what_they_had(
+def test_user_removed_from_all_groups_loses_permissions(
     service: Service, provider: Provider, visitor: Visitor
 ) -> None:
     provider.person = person = somebody("platform-ops")
@@ -169,7 +169,7 @@ def test_who_has_lost_their_groups_loses_what_they_had(
     ]
 
 
-def test_the_same_email_and_name_with_another_subject_is_somebody_else(
+def test_same_email_and_name_with_another_subject_is_a_separate_user(
     service: Service, provider: Provider, visitor: Visitor
 ) -> None:
     provider.person = person = somebody("cn=admins", email_verified=True)
@@ -185,7 +185,7 @@ def test_the_same_email_and_name_with_another_subject_is_somebody_else(
     assert users[1].username.startswith(f"{name}-")
 
 
-def test_nobody_becomes_who_has_a_password_here(
+def test_sign_on_never_takes_over_a_user_with_a_password(
     service: Service, provider: Provider, visitor: Visitor
 ) -> None:
     provider.person = somebody(
@@ -201,7 +201,7 @@ def test_nobody_becomes_who_has_a_password_here(
     assert not other.is_superuser
 
 
-def test_two_windows_at_once_are_one_person(service: Service, provider: Provider) -> None:
+def test_concurrent_sign_ons_create_a_single_user(service: Service, provider: Provider) -> None:
     provider.person = person = somebody("platform-ops")
 
     with ThreadPoolExecutor(4) as threads:
@@ -266,7 +266,7 @@ def assert_refused(service: Service, visitor: Visitor) -> None:
     assert service.events("user.login_refused")[0].details == {"reason": "id_token"}
 
 
-def test_who_comes_back_must_have_gone(
+def test_callback_is_valid_once_and_in_the_browser_that_began(
     service: Service, provider: Provider, visitor: Visitor
 ) -> None:
     """An address that was begun in another browser, was used before, or was made up."""
@@ -293,7 +293,9 @@ def test_who_comes_back_must_have_gone(
     "address",
     ["https://evil.example/", "//evil.example", "/\\evil.example", "javascript:alert(1)", ""],
 )
-def test_nobody_is_sent_elsewhere(provider: Provider, visitor: Visitor, address: str) -> None:
+def test_redirect_to_another_host_is_ignored(
+    provider: Provider, visitor: Visitor, address: str
+) -> None:
     provider.person = somebody("platform-ops")
 
     answer = visitor.get("/admin/sign-on/", params={"next": address})
@@ -302,7 +304,9 @@ def test_nobody_is_sent_elsewhere(provider: Provider, visitor: Visitor, address:
     assert urlsplit(answer.url).netloc == urlsplit(visitor.service.url).netloc
 
 
-def test_nobody_adds_to_what_the_provider_is_asked(visitor: Visitor, provider: Provider) -> None:
+def test_query_parameters_do_not_change_the_authorization_request(
+    visitor: Visitor, provider: Provider
+) -> None:
     query = "?auth_params=prompt%3Dnone%26nonce%3Dmine&scope=admin&process=connect"
 
     begun = visitor.get(f"/admin/sign-on/{query}", allow_redirects=False)
@@ -358,7 +362,7 @@ def test_the_provider_is_away_and_a_superuser_comes_in(
     ],
     ids=str,
 )
-def test_a_provider_that_is_not_the_one_that_was_set(
+def test_discovery_of_another_provider_gives_503(
     provider: Provider, visitor: Visitor, discovery: Claims
 ) -> None:
     provider.discovery = discovery
@@ -366,7 +370,7 @@ def test_a_provider_that_is_not_the_one_that_was_set(
     assert visitor.sign_on().status_code == 503
 
 
-def test_a_password_is_for_superusers_who_do_not_sign_on(
+def test_only_superusers_without_sign_on_can_use_a_password(
     service: Service, provider: Provider, visitor: Visitor
 ) -> None:
     provider.person = person = somebody("platform-ops")
@@ -394,7 +398,7 @@ def test_a_password_is_for_superusers_who_do_not_sign_on(
         }  # fmt: skip
 
 
-def test_nothing_of_allauth_is_shown(service: Service, visitor: Visitor) -> None:
+def test_pages_of_allauth_are_hidden(service: Service, visitor: Visitor) -> None:
     visitor.log_in("operator", service.environment["DJANGO_SUPERUSER_PASSWORD"])
 
     assert "socialaccount" not in visitor.get("/admin/").text

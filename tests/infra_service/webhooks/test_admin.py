@@ -62,7 +62,7 @@ def test_create_shows_the_secret_once(db: None) -> None:
         ({"expires_at": "2020-01-01T00:00"}, "Choose a time in the future."),
     ],
 )
-def test_what_is_refused(db: None, fields: dict[str, Any], fault: str) -> None:
+def test_invalid_fields_are_rejected(db: None, fields: dict[str, Any], fault: str) -> None:
     answer = person("administrator").post(f"{LIST}add/", given(**fields))
 
     assert answer.status_code == 200

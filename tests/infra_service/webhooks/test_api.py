@@ -70,7 +70,7 @@ def test_its_life(client: ApiClient) -> None:
     assert secret not in str([one.details for one in trail])
 
 
-def test_what_an_operator_disabled_is_enabled_by_an_operator(
+def test_only_an_operator_enables_a_webhook_disabled_by_an_operator(
     client: ApiClient, receiver: Receiver
 ) -> None:
     hook = hook_of(client, receiver, "state.push")
@@ -145,7 +145,7 @@ BAD: dict[str, tuple[Any, str]] = {
 
 @pytest.mark.both
 @pytest.mark.parametrize("case", BAD)
-def test_what_is_refused(case: str, client: ApiClient) -> None:
+def test_invalid_fields_are_rejected(case: str, client: ApiClient) -> None:
     sent, field = BAD[case]
 
     answer = client.send("POST", PATH, sent)
@@ -164,7 +164,9 @@ def test_scopes(client_with: ClientWith, anonymous: Client) -> None:
     assert less.send("POST", PATH, body(event_types=["cluster.create"])).status_code == 201
 
 
-def test_who_may_not_read_it_sends_it_nowhere(client: ApiClient, client_with: ClientWith) -> None:
+def test_token_without_read_scope_cannot_redirect_events(
+    client: ApiClient, client_with: ClientWith
+) -> None:
     """Another token of the same owner, without state:read, does not change where pushes go."""
     path = f"{PATH}/{client.send('POST', PATH, body()).json()['webhook']['id']}"
     less = client_with("webhook:write")
@@ -175,7 +177,9 @@ def test_who_may_not_read_it_sends_it_nowhere(client: ApiClient, client_with: Cl
     assert client.get(path).json()["webhook"]["url"] == "https://example.com/x"
 
 
-def test_others_and_other_bindings(client: ApiClient, client_with: ClientWith) -> None:
+def test_other_owners_and_bindings_cannot_access_a_webhook(
+    client: ApiClient, client_with: ClientWith
+) -> None:
     path = f"{PATH}/{client.send('POST', PATH, body()).json()['webhook']['id']}"
     bound = client_with(*SCOPES, bound_cluster_id=uuid.uuid4())
     stranger = client_with(*SCOPES)
@@ -193,7 +197,7 @@ def test_others_and_other_bindings(client: ApiClient, client_with: ClientWith) -
             assert error_reason(other.send(method, path + suffix, sent)) == "WEBHOOK_NOT_FOUND"
 
 
-def test_it_is_told_no_more_than_its_maker_may_read_now(
+def test_deliveries_follow_the_current_permissions_of_the_creator(
     operator: User, receiver: Receiver, client: ApiClient
 ) -> None:
     """A key that is narrowed, then revoked; nothing is done to the webhook itself."""
@@ -300,7 +304,7 @@ UNDELIVERABLE = (
 
 
 @pytest.mark.parametrize("url", UNDELIVERABLE)
-def test_a_url_to_which_nothing_can_be_sent(
+def test_forbidden_url_is_rejected(
     url: str, client: ApiClient, receiver: Receiver, settings: Any
 ) -> None:
     hook = hook_of(client, receiver, "cluster.create")
@@ -364,7 +368,7 @@ def test_plain_http_only_where_it_is_allowed(
     assert hook.deliveries()[0]["error"] == "plain http is only for addresses of WEBHOOK_NETWORKS"
 
 
-def test_a_push_asks_nothing_more(client: ApiClient, receiver: Receiver) -> None:
+def test_webhook_adds_no_query_to_a_push(client: ApiClient, receiver: Receiver) -> None:
     """A webhook for the event adds no statement to a push."""
     backend = Backend(client)
     backend.push(document(1))

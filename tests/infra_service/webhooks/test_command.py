@@ -74,6 +74,6 @@ def test_until_it_is_stopped(
     assert run(capsys, "--watch", "--interval", "0.1") == {"delivered": 1, "failed": 0}
 
 
-def test_an_interval_of_nothing(db: None) -> None:
+def test_interval_of_zero_is_rejected(db: None) -> None:
     with pytest.raises(CommandError, match="--interval is more than 0 seconds"):
         call_command("deliver_events", "--watch", "--interval", "0")

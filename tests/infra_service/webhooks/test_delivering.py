@@ -38,7 +38,7 @@ def is_signed(secret: str, one: Received) -> bool:
     return True
 
 
-def test_a_push_is_told(client: ApiClient, backend: Backend, receiver: Receiver) -> None:
+def test_push_is_delivered(client: ApiClient, backend: Backend, receiver: Receiver) -> None:
     hook = hook_of(client, receiver, "state.push")
     backend.push(document())
     event = AuditEvent.objects.get(action="state.push")
@@ -75,7 +75,7 @@ def test_a_push_is_told(client: ApiClient, backend: Backend, receiver: Receiver)
     assert delivery["message_id"] == one.message_id
 
 
-def test_nothing_is_told_of_a_lock_but_who_and_when(
+def test_lock_events_contain_no_lock_id_or_token_id(
     client: ApiClient, backend: Backend, receiver: Receiver
 ) -> None:
     hook_of(client, receiver, "state.lock", "state.force_unlock")
@@ -140,7 +140,9 @@ def test_a_redirect_is_not_followed(
     assert hook.deliveries()[0]["response_status"] == 301
 
 
-def test_ten_attempts_under_one_id(client: ApiClient, backend: Backend, receiver: Receiver) -> None:
+def test_ten_attempts_share_a_message_id(
+    client: ApiClient, backend: Backend, receiver: Receiver
+) -> None:
     hook = hook_of(client, receiver, "state.create")
     receiver.answer = answers(503)
     backend.push(document())
@@ -393,7 +395,7 @@ def test_a_retired_secret_ends_at_its_moment(
         {"webhook-signature": "v1,AAAA"},
     ],
 )
-def test_what_is_not_ours_is_not_verified(
+def test_changed_message_has_no_valid_signature(
     changed: dict[str, Any], client: ApiClient, receiver: Receiver
 ) -> None:
     hook = hook_of(client, receiver, "state.push")
@@ -407,7 +409,7 @@ def test_what_is_not_ours_is_not_verified(
     assert not is_signed(hook.secret, Received(one.path, headers, body))
 
 
-def test_what_happened_before_is_not_told(
+def test_earlier_events_are_not_delivered(
     client: ApiClient, backend: Backend, receiver: Receiver
 ) -> None:
     backend.push(document(1))

@@ -39,7 +39,7 @@ def happen(name: str) -> None:
 
 @pytest.mark.both
 @pytest.mark.parametrize("is_late", [False, True])
-def test_only_events_of_enabled_times_are_told(
+def test_only_events_of_enabled_times_are_delivered(
     is_late: bool, hook: Hook, receiver: Receiver
 ) -> None:
     """Return whether the worker runs all the time, or only at the end."""

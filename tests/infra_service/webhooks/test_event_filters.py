@@ -79,7 +79,7 @@ def test_a_cluster_that_is_renamed_and_deleted(
     }
 
 
-def test_a_renamed_cluster_is_told_of_by_both_names(client: ApiClient, receiver: Receiver) -> None:
+def test_renamed_cluster_matches_by_both_names(client: ApiClient, receiver: Receiver) -> None:
     hook_of(client, receiver, *OF_CLUSTERS)
     changed_cluster(client)
     deliver()

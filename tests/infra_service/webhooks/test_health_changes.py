@@ -55,7 +55,9 @@ def written(moment: dt.datetime) -> str:
     return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-def test_what_flaps_is_told_once(client: ApiClient, cluster: Cluster, receiver: Receiver) -> None:
+def test_flapping_workload_is_published_once(
+    client: ApiClient, cluster: Cluster, receiver: Receiver
+) -> None:
     hook_of(client, receiver, TYPE)
     long_ago()
     reported(cluster, 20, record(), record("api"))
@@ -103,7 +105,9 @@ def test_what_flaps_is_told_once(client: ApiClient, cluster: Cluster, receiver: 
     assert web["changes"] == 1
 
 
-def test_others_are_waited_for(client: ApiClient, cluster: Cluster, receiver: Receiver) -> None:
+def test_changes_are_published_after_five_minutes(
+    client: ApiClient, cluster: Cluster, receiver: Receiver
+) -> None:
     """For five minutes, also on the clock of a reporter that is behind; then with no report."""
     hook_of(client, receiver, TYPE)
     long_ago()
@@ -118,7 +122,7 @@ def test_others_are_waited_for(client: ApiClient, cluster: Cluster, receiver: Re
     assert len(told(receiver)) == 1
 
 
-def test_what_is_no_change_of_health(
+def test_change_of_reason_only_is_not_published(
     client: ApiClient, cluster: Cluster, receiver: Receiver
 ) -> None:
     hook_of(client, receiver, TYPE)
@@ -134,7 +138,9 @@ def test_what_is_no_change_of_health(
     assert told(receiver) == []
 
 
-def test_what_came_and_went_unwell(client: ApiClient, cluster: Cluster, receiver: Receiver) -> None:
+def test_unhealthy_workloads_that_appeared_or_were_deleted(
+    client: ApiClient, cluster: Cluster, receiver: Receiver
+) -> None:
     hook_of(client, receiver, TYPE)
     long_ago()
     reported(cluster, 30, record("well"), record(**DOWN))
@@ -205,7 +211,7 @@ def test_a_filter_and_a_binding(
     ]  # fmt: skip
 
 
-def test_what_changed_before_somebody_wanted_to_be_told(
+def test_changes_before_the_subscription_are_not_published(
     client: ApiClient, cluster: Cluster, receiver: Receiver
 ) -> None:
     hook = hook_of(client, receiver, "cluster.create")
@@ -222,7 +228,7 @@ def test_what_changed_before_somebody_wanted_to_be_told(
     assert one["workloads"][0]["from_health_status"] == "ERROR"
 
 
-def test_what_changed_while_it_was_disabled(
+def test_changes_while_disabled_are_not_published(
     client: ApiClient, cluster: Cluster, receiver: Receiver
 ) -> None:
     hook = hook_of(client, receiver, TYPE)
@@ -240,7 +246,7 @@ def test_what_changed_while_it_was_disabled(
 
 
 @pytest.mark.parametrize("days_behind", [0.05, 2, 20])
-def test_a_reporter_whose_clock_is_behind(
+def test_reporter_with_a_slow_clock(
     days_behind: float, client: ApiClient, cluster: Cluster, receiver: Receiver
 ) -> None:
     """Its times precede the webhook and are not compared with the service's clock."""
@@ -257,7 +263,7 @@ def test_a_reporter_whose_clock_is_behind(
     assert one.told["data"]["name"] == "prod-eu"
 
 
-def test_a_new_cluster_whose_clock_is_behind(client: ApiClient, receiver: Receiver) -> None:
+def test_new_cluster_with_a_slow_clock(client: ApiClient, receiver: Receiver) -> None:
     hook_of(client, receiver, TYPE)
     cluster = Cluster.objects.create(name="late")
     for minutes_ago, records in ((41, record()), (40, record(**DOWN)), (30, record(**DOWN))):
@@ -267,7 +273,7 @@ def test_a_new_cluster_whose_clock_is_behind(client: ApiClient, receiver: Receiv
     assert [one["name"] for one in told(receiver)] == ["late"]
 
 
-def test_what_changed_while_it_was_disabled_is_not_told_later(
+def test_changes_while_disabled_are_not_published_by_a_late_worker(
     client: ApiClient, cluster: Cluster, receiver: Receiver
 ) -> None:
     """The worker runs only when the webhook is enabled again."""
@@ -286,7 +292,7 @@ def test_what_changed_while_it_was_disabled_is_not_told_later(
     assert [one["workloads_changed"] for one in told(receiver)] == [1]
 
 
-def test_what_changed_while_there_was_no_webhook(
+def test_changes_without_a_webhook_are_not_published(
     client: ApiClient, cluster: Cluster, receiver: Receiver
 ) -> None:
     """A new webhook does not continue from the positions of its predecessor."""
@@ -379,7 +385,7 @@ def test_two_at_once(client: ApiClient, receiver: Receiver) -> None:
     assert Delivery.objects.count() == HealthPosition.objects.count() == 6
 
 
-def test_who_is_killed_has_entered_it_or_not(
+def test_position_and_event_are_written_together(
     client: ApiClient, cluster: Cluster, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The position and the event are written together."""
@@ -403,7 +409,7 @@ def test_who_is_killed_has_entered_it_or_not(
 
 
 @on_postgresql
-def test_a_look_reads_what_was_not_told(
+def test_pass_reads_only_unpublished_transitions(
     client: ApiClient, cluster: Cluster, receiver: Receiver
 ) -> None:
     """It reads neither the history of the cluster nor changes to other workloads."""
@@ -444,7 +450,7 @@ def test_a_deleted_cluster_is_forgotten(
     assert not HealthPosition.objects.exists()
 
 
-def test_without_a_wish_nothing_is_looked_at(
+def test_pass_reads_no_clusters_without_a_subscription(
     client: ApiClient, cluster: Cluster, receiver: Receiver
 ) -> None:
     hook_of(client, receiver, "cluster.create")

@@ -68,7 +68,7 @@ def test_rights_are_looked_at_while_messages_wait(
     assert given_up.count() == 3
 
 
-def test_an_endpoint_of_now_is_not_taken_for_one_that_has_ended(
+def test_new_endpoint_is_not_mistaken_for_an_expired_endpoint(
     client: ApiClient, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The cached endpoints predate the new endpoint."""
@@ -92,9 +92,7 @@ def test_an_endpoint_of_now_is_not_taken_for_one_that_has_ended(
 
 
 @on_postgresql
-def test_what_waits_is_not_compared_with_all_that_waits(
-    client: ApiClient, receiver: Receiver
-) -> None:
+def test_claim_reads_a_bounded_number_of_rows(client: ApiClient, receiver: Receiver) -> None:
     """Also when the planner's figures are of a moment at which nothing waited, as in most."""
     hook = hook_of(client, receiver, "cluster.create")
     entered(hook, 1000)

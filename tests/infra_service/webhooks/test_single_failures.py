@@ -62,7 +62,9 @@ def is_bad(one: Any, *_: Any) -> bool:
     return data["name"] == "bad"
 
 
-def test_reading_one_event(hook: Any, receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failure_to_read_an_event(
+    hook: Any, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
     bad = three_events()[1]
     wrapped = failing_for(is_bad, publishing._event_of)
     monkeypatch.setattr(publishing, "_event_of", wrapped)
@@ -74,7 +76,9 @@ def test_reading_one_event(hook: Any, receiver: Receiver, monkeypatch: pytest.Mo
     assert [(one["work"], one["item"]) for one in logs] == [("publish an event", str(bad.pk))]
 
 
-def test_entering_one_event(hook: Any, receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failure_to_record_an_event(
+    hook: Any, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The other events of the batch are recorded despite the shared transaction."""
     three_events()
     original = publishing._insert
@@ -94,7 +98,7 @@ def test_entering_one_event(hook: Any, receiver: Receiver, monkeypatch: pytest.M
     assert len(logs) == 1
 
 
-def test_loading_one_delivery(
+def test_failure_to_load_a_delivery(
     hook: Any, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     three_events()
@@ -110,7 +114,9 @@ def test_loading_one_delivery(
     assert [one["work"] for one in logs] == ["load a delivery"]
 
 
-def test_making_one_message(hook: Any, receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failure_to_create_a_message(
+    hook: Any, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It counts as a failed attempt."""
     three_events()
     wrapped = failing_for(lambda _endpoint, one: is_bad(one), delivering.sending.message)
@@ -124,7 +130,7 @@ def test_making_one_message(hook: Any, receiver: Receiver, monkeypatch: pytest.M
     assert [one["delivery"] for one in logs] == [failed.pk]
 
 
-def test_recording_one_attempt(
+def test_failure_to_record_an_attempt(
     hook: Any, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Concurrent results are recorded together, except the failing result."""
@@ -160,7 +166,7 @@ def test_a_filter_that_cannot_be_read_any_more(
     assert [one["work"] for one in logs] == ["compile the filter of a webhook"]
 
 
-def test_reading_one_grant(
+def test_failure_to_read_a_grant(
     hook: Any, client: ApiClient, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = hook_of(client, receiver, "cluster.create", url=receiver.url + "/other")
@@ -173,7 +179,7 @@ def test_reading_one_grant(
     assert [one.path for one in receiver.received] == ["/hook"]
 
 
-def test_one_lock(client: ApiClient, receiver: Receiver) -> None:
+def test_failure_to_publish_a_lock(client: ApiClient, receiver: Receiver) -> None:
     """A lock with a field from another release that this release does not know."""
     hook_of(client, receiver, "state.lock_held")
     long_ago()
@@ -191,7 +197,7 @@ def test_one_lock(client: ApiClient, receiver: Receiver) -> None:
     ]
 
 
-def test_the_health_of_one_cluster(
+def test_failure_to_publish_health_of_a_cluster(
     client: ApiClient, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hook_of(client, receiver, TYPE)
@@ -259,7 +265,7 @@ def test_the_command_survives(
     assert [one["work"] for one in logs] == ["deliver events"]
 
 
-def test_encrypting_one_secret(
+def test_failure_to_encrypt_a_secret(
     hook: Any, client: ApiClient, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = hook_of(client, receiver, "cluster.create")

@@ -86,7 +86,7 @@ def test_any_text_fits(kind: str, said: dict[str, str], who: str, of_state: bool
     assert not re.search(r"[<>]|&(?!amp;|lt;|gt;)", text)
 
 
-def test_the_reference_shows_one() -> None:
+def test_reference_shows_a_message() -> None:
     text = (ROOT / "docs" / "reference" / "webhooks.md").read_text()
     (shown,) = re.findall(r"```json\n(\{\"text\".*?)\n```", text)
     event = WebhookEvent(

@@ -82,7 +82,7 @@ def test_forty_slow_receivers_do_not_delay_another(
     assert Delivery.objects.filter(status="DELIVERED", response_status=204).count() >= 4
 
 
-def test_a_slow_receiver_that_recovers_is_served_beside_forty_others(
+def test_recovered_receiver_is_served_beside_forty_slow_receivers(
     client: ApiClient, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The other queues are older and never empty."""

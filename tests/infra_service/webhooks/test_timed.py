@@ -50,7 +50,7 @@ def hold(backend: Backend, age: dt.timedelta) -> dt.datetime:
     return since
 
 
-def test_a_lock_that_is_held_is_told_once(
+def test_long_held_lock_is_published_once(
     client: ApiClient, backend: Backend, receiver: Receiver, settings: Any
 ) -> None:
     settings.WEBHOOK_LOCK_HELD_MINUTES = 30
@@ -102,7 +102,7 @@ def test_after_a_pause(
     assert len(told(receiver)) == number
 
 
-def test_a_webhook_is_not_told_of_before_it(
+def test_locks_before_the_webhook_are_not_published(
     client: ApiClient, backend: Backend, receiver: Receiver
 ) -> None:
     hold(backend, DAY)
@@ -169,7 +169,9 @@ def test_a_cluster_that_has_ceased(client: ApiClient, receiver: Receiver) -> Non
     assert len(told(receiver)) == 2
 
 
-def test_nobody_wants_it(client: ApiClient, backend: Backend, receiver: Receiver) -> None:
+def test_locks_are_not_published_without_a_subscription(
+    client: ApiClient, backend: Backend, receiver: Receiver
+) -> None:
     hook_of(client, receiver, "state.push")
     long_ago()
     hold(backend, DAY)
@@ -178,7 +180,7 @@ def test_nobody_wants_it(client: ApiClient, backend: Backend, receiver: Receiver
     assert not WebhookEvent.objects.exists()
 
 
-def test_a_setting_that_changes_publishes_nothing_again(
+def test_changed_setting_does_not_publish_again(
     client: ApiClient, backend: Backend, receiver: Receiver, settings: Any
 ) -> None:
     """A lock and a silent cluster are each published once, whatever their limits become."""

@@ -88,7 +88,7 @@ def test_transactions_that_end_in_another_order(client: ApiClient, receiver: Rec
 
 
 @on_postgresql
-def test_a_transaction_that_is_undone_holds_nothing_up(
+def test_rolled_back_transaction_does_not_delay_events(
     client: ApiClient, receiver: Receiver
 ) -> None:
     hook_of(client, receiver, "cluster.create")
@@ -176,7 +176,7 @@ def test_an_event_is_entered_once(client: ApiClient, receiver: Receiver) -> None
     assert WebhookEvent.objects.count() == Delivery.objects.count() == 1
 
 
-def test_what_nobody_is_told_leaves_no_row(client: ApiClient, receiver: Receiver) -> None:
+def test_unsubscribed_event_creates_no_row(client: ApiClient, receiver: Receiver) -> None:
     hook_of(client, receiver, "state.push")
     event("nobody's").save()
 
@@ -186,7 +186,7 @@ def test_what_nobody_is_told_leaves_no_row(client: ApiClient, receiver: Receiver
     assert TrailPosition.objects.get().event_id == AuditEvent.objects.latest("id").pk
 
 
-def test_without_webhooks_nothing_is_read(db: None) -> None:
+def test_audit_log_is_not_read_without_webhooks(db: None) -> None:
     event("unread").save()
 
     assert publish_next() == 0

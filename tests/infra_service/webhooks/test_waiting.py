@@ -69,9 +69,7 @@ def test_a_receiver_that_is_away_for_three_days(
     ]  # fmt: skip
 
 
-def test_an_endpoint_is_told_from_the_moment_at_which_it_is_made(
-    client: ApiClient, receiver: Receiver
-) -> None:
+def test_endpoint_receives_events_from_its_creation(client: ApiClient, receiver: Receiver) -> None:
     hook_of(client, receiver, "cluster.create")
     (reach,) = reaches().values()
     made_at = reach.endpoint.created_at
@@ -112,7 +110,7 @@ def test_a_binding_that_is_narrowed_meanwhile(operator: User, receiver: Receiver
     assert given_up.error == "the endpoint is no longer allowed to receive this event"
 
 
-def test_the_webhook_of_a_token_that_is_gone_keeps_nobody_elses(
+def test_webhook_of_a_deleted_token_does_not_block_other_webhooks(
     client: ApiClient, client_with: ClientWith, receiver: Receiver
 ) -> None:
     gone = client_with(*SCOPES)
@@ -126,7 +124,7 @@ def test_the_webhook_of_a_token_that_is_gone_keeps_nobody_elses(
     assert [one.told["data"]["name"] for one in receiver.received] == ["told"]
 
 
-def test_what_another_worker_publishes_meanwhile_is_not_ended(
+def test_delivery_published_concurrently_is_not_failed(
     client: ApiClient, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ended = hook_of(client, receiver, "cluster.create")

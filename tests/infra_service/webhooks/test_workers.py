@@ -49,7 +49,7 @@ def test_killed_between_sending_and_writing_down(
     assert Delivery.objects.get().status == "DELIVERED"
 
 
-def test_who_lost_the_lease_changes_nothing(client: ApiClient, receiver: Receiver) -> None:
+def test_worker_without_the_lease_records_no_attempt(client: ApiClient, receiver: Receiver) -> None:
     hook_of(client, receiver, "cluster.create")
     event("one").save()
     deliver()
