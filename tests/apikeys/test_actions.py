@@ -13,7 +13,7 @@ ACTOR = Actor(name="test")
 
 
 @pytest.mark.django_db
-def test_a_key_that_is_none_of_these() -> None:
+def test_key_outside_the_queryset_is_missing() -> None:
     keys = ApiKey.objects.all()
 
     with pytest.raises(ApiKeyNotFound):
@@ -23,7 +23,7 @@ def test_a_key_that_is_none_of_these() -> None:
 
 
 @pytest.mark.parametrize("beyond", [dt.timedelta(seconds=-1), dt.timedelta(days=7, microseconds=1)])
-def test_a_grace_period_is_bounded_whoever_asks(beyond: dt.timedelta) -> None:
+def test_grace_period_is_bounded_for_every_caller(beyond: dt.timedelta) -> None:
     with pytest.raises(GracePeriodOutOfRange) as refused:
         actions.rotate_api_key(
             keys=ApiKey.objects.none(), key_id="key-1", grace_period=beyond, actor=ACTOR

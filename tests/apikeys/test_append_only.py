@@ -53,5 +53,5 @@ def test_neither_can_the_orm(event: AuditEvent) -> None:
     assert AuditEvent.objects.get().actor_name == "ada"
 
 
-def test_it_is_shown_by_what_and_where(event: AuditEvent) -> None:
+def test_event_is_shown_by_action_and_resource(event: AuditEvent) -> None:
     assert str(event) == "state.push s1"

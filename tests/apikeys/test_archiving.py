@@ -75,7 +75,7 @@ def old(db: None) -> list[str]:
     return ids
 
 
-def test_what_is_old_leaves_in_order(old: list[str], tmp_path: Path) -> None:
+def test_old_events_are_archived_in_order(old: list[str], tmp_path: Path) -> None:
     before = list(AuditEvent.objects.order_by("pk").values())
 
     archives = archive_all(tmp_path)
@@ -93,7 +93,7 @@ def test_what_is_old_leaves_in_order(old: list[str], tmp_path: Path) -> None:
     assert dict(check_archives(tmp_path)) == {path.name: None for path in tmp_path.iterdir()}
 
 
-def test_a_line_can_be_checked_with_what_every_machine_has(old: list[str], tmp_path: Path) -> None:
+def test_archive_can_be_verified_with_standard_tools(old: list[str], tmp_path: Path) -> None:
     """Each digest is the SHA-256 of the previous digest and the bytes of the event."""
     archive_all(tmp_path)
     script = (
@@ -120,7 +120,7 @@ def test_young_events_stay(db: None, tmp_path: Path) -> None:
     assert len(left()) == 1
 
 
-def test_nothing_to_do(db: None, tmp_path: Path) -> None:
+def test_archive_without_old_events(db: None, tmp_path: Path) -> None:
     assert archive_all(tmp_path) == []
     assert list(tmp_path.iterdir()) == []
 
@@ -153,7 +153,7 @@ def test_no_link_is_followed(old: list[str], tmp_path: Path) -> None:
     assert (path.stat().st_mode & 0o777) == 0o600
 
 
-def test_not_to_where_others_can_write(old: list[str], tmp_path: Path) -> None:
+def test_directory_writable_by_other_users_is_rejected(old: list[str], tmp_path: Path) -> None:
     tmp_path.chmod(0o777)
 
     with pytest.raises(ArchiveError, match="Other users can write to it"):
@@ -201,7 +201,7 @@ def test_another_trails_file_is_not_taken_for_ours(old: list[str], tmp_path: Pat
     assert left() == old
 
 
-def test_what_cannot_be_written(old: list[str], tmp_path: Path) -> None:
+def test_unwritable_directory_is_reported(old: list[str], tmp_path: Path) -> None:
     with pytest.raises(ArchiveError, match="No such file"):
         archive_all(tmp_path / "nothing")
     (tmp_path / "audit-00000001.jsonl.part").mkdir()
@@ -210,12 +210,12 @@ def test_what_cannot_be_written(old: list[str], tmp_path: Path) -> None:
     assert left() == old
 
 
-def test_one_at_a_time(old: list[str], tmp_path: Path) -> None:
+def test_concurrent_archiving_is_rejected(old: list[str], tmp_path: Path) -> None:
     with files.only_one(tmp_path), pytest.raises(ArchiveError, match="another process"):
         archive_all(tmp_path)
 
 
-def test_a_file_that_went_bad_removes_nothing(
+def test_damaged_file_prevents_deletion(
     old: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patched:
@@ -330,7 +330,7 @@ def refused(statement: str, *parameters: Any) -> None:
         cursor.execute(statement, parameters)
 
 
-def test_only_what_is_entered_can_be_removed(old: list[str], tmp_path: Path) -> None:
+def test_events_outside_a_recorded_archive_cannot_be_deleted(old: list[str], tmp_path: Path) -> None:
     archive_all(tmp_path)
 
     for table in ("apikeys_auditevent", "apikeys_auditarchive"):
@@ -344,7 +344,7 @@ def test_only_what_is_entered_can_be_removed(old: list[str], tmp_path: Path) -> 
 @pytest.mark.parametrize("verb", ["INSERT OR REPLACE", "REPLACE"])
 @pytest.mark.parametrize("recursive", ["ON", "OFF"])
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="SQLite's own words")
-def test_sqlite_replaces_nothing(verb: str, recursive: str, db: None) -> None:
+def test_sqlite_cannot_replace_events(verb: str, recursive: str, db: None) -> None:
     """REPLACE deletes conflicting rows without running the DELETE trigger."""
     happened(2)
     names = [field.column for field in AuditEvent._meta.concrete_fields]
@@ -367,7 +367,7 @@ def test_sqlite_replaces_nothing(verb: str, recursive: str, db: None) -> None:
 
 
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="PostgreSQL's own words")
-def test_a_replica_of_sessions_changes_nothing(db: None) -> None:
+def test_replication_role_cannot_change_events(db: None) -> None:
     happened(1)
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SET LOCAL session_replication_role = replica")
@@ -403,7 +403,7 @@ def test_the_command(old: list[str], tmp_path: Path) -> None:
         (("--check", "/nonexistent"), "not a directory"),
     ],
 )
-def test_what_is_wrong_is_said(arguments: tuple[str, ...], said: str, db: None) -> None:
+def test_invalid_arguments_are_reported(arguments: tuple[str, ...], said: str, db: None) -> None:
     with pytest.raises(CommandError, match=said):
         call_command("archive_audit_events", *arguments)
 

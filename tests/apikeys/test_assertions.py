@@ -32,7 +32,7 @@ def parts(value: Any) -> str:
     return base64.urlsafe_b64encode(json.dumps(value).encode()).rstrip(b"=").decode()
 
 
-def test_a_good_one(pipeline: Pipeline) -> None:
+def test_valid_assertion_is_accepted(pipeline: Pipeline) -> None:
     assert pipeline.exchange().status_code == 200
 
 
@@ -80,7 +80,7 @@ def test_claims_that_are_refused(pipeline: Pipeline, what: str) -> None:
 
 
 @pytest.mark.parametrize("seconds", [-10, 0])
-def test_one_that_is_good_for_no_time(pipeline: Pipeline, seconds: int) -> None:
+def test_assertion_with_an_invalid_lifetime(pipeline: Pipeline, seconds: int) -> None:
     now = int(dt.datetime.now(dt.UTC).timestamp())
     token = pipeline.token(iat=now + 20, nbf=now, exp=now + 20 + seconds)
 
@@ -106,7 +106,7 @@ def test_the_issuer_is_compared_byte_for_byte(pipeline: Pipeline, change: str) -
     assert why() == "assertion_invalid"
 
 
-def test_a_list_of_one_audience(pipeline: Pipeline) -> None:
+def test_list_with_a_single_audience(pipeline: Pipeline) -> None:
     """Kubernetes writes it so."""
     assert pipeline.exchange(pipeline.token(aud=[AUDIENCE])).status_code == 200
 
@@ -181,7 +181,7 @@ def test_a_short_key(pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> Non
     assert why() == "assertion_invalid"
 
 
-def test_another_ones_key(pipeline: Pipeline) -> None:
+def test_key_of_another_issuer_is_rejected(pipeline: Pipeline) -> None:
     stranger = Key("one")
 
     token = sign(claims_of("GITHUB", pipeline.server.url), stranger)
@@ -210,7 +210,7 @@ def test_headers_that_bring_keys(pipeline: Pipeline) -> None:
 
 
 @pytest.mark.parametrize("more", [{"x": 1}, {"b64": True}])
-def test_what_must_be_understood_is_not(pipeline: Pipeline, more: dict[str, Any]) -> None:
+def test_unknown_critical_header_is_rejected(pipeline: Pipeline, more: dict[str, Any]) -> None:
     said = claims_of("GITHUB", pipeline.server.url)
     token = sign(said, pipeline.server.keys[0], crit=list(more), **more)
 
@@ -229,7 +229,7 @@ def test_short_and_long_names_of_keys(pipeline: Pipeline, kid: str) -> None:
     assert pipeline.exchange(token).status_code == 200
 
 
-def test_one_is_remembered_until_no_clock_takes_it(pipeline: Pipeline) -> None:
+def test_used_assertion_is_stored_beyond_its_expiry(pipeline: Pipeline) -> None:
     """Half a minute for how far clocks are apart, and as much for a database that is behind."""
     end = int(dt.datetime.now(dt.UTC).timestamp()) + 300
 
@@ -288,7 +288,7 @@ def test_each_changed_part_is_noticed(pipeline: Pipeline) -> None:
         assert why() == "assertion_invalid"
 
 
-def test_one_issuer_does_not_speak_for_another(pipeline_of: PipelineOf) -> None:
+def test_issuer_cannot_sign_for_another_issuer(pipeline_of: PipelineOf) -> None:
     """The same claims, signed by an issuer of the same name with other keys."""
     other = Key("one")
     cluster = {"inline_keys": {"keys": [other.public]}}

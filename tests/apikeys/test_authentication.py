@@ -49,7 +49,7 @@ def test_the_scheme_has_no_case(owner: KeyOwner) -> None:
     assert ask(f"bEARER  {owner.secret} ").status_code == 200
 
 
-def test_what_is_not_valid_is_one_answer(owner: KeyOwner, client_with: ClientWith) -> None:
+def test_invalid_credentials_get_identical_responses(owner: KeyOwner, client_with: ClientWith) -> None:
     revoked = client_with("state:read")
     AccessToken.objects.revoke(revoked.token.pk)
     personal = client_with("state:read")
@@ -114,7 +114,7 @@ def test_a_bad_checksum_costs_no_query(client_with: ClientWith) -> None:
 
 
 @pytest.mark.parametrize("authorization", ["unknown", "revoked", "wrong scope"])
-def test_authentication_is_one_query(client_with: ClientWith, authorization: str) -> None:
+def test_authentication_is_a_single_query(client_with: ClientWith, authorization: str) -> None:
     client = client_with("cluster:read")
     secret = client.secret
     if authorization == "unknown":
@@ -125,7 +125,7 @@ def test_authentication_is_one_query(client_with: ClientWith, authorization: str
     assert len(queries_of(f"Bearer {secret}")) == 1
 
 
-def test_a_minted_token_is_one_query_too(owner: KeyOwner) -> None:
+def test_authentication_of_a_minted_token_is_a_single_query(owner: KeyOwner) -> None:
     body = {"name": "x", "scopes": ["state:read"]}
     secret = owner.send("POST", "/v1/access-tokens", body).json()["secret"]
     ApiKey.objects.update(scopes=["apikey:read"])
@@ -212,7 +212,7 @@ def test_basic_on_the_state_backend(client_with: ClientWith) -> None:
     ("lifetime", "told"),
     [(None, False), (dt.timedelta(days=8), False), (dt.timedelta(days=6), True)],
 )
-def test_the_end_is_told_a_week_before(
+def test_header_announces_expiry_a_week_before(
     key_with: KeyWith, lifetime: dt.timedelta | None, told: bool
 ) -> None:
     client = key_with("apikey:read", lifetime=lifetime)

@@ -34,7 +34,7 @@ def keys(key_with: KeyWith) -> dict[str, KeyOwner]:
 
 @pytest.mark.both
 @pytest.mark.parametrize("caller", BINDINGS)
-def test_a_list_shows_only_what_is_inside(keys: dict[str, KeyOwner], caller: str) -> None:
+def test_list_is_limited_to_the_binding(keys: dict[str, KeyOwner], caller: str) -> None:
     listed = [key["name"] for key in keys[caller].get("/v1/api-keys").json()["api_keys"]]
 
     inside = [name for name, b in BINDINGS.items() if b.is_within(BINDINGS[caller])]
@@ -45,7 +45,7 @@ def test_a_list_shows_only_what_is_inside(keys: dict[str, KeyOwner], caller: str
         assert keys[caller].get(other.path).status_code == expected
 
 
-def test_what_is_outside_cannot_be_changed(keys: dict[str, KeyOwner]) -> None:
+def test_keys_outside_the_binding_are_missing(keys: dict[str, KeyOwner]) -> None:
     bound, free = keys["component"], keys["everywhere"]
 
     for response in (
@@ -61,7 +61,7 @@ def create(client: KeyOwner, path: str = "/v1/api-keys", **fields: Any) -> Any:
 
 
 @pytest.mark.parametrize("path", ["/v1/api-keys", "/v1/access-tokens"])
-def test_unless_said_it_is_bound_as_its_creator(keys: dict[str, KeyOwner], path: str) -> None:
+def test_default_binding_is_the_binding_of_the_creator(keys: dict[str, KeyOwner], path: str) -> None:
     answer = create(keys["components"], path).json()
 
     assert (answer.get("api_key") or answer["access_token"])["binding"] == {
@@ -72,7 +72,7 @@ def test_unless_said_it_is_bound_as_its_creator(keys: dict[str, KeyOwner], path:
 
 @pytest.mark.both
 @pytest.mark.parametrize("caller", BINDINGS)
-def test_nobody_binds_wider_than_they_are(keys: dict[str, KeyOwner], caller: str) -> None:
+def test_binding_cannot_exceed_the_binding_of_the_caller(keys: dict[str, KeyOwner], caller: str) -> None:
     Component.objects.create(pk=A, application=Application.objects.create(pk=A))
     own = BINDINGS[caller]
     for path in ("/v1/api-keys", "/v1/access-tokens"):

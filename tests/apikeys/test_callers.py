@@ -33,7 +33,7 @@ def test_the_end_is_the_first_moment_without(owner: KeyOwner, now: dt.datetime) 
         find_caller(owner.secret)
 
 
-def test_a_use_is_noted_a_minute_after_the_last_one(owner: KeyOwner, now: dt.datetime) -> None:
+def test_use_is_recorded_a_minute_after_the_previous_use(owner: KeyOwner, now: dt.datetime) -> None:
     for ago, noted in ((LAST_USED_RESOLUTION - A_MOMENT, False), (LAST_USED_RESOLUTION, True)):
         ApiKey.objects.update(last_used_at=now - ago)
         find_caller(owner.secret)
@@ -54,7 +54,7 @@ def test_an_issued_token_is_never_retired(client_with: ClientWith) -> None:
     assert find_caller(client_with("state:read").secret).is_retired is False
 
 
-def test_a_token_is_of_the_kind_that_it_says(client_with: ClientWith) -> None:
+def test_token_prefix_must_match_the_stored_kind(client_with: ClientWith) -> None:
     secret = client_with("state:read").secret
     AccessToken.objects.update(kind="SERVICE")
 

@@ -31,7 +31,7 @@ def test_bars() -> None:
     assert "<span>mon</span><span>w</span>" in page
 
 
-def test_what_is_not_nothing_is_seen() -> None:
+def test_small_values_are_visible() -> None:
     bars = bar_chart("x", [("a", 1), ("b", 1_000_000)], "t")["bars"]
 
     assert bars[0]["height"] == 2
@@ -39,7 +39,7 @@ def test_what_is_not_nothing_is_seen() -> None:
 
 @pytest.mark.parametrize("draw", [bar_chart, line_chart])
 @pytest.mark.parametrize("points", [[], [("a", 0)], [("a", 0), ("b", 0)]])
-def test_nothing_to_draw(draw: Any, points: Any) -> None:
+def test_empty_chart(draw: Any, points: Any) -> None:
     drawing = draw("x", points, "t")
 
     assert drawing["first"] == (points[0][0] if points else "")
@@ -54,7 +54,7 @@ def test_a_line() -> None:
     assert ys[1] < ys[2] < ys[0] == HEIGHT - 1
 
 
-def test_a_line_of_one_point_is_seen() -> None:
+def test_line_with_a_single_point_is_visible() -> None:
     assert line_chart("x", [("a", 7)], "t")["points"].split() == ["0.0,2.0", f"{WIDTH},2.0"]
 
 

@@ -59,7 +59,7 @@ def test_seed_in_words(operator: User) -> None:
     assert run(*SEED) == f"operator ci {key_id} exists\n"
 
 
-def test_seed_says_where_a_key_differs(operator: User) -> None:
+def test_seed_reports_differences_of_an_existing_key(operator: User) -> None:
     run(*SEED)
     component = str(uuid.uuid4())
     other = (*SEED[:-1], "state:read", "--expires-at", "2999-01-01T01:00:00+01:00")
@@ -207,14 +207,14 @@ def test_revoke_a_token(client_with: ClientWith, way: str) -> None:
     assert client.get("/v1/whoami").status_code == 401
 
 
-def test_revoke_what_is_not_there(owner: KeyOwner) -> None:
+def test_revoke_an_unknown_key(owner: KeyOwner) -> None:
     for given in ("key-1", "tok-1", "x", "", tokens.generate(tokens.TokenKind.API_KEY)):
         with pytest.raises(CommandError, match="no key or token matches"):
             run("revoke_apikey", given)
     assert owner.key.revoked_at is None
 
 
-def test_a_secret_that_was_rotated_away_revokes_nothing(owner: KeyOwner) -> None:
+def test_rotated_secret_does_not_revoke_the_key(owner: KeyOwner) -> None:
     new = owner.send("POST", owner.path + ":rotate").json()["secret"]
 
     with pytest.raises(CommandError, match=f"the old secret of {owner.key_id}") as caught:
@@ -254,7 +254,7 @@ def test_a_secret_is_found_in_text(
     assert run("revoke_apikey", "-") == f"{owner.key_id} revoked\n"
 
 
-def test_of_several_secrets_none_is_revoked(owner: KeyOwner, client_with: ClientWith) -> None:
+def test_several_secrets_are_rejected(owner: KeyOwner, client_with: ClientWith) -> None:
     other = client_with("state:read")
 
     with pytest.raises(CommandError, match="several secrets"):
@@ -347,7 +347,7 @@ WRONG: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize(("more", "message"), WRONG.values(), ids=WRONG.keys())
-def test_issue_what_is_wrong(operator: User, more: tuple[str, ...], message: str) -> None:
+def test_issue_with_invalid_arguments(operator: User, more: tuple[str, ...], message: str) -> None:
     with pytest.raises(CommandError, match=message):
         run(*ISSUE, *more)
 
@@ -404,7 +404,7 @@ def test_list_in_words(operator: User) -> None:
     assert heading.index("ENDS") == line.index("2999")
 
 
-def test_list_of_one_owner_and_of_what_has_ended(
+def test_list_by_owner_and_with_inactive_credentials(
     owner: KeyOwner, client_with: ClientWith, django_assert_num_queries: Any
 ) -> None:
     other = client_with("state:read")
@@ -433,7 +433,7 @@ def test_a_minted_token_is_listed_with_the_end_of_its_key(owner: KeyOwner) -> No
     assert {each["expires_at"] for each in listed()} == {f"{end:%Y-%m-%dT%H:%M:%S.%fZ}"}
 
 
-def test_nothing_secret_is_listed(owner: KeyOwner) -> None:
+def test_list_contains_no_secrets(owner: KeyOwner) -> None:
     owner.send("POST", owner.path + ":rotate", {"grace_period": 60})
     digest = bytes(owner.key.digest)
 
@@ -465,7 +465,7 @@ def outcomes_of(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
     return caught.value.returncode, json.loads(capsys.readouterr().out)["api_keys"]
 
 
-def test_an_expired_entry_is_reported_and_the_others_are_seeded(
+def test_expired_entry_is_reported_and_other_entries_are_seeded(
     operator: User, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     command = seed_file(tmp_path, PAST_ENTRIES)
@@ -498,7 +498,7 @@ def test_an_expired_key_is_not_called_existing_alone(
     assert "exists, and does not work: expired" in capsys.readouterr().out
 
 
-def test_an_expired_entry_of_one_key_is_reported(
+def test_expired_single_entry_is_reported(
     operator: User, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(CommandError, match="1 of 1 entries"):
@@ -508,7 +508,7 @@ def test_an_expired_entry_of_one_key_is_reported(
     assert not ApiKey.objects.exists()
 
 
-def test_an_entry_whose_key_was_extended_works(operator: User) -> None:
+def test_entry_of_an_extended_key_is_usable(operator: User) -> None:
     run(*SEED)
 
     (outcome,) = json.loads(run(*SEED, "--expires-at", "2020-01-01T00:00:00Z", "--json"))[
@@ -544,7 +544,7 @@ def test_rotate(owner: KeyOwner, capsys: pytest.CaptureFixture[str]) -> None:
         (("{id}", "--grace-period", "604801"), "Choose 0 to 604800 seconds"),
     ],
 )
-def test_what_cannot_be_rotated(owner: KeyOwner, arguments: Any, message: str) -> None:
+def test_invalid_rotation_is_rejected(owner: KeyOwner, arguments: Any, message: str) -> None:
     with pytest.raises(CommandError, match=message):
         run("rotate_apikey", *(argument.format(id=owner.key_id) for argument in arguments))
     actions.revoke_api_key(key=owner.key, actor=Actor(name="test"))
@@ -552,7 +552,7 @@ def test_what_cannot_be_rotated(owner: KeyOwner, arguments: Any, message: str) -
         run("rotate_apikey", owner.key_id)
 
 
-def test_list_what_expires_soon(operator: User, key_with: KeyWith, client_with: ClientWith) -> None:
+def test_list_credentials_that_expire_soon(operator: User, key_with: KeyWith, client_with: ClientWith) -> None:
     days = {name: dt.timedelta(days=int(name)) for name in ("10", "29", "31")}
     for name, lifetime in days.items():
         key_with("state:read", name=name, lifetime=lifetime)

@@ -72,7 +72,7 @@ def test_it_is_written_to_the_trail(owner: KeyOwner) -> None:
     }  # fmt: skip
 
 
-def test_what_is_only_put_out_is_ignored(owner: KeyOwner) -> None:
+def test_output_only_fields_are_ignored(owner: KeyOwner) -> None:
     more = {"id": "key-1", "status": "API_KEY_STATUS_REVOKED", "revoked_at": "x", "created_by": 5}
 
     response = owner.send("POST", PATH, {"name": "ci", "scopes": ["state:read"], **more})
@@ -173,7 +173,7 @@ def test_a_misspelt_word_is_guessed(owner: KeyOwner) -> None:
     assert "did you mean 'state:read'?" in message
 
 
-def test_a_chunked_body_is_not_taken_for_an_empty_one(owner: KeyOwner) -> None:
+def test_chunked_body_gets_411(owner: KeyOwner) -> None:
     response = owner.generic(
         "POST", PATH, b"", "application/json", headers={"Transfer-Encoding": "chunked"}
     )
@@ -187,7 +187,7 @@ def test_a_form_is_not_json(owner: KeyOwner) -> None:
     assert (response.status_code, error_reason(response)) == (415, "UNSUPPORTED_MEDIA_TYPE")
 
 
-def test_nobody_creates_more_than_they_hold(owner: KeyOwner) -> None:
+def test_scopes_beyond_the_caller_are_rejected(owner: KeyOwner) -> None:
     response = owner.send("POST", PATH, {**GOOD, "scopes": ["state:admin", "state:read"]})
 
     assert (response.status_code, error_reason(response)) == (403, "GRANT_EXCEEDED")

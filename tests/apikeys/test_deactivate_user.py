@@ -69,7 +69,7 @@ def test_keys_and_tokens_stop_at_once(ada: dict[str, str]) -> None:
     assert event.resource_id == str(User.objects.get(username="ada").pk)
 
 
-def test_a_dry_run_changes_nothing(ada: dict[str, str]) -> None:
+def test_dry_run_makes_no_changes(ada: dict[str, str]) -> None:
     events = AuditEvent.objects.count()
 
     assert deactivate("--revoke", "--dry-run")["api_keys"] == 1
@@ -78,7 +78,7 @@ def test_a_dry_run_changes_nothing(ada: dict[str, str]) -> None:
     assert AuditEvent.objects.count() == events
 
 
-def test_what_is_revoked_does_not_work_again(ada: dict[str, str]) -> None:
+def test_revoked_credentials_stay_revoked_after_reactivation(ada: dict[str, str]) -> None:
     deactivate("--revoke")
     User.objects.filter(username="ada").update(is_active=True)
 
@@ -103,7 +103,7 @@ def test_it_is_idempotent(ada: dict[str, str]) -> None:
     assert deactivate("--revoke")["api_keys"] == 0
 
 
-def test_nobody_of_this_name() -> None:
+def test_unknown_user_is_rejected() -> None:
     with pytest.raises(CommandError, match="there is no user 'bob'"):
         run("deactivate_user", "bob")
 

@@ -54,7 +54,7 @@ def works(client: KeyClient) -> bool:
     return bool(client.get("/v1/whoami").status_code == 200)
 
 
-def test_a_key_knows_its_maker(root: KeyOwner) -> None:
+def test_key_contains_its_maker(root: KeyOwner) -> None:
     token = minted(root)
     token_id = AccessToken.objects.get(name="minted").pk
 
@@ -86,7 +86,7 @@ def test_a_revocation_takes_all_generations_along(root: KeyOwner, owner: KeyOwne
     }
 
 
-def test_a_revoked_token_takes_along_what_it_made(root: KeyOwner) -> None:
+def test_revoked_token_revokes_its_descendants(root: KeyOwner) -> None:
     token = minted(root)
     token_id = AccessToken.objects.get(name="minted").pk
     made = make(token)
@@ -104,7 +104,7 @@ def test_a_key_that_revokes_its_own_ancestor(root: KeyOwner) -> None:
     assert not works(child)
 
 
-def test_what_is_shortened_shortens_what_it_made(root: KeyOwner, owner: KeyOwner) -> None:
+def test_earlier_expiry_applies_to_descendants(root: KeyOwner, owner: KeyOwner) -> None:
     child = make(root)
     token = minted(child, ttl=7200)
     grandchild, sooner = make(child), make(child, expires_at=wire(NOW() + HOUR / 2))
@@ -124,7 +124,7 @@ def test_what_is_shortened_shortens_what_it_made(root: KeyOwner, owner: KeyOwner
     assert wire(child.key.expires_at) == wire(end)
 
 
-def test_what_is_narrowed_narrows_what_it_made(root: KeyOwner, owner: KeyOwner) -> None:
+def test_narrower_grant_applies_to_descendants(root: KeyOwner, owner: KeyOwner) -> None:
     reader = make(root, scopes=["state:read"])
     child = make(root)
     grandchild = make(child, binding={"component_ids": [str(A), str(B)]})
@@ -163,7 +163,7 @@ def test_a_key_gets_no_more_than_its_maker_has(key_with: KeyWith) -> None:
     assert child.key.scopes == ["state:write"]
 
 
-def test_what_a_token_made_is_not_prolonged_beyond_it(root: KeyOwner) -> None:
+def test_key_cannot_outlive_the_token_that_made_it(root: KeyOwner) -> None:
     made = make(minted(root, ttl=7200), expires_at=wire(NOW() + HOUR))
     end = AccessToken.objects.get(name="minted").expires_at
 
@@ -178,7 +178,7 @@ def test_what_a_token_made_is_not_prolonged_beyond_it(root: KeyOwner) -> None:
 
 
 @pytest.mark.parametrize("by_token", [False, True], ids=["by the key", "by a token"])
-def test_what_had_expired_ends_with_what_made_it(
+def test_expired_key_cannot_be_renewed_after_its_maker_is_revoked(
     root: KeyOwner, owner: KeyOwner, *, by_token: bool
 ) -> None:
     """Revoking the parent leaves an expired key unchanged, and it cannot be renewed."""
@@ -220,7 +220,7 @@ def something(chance: random.Random) -> dict[str, Any]:
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(5))
-def test_nobody_ever_has_more_than_what_made_it(root: KeyOwner, owner: KeyOwner, seed: int) -> None:
+def test_key_never_exceeds_its_maker(root: KeyOwner, owner: KeyOwner, seed: int) -> None:
     """Whatever is done, in whatever order."""
     chance = random.Random(seed)
     keys = [root]

@@ -43,7 +43,7 @@ def refused_for_its_end(answer: Any, latest: dt.datetime | None) -> bool:
     )  # fmt: skip
 
 
-def test_unless_said_a_key_ends_with_its_maker(ending: KeyOwner, owner: KeyOwner) -> None:
+def test_default_expiry_is_the_expiry_of_the_maker(ending: KeyOwner, owner: KeyOwner) -> None:
     answer = create(ending)
     assert answer.status_code == 201
     assert answer.json()["api_key"]["expires_at"] == wire(ending.key.expires_at)
@@ -54,7 +54,7 @@ def test_unless_said_a_key_ends_with_its_maker(ending: KeyOwner, owner: KeyOwner
 
 
 @pytest.mark.parametrize("later", [None, "2999-01-01T00:00:00Z"])
-def test_nobody_makes_what_ends_later(ending: KeyOwner, owner: KeyOwner, later: str | None) -> None:
+def test_later_expiry_than_the_maker_is_rejected(ending: KeyOwner, owner: KeyOwner, later: str | None) -> None:
     assert refused_for_its_end(create(ending, expires_at=later), ending.key.expires_at)
     short = minted(owner, ttl=2)
     end = AccessToken.objects.get(name="minted").expires_at
@@ -62,7 +62,7 @@ def test_nobody_makes_what_ends_later(ending: KeyOwner, owner: KeyOwner, later: 
     assert not ApiKey.objects.filter(name="new").exists()
 
 
-def test_what_ends_sooner_or_at_once_with_its_maker_is_made(ending: KeyOwner) -> None:
+def test_equal_or_earlier_expiry_is_accepted(ending: KeyOwner) -> None:
     end = ending.key.expires_at
     assert end is not None
     for moment in (end, end - HOUR):
@@ -71,7 +71,7 @@ def test_what_ends_sooner_or_at_once_with_its_maker_is_made(ending: KeyOwner) ->
 
 
 @pytest.mark.parametrize("later", [None, "2999-01-01T00:00:00Z"])
-def test_nobody_prolongs_beyond_their_own_end(
+def test_caller_cannot_extend_a_key_beyond_its_own_expiry(
     ending: KeyOwner, key_with: KeyWith, later: str | None
 ) -> None:
     end = ending.key.expires_at
@@ -82,12 +82,12 @@ def test_nobody_prolongs_beyond_their_own_end(
     assert answer.json()["api_key"]["expires_at"] == wire(end)
 
 
-def test_who_ends_later_prolongs(owner: KeyOwner, ending: KeyOwner) -> None:
+def test_caller_with_later_expiry_can_extend_a_key(owner: KeyOwner, ending: KeyOwner) -> None:
     answer = owner.send("PATCH", ending.path, {"expires_at": None})
     assert (answer.status_code, answer.json()["api_key"]["expires_at"]) == (200, None)
 
 
-def test_nobody_widens_or_rotates_what_ends_later(
+def test_caller_cannot_widen_or_rotate_a_key_with_later_expiry(
     ending: KeyOwner, key_with: KeyWith, owner: KeyOwner
 ) -> None:
     target = key_with("state:read")
@@ -115,7 +115,7 @@ def retired(owner: KeyOwner) -> KeyOwner:
     return owner
 
 
-def test_a_retired_secret_makes_and_changes_nothing(retired: KeyOwner, key_with: KeyWith) -> None:
+def test_retired_secret_cannot_create_or_change(retired: KeyOwner, key_with: KeyWith) -> None:
     other = key_with("state:read", name="other")
     token, _ = actions.issue_access_token(
         kind=TokenKind.PERSONAL, user=other.key.created_by, name="x", scopes=["state:read"],

@@ -102,7 +102,7 @@ def test_json(pipeline: Pipeline) -> None:
     assert answer.json()["expires_in"] == 900
 
 
-def test_what_is_not_known_is_ignored(pipeline: Pipeline) -> None:
+def test_unknown_parameters_are_ignored(pipeline: Pipeline) -> None:
     assert pipeline.exchange(colour="red", scope="", ttl="").status_code == 200
 
 
@@ -115,7 +115,7 @@ NARROWER: dict[str, tuple[dict[str, str], int, str]] = {
 
 
 @pytest.mark.parametrize("what", NARROWER)
-def test_what_is_narrower(pipeline_of: PipelineOf, what: str) -> None:
+def test_narrower_requests(pipeline_of: PipelineOf, what: str) -> None:
     asked, seconds, scope = NARROWER[what]
 
     answer = pipeline_of(max_token_seconds=7200).exchange(**asked).json()
@@ -133,7 +133,7 @@ WIDER: dict[str, tuple[dict[str, str], str, str]] = {
 
 
 @pytest.mark.parametrize("what", WIDER)
-def test_what_is_wider(pipeline: Pipeline, what: str) -> None:
+def test_wider_requests_are_rejected(pipeline: Pipeline, what: str) -> None:
     asked, error, description = WIDER[what]
     token = pipeline.token()
 
@@ -187,7 +187,7 @@ ASKED_WRONGLY: dict[str, tuple[dict[str, str | None], str]] = {
 
 @pytest.mark.both
 @pytest.mark.parametrize("what", ASKED_WRONGLY)
-def test_what_is_asked_wrongly(pipeline: Pipeline, what: str) -> None:
+def test_invalid_requests_are_rejected(pipeline: Pipeline, what: str) -> None:
     change, error = ASKED_WRONGLY[what]
     good = {**GRANT, "client_id": pipeline.policy_id, "subject_token": pipeline.token()}
     asked = {name: value for name, value in {**good, **change}.items() if value is not None}
@@ -281,7 +281,7 @@ ENDS: dict[str, tuple[Any, dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("what", ENDS)
-def test_what_has_ended_gives_nothing_and_takes_back_at_once(pipeline: Pipeline, what: str) -> None:
+def test_disabled_or_expired_policy_rejects_exchange_and_invalidates_tokens(pipeline: Pipeline, what: str) -> None:
     """In the middle of a run: the next request is refused."""
     client = KeyClient(pipeline.exchange().json()["access_token"])
     assert client.get("/api/v1/states").status_code == 200
@@ -341,7 +341,7 @@ UNTRUSTED: dict[str, tuple[str, dict[str, Any], str]] = {
 
 @pytest.mark.both
 @pytest.mark.parametrize("who", UNTRUSTED)
-def test_who_is_not_trusted(pipeline_of: PipelineOf, who: str) -> None:
+def test_untrusted_jobs_are_rejected(pipeline_of: PipelineOf, who: str) -> None:
     kind, claims, reason = UNTRUSTED[who]
     job = pipeline_of(kind)
 
@@ -353,7 +353,7 @@ def test_who_is_not_trusted(pipeline_of: PipelineOf, who: str) -> None:
     assert not AccessToken.objects.exists()
 
 
-def test_the_trail_says_what_was_wanted(pipeline: Pipeline, capfd: Any) -> None:
+def test_audit_log_records_unmet_conditions(pipeline: Pipeline, capfd: Any) -> None:
     token = pipeline.token(environment="review\0", repository_id="75")
 
     answer = pipeline.exchange(token)
@@ -433,7 +433,7 @@ def test_exchanges_count_for_their_policy(pipeline: Pipeline, settings: Any) -> 
     assert AccessToken.objects.count() == 2
 
 
-def test_an_assertion_is_good_for_one_token(pipeline_of: PipelineOf) -> None:
+def test_assertion_can_be_used_once(pipeline_of: PipelineOf) -> None:
     job = pipeline_of()
     other = pipeline_of()
     token = job.token()
@@ -447,7 +447,7 @@ def test_an_assertion_is_good_for_one_token(pipeline_of: PipelineOf) -> None:
     assert UsedAssertion.objects.get().expires_at > timezone.now() + dt.timedelta(minutes=5)
 
 
-def test_one_without_an_id_is_good_for_one_token(pipeline: Pipeline) -> None:
+def test_assertion_without_an_id_can_be_used_once(pipeline: Pipeline) -> None:
     """Another signature of the same content is the same assertion."""
     token = pipeline.token(jti=None)
     signed, _, signature = token.rpartition(".")

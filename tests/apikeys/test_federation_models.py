@@ -90,7 +90,7 @@ def test_a_constraint_of_policies(operator: User, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", TOKENS)
-def test_a_token_of_a_policy_is_one_of_a_service_and_ends(operator: User, name: str) -> None:
+def test_exchanged_token_must_be_a_service_token_with_expiry(operator: User, name: str) -> None:
     policy = make_policy(operator)
 
     with transaction.atomic(), pytest.raises(IntegrityError, match="accesstoken_exchanged_expires"):
@@ -154,7 +154,7 @@ def test_a_token_ends_with_its_policy(operator: User, name: str) -> None:
     assert tokens.with_status().get().status == AccessTokenStatus[status]
 
 
-def test_a_token_of_a_policy_is_none_that_an_operator_issued(operator: User) -> None:
+def test_exchanged_token_is_not_counted_as_issued(operator: User) -> None:
     policy = make_policy(operator, expires_at=timezone.now() + dt.timedelta(minutes=1))
     token = make_token(policy)
 

@@ -55,7 +55,7 @@ def test_anothers_key(owner: KeyOwner, stranger: KeyOwner) -> None:
     assert (response.status_code, error_reason(response)) == (404, "API_KEY_NOT_FOUND")
 
 
-def test_a_put_is_not_what_this_is_for(owner: KeyOwner) -> None:
+def test_put_gets_405(owner: KeyOwner) -> None:
     response = owner.send("PUT", owner.path, {"name": "x"})
 
     assert response.status_code == 405

@@ -40,13 +40,13 @@ def reach(binding: Binding) -> set[tuple[object, ...]]:
 
 
 @pytest.mark.parametrize(("one", "other"), PAIRS)
-def test_an_intersection_reaches_what_both_reach(one: str, other: str) -> None:
+def test_intersection_allows_what_both_bindings_allow(one: str, other: str) -> None:
     first, second = BINDINGS[one], BINDINGS[other]
 
     assert reach(first.intersection(second)) == reach(first) & reach(second)
 
 
-def test_of_two_clusters_there_is_nothing_in_common() -> None:
+def test_intersection_of_two_clusters_is_empty() -> None:
     """Lists of components look at those alone, and lists of environments at those."""
     common = Binding(cluster_id=A).intersection(Binding(cluster_id=B))
 
@@ -103,7 +103,7 @@ def test_it_is_described_for_the_trail() -> None:
     }  # fmt: skip
 
 
-def test_what_is_held_may_be_handed_on() -> None:
+def test_equal_and_narrower_grants_are_allowed() -> None:
     held = Grant(frozenset({"state:read", "state:write"}), Binding(component_ids=BOTH))
 
     held.check(held)
@@ -120,7 +120,7 @@ def test_missing_scopes_are_named() -> None:
     assert caught.value.metadata == {"scopes": "state:admin,state:write"}
 
 
-def test_a_scope_includes_others() -> None:
+def test_scope_includes_weaker_scopes() -> None:
     writer, agent = Grant(frozenset({"cluster:write"})), Grant(frozenset({"cluster:report"}))
 
     writer.check(agent)
@@ -197,7 +197,7 @@ def test_components_alone_are_meant_within_the_applications_of_their_maker(
         )
 
 
-def test_a_release_that_knows_no_applications_finds_no_component() -> None:
+def test_earlier_release_denies_application_bindings() -> None:
     columns = Binding(application_ids=ONE).columns()
 
     assert columns["bound_component_ids"] == [str(uuid.UUID(int=0))]

@@ -82,7 +82,7 @@ def test_repeated_rotations_are_limited(
     assert KeyClient(secret).get("/v1/whoami").status_code == 200
 
 
-def test_a_replaced_secret_repeats_nothing_else(owner: KeyOwner) -> None:
+def test_replaced_secret_can_only_repeat_its_rotation(owner: KeyOwner) -> None:
     path = f"{owner.path}:rotate"
     post(owner, path)
 
@@ -152,7 +152,7 @@ def test_a_failure_is_not_stored(owner: KeyOwner) -> None:
 
 
 @pytest.mark.both
-def test_without_a_stored_answer_nothing_was_done(
+def test_change_is_rolled_back_if_the_response_is_not_stored(
     owner: KeyOwner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_args: Any, **_kwargs: Any) -> None:
@@ -231,7 +231,7 @@ def test_the_answer_is_stored_encrypted(owner: KeyOwner, settings: Any) -> None:
     assert post(owner, KEYS, WISH).status_code == 410
 
 
-def test_housekeeping_removes_what_is_over(owner: KeyOwner) -> None:
+def test_housekeeping_deletes_expired_responses(owner: KeyOwner) -> None:
     post(owner, KEYS, WISH)
     post(owner, "/v1/access-tokens", {"name": "t", "scopes": ["state:read"]}, key="2")
     age(ANSWERS_KEPT)
@@ -242,7 +242,7 @@ def test_housekeeping_removes_what_is_over(owner: KeyOwner) -> None:
     assert IdempotentRequest.objects.count() == 1
 
 
-def test_without_the_header_nothing_is_asked_for_it(owner: KeyOwner) -> None:
+def test_request_without_the_header_adds_no_queries(owner: KeyOwner) -> None:
     with CaptureQueriesContext(connection) as asked:
         assert post(owner, KEYS, WISH, key=None).status_code == 201
 

@@ -47,7 +47,7 @@ def become(values: dict[str, Any]) -> None:
 
 @pytest.mark.both
 @pytest.mark.parametrize(("owner", "is_idle"), OWNERS)
-def test_who_is_idle(
+def test_credentials_of_idle_owners_are_rejected(
     anonymous: Client,
     key_with: KeyWith,
     client_with: ClientWith,
@@ -67,7 +67,7 @@ def test_who_is_idle(
             assert (401, error_reason(answer)) == INVALID
 
 
-def test_who_signed_on_just_90_days_ago_is_idle(operator: User) -> None:
+def test_owner_is_idle_after_exactly_90_days(operator: User) -> None:
     now = timezone.now()
     User.objects.update(is_staff=True, last_login=now - 90 * DAY)
 
@@ -127,7 +127,7 @@ def test_their_keys_are_listed_before_they_are_refused(
 
 
 @pytest.mark.parametrize(("days", "told"), [(90, "90 days"), (1, "1 day")])
-def test_the_admin_names_them(client_with: ClientWith, settings: Any, days: int, told: str) -> None:
+def test_admin_lists_idle_owners(client_with: ClientWith, settings: Any, days: int, told: str) -> None:
     settings.OWNER_IDLE_DAYS = days
     client_with("state:read")
     owner = AccessToken.objects.get().created_by

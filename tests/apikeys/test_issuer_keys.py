@@ -67,7 +67,7 @@ def test_an_address_of_keys_needs_no_discovery(pipeline: Pipeline) -> None:
     assert pipeline.server.asked == {KEYS: 1}
 
 
-def test_keys_that_are_here_need_nobody(pipeline: Pipeline) -> None:
+def test_inline_keys_are_not_fetched(pipeline: Pipeline) -> None:
     Issuer.objects.update(inline_keys={"keys": [pipeline.server.keys[0].public]})
 
     assert pipeline.exchange().status_code == 200
@@ -76,7 +76,7 @@ def test_keys_that_are_here_need_nobody(pipeline: Pipeline) -> None:
 
 
 @pytest.mark.parametrize("keys", [{}, {"keys": []}, {"keys": [{"kty": "oct", "kid": "one"}]}])
-def test_keys_that_are_here_and_are_none(pipeline: Pipeline, keys: Any) -> None:
+def test_invalid_inline_keys_are_rejected(pipeline: Pipeline, keys: Any) -> None:
     Issuer.objects.update(inline_keys=keys)
 
     assert refusal(pipeline.exchange()) == REFUSED
@@ -105,7 +105,7 @@ def test_a_key_that_is_taken_back_works_for_an_hour_at_most(pipeline: Pipeline) 
     assert why() == "key_unknown"
 
 
-def test_unknown_keys_are_asked_for_twice_a_minute(pipeline: Pipeline) -> None:
+def test_unknown_keys_are_fetched_at_most_twice_a_minute(pipeline: Pipeline) -> None:
     said = claims_of("GITHUB", pipeline.server.url)
     key = pipeline.server.keys[0]
     pipeline.exchange()
@@ -167,7 +167,7 @@ def test_keys_that_come_after_the_issuer_was_changed_are_not_kept(pipeline: Pipe
 @pytest.mark.skipif(
     connection.vendor == "sqlite", reason="threads share a database in memory, where no lock waits"
 )
-def test_a_hundred_at_once_ask_once(pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_concurrent_requests_fetch_once(pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> None:
     """All later requests wait for the keys, across processes."""
     many, asked = 12, threading.Barrier(12)
     began = key_sets._begin_fetch
@@ -200,7 +200,7 @@ def test_few_wait_for_a_slow_issuer(pipeline: Pipeline, monkeypatch: pytest.Monk
     assert answer["Retry-After"] == "1"
 
 
-def test_who_died_while_fetching_is_not_waited_for(pipeline: Pipeline) -> None:
+def test_abandoned_fetch_is_repeated(pipeline: Pipeline) -> None:
     Issuer.objects.update(key_set_asked_at=timezone.now() - dt.timedelta(seconds=10))
 
     assert refusal(pipeline.exchange()) == REFUSED
@@ -285,7 +285,7 @@ NOT_READ = {
 
 
 @pytest.mark.parametrize("what", NOT_READ)
-def test_what_is_not_read(pipeline: Pipeline, what: str) -> None:
+def test_unusable_responses_are_rejected(pipeline: Pipeline, what: str) -> None:
     path, answer = NOT_READ[what]
     pipeline.server.answers(path, answer)
 
@@ -334,7 +334,7 @@ def test_a_slow_answer_ends_in_time_and_holds_no_connection(
     assert len({id(deadline) for deadline in looked}) == 1
 
 
-def test_a_name_that_nobody_resolves_in_time(
+def test_slow_name_resolution_times_out(
     pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     over = threading.Event()
@@ -392,7 +392,7 @@ def test_a_name_that_resolves_elsewhere_the_second_time(
     assert connected == [("93.184.215.14", port)]
 
 
-def test_a_name_with_one_private_address_among_others(
+def test_name_with_a_private_address_is_rejected(
     settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.ISSUER_NETWORKS = []
@@ -434,7 +434,7 @@ ADDRESSES = {
 
 
 @pytest.mark.parametrize("address", ADDRESSES)
-def test_which_addresses_are_asked(address: str, settings: Any) -> None:
+def test_allowed_addresses(address: str, settings: Any) -> None:
     settings.ISSUER_NETWORKS = []
 
     assert is_allowed(ipaddress.ip_address(address)) is ADDRESSES[address]
@@ -471,7 +471,7 @@ def test_the_networks_that_a_setting_names(settings: Any) -> None:
         "https://127.0.0.1/\r\nX: y", "https://[::1", "",
     ],
 )  # fmt: skip
-def test_addresses_that_are_none(url: str, settings: Any) -> None:
+def test_invalid_urls_are_rejected(url: str, settings: Any) -> None:
     settings.ISSUER_NETWORKS = [LOOPBACK]
 
     with pytest.raises(fetching.FetchError, match="URL"):
@@ -487,7 +487,7 @@ def test_its_certificate_must_be_vouched_for(pipeline: Pipeline) -> None:
     assert refusal(pipeline.exchange()) == REFUSED
 
 
-def test_only_what_verifies_is_kept() -> None:
+def test_only_verification_keys_are_stored() -> None:
     private = {"kty": "EC", "kid": "one", "crv": "P-256", "x": "x", "y": "y", "d": "secret"}
     others: list[Any] = [
         "x",

@@ -27,7 +27,7 @@ def test_both_directions() -> None:
 
 
 @pytest.mark.parametrize("position", [["x"], [], ["x", "y"]])
-def test_what_is_no_position(position: list[str]) -> None:
+def test_invalid_position_is_rejected(position: list[str]) -> None:
     with pytest.raises((ValidationError, ValueError)):
         beyond(("-id",), position, User.objects.all())
 

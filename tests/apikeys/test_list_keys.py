@@ -30,7 +30,7 @@ def three(key_with: KeyWith) -> None:
     actions.revoke_api_key(key=key_with("state:read", name="revoked").key, actor=Actor(name="test"))
 
 
-def test_all_of_the_callers_own_and_no_others(
+def test_list_contains_exactly_the_keys_of_the_owner(
     owner: KeyOwner, three: None, stranger: KeyOwner
 ) -> None:
     response = owner.get(PATH + "/")

@@ -72,7 +72,7 @@ def test_a_token_ends_with_its_key(owner: KeyOwner, key_with: Any) -> None:
     assert owner.get(path).json()["access_token"]["status"] == "ACCESS_TOKEN_STATUS_REVOKED"
 
 
-def test_one_is_shown_as_in_the_list(owner: KeyOwner) -> None:
+def test_token_is_shown_as_in_the_list(owner: KeyOwner) -> None:
     path = f"{PATH}/{mint(owner, 'x')}"
 
     (listed,) = owner.get(PATH + "/").json()["access_tokens"]

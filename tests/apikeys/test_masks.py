@@ -35,7 +35,7 @@ FULL = {"name": "x", "note": "y", "labels": {"a": "b"}, "kind": "z"}
         ({"other": 1}, {"name"}, {"other": 1, "name": None}),
     ],
 )
-def test_what_is_selected(
+def test_mask_selects_fields(
     fields: dict[str, Any], mask: set[str] | None, selected: dict[str, Any]
 ) -> None:
     chosen = None if mask is None else frozenset(mask)

@@ -47,7 +47,7 @@ def test_ok(client_with: ClientWith) -> None:
     ],
     ids=["missing", "short", "scheme", "basic", "unknown"],
 )
-def test_credentials_that_are_none(
+def test_missing_and_invalid_credentials_are_counted(
     anonymous: Client, capfd: pytest.CaptureFixture[str], header: str, result: str
 ) -> None:
     counted = Since()
@@ -99,7 +99,7 @@ def test_credentials_that_were_right(
     assert event(capfd)["authentication"] == result
 
 
-def test_a_token_whose_key_is_revoked(key_with: KeyWith, anonymous: Client) -> None:
+def test_token_of_a_revoked_key_is_counted_as_revoked(key_with: KeyWith, anonymous: Client) -> None:
     key = key_with("apikey:write")
     wish = {"name": "job", "scopes": ["apikey:write"]}
     minted = key.send("POST", "/v1/access-tokens", {"access_token": wish}).json()["secret"]

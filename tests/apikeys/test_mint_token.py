@@ -87,7 +87,7 @@ def test_its_end(owner: KeyOwner) -> None:
     assert response.json()["access_token"]["expires_at"] == end
 
 
-def test_unless_said_it_ends_with_its_key(key_with: KeyWith) -> None:
+def test_default_expiry_is_limited_by_the_key(key_with: KeyWith) -> None:
     short = key_with("apikey:write", "state:read", lifetime=dt.timedelta(minutes=5))
 
     response = short.send("POST", PATH, GOOD)

@@ -76,7 +76,7 @@ def test_names_become_ids(world: World, key_with: KeyWith, path: str) -> None:
         assert made(create(key, path, **given)) == binding.described()
 
 
-def test_a_former_name_leads_to_what_had_it(world: World, key_with: KeyWith) -> None:
+def test_former_name_resolves_to_the_renamed_component(world: World, key_with: KeyWith) -> None:
     SlugClaim.objects.create(
         kind="component", parent_id=world.shop.pk, slug="net", entry_id=world.network.pk
     )
@@ -84,7 +84,7 @@ def test_a_former_name_leads_to_what_had_it(world: World, key_with: KeyWith) -> 
     assert binding["component_ids"] == [str(world.network.pk)]
 
 
-def test_what_a_patch_names(world: World, key_with: KeyWith) -> None:
+def test_patch_resolves_names(world: World, key_with: KeyWith) -> None:
     key, target = key_with(*SCOPES), key_with("state:read")
     answer = key.send("PATCH", target.path, {"binding": {"environments": ["dev"]}})
 
@@ -106,7 +106,7 @@ BOUND = {
     ("field", "outside"),
     [("components", "bank/ledger"), ("environments", "dev"), ("applications", "bank")],
 )
-def test_what_is_outside_is_as_unknown(
+def test_names_outside_the_binding_are_unknown(
     world: World, key_with: KeyWith, caller: str, field: str, outside: str
 ) -> None:
     key = key_with(*SCOPES, binding=BOUND[caller](world))
@@ -147,7 +147,7 @@ def test_a_component_of_the_application_is_inside_of_it(world: World, key_with: 
     assert token.get(path).status_code == 404
 
 
-def test_a_child_loses_what_its_maker_loses(world: World, key_with: KeyWith) -> None:
+def test_narrowed_maker_narrows_its_child(world: World, key_with: KeyWith) -> None:
     maker = key_with(*SCOPES)
     child_id = create(maker, components=["shop/network"]).json()["api_key"]["id"]
     other_id = create(maker, applications=["bank"]).json()["api_key"]["id"]

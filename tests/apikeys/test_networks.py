@@ -202,7 +202,7 @@ def test_a_limited_key_cannot_widen_itself(owner: KeyOwner) -> None:
         (["0.0.0.0/0"], ["0.0.0.0/0"]),
     ],
 )
-def test_networks_are_stored_in_one_form(
+def test_networks_are_normalized(
     owner: KeyOwner, given_networks: list[str], stored: list[str]
 ) -> None:
     answer = make(owner, allowed_networks=given_networks)
@@ -224,7 +224,7 @@ def test_networks_are_stored_in_one_form(
         None,
     ],
 )
-def test_what_is_no_network(owner: KeyOwner, wrong: Any) -> None:
+def test_invalid_network_is_rejected(owner: KeyOwner, wrong: Any) -> None:
     answer = make(owner, allowed_networks=["192.0.2.0/24", wrong])
 
     assert answer.status_code == 400
@@ -234,7 +234,7 @@ def test_what_is_no_network(owner: KeyOwner, wrong: Any) -> None:
 
 
 @pytest.mark.parametrize("wrong", [[], "10.0.0.0/8", {}, [f"10.0.{n}.0/30" for n in range(51)]])
-def test_what_is_no_list_of_networks(owner: KeyOwner, wrong: Any) -> None:
+def test_invalid_list_of_networks_is_rejected(owner: KeyOwner, wrong: Any) -> None:
     assert make(owner, allowed_networks=wrong).status_code == 400
 
 

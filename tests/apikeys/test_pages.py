@@ -93,7 +93,7 @@ def pages(**condition: Any) -> int:
     return number
 
 
-def test_what_an_index_finds_takes_one_page(events: None) -> None:
+def test_indexed_filter_takes_a_single_page(events: None) -> None:
     assert pages(token_id="rare") == 1
     assert pages(token_id="rare", action="test.done") == 1
     assert pages(token_id__in=["rare", "other"], resource_id="one") == 1
@@ -101,7 +101,7 @@ def test_what_an_index_finds_takes_one_page(events: None) -> None:
     assert pages(pk__in=[AuditEvent.objects.all()[7].pk], actor_name="common") == 1
 
 
-def test_what_none_finds_takes_a_page_for_each_piece(events: None) -> None:
+def test_unindexed_filter_takes_a_page_per_segment(events: None) -> None:
     assert pages(actor_name="rare") == 5  # the fifth is behind the last full piece
     assert pages(actor_name="nobody", action="test.done") == 5
     assert pages(token_id="common", actor_name="nobody") == 4
@@ -117,7 +117,7 @@ def test_a_piece_is_smaller_when_each_row_is_searched_often() -> None:
     assert reading.weight(AuditEvent.objects.filter(action="a").query) == 0
 
 
-def test_an_index_that_decides_takes_one_statement(events: None) -> None:
+def test_selective_index_takes_a_single_statement(events: None) -> None:
     with CaptureQueriesContext(connection) as captured:
         read_page(
             AuditEvent.objects.filter(token_id="rare"),
@@ -174,7 +174,7 @@ def test_a_beginning_is_a_range_in_the_order_of_bytes() -> None:
         (~Q(deleted_at=None) | Q(lineage__in=["a"]), True),
     ],
 )
-def test_what_is_planned_for_its_values(condition: Q, selective: bool) -> None:
+def test_selective_conditions_are_recognized(condition: Q, selective: bool) -> None:
     assert is_selective(State.objects.filter(condition)) is selective
 
 

@@ -83,7 +83,7 @@ MASKED: dict[str, tuple[Any, str, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize(("body", "query", "effect"), MASKED.values(), ids=MASKED.keys())
-def test_what_is_changed(
+def test_patch_changes_the_sent_fields(
     owner: KeyOwner, target: KeyOwner, body: Any, query: str, effect: dict[str, Any]
 ) -> None:
     assert changed(owner, target, body, query) == effect
@@ -132,7 +132,7 @@ REFUSED: dict[str, tuple[Any, str, list[tuple[str, str]]]] = {
 
 @pytest.mark.both
 @pytest.mark.parametrize(("body", "query", "faults"), REFUSED.values(), ids=REFUSED.keys())
-def test_what_is_refused(
+def test_invalid_fields_are_rejected(
     owner: KeyOwner, target: KeyOwner, body: Any, query: str, faults: list[tuple[str, str]]
 ) -> None:
     response = owner.send("PATCH", target.path + query, body)
@@ -154,14 +154,14 @@ def test_it_is_written_to_the_trail(owner: KeyOwner, target: KeyOwner) -> None:
     }
 
 
-def test_nobody_widens_beyond_what_they_hold(owner: KeyOwner, target: KeyOwner) -> None:
+def test_scopes_beyond_the_caller_are_rejected(owner: KeyOwner, target: KeyOwner) -> None:
     response = owner.send("PATCH", target.path, {"scopes": ["state:read", "state:write"]})
 
     assert (response.status_code, error_reason(response)) == (403, "GRANT_EXCEEDED")
     assert target.key.scopes == ["apikey:read", "state:read"]
 
 
-def test_a_key_may_widen_to_what_the_caller_holds(owner: KeyOwner, target: KeyOwner) -> None:
+def test_scopes_of_the_caller_can_be_added(owner: KeyOwner, target: KeyOwner) -> None:
     body = {"scopes": ["apikey:write", "state:read"]}
 
     assert changed(owner, target, body) == body
@@ -176,7 +176,7 @@ def test_a_wider_key_may_be_narrowed_and_renamed(key_with: KeyWith, target: KeyO
 
 
 @pytest.mark.parametrize("expires_at", [None, LATER])
-def test_nobody_prolongs_what_they_do_not_hold(
+def test_key_with_more_scopes_cannot_be_extended(
     key_with: KeyWith, target: KeyOwner, expires_at: str | None
 ) -> None:
     response = key_with("apikey:write").send("PATCH", target.path, {"expires_at": expires_at})
@@ -225,7 +225,7 @@ def test_anothers_key(owner: KeyOwner, stranger: KeyOwner) -> None:
     assert (response.status_code, error_reason(response)) == (404, "API_KEY_NOT_FOUND")
 
 
-def test_who_loses_the_race_is_judged_again(
+def test_concurrent_revocation_is_checked_again(
     owner: KeyOwner, target: KeyOwner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     as_seen = ApiKeyQuerySet.as_seen
@@ -241,7 +241,7 @@ def test_who_loses_the_race_is_judged_again(
     assert target.key.name == "old"
 
 
-def test_who_loses_every_race_is_told(
+def test_repeated_conflict_gets_409(
     owner: KeyOwner, target: KeyOwner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(races, "ATTEMPTS", 2)

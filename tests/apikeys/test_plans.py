@@ -138,7 +138,7 @@ def test_any_filter_reads_a_bounded_piece(reader: ApiClient) -> None:
     assert too_much == {}
 
 
-def test_what_an_index_finds_is_found_at_once(reader: ApiClient) -> None:
+def test_indexed_filter_reads_only_matching_rows(reader: ApiClient) -> None:
     rows = {}
     for name, (rare, common, nothing) in VALUES.items():
         if name == "actor_name":  # has no index
@@ -169,7 +169,7 @@ def test_what_an_index_finds_is_found_at_once(reader: ApiClient) -> None:
     assert sum(plan.rows_read for plan in found) == 30
 
 
-def test_what_no_index_finds_is_found_page_by_page(reader: ApiClient) -> None:
+def test_unindexed_filter_is_read_page_by_page(reader: ApiClient) -> None:
     """Two of the oldest of 12,000 events: three pages, the first two empty."""
     since = "field['actor_name'] = 'rare' AND field['occurred_at'] < '2026-01-02T09:00:00Z'"
     token, found = "", []

@@ -121,7 +121,7 @@ def test_patches_of_different_fields_all_count(key: LiveKey, round_: int) -> Non
 
 
 @pytest.mark.parametrize("round_", range(ROUNDS))
-def test_patches_of_one_field_are_one_of_them(key: LiveKey, round_: int) -> None:
+def test_concurrent_patches_of_a_field_store_a_sent_value(key: LiveKey, round_: int) -> None:
     path, _ = key.make()
     names = [f"name {number}" for number in range(8)]
 

@@ -84,7 +84,7 @@ def test_a_token_that_is_revoked(owner: KeyOwner, monkeypatch: pytest.MonkeyPatc
     assert (answer.status_code, error_reason(answer)) == (401, "CREDENTIALS_INVALID")
 
 
-def test_one_that_was_only_renamed(owner: KeyOwner, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_renamed_caller_is_accepted(owner: KeyOwner, monkeypatch: pytest.MonkeyPatch) -> None:
     after(lambda: ApiKey.objects.change(name="renamed"), monkeypatch)
 
     assert owner.send("POST", "/v1/api-keys", NEW).status_code == 201
@@ -99,7 +99,7 @@ DEEDS: dict[str, tuple[str, Any]] = {
 
 @pytest.mark.parametrize("by_token", [False, True], ids=["by a key", "by a token"])
 @pytest.mark.parametrize("name", DEEDS)
-def test_one_that_ends_while_its_deed_waits_for_the_row(
+def test_caller_revoked_while_waiting_for_a_row_lock_is_rejected(
     owner: KeyOwner,
     key_with: KeyWith,
     monkeypatch: pytest.MonkeyPatch,
@@ -249,7 +249,7 @@ def test_an_issued_token(client_with: ClientWith) -> None:
     assert AuditEvent.objects.filter(action="x").count() == 1
 
 
-def test_one_that_changes_again_and_again(owner: KeyOwner, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_constantly_changing_caller_gets_503(owner: KeyOwner, monkeypatch: pytest.MonkeyPatch) -> None:
     refresh = revalidation.refresh
 
     def and_change(caller: Any) -> Any:

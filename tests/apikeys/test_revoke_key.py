@@ -26,11 +26,11 @@ def test_a_key_may_revoke_itself(owner: KeyOwner) -> None:
     assert owner.get("/v1/whoami").status_code == 401
 
 
-def test_a_narrow_key_may_revoke_a_wide_one(key_with: KeyWith, owner: KeyOwner) -> None:
+def test_narrow_key_can_revoke_a_wide_key(key_with: KeyWith, owner: KeyOwner) -> None:
     assert key_with("apikey:write").send("POST", owner.path + ":revoke").status_code == 200
 
 
-def test_what_was_minted_dies_at_once(owner: KeyOwner) -> None:
+def test_minted_tokens_are_invalid_immediately(owner: KeyOwner) -> None:
     fields = {"name": "x", "scopes": ["apikey:read", "apikey:write"]}
     minted = KeyClient(owner.send("POST", "/v1/access-tokens", fields).json()["secret"])
     assert minted.get("/v1/whoami").status_code == 200

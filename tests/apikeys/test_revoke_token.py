@@ -22,7 +22,7 @@ def test_it_is_final_and_idempotent(owner: KeyOwner) -> None:
     assert owner.get("/v1/whoami").status_code == 200
 
 
-def test_one_that_an_operator_issued(owner: KeyOwner, client_with: ClientWith) -> None:
+def test_operator_issued_token_can_be_revoked(owner: KeyOwner, client_with: ClientWith) -> None:
     issued = client_with("state:read")
 
     assert owner.send("POST", f"{PATH}/{issued.token.pk}:revoke").status_code == 200

@@ -82,7 +82,7 @@ def test_a_refused_body(owner: KeyOwner, body: Any, faults: list[tuple[str, str]
     assert whoami(owner.secret) == 200
 
 
-def test_nobody_rotates_to_more_than_they_hold(owner: KeyOwner, key_with: KeyWith) -> None:
+def test_key_with_more_scopes_cannot_be_rotated(owner: KeyOwner, key_with: KeyWith) -> None:
     wider = key_with("state:admin", "state:read")
 
     response = owner.send("POST", wider.path + ":rotate")
@@ -149,7 +149,7 @@ def test_another_rotation_was_faster(
     assert bytes(target.key.digest) == b"1" * 32
 
 
-def test_ones_own_secret_was_rotated_away(owner: KeyOwner, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_concurrently_rotated_secret_is_rejected(owner: KeyOwner, monkeypatch: pytest.MonkeyPatch) -> None:
     rotated_meanwhile(monkeypatch, digest=b"1" * 32)
 
     response = owner.send("POST", owner.path + ":rotate")

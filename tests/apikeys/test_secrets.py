@@ -93,7 +93,7 @@ def test_digests_are_stored_and_shown_nowhere(owner: KeyOwner) -> None:
         assert digest not in answers
 
 
-def test_the_admin_shows_none(owner: KeyOwner, operator: User) -> None:
+def test_admin_shows_no_secrets(owner: KeyOwner, operator: User) -> None:
     secrets, _ = a_life(owner)
     digests = [tokens.digest(secret).hex() for secret in secrets]
     User.objects.filter(pk=operator.pk).update(is_staff=True, is_superuser=True)
@@ -115,7 +115,7 @@ class BrokenError(Exception):
     """An error whose text contains a secret."""
 
 
-def test_a_failure_tells_none(
+def test_failures_disclose_no_secrets(
     owner: KeyOwner, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     made: list[str] = []
@@ -140,7 +140,7 @@ def test_a_failure_tells_none(
 
 
 @pytest.mark.parametrize("debug", [False, True])
-def test_an_error_report_tells_none(settings: Any, debug: bool) -> None:
+def test_error_reports_disclose_no_secrets(settings: Any, debug: bool) -> None:
     settings.DEBUG = debug
     secret = tokens.generate(TokenKind.API_KEY)
     request = RequestFactory().get(

@@ -63,7 +63,7 @@ FORMS = st.from_regex(re.compile(rf"is[kps]_[0-9A-Za-z]{{{LENGTH - 4}}}", re.ASC
 
 
 @given(st.one_of(AROUND, FORMS, st.lists(FORMS, max_size=3).map("".join)))
-def test_nothing_else(text: str) -> None:
+def test_arbitrary_text_contains_no_token(text: str) -> None:
     """A text of the form has a checksum that is right once in 56,800 million times."""
     for written in (
         text.encode("utf-8", "surrogatepass"),
@@ -75,7 +75,7 @@ def test_nothing_else(text: str) -> None:
 
 
 @pytest.mark.parametrize("kind", TokenKind)
-def test_one_wrong_character(kind: TokenKind) -> None:
+def test_token_with_a_wrong_character_is_not_found(kind: TokenKind) -> None:
     token = generate(kind)
     for position in range(LENGTH):
         for other in (c for c in string.ascii_letters[:3] + "0_é" if c != token[position]):
@@ -100,6 +100,6 @@ def test_no_more_than_so_many() -> None:
 @pytest.mark.parametrize(
     "piece", [b"\\", b"\\u00", b"\\u0069", b"isk_", b"iss_a", b"aXNrX", b"lza1", b"\xff", b"i\\"]
 )
-def test_what_is_made_to_be_slow_is_not(piece: bytes) -> None:
+def test_search_time_is_linear_for_adversarial_input(piece: bytes) -> None:
     """A search that took the square of the length would take hours for a megabyte."""
     assert find_tokens(piece * (1_000_000 // len(piece))) == []

@@ -22,7 +22,7 @@ def writes(owner: KeyOwner) -> int:
     return sum(q["sql"].startswith("UPDATE") for q in queries.captured_queries)
 
 
-def test_one_write_a_minute(owner: KeyOwner) -> None:
+def test_single_write_per_minute(owner: KeyOwner) -> None:
     assert [writes(owner) for _ in range(3)] == [1, 0, 0]
 
     used = NOW() - dt.timedelta(seconds=59)
@@ -34,7 +34,7 @@ def test_one_write_a_minute(owner: KeyOwner) -> None:
     assert writes(owner) == 1
 
 
-def test_only_one_of_many_gets_to_write(owner: KeyOwner) -> None:
+def test_only_the_first_concurrent_use_writes(owner: KeyOwner) -> None:
     now = NOW()
 
     assert ApiKey.objects.touch(owner.key_id, now, "192.0.2.1") is True

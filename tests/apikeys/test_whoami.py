@@ -52,7 +52,7 @@ def test_a_bound_key(key_with: KeyWith) -> None:
     }  # fmt: skip
 
 
-def test_nobody(anonymous: Client) -> None:
+def test_missing_credentials_get_401(anonymous: Client) -> None:
     response = anonymous.get("/v1/whoami")
 
     assert (response.status_code, error_reason(response)) == (401, "CREDENTIALS_MISSING")

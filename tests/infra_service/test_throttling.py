@@ -136,7 +136,7 @@ def test_ipv4_mapped_addresses_are_counted_separately() -> None:
 
 
 @pytest.mark.parametrize("address", ["", "unix:"])
-def test_invalid_addresses_share_a_limit(address: str) -> None:
+def test_invalid_address_is_limited_too(address: str) -> None:
     assert [wrong(address).status_code for _ in range(3)] == [401, 401, 429]
 
 

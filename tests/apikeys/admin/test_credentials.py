@@ -260,7 +260,7 @@ def test_all_faults_are_shown_at_once(operator: User) -> None:
 
 
 @pytest.mark.parametrize("field", LISTS)
-def test_a_binding_that_names_nothing_does_not_bind_to_everything(
+def test_blank_binding_is_rejected(
     operator: User, field: str
 ) -> None:
     answer = person("administrator").post(f"{KEYS}add/", form(**{field: " ,\n,"}))
@@ -283,7 +283,7 @@ def test_the_secret_is_shown_once(operator: User) -> None:
     assert ApiKey.objects.count() == 1
 
 
-def test_a_new_secret_is_for_who_issued_it(operator: User) -> None:
+def test_new_secret_is_shown_only_to_its_issuer(operator: User) -> None:
     client = person("administrator")
     page = client.post(f"{KEYS}add/", form())["Location"]
     stored = "".join(str(session.get_decoded()) for session in Session.objects.all())
@@ -353,7 +353,7 @@ def test_a_secret_is_kept_nowhere(operator: User, capfd: pytest.CaptureFixture[s
         ({"kind": ""}, "This field is required."),
     ],
 )
-def test_what_is_wrong_is_said_beside_the_field(
+def test_errors_are_shown_beside_the_field(
     fields: dict[str, Any], said: str, operator: User
 ) -> None:
     User.objects.create(username="gone", is_active=False)
@@ -389,7 +389,7 @@ def test_revoke_a_key(operator: User) -> None:
     assert (event.actor_name, event.resource_id) == ("operator-person", key.pk)
 
 
-def test_revoke_what_is_revoked(token: AccessToken) -> None:
+def test_revoke_a_revoked_token(token: AccessToken) -> None:
     client = person("operator")
     client.post(f"{TOKENS}{token.pk}/revoke/")
 
@@ -400,7 +400,7 @@ def test_revoke_what_is_revoked(token: AccessToken) -> None:
     assert AuditEvent.objects.filter(action="access_token.revoke").count() == 1
 
 
-def test_revoke_what_is_not_there() -> None:
+def test_revoke_a_missing_key() -> None:
     answer = person("operator").post(f"{KEYS}key-0/revoke/")
 
     assert answer.status_code == 302

@@ -105,7 +105,7 @@ def test_a_policy_of_written_conditions(
         ({"scopes": []}, "This field is required."),
     ],
 )
-def test_what_is_no_policy(
+def test_invalid_policy_is_rejected(
     administrator: Client, issuer: Issuer, operator: User, fields: Any, told: str
 ) -> None:
     answer = administrator.post(f"{POLICIES}add/", of_a_repository(issuer, **fields))
@@ -159,7 +159,7 @@ def test_a_platform_without_ids(administrator: Client, operator: User) -> None:
     assert "Write conditions: this platform has no ids." in text_of(answer)
 
 
-def test_which_policies_nobody_needs(issuer: Issuer, operator: User) -> None:
+def test_unused_policies_filter(issuer: Issuer, operator: User) -> None:
     now = timezone.now()
     long_ago = now - dt.timedelta(days=91)
     make_policy(issuer, operator, "new")
@@ -177,7 +177,7 @@ def test_which_policies_nobody_needs(issuer: Issuer, operator: User) -> None:
     assert len(shown(viewer.get(f"{POLICIES}?status=working"))) == 4
 
 
-def test_the_last_run_and_what_was_refused(issuer: Issuer, operator: User) -> None:
+def test_last_run_and_rejected_assertions_are_shown(issuer: Issuer, operator: User) -> None:
     run = {"jti": "j", "sub": "s", "repository": "acme/infra", "commit": "9f31820", "run": "77"}
     policy = make_policy(issuer, operator, "deploy", last_run=run, last_used_at=timezone.now())
     unmet = [{"claim": "environment", "wanted": {"equals": "production"}, "had": "<staging>"}]
@@ -239,7 +239,7 @@ def test_an_issuer_is_added_and_disabled(administrator: Client, operator: User) 
         ),
     ],
 )
-def test_what_is_no_issuer(administrator: Client, fields: Any, told: str) -> None:
+def test_invalid_issuer_is_rejected(administrator: Client, fields: Any, told: str) -> None:
     given = {"kind": "GITLAB", "name": "n", "audience": "a", **fields}
     answer = administrator.post(f"{ISSUERS}add/", given)
 
@@ -258,7 +258,7 @@ def test_a_policy_is_disabled(administrator: Client, issuer: Issuer, operator: U
         assert "Disabled just now" in text_of(administrator.get(path))
 
 
-def test_who_only_looks_changes_nothing(issuer: Issuer, operator: User) -> None:
+def test_viewer_cannot_change_issuers_and_policies(issuer: Issuer, operator: User) -> None:
     policy = make_policy(issuer, operator, "deploy")
     viewer = person("viewer")
 

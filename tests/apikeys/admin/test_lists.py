@@ -142,7 +142,7 @@ def test_a_list_in_the_order_of_names(operator: User) -> None:
         '[0,"\\u0000",1]',
     ],
 )
-def test_what_is_no_position(position: str) -> None:
+def test_invalid_position_redirects_to_the_first_page(position: str) -> None:
     """An invalid position redirects to the first page, as other invalid input in Django does."""
     answer = person("viewer").get(TRAIL, {"after": position})
 
@@ -173,7 +173,7 @@ def test_no_other_column_answers(path: str, lookup: str) -> None:
     assert person("viewer").get(path, {lookup: "a"}).status_code == 400
 
 
-def test_nothing_is_there() -> None:
+def test_empty_list() -> None:
     answer = person("viewer").get(KEYS)
 
     assert "No API keys" in answer.content.decode()
@@ -230,7 +230,7 @@ def test_the_trail_by_actor_token_address_and_day(operator: User) -> None:
     assert body.count('name="actor"') == 1
 
 
-def test_the_trail_leads_to_what_it_names(operator: User) -> None:
+def test_audit_log_links_to_the_named_objects(operator: User) -> None:
     key = make_key(operator, "deployments")
     event = AuditEvent.objects.get(action="api_key.create")
     AuditEvent.objects.bulk_create(
@@ -248,7 +248,7 @@ def test_the_trail_leads_to_what_it_names(operator: User) -> None:
     assert f'<a href="{KEYS}{key.pk}/change/">deployments</a>' in detail
 
 
-def test_a_cell_says_which_column_it_is_of(operator: User) -> None:
+def test_cells_are_labelled_with_their_column(operator: User) -> None:
     make_key(operator)
     body = person("operator").get(KEYS).content.decode()
     for label in ("Name", "Status", "Owner", "Scopes", "Bound to", "Expires", "Last used"):

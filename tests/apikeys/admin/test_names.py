@@ -44,7 +44,7 @@ def test_a_piece_of_a_name(db: None) -> None:
     assert offered(client, "component", "%") == []
 
 
-def test_of_one_name_the_ids_are_offered(db: None) -> None:
+def test_ids_are_offered_for_equal_names(db: None) -> None:
     billing = Application.objects.create(name="billing")
     of_billing = Component.objects.create(name="network", application=billing)
     of_none = Component.objects.create(name="network")
@@ -56,7 +56,7 @@ def test_of_one_name_the_ids_are_offered(db: None) -> None:
     }  # fmt: skip
 
 
-def test_who_sees_names(db: None) -> None:
+def test_suggestions_need_the_permission_to_view(db: None) -> None:
     """Suggestions of a kind need the permission to view its list."""
     Component.objects.create(name="network")
     someone = User.objects.create(username="someone", is_staff=True)
@@ -83,6 +83,6 @@ def test_many_names_cost_the_same(db: None) -> None:
 
 
 @pytest.mark.parametrize("kind", ["cluster", "component", "environment"])
-def test_the_form_offers_them(db: None, kind: str) -> None:
+def test_form_links_to_the_suggestions(db: None, kind: str) -> None:
     page = person("administrator").get("/admin/apikeys/apikey/add/").content.decode()
     assert f'data-names="/admin/names/{kind}/"' in page

@@ -29,7 +29,7 @@ def ids(*names: str) -> list[int]:
     return list(Group.objects.filter(name__in=names).values_list("pk", flat=True))
 
 
-def test_add_a_user_and_let_them_in() -> None:
+def test_create_a_user_with_access_to_the_admin() -> None:
     administrator = person("administrator")
     given = {"username": "new", "usable_password": "true"}
     given |= {"password1": PASSWORD, "password2": PASSWORD}
@@ -54,7 +54,7 @@ def test_add_a_user_and_let_them_in() -> None:
     ]
 
 
-def test_nobody_gives_a_group_that_may_do_more(operator: User) -> None:
+def test_group_with_more_permissions_cannot_be_assigned(operator: User) -> None:
     more = Group.objects.create(name="more")
     more.permissions.add(Permission.objects.get(codename="delete_group"))
     administrator = person("administrator")
@@ -77,7 +77,7 @@ def test_only_superusers_make_superusers(operator: User) -> None:
 
 
 @pytest.mark.parametrize("page", ["change", "password"])
-def test_who_may_do_more_is_not_touched(page: str, operator: User) -> None:
+def test_user_with_more_permissions_cannot_be_changed(page: str, operator: User) -> None:
     operator.is_superuser = True
     operator.set_password(PASSWORD)
     operator.save()

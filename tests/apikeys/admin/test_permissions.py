@@ -99,14 +99,14 @@ def test_post(
 
 
 @pytest.mark.parametrize("path", sorted({path for path, _ in PAGES}))
-def test_who_is_not_logged_in(path: str, anonymous: Client, ids: dict[str, Any]) -> None:
+def test_anonymous_user_is_redirected_to_the_login(path: str, anonymous: Client, ids: dict[str, Any]) -> None:
     answer = anonymous.get(path.format(**ids))
 
     assert answer.status_code == 302
     assert answer["Location"].startswith("/admin/login/?next=")
 
 
-def test_who_is_not_of_the_staff(ids: dict[str, Any]) -> None:
+def test_user_without_staff_status_is_redirected(ids: dict[str, Any]) -> None:
     answer = person("administrator", is_staff=False).get(KEYS)
 
     assert answer.status_code == 302

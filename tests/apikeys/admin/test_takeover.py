@@ -49,7 +49,7 @@ def more_by(user: User, how: str) -> None:
 
 @pytest.mark.parametrize("how", ["superuser", "own", "group"])
 @pytest.mark.parametrize("page", ["change", "password"])
-def test_a_deactivated_one_is_not_taken_over(page: str, how: str, former: User) -> None:
+def test_deactivated_user_with_more_permissions_cannot_be_changed(page: str, how: str, former: User) -> None:
     more_by(former, how)
 
     answer = holder("change_user", "view_user").post(
@@ -66,7 +66,7 @@ def test_a_deactivated_one_is_not_taken_over(page: str, how: str, former: User) 
     assert former.check_password(PASSWORD)
 
 
-def test_who_holds_as_much_may(former: User) -> None:
+def test_user_with_equal_permissions_can_reactivate(former: User) -> None:
     person("administrator").post(
         f"{USERS}{former.pk}/change/", {"username": "former", "is_active": "on", "groups": []}
     )
@@ -88,7 +88,7 @@ def codenames(group: Group) -> set[str]:
     return set(group.permissions.values_list("codename", flat=True))
 
 
-def test_nobody_gives_a_group_what_they_have_not() -> None:
+def test_group_cannot_get_permissions_that_the_user_lacks() -> None:
     """Also if the user is a member of the group."""
     client = holder("change_group", "view_user")
     own = Group.objects.create(name="own")
@@ -112,7 +112,7 @@ def test_a_group_that_may_do_more_is_not_changed() -> None:
     assert codenames(viewer) == before
 
 
-def test_nobody_makes_a_group_with_more() -> None:
+def test_group_with_more_permissions_cannot_be_created() -> None:
     client = holder("add_group", "view_user")
     more = Permission.objects.get(codename="change_user").pk
 
@@ -122,7 +122,7 @@ def test_nobody_makes_a_group_with_more() -> None:
     assert not Group.objects.filter(name="mine").exists()
 
 
-def test_what_a_form_does_not_show_is_not_taken(operator: User) -> None:
+def test_fields_outside_the_form_are_ignored(operator: User) -> None:
     """The permissions, the password hash and the superuser status cannot be posted."""
     all_of_them = list(Permission.objects.values_list("pk", flat=True))
 
@@ -152,7 +152,7 @@ def inactive(operator: User) -> User:
     return operator
 
 
-def test_the_form_says_what_would_work_again(inactive: User) -> None:
+def test_form_lists_credentials_that_reactivation_restores(inactive: User) -> None:
     page = person("administrator").get(f"{USERS}{inactive.pk}/change/")
 
     assert "2 API keys and 1 access token will work again" in text_of(page)
@@ -187,7 +187,7 @@ def test_the_form_counts(keys: int, tokens: int, what: str, whose: str, operator
     assert f"active, {what} will work again {whose}" in text_of(page)
 
 
-def test_trust_policies_are_disabled_with_them(operator: User) -> None:
+def test_trust_policies_can_be_disabled_on_reactivation(operator: User) -> None:
     issuer = Issuer.objects.create(kind="CUSTOM", url="https://ci.example.com", audience="us")
     policy = TrustPolicy.objects.create(
         issuer=issuer, owner=operator, name="p", scopes=["state:read"],
@@ -207,7 +207,7 @@ def test_trust_policies_are_disabled_with_them(operator: User) -> None:
     assert AuditEvent.objects.filter(action="trust_policy.disable", resource_id=policy.pk).exists()
 
 
-def test_revoking_takes_along_what_they_have_made(inactive: User) -> None:
+def test_revocation_includes_keys_made_by_the_users_keys(inactive: User) -> None:
     maker = ApiKey.objects.active().first()
     token = AccessToken.objects.active().get()
     assert maker is not None
@@ -240,7 +240,7 @@ def test_they_are_revoked_unless_they_shall_live(
     assert ApiKey.objects.active().count() + AccessToken.objects.active().count() == left
 
 
-def test_who_stays_inactive_keeps_them(inactive: User) -> None:
+def test_inactive_user_keeps_credentials(inactive: User) -> None:
     given = {"username": "renamed", "revoke_credentials": "on"}
 
     person("administrator").post(f"{USERS}{inactive.pk}/change/", given)
@@ -250,7 +250,7 @@ def test_who_stays_inactive_keeps_them(inactive: User) -> None:
     assert ApiKey.objects.active().count() == 2
 
 
-def test_no_question_where_nothing_would_work(operator: User) -> None:
+def test_question_is_omitted_without_credentials(operator: User) -> None:
     for is_active in (True, False):
         User.objects.filter(pk=operator.pk).update(is_active=is_active)
         page = person("administrator").get(f"{USERS}{operator.pk}/change/")
@@ -288,7 +288,7 @@ def test_part_of_a_user_is_saved_with_the_end_of_the_sessions(operator: User) ->
 # --- All pages ------------------------------------------------------------------------------------
 
 
-def test_what_is_ticked_can_only_be_revoked() -> None:
+def test_revocation_is_the_only_bulk_action() -> None:
     """Django's admin offers bulk deletion by default."""
     request = RequestFactory().get("/")
     request.user = User(username="root", is_superuser=True)

@@ -85,7 +85,7 @@ def test_a_condition_is_not_met(condition, claims):
     assert not met(condition, claims)
 
 
-def test_a_verdict_tells_what_was_wanted_and_what_was_there():
+def test_verdict_contains_the_wanted_and_the_actual_value():
     conditions = [
         {"claim": "ref", "glob": "refs/heads/*"},
         {"claim": "environment", "in": ["production"]},
@@ -102,7 +102,7 @@ def test_a_verdict_tells_what_was_wanted_and_what_was_there():
     assert are_met([first])
 
 
-def test_without_conditions_nobody_is_trusted():
+def test_empty_conditions_are_never_met():
     assert not are_met(check([], {"sub": "anybody"}))
 
 
@@ -118,7 +118,7 @@ _globs = st.lists(st.one_of(_letters, st.just("*")), max_size=10).map("".join)
 
 
 @given(_globs, _texts)
-def test_a_glob_matches_what_a_comparison_by_segments_does(glob, text):
+def test_glob_matches_like_a_regular_expression(glob, text):
     assert matches(glob, text) == _by_regular_expression(glob, text)
 
 
@@ -142,7 +142,7 @@ def test_a_glob_without_a_star_matches_itself_alone(text):
 
 
 @pytest.mark.parametrize(("glob", "text"), [("ab*ba", "aba"), ("a*b*b", "ab")])
-def test_what_ends_a_glob_is_not_also_what_came_before(glob, text):
+def test_glob_suffix_does_not_overlap_the_prefix(glob, text):
     assert not matches(glob, text)
 
 
@@ -205,7 +205,7 @@ def test_many_stars_look_at_each_character_a_few_times():
         ([{"claim": "ref", "x" * 65: "a"}], "0." + "x" * 64),
     ],
 )
-def test_what_is_no_condition_is_refused_where_it_is(conditions, place):
+def test_invalid_condition_is_rejected_with_its_position(conditions, place):
     found = faults(conditions, ids=["/kubernetes.io/namespace"])
     assert place in found
     assert found[place]
@@ -236,11 +236,11 @@ def test_as_many_as_there_may_be(conditions):
     assert faults(conditions) == {}
 
 
-def test_of_a_claim_that_is_none_nothing_more_is_said():
+def test_blank_claim_gives_a_single_error():
     assert faults([{"claim": "", "equals": 7}]).keys() == {"0.claim"}
 
 
-def test_a_misspelt_operator_is_answered_with_the_right_one():
+def test_misspelt_operator_gets_a_suggestion():
     assert faults([{"claim": "ref", "equal": "a"}])["0.equal"] == (
         "Unknown field; did you mean 'equals'?"
     )
@@ -252,7 +252,7 @@ def test_a_claim_is_found_by_its_name_however_it_is_written():
     assert value_at(KUBERNETES, "/kubernetes.io/pod") is None
 
 
-def test_a_claim_is_pinned_to_what_all_its_conditions_allow():
+def test_claim_is_pinned_to_the_intersection_of_its_conditions():
     conditions = [
         {"claim": "ref", "in": ["a", "b"]},
         {"claim": "/ref", "in": ["b", "c"]},

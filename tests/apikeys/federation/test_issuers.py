@@ -27,7 +27,7 @@ def change(client: KeyOwner, issuer: Issuer, **fields: Any) -> Any:
     return client.send("PATCH", f"/v1/issuers/{issuer.pk}", {"issuer": fields})
 
 
-def test_what_is_not_said_is_the_platforms(writer: KeyOwner) -> None:
+def test_omitted_fields_get_the_defaults_of_the_platform(writer: KeyOwner) -> None:
     response = create(writer)
 
     assert response.status_code == 201
@@ -94,7 +94,7 @@ def test_what_is_not_said_is_the_platforms(writer: KeyOwner) -> None:
         ({"key_set": {}}, "issuer.key_set"),
     ],
 )
-def test_what_is_no_issuer_is_refused(writer: KeyOwner, fields: dict[str, Any], field: str) -> None:
+def test_invalid_issuer_is_rejected(writer: KeyOwner, fields: dict[str, Any], field: str) -> None:
     response = create(writer, **fields)
 
     assert (response.status_code, error_reason(response)) == (400, "INVALID_FIELDS")
@@ -146,7 +146,7 @@ def test_an_operator_may_give_the_keys_of_a_platform(operator: User) -> None:
     assert issuer.url == "https://token.actions.githubusercontent.com"
 
 
-def test_who_may(key_with: KeyWith, issuer: Issuer) -> None:
+def test_token_without_the_scope_is_rejected(key_with: KeyWith, issuer: Issuer) -> None:
     other = key_with("apikey:read", "apikey:write", "state:write")
 
     for answer in (
@@ -231,7 +231,7 @@ def _tries(client: KeyOwner, issuer: Issuer) -> list[Any]:
     ]
 
 
-def test_who_holds_less_than_a_policy_gives_does_not_say_whose_signature_counts(
+def test_shared_issuer_cannot_be_changed_with_fewer_permissions_than_its_policies(
     writer: KeyOwner, key_with: KeyWith, issuer: Issuer, policy_of: PolicyOf
 ) -> None:
     policy_of(writer)

@@ -110,7 +110,7 @@ def test_a_policy_without_an_immutable_id_is_refused(kind, claim):
     assert f"{len(without)}.glob" in faults(loose, PLATFORMS[kind].ids)
 
 
-def test_one_of_several_ids_is_a_pin_too():
+def test_list_of_ids_is_a_pin():
     conditions = [
         {"claim": "repository_id", "in": ["651234", "651235"]},
         {"claim": "/repository_owner_id", "equals": "9919"},
@@ -161,13 +161,13 @@ PROTECTED = {"ref_protected": "true"}
         ("KUBERNETES", [], True),
     ],
 )
-def test_a_policy_that_writes_says_from_where_the_code_comes(kind, origin, enough):
+def test_policy_with_write_scopes_must_pin_the_origin(kind, origin, enough):
     conditions = [*preset(kind, IDS[kind]), *origin]
     assert policy_faults(kind, conditions, writes=False) == []
     assert (policy_faults(kind, conditions, writes=True) == []) is enough
 
 
-def test_what_is_missing_is_said_in_words_that_can_be_followed():
+def test_missing_pin_gives_an_actionable_message():
     (fault,) = policy_faults("GITHUB", preset("GITHUB", IDS["GITHUB"]), writes=True)
     assert fault == (
         "A policy with write scopes must not accept every branch and fork: pin environment, "
@@ -176,7 +176,7 @@ def test_what_is_missing_is_said_in_words_that_can_be_followed():
 
 
 @pytest.mark.parametrize("scope", Scope.values)
-def test_what_only_reads_does_not_write(scope):
+def test_write_scopes_are_recognized(scope):
     assert writes([scope]) is not scope.endswith((":read", ":secrets"))
     assert writes(["state:read", "state:write"])
 
@@ -205,7 +205,7 @@ def test_what_only_reads_does_not_write(scope):
         ("CUSTOM", {"event_name": "pull_request_target"}, False, False),
     ],
 )
-def test_events_that_run_strangers_code_are_refused(kind, claims, when_reading, when_writing):
+def test_events_that_run_untrusted_code_are_rejected(kind, claims, when_reading, when_writing):
     claims = {**CLAIMS[kind], **claims}
     assert bool(refusals(kind, claims, writes=False)) is when_reading
     assert bool(refusals(kind, claims, writes=True)) is when_writing
@@ -220,7 +220,7 @@ def test_claims_that_users_choose_are_warned_about():
 
 
 @pytest.mark.parametrize("kind", Kind.values)
-def test_a_policy_can_be_made_of_what_a_preset_makes(kind):
+def test_preset_gives_valid_conditions(kind):
     origins = preset_origins(kind) or [None]
     for origin in origins:
         conditions = preset(kind, IDS[kind], **({origin: "production"} if origin else {}))
@@ -265,7 +265,7 @@ def test_a_preset_matches_the_claims_that_it_is_for(kind, origin):
         ("CUSTOM", {"repository": "", "commit": "", "run": ""}),
     ],
 )
-def test_which_run_it_was_is_told_by_the_claims(kind, shown):
+def test_run_is_described_by_its_claims(kind, shown):
     assert described(kind, CLAIMS[kind]) == shown
     assert described(kind, {}) == {"repository": "", "commit": "", "run": ""}
 
@@ -331,7 +331,7 @@ def test_the_url_of_an_issuer_is_refused(kind, url):
         ("GITLAB", "https://gitlab.com"),
     ],
 )
-def test_an_issuer_whose_keys_are_here_may_call_itself_as_it_likes(kind, url):
+def test_issuer_with_inline_keys_can_have_any_url(kind, url):
     assert issuer_faults(kind, url, has_keys=True) == []
 
 

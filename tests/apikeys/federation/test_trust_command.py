@@ -78,7 +78,7 @@ def test_a_file_is_applied_once(trust: Any) -> None:
     }
 
 
-def test_what_differs_becomes_what_the_file_says(trust: Any) -> None:
+def test_changed_objects_are_restored_to_the_file(trust: Any) -> None:
     trust(ISSUER + POLICY)
     Issuer.objects.update(jwks_url="https://elsewhere.example/keys")
     binding = Binding(environment_ids=frozenset({Environment.objects.create(slug="prod").pk}))
@@ -103,7 +103,7 @@ def test_a_policy_is_bound_by_names(trust: Any) -> None:
     assert TrustPolicy.objects.get().binding == Binding(environment_ids=frozenset({environment.pk}))
 
 
-def test_a_dry_run_changes_nothing(trust: Any) -> None:
+def test_dry_run_makes_no_changes(trust: Any) -> None:
     outcome = trust(ISSUER + POLICY, "--dry-run")
 
     assert outcome["dry_run"] is True
@@ -136,7 +136,7 @@ def test_an_issuer_of_a_cluster_with_its_files(trust: Any, tmp_path: Path) -> No
     assert Issuer.objects.get().inline_keys == keys
 
 
-def test_what_is_disabled_is_left_and_another_is_made(trust: Any) -> None:
+def test_disabled_issuer_is_replaced_by_a_new_issuer(trust: Any) -> None:
     (old,) = trust(ISSUER)["issuers"]
     Issuer.objects.update(disabled_at=Issuer.objects.get().created_at)
 
@@ -181,7 +181,7 @@ def test_in_words(tmp_path: Path, operator: User) -> None:
         (ISSUER + POLICY.replace('equals = "production"', "regex = '.*'"), "conditions"),
     ],
 )
-def test_a_bad_file_does_nothing(trust: Any, text: str, told: str) -> None:
+def test_invalid_file_makes_no_changes(trust: Any, text: str, told: str) -> None:
     with pytest.raises(CommandError, match=told):
         trust(text)
     assert not Issuer.objects.exists()
@@ -192,7 +192,7 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
         run("trust", "--file", str(tmp_path / "gone.toml"))
 
 
-def test_of_two_of_one_name_none_is_taken(trust: Any) -> None:
+def test_ambiguous_name_is_rejected(trust: Any) -> None:
     trust(ISSUER)
     issuer = Issuer.objects.get()
     Issuer.objects.create(kind="GITHUB", name="github", url="https://evil.example", audience="a")
@@ -259,7 +259,7 @@ def test_the_list(trust: Any) -> None:
     ]
 
 
-def test_disabling_is_all_or_nothing_and_idempotent(trust: Any) -> None:
+def test_disabling_is_atomic_and_idempotent(trust: Any) -> None:
     trust(ISSUER + POLICY)
     policy, issuer = TrustPolicy.objects.get(), Issuer.objects.get()
 

@@ -90,7 +90,7 @@ def test_a_list_in_pages_and_filtered(
         ([{"claim": "aud", "equals": "x"}], "trust_policy.conditions.0.claim"),
     ],
 )
-def test_what_is_no_condition_is_refused(
+def test_invalid_condition_is_rejected(
     writer: KeyOwner, issuer: Issuer, conditions: Any, field: str
 ) -> None:
     response = create(writer, issuer, conditions=conditions)
@@ -169,7 +169,7 @@ CLUSTER = Binding(cluster_id=uuid.UUID(int=1))
         {"expires_at": "2099-01-01T00:00:00Z"},
     ],
 )
-def test_nobody_gives_more_than_they_hold(
+def test_policy_cannot_exceed_the_grant_of_its_creator(
     key_with: KeyWith, issuer: Issuer, policy_of: PolicyOf, fields: dict[str, Any]
 ) -> None:
     holder = key_with(*WRITER, binding=CLUSTER, lifetime=dt.timedelta(days=1))
@@ -191,7 +191,7 @@ def test_nobody_gives_more_than_they_hold(
         {"max_token_seconds": 43_200},
     ],
 )
-def test_who_holds_less_hands_it_to_nobody_else(
+def test_caller_with_fewer_permissions_cannot_redirect_a_policy(
     writer: KeyOwner, key_with: KeyWith, policy_of: PolicyOf, fields: dict[str, Any]
 ) -> None:
     policy = policy_of(writer)
@@ -221,7 +221,7 @@ def _minted(client: KeyOwner, *scopes: str) -> KeyClient:
     return KeyClient(answer.json()["secret"])
 
 
-def test_a_policy_ends_with_what_made_it(
+def test_policy_is_disabled_with_the_credential_that_made_it(
     writer: KeyOwner, key_with: KeyWith, issuer: Issuer, policy_of: PolicyOf
 ) -> None:
     by_key = policy_of(writer)
@@ -248,7 +248,7 @@ def test_a_policy_ends_with_what_made_it(
     ]
 
 
-def test_a_policy_ends_with_what_made_its_maker(
+def test_policy_is_disabled_with_the_ancestor_of_its_maker(
     key_with: KeyWith, issuer: Issuer, policy_of: PolicyOf
 ) -> None:
     first = key_with(*WRITER)
@@ -264,7 +264,7 @@ def test_a_policy_ends_with_what_made_its_maker(
     assert (policy.disabled_at is None, another.disabled_at is None) == (False, True)
 
 
-def test_what_a_key_loses_its_policies_lose(
+def test_narrowed_key_narrows_its_policies(
     writer: KeyOwner, key_with: KeyWith, policy_of: PolicyOf
 ) -> None:
     only_reading = policy_of(writer, scopes=["state:read"])
@@ -292,7 +292,7 @@ def test_what_a_key_loses_its_policies_lose(
     )
 
 
-def test_only_ones_own_policies_are_there(
+def test_policies_of_other_owners_and_bindings_are_missing(
     writer: KeyOwner, stranger: KeyOwner, key_with: KeyWith, policy_of: PolicyOf
 ) -> None:
     policy = policy_of(writer)
@@ -310,7 +310,7 @@ def test_only_ones_own_policies_are_there(
             assert (answer.status_code, error_reason(answer)) == (404, "TRUST_POLICY_NOT_FOUND")
 
 
-def test_who_may(key_with: KeyWith, writer: KeyOwner, policy_of: PolicyOf) -> None:
+def test_token_without_the_scope_is_rejected(key_with: KeyWith, writer: KeyOwner, policy_of: PolicyOf) -> None:
     policy = policy_of(writer)
     other = key_with("apikey:read", "apikey:write", "state:write")
 
@@ -348,7 +348,7 @@ def locked_ids(captured: CaptureQueriesContext, *ids: str) -> set[str]:
     }
 
 
-def test_what_makes_a_policy_is_locked_meanwhile(writer: KeyOwner, issuer: Issuer) -> None:
+def test_makers_are_locked_during_a_change(writer: KeyOwner, issuer: Issuer) -> None:
     """A concurrent revocation waits and then finds the created or changed policy."""
     client = _minted(writer, *WRITER)
     token = AccessToken.objects.get()
@@ -378,7 +378,7 @@ def test_a_warning(writer: KeyOwner, issuer: Issuer) -> None:
     assert warning.startswith("actor ")
 
 
-def test_nothing_changes_where_nothing_is_asked(writer: KeyOwner, policy_of: PolicyOf) -> None:
+def test_unchanged_patch_records_no_event(writer: KeyOwner, policy_of: PolicyOf) -> None:
     policy = policy_of(writer)
 
     assert change(writer, policy, name="deploy").status_code == 200
