@@ -330,7 +330,9 @@ def refused(statement: str, *parameters: Any) -> None:
         cursor.execute(statement, parameters)
 
 
-def test_events_outside_a_recorded_archive_cannot_be_deleted(old: list[str], tmp_path: Path) -> None:
+def test_events_outside_a_recorded_archive_cannot_be_deleted(
+    old: list[str], tmp_path: Path
+) -> None:
     archive_all(tmp_path)
 
     for table in ("apikeys_auditevent", "apikeys_auditarchive"):

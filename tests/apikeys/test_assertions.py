@@ -80,7 +80,9 @@ def test_claims_that_are_refused(pipeline: Pipeline, what: str) -> None:
 
 
 @pytest.mark.parametrize("seconds", [-10, 0])
-def test_assertion_with_an_invalid_lifetime(pipeline: Pipeline, seconds: int) -> None:
+def test_assertion_without_a_positive_lifetime_is_rejected(
+    pipeline: Pipeline, seconds: int
+) -> None:
     now = int(dt.datetime.now(dt.UTC).timestamp())
     token = pipeline.token(iat=now + 20, nbf=now, exp=now + 20 + seconds)
 

@@ -49,7 +49,9 @@ def test_the_scheme_has_no_case(owner: KeyOwner) -> None:
     assert ask(f"bEARER  {owner.secret} ").status_code == 200
 
 
-def test_invalid_credentials_get_identical_responses(owner: KeyOwner, client_with: ClientWith) -> None:
+def test_invalid_credentials_get_identical_responses(
+    owner: KeyOwner, client_with: ClientWith
+) -> None:
     revoked = client_with("state:read")
     AccessToken.objects.revoke(revoked.token.pk)
     personal = client_with("state:read")

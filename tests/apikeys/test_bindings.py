@@ -61,7 +61,9 @@ def create(client: KeyOwner, path: str = "/v1/api-keys", **fields: Any) -> Any:
 
 
 @pytest.mark.parametrize("path", ["/v1/api-keys", "/v1/access-tokens"])
-def test_default_binding_is_the_binding_of_the_creator(keys: dict[str, KeyOwner], path: str) -> None:
+def test_default_binding_is_the_binding_of_the_creator(
+    keys: dict[str, KeyOwner], path: str
+) -> None:
     answer = create(keys["components"], path).json()
 
     assert (answer.get("api_key") or answer["access_token"])["binding"] == {
@@ -72,7 +74,9 @@ def test_default_binding_is_the_binding_of_the_creator(keys: dict[str, KeyOwner]
 
 @pytest.mark.both
 @pytest.mark.parametrize("caller", BINDINGS)
-def test_binding_cannot_exceed_the_binding_of_the_caller(keys: dict[str, KeyOwner], caller: str) -> None:
+def test_binding_cannot_exceed_the_binding_of_the_caller(
+    keys: dict[str, KeyOwner], caller: str
+) -> None:
     Component.objects.create(pk=A, application=Application.objects.create(pk=A))
     own = BINDINGS[caller]
     for path in ("/v1/api-keys", "/v1/access-tokens"):

@@ -552,7 +552,9 @@ def test_invalid_rotation_is_rejected(owner: KeyOwner, arguments: Any, message: 
         run("rotate_apikey", owner.key_id)
 
 
-def test_list_credentials_that_expire_soon(operator: User, key_with: KeyWith, client_with: ClientWith) -> None:
+def test_list_credentials_that_expire_soon(
+    operator: User, key_with: KeyWith, client_with: ClientWith
+) -> None:
     days = {name: dt.timedelta(days=int(name)) for name in ("10", "29", "31")}
     for name, lifetime in days.items():
         key_with("state:read", name=name, lifetime=lifetime)

@@ -54,7 +54,9 @@ def test_default_expiry_is_the_expiry_of_the_maker(ending: KeyOwner, owner: KeyO
 
 
 @pytest.mark.parametrize("later", [None, "2999-01-01T00:00:00Z"])
-def test_later_expiry_than_the_maker_is_rejected(ending: KeyOwner, owner: KeyOwner, later: str | None) -> None:
+def test_later_expiry_than_the_maker_is_rejected(
+    ending: KeyOwner, owner: KeyOwner, later: str | None
+) -> None:
     assert refused_for_its_end(create(ending, expires_at=later), ending.key.expires_at)
     short = minted(owner, ttl=2)
     end = AccessToken.objects.get(name="minted").expires_at

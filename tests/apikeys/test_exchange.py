@@ -281,7 +281,9 @@ ENDS: dict[str, tuple[Any, dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("what", ENDS)
-def test_disabled_or_expired_policy_rejects_exchange_and_invalidates_tokens(pipeline: Pipeline, what: str) -> None:
+def test_disabled_or_expired_policy_rejects_exchange_and_invalidates_tokens(
+    pipeline: Pipeline, what: str
+) -> None:
     """In the middle of a run: the next request is refused."""
     client = KeyClient(pipeline.exchange().json()["access_token"])
     assert client.get("/api/v1/states").status_code == 200

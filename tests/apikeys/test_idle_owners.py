@@ -127,7 +127,9 @@ def test_their_keys_are_listed_before_they_are_refused(
 
 
 @pytest.mark.parametrize(("days", "told"), [(90, "90 days"), (1, "1 day")])
-def test_admin_lists_idle_owners(client_with: ClientWith, settings: Any, days: int, told: str) -> None:
+def test_admin_lists_idle_owners(
+    client_with: ClientWith, settings: Any, days: int, told: str
+) -> None:
     settings.OWNER_IDLE_DAYS = days
     client_with("state:read")
     owner = AccessToken.objects.get().created_by

@@ -167,7 +167,9 @@ def test_keys_that_come_after_the_issuer_was_changed_are_not_kept(pipeline: Pipe
 @pytest.mark.skipif(
     connection.vendor == "sqlite", reason="threads share a database in memory, where no lock waits"
 )
-def test_concurrent_requests_fetch_once(pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_concurrent_requests_fetch_once(
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """All later requests wait for the keys, across processes."""
     many, asked = 12, threading.Barrier(12)
     began = key_sets._begin_fetch

@@ -249,7 +249,9 @@ def test_an_issued_token(client_with: ClientWith) -> None:
     assert AuditEvent.objects.filter(action="x").count() == 1
 
 
-def test_constantly_changing_caller_gets_503(owner: KeyOwner, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_constantly_changing_caller_gets_503(
+    owner: KeyOwner, monkeypatch: pytest.MonkeyPatch
+) -> None:
     refresh = revalidation.refresh
 
     def and_change(caller: Any) -> Any:

@@ -149,7 +149,9 @@ def test_another_rotation_was_faster(
     assert bytes(target.key.digest) == b"1" * 32
 
 
-def test_concurrently_rotated_secret_is_rejected(owner: KeyOwner, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_concurrently_rotated_secret_is_rejected(
+    owner: KeyOwner, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rotated_meanwhile(monkeypatch, digest=b"1" * 32)
 
     response = owner.send("POST", owner.path + ":rotate")

@@ -131,7 +131,7 @@ def pod(documents: list[dict[str, Any]]) -> Any:
     return of_kind(documents, "Deployment")["spec"]["template"]["spec"]
 
 
-def test_the_chart_says_what_the_plain_files_say() -> None:
+def test_chart_equals_the_plain_manifests() -> None:
     """Except for the namespace, which `helm install --create-namespace` creates."""
     assert [path.name for path in TEMPLATES] == ["account.yaml", "agent.yaml"]
     assert chart(PLAIN) == [entry for entry in plain() if entry["kind"] != "Namespace"]
@@ -139,7 +139,7 @@ def test_the_chart_says_what_the_plain_files_say() -> None:
 
 @pytest.mark.skipif(shutil.which("helm") is None, reason="there is no helm")
 @pytest.mark.parametrize("given", GIVEN)
-def test_helm_renders_what_is_rendered_here(given: dict[str, Any], tmp_path: Path) -> None:
+def test_helm_renders_the_same_manifests(given: dict[str, Any], tmp_path: Path) -> None:
     values = tmp_path / "values.json"
     values.write_text(json.dumps(given))
     command = ("helm", "template", "infra-agent", CHART, "--namespace", "infra-agent")
@@ -161,7 +161,7 @@ def _kind(document: dict[str, Any]) -> str:
     return kind
 
 
-def test_the_pod_is_placed_and_named_as_said() -> None:
+def test_pod_has_the_configured_placement_and_names() -> None:
     documents = chart(PLACED)
     deployment = of_kind(documents, "Deployment")
     template = deployment["spec"]["template"]
@@ -204,7 +204,7 @@ def test_values_that_look_like_numbers_stay_texts() -> None:
     assert secret["volumes"][0]["secret"]["secretName"] == "007"
 
 
-def test_it_may_do_what_it_asks_for_and_nothing_else() -> None:
+def test_role_allows_exactly_the_requests_of_the_collector() -> None:
     """The table of requests lists its requests; the recorded server enforces the table."""
     asked = set()
     for request in answered():

@@ -185,7 +185,7 @@ def place(tmp_path: Path) -> Iterator[tuple[LiveServer, Place]]:
             restored.drop()
 
 
-def test_backup_while_others_push_and_restore(
+def test_backup_during_pushes_and_restore(
     place: tuple[LiveServer, Place], subtests: pytest.Subtests
 ) -> None:
     server, destination = place

@@ -42,14 +42,14 @@ def test_compose_bounds_memory_and_processes(name: str) -> None:
     assert service["mem_limit"] in {"512m", "1g", "2g"}
 
 
-def test_compose_says_why_it_names_no_digest() -> None:
+def test_compose_explains_missing_digests() -> None:
     text = (ROOT / "compose.yaml").read_text()
 
     assert "@sha256:" in text or "Images have tags and no digests: " in text
 
 
 @pytest.mark.parametrize("name", OURS)
-def test_what_is_mapped_shares_no_file_system_with_anything_else(name: str) -> None:
+def test_metric_files_have_their_own_file_system(name: str) -> None:
     service = COMPOSE["services"][name]
     mounts = dict(mount.split(":") for mount in service["tmpfs"])
 
@@ -97,7 +97,7 @@ def test_compose_runs_the_images_command_after_the_migrations() -> None:
     assert all(port.startswith("127.0.0.1:") for port in service["ports"])
 
 
-def test_migrations_and_the_archive_run_as_the_owner_and_nothing_as_the_superuser() -> None:
+def test_only_migrations_and_the_archive_run_as_the_owner() -> None:
     roles = {
         name: COMPOSE["services"][name]["environment"]["DATABASE_URL"].split(":")[1]
         for name in OURS
@@ -145,7 +145,7 @@ def test_each_setting_can_be_set_in_the_env_file(name: str) -> None:
     assert {environment[password] for password in passwords} == {""}
 
 
-def test_compose_asks_for_the_secrets() -> None:
+def test_compose_requires_the_secrets() -> None:
     text = (ROOT / "compose.yaml").read_text()
     asked = set(re.findall(r"\$\{(\w+):\?", text))
 

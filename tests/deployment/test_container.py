@@ -50,7 +50,7 @@ def each(name: str) -> list[str]:
 
 
 @pytest.mark.parametrize("stage", [-1, -2])
-def test_it_runs_as_nobody_in_particular(stage: int) -> None:
+def test_image_runs_as_an_unprivileged_user(stage: int) -> None:
     (user,) = arguments("USER", stage)
     names = [name for name, _ in instructions(stage)]
 
@@ -123,7 +123,7 @@ def test_each_extra_has_its_packages_in_the_build() -> None:
     )
 
 
-def test_the_context_has_what_is_copied() -> None:
+def test_build_context_contains_the_copied_files() -> None:
     ignore = (ROOT / ".dockerignore").read_text().splitlines()
     let_in = {line.removeprefix("!") for line in ignore if line.startswith("!")}
     copied = {

@@ -131,7 +131,7 @@ def backend(live: LiveServer, proxy: str, deaf: Deaf, tmp_path: Path) -> Iterato
         yield Backend(Behind(), token)
 
 
-def test_a_request_whose_answer_is_lost_is_repeated_and_counts_once(
+def test_request_with_a_lost_response_is_repeated_and_applied_once(
     live: LiveServer, deaf: Deaf, backend: Backend
 ) -> None:
     direct = Backend(live, backend.token)

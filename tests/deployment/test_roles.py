@@ -51,7 +51,7 @@ def test_the_service_does_its_work(roles: Roles, tmp_path: Path) -> None:
     server.stop()
 
 
-def test_it_changes_nothing_of_the_trail(roles: Roles, subtests: pytest.Subtests) -> None:
+def test_service_role_cannot_change_the_audit_log(roles: Roles, subtests: pytest.Subtests) -> None:
     for statement in FORBIDDEN:
         with (
             subtests.test(statement),
@@ -136,7 +136,7 @@ def test_a_role_that_holds_more_is_refused(change: str, back: str, said: str, ro
 @pytest.mark.parametrize(
     ("role", "said"), [("nobody_there", "does not exist"), ("owner", "may change the audit log")]
 )
-def test_what_is_no_role_of_a_service(role: str, said: str, roles: Roles) -> None:
+def test_invalid_service_role_is_rejected(role: str, said: str, roles: Roles) -> None:
     with pytest.raises(CommandError, match=said):
         grant(roles, roles.owner if role == "owner" else role)
     # The owner lost nothing: the change is atomic.

@@ -202,7 +202,7 @@ def test_without_tls(behind: Behind, token: str) -> None:
         assert behind.plain(path, "localhost", **claim).reason == "HTTPS_REQUIRED"
 
 
-def test_browsers_are_told_to_use_tls(behind: Behind) -> None:
+def test_browsers_receive_hsts(behind: Behind) -> None:
     answer = behind.request("GET", "/admin/login/")
     assert answer.status == 200
     assert answer.headers["Strict-Transport-Security"] == "max-age=31536000"

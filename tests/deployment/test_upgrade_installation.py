@@ -195,7 +195,7 @@ def compared(machine: Machine, traffic: Traffic) -> None:
     assert [wrong for ledger in traffic.ledgers for wrong in ledger.broken_promises(found)] == []
 
 
-def test_an_upgrade_and_the_way_back_lose_nothing(machine: Machine, traffic: Traffic) -> None:
+def test_upgrade_and_downgrade_lose_no_data(machine: Machine, traffic: Traffic) -> None:
     clone, upgrade, *_ = commands("## With systemd")
     (back,) = commands("## Back")
     assert clone == f"git clone <this repository> {RELEASES}/1.1.0"
@@ -215,7 +215,7 @@ def test_an_upgrade_and_the_way_back_lose_nothing(machine: Machine, traffic: Tra
     compared(machine, traffic)
 
 
-def test_a_failure_before_the_restart_changes_nothing(
+def test_failure_before_the_restart_makes_no_changes(
     machine: Machine, subtests: pytest.Subtests
 ) -> None:
     running = machine.directories()

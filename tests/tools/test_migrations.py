@@ -76,7 +76,7 @@ def _risk(operation: Operation, migration: Any) -> str:
 
 
 @pytest.mark.parametrize("migration", new_migrations(), ids=str)
-def test_each_says_whether_it_is_safe_while_the_service_runs(migration: Any) -> None:
+def test_each_migration_declares_whether_it_is_safe_while_running(migration: Any) -> None:
     """True, or the reason why the apparent risk is safe; or False, and the how-to names it."""
     said = getattr(migration, "safe_while_running", None)
     found = risks(migration)
@@ -94,7 +94,7 @@ def test_each_says_whether_it_is_safe_while_the_service_runs(migration: Any) -> 
 @pytest.mark.both
 @pytest.mark.django_db
 @pytest.mark.parametrize("table", RELEASED["columns"])
-def test_the_release_before_reads_and_writes_the_tables_that_it_knows(table: str) -> None:
+def test_previous_release_can_read_and_write_its_tables(table: str) -> None:
     known, columns = RELEASED["columns"][table], _columns(table)
 
     assert set(known) <= set(columns), HOW
@@ -146,11 +146,11 @@ DANGEROUS: Final[dict[str, Operation]] = {
 
 
 @pytest.mark.parametrize("risk", DANGEROUS)
-def test_what_would_break_the_release_before_or_hold_it_up_is_found(risk: str) -> None:
+def test_risky_operations_are_found(risk: str) -> None:
     assert risks(migration_of(DANGEROUS[risk])) == [risk]
 
 
-def test_what_is_safe_is_not_found() -> None:
+def test_safe_operations_are_accepted() -> None:
     safe = (
         migrations.AddField("state", "text", models.TextField(null=True)),
         migrations.AddField("state", "text", models.TextField(db_default="")),

@@ -16,7 +16,7 @@ def test_each_module_and_each_of_its_tests_is_there() -> None:
     assert [file for file in sorted(files) if not (ROOT / file).is_file()] == []
 
 
-def test_what_lives_is_of_a_module_that_is_changed() -> None:
+def test_surviving_mutants_belong_to_known_modules() -> None:
     alive = tomllib.loads((ROOT / "tools/mutants/alive.toml").read_text())["alive"]
 
     assert {entry["room"] for entry in alive} <= set(ROOMS)

@@ -39,7 +39,9 @@ def cluster(live: LiveServer) -> str:
     return name
 
 
-def test_from_the_cluster_to_what_is_broken(page: Page, live: LiveServer, cluster: str) -> None:
+def test_navigation_from_a_cluster_to_a_failing_workload(
+    page: Page, live: LiveServer, cluster: str
+) -> None:
     log_in(page, live)
     page.goto("/admin/workloads/cluster/")
     row = page.get_by_role("row").filter(has_text=cluster)

@@ -37,7 +37,7 @@ def hear(cluster: Cluster, minutes: float = 0, **counts: int) -> None:
     [("", [403] * 4), ("viewer", [200, 200, 403, 403]), ("operator", [200, 200, 403, 403]),
      ("administrator", [200] * 4)],
 )  # fmt: skip
-def test_who_may_open_what(cluster: Cluster, group: str, statuses: list[int]) -> None:
+def test_access_to_pages_per_group(cluster: Cluster, group: str, statuses: list[int]) -> None:
     client = person(*filter(None, [group]))
     pages = [LIST, page(cluster), f"{LIST}add/", page(cluster, "delete")]
 
@@ -105,7 +105,9 @@ def test_the_list_by_health(cluster: Cluster) -> None:
     assert found(q="%") == []
 
 
-def test_what_a_cluster_runs(cluster: Cluster, workload: NewWorkload) -> None:
+def test_page_summarizes_the_workloads_of_a_cluster(
+    cluster: Cluster, workload: NewWorkload
+) -> None:
     workload(name="a", namespace="shop")
     workload(name="b", namespace="shop", kind="DaemonSet", health_status="ERROR")
     workload(
@@ -231,7 +233,7 @@ def test_add_and_change(db: None) -> None:
     }
 
 
-def test_what_is_refused_is_told(cluster: Cluster) -> None:
+def test_invalid_fields_show_errors(cluster: Cluster) -> None:
     client = person("administrator")
     for given in (
         {"name": "prod-eu-1", "report_interval_seconds": 60},
@@ -245,7 +247,7 @@ def test_what_is_refused_is_told(cluster: Cluster) -> None:
     assert Cluster.objects.count() == 1
 
 
-def test_delete_asks_and_takes_the_workloads_along(cluster: Cluster, workload: NewWorkload) -> None:
+def test_delete_confirms_and_includes_workloads(cluster: Cluster, workload: NewWorkload) -> None:
     workload()
     hear(cluster, workloads_healthy=1)
     client = person("administrator")
@@ -274,7 +276,7 @@ def test_delete_asks_and_takes_the_workloads_along(cluster: Cluster, workload: N
         ("delete_model", "delete", {"post": "yes"}),
     ],
 )
-def test_a_cluster_that_somebody_else_deletes_this_moment(
+def test_concurrently_deleted_cluster_is_reported(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch, method: str, name: str, given: dict[str, Any]
 ) -> None:
     real = getattr(ClusterAdmin, method)

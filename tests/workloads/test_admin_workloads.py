@@ -24,7 +24,7 @@ LIST = "/admin/workloads/workload/"
 @pytest.mark.parametrize(
     ("group", "status"), [("", 403), ("viewer", 200), ("operator", 200), ("administrator", 200)]
 )
-def test_who_may_open_what(workload: NewWorkload, group: str, status: int) -> None:
+def test_access_to_pages_per_group(workload: NewWorkload, group: str, status: int) -> None:
     one = workload()
     client = person(*filter(None, [group]))
     for path in (LIST, f"{LIST}?cluster={one.cluster_id}", f"{LIST}{one.pk}/change/"):
@@ -77,7 +77,7 @@ def test_all_clusters_at_once_the_most_trouble_first(
         assert list(back.result_list) == list(cl.result_list)
 
 
-def test_the_list_is_of_one_cluster_and_filtered(cluster: Cluster, workload: NewWorkload) -> None:
+def test_list_is_filtered_by_cluster_and_fields(cluster: Cluster, workload: NewWorkload) -> None:
     workload(name="web")
     workload(name="db", kind="StatefulSet", namespace="data", health_status="ERROR")
     workload(name="web", cluster=Cluster.objects.create(name="other"))
@@ -150,7 +150,7 @@ def test_large_figures_and_the_reason(cluster: Cluster, workload: NewWorkload) -
     assert f'name="cluster" value="{cluster.name}"' in body
 
 
-def test_one_workload(workload: NewWorkload) -> None:
+def test_workload_page(workload: NewWorkload) -> None:
     one = workload(
         health_status="DEGRADED", status_reason="OOMKilled: app", labels={"<b>": "<i>x</i>"},
         replicas_ready=1,
@@ -170,7 +170,7 @@ def test_one_workload(workload: NewWorkload) -> None:
     assert b"<i>x" not in answer.content
 
 
-def test_the_history_of_one_workload(cluster: Cluster) -> None:
+def test_history_of_a_workload(cluster: Cluster) -> None:
     now = timezone.now()
     down: dict[str, Any] = {"health_status": HealthStatus.ERROR, "status_reason": "OOMKilled"}
     hour = 3600

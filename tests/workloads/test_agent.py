@@ -116,7 +116,7 @@ def test_killed_at_any_moment_it_goes_on_where_the_cluster_is(
     assert agent.registered.workloads() == watched
 
 
-def test_no_secret_is_said(agent: Agent) -> None:
+def test_output_contains_no_secrets(agent: Agent) -> None:
     """Also not by a service that sends the request back."""
     token = "iss_" + "a" * 38
     Path(agent.options[agent.options.index("--token-file") + 1]).write_text(token)
@@ -152,7 +152,7 @@ URL = "https://infra.example.com"
     (("--cluster", "prod-eu-1", "--token-file", "t"), "--token-file needs --report-to"),
     (("--cluster", "prod-eu-1", "--ca-file", "t"), "--ca-file needs --report-to"),
 ])  # fmt: skip
-def test_what_cannot_be_done(options: tuple[str, ...], message: str) -> None:
+def test_invalid_options_are_rejected(options: tuple[str, ...], message: str) -> None:
     with pytest.raises(CommandError, match=message):
         call_command("sync_workloads", *options)
 

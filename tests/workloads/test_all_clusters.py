@@ -68,7 +68,7 @@ def clusters(live: LiveServer, tmp_path: Path) -> Iterator[Clusters]:
         yield Clusters(live, tmp_path, api)
 
 
-def test_one_that_ends_leaves_the_others_alone(clusters: Clusters) -> None:
+def test_unregistered_cluster_does_not_affect_other_clusters(clusters: Clusters) -> None:
     first, second = clusters.ids
     following = clusters.follow(interval=2)
     try:
@@ -96,7 +96,9 @@ def test_one_that_ends_leaves_the_others_alone(clusters: Clusters) -> None:
     assert following.returncode == 0
 
 
-def test_it_ends_with_1_when_none_is_left_and_says_which(clusters: Clusters) -> None:
+def test_command_exits_with_1_and_names_the_clusters_when_all_have_ended(
+    clusters: Clusters,
+) -> None:
     names = list(clusters.ids)
     following = clusters.follow(interval=1)
     try:

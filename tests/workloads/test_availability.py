@@ -41,7 +41,7 @@ def numbers(found: Availability) -> dict[str, float]:
     MOMENTS,
     MOMENTS,
 )
-def test_what_is_cut(
+def test_spans_are_cut_at_gaps_and_limits(
     told: list[tuple[HealthStatus, int, int]], edges: list[int], since: int, until: int
 ) -> None:
     gaps = [Gap(at(a), at(b)) for a, b in zip(edges[::2], edges[1::2], strict=False)]
@@ -131,7 +131,7 @@ def test_a_collector_that_starts_again(cluster: Cluster) -> None:
     assert share(cluster, key, 300, 900).healthy_ratio is None
 
 
-def test_what_nobody_judged_is_neither(cluster: Cluster) -> None:
+def test_unspecified_health_does_not_change_the_ratio(cluster: Cluster) -> None:
     apply(cluster, report(0, record(health_status=HealthStatus.UNSPECIFIED)))
     apply(cluster, report(60, record()))
     apply(cluster, report(90, record()))
@@ -154,7 +154,7 @@ def test_a_history_of_which_the_oldest_is_removed(cluster: Cluster) -> None:
     assert numbers(share(cluster, key, 0, 240)) == {"unobserved": 240}
 
 
-def test_what_is_longer_ago_than_gaps_are_kept(
+def test_time_before_the_retention_of_gaps_is_unobserved(
     cluster: Cluster, workload: NewWorkload, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The share does not count a workload as healthy in a gap that was removed."""
@@ -173,7 +173,7 @@ def test_what_is_longer_ago_than_gaps_are_kept(
     assert days(80, 0) == (80, 0)
 
 
-def test_gaps_beyond_what_is_looked_at(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gaps_beyond_the_limit(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_GAPS", 2)
     apply(cluster, report(0, record()))
     apply(cluster, report(100, record()))

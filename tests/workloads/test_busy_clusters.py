@@ -87,7 +87,7 @@ def held(server: LiveServer, cluster: str) -> Iterator[None]:
             yield
 
 
-def test_many_reports_wait_for_one_row(server: LiveServer, token: str) -> None:
+def test_many_reports_wait_for_a_locked_row(server: LiveServer, token: str) -> None:
     fleet = Fleet(server, token, "held")
     on_postgresql = "DATABASE_URL" in server.environment
     answers: list[Answer] = []

@@ -73,7 +73,7 @@ def test_silence_is_reckoned_by_the_databases_clock(
     assert (shown["health_status"], shown["collection"]["status"]) == ("UNREACHABLE", "SILENT")
 
 
-def test_nothing_is_shown_as_of_the_future(
+def test_times_in_the_future_are_not_shown(
     cluster: Cluster, agent: Agent, client_with: ClientWith
 ) -> None:
     """A clock that is four minutes ahead is taken, but nothing was seen before it came."""

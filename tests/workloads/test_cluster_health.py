@@ -41,7 +41,7 @@ def test_health(age: float | None, counts: dict[str, int], expected: str) -> Non
 
 @JUDGED
 @pytest.mark.django_db
-def test_the_condition_finds_what_is_judged_so(
+def test_health_condition_matches_the_computed_health(
     age: float | None, counts: dict[str, int], expected: str
 ) -> None:
     received = None if age is None else NOW - dt.timedelta(seconds=age)
@@ -110,7 +110,7 @@ def test_after_three_intervals_of_silence(client_with: ClientWith, cluster: Clus
     ],
 )
 @pytest.mark.django_db
-def test_a_restart_of_one_workload_is_no_error_of_its_cluster(
+def test_restarted_workload_does_not_give_the_cluster_an_error(
     client_with: ClientWith, cluster: Cluster, case: str, health: str
 ) -> None:
     apply(cluster, report(0, record_of(CASES[case])))

@@ -109,7 +109,7 @@ def test_a_name_is_taken(admin: ApiClient, cluster: Cluster) -> None:
         ({"name": "x", "report_interval_seconds": 1.5}, "INVALID"),
     ],
 )
-def test_what_is_refused(admin: ApiClient, fields: dict[str, Any], reason: str) -> None:
+def test_invalid_fields_are_rejected(admin: ApiClient, fields: dict[str, Any], reason: str) -> None:
     answer = admin.send("POST", PATH, {"cluster": fields})
 
     assert (answer.status_code, error_reason(answer)) == (400, "INVALID_FIELDS")
@@ -154,7 +154,7 @@ def test_change(admin: ApiClient, cluster: Cluster) -> None:
     }
 
 
-def test_nothing_to_change(admin: ApiClient, cluster: Cluster) -> None:
+def test_unchanged_patch_records_no_event(admin: ApiClient, cluster: Cluster) -> None:
     same_name = {"name": cluster.name}
     for body in ({}, {"cluster": same_name}, {"cluster": {**same_name, "uid": "x"}}):
         answer = admin.send("PATCH", path(cluster), body)
@@ -178,14 +178,14 @@ def test_delete(admin: ApiClient, cluster: Cluster, workload: NewWorkload) -> No
     )
 
 
-def test_none_of_this_id(admin: ApiClient) -> None:
+def test_unknown_id_gets_404(admin: ApiClient) -> None:
     for cluster_id in (uuid.uuid4(), "x"):
         for method in ("GET", "PATCH", "DELETE"):
             answer = admin.send(method, f"{PATH}/{cluster_id}", {})
             assert (answer.status_code, error_reason(answer)) == (404, "CLUSTER_NOT_FOUND")
 
 
-def test_one_that_is_deleted_this_moment(cluster: Cluster) -> None:
+def test_concurrently_deleted_cluster_is_missing(cluster: Cluster) -> None:
     actions.delete_cluster(cluster_id=cluster.pk, actor=ACTOR)
 
     with pytest.raises(ClusterNotFound):
@@ -194,7 +194,7 @@ def test_one_that_is_deleted_this_moment(cluster: Cluster) -> None:
         actions.change_cluster(cluster_id=cluster.pk, changes={"name": "x"}, actor=ACTOR)
 
 
-def test_who_may(anonymous: Client, client_with: ClientWith, cluster: Cluster) -> None:
+def test_access_by_scope(anonymous: Client, client_with: ClientWith, cluster: Cluster) -> None:
     assert anonymous.get(PATH).status_code == 401
     reader, writer = client_with("cluster:read"), client_with("cluster:write")
     other = client_with("state:read")
@@ -250,7 +250,7 @@ def test_queries_do_not_grow_with_the_rows(admin: ApiClient, cluster: Cluster) -
     assert queries() == 2
 
 
-def test_what_else_breaks_a_rule_is_not_told_as_a_name(cluster: Cluster) -> None:
+def test_other_constraints_are_not_reported_as_a_name_conflict(cluster: Cluster) -> None:
     with pytest.raises(IntegrityError, match="cluster_report_interval_in_range"):
         actions.create_cluster(fields={"name": "x", "report_interval_seconds": 0}, actor=ACTOR)
     changes = {"report_interval_seconds": 0}
@@ -258,7 +258,7 @@ def test_what_else_breaks_a_rule_is_not_told_as_a_name(cluster: Cluster) -> None
         actions.change_cluster(cluster_id=cluster.pk, changes=changes, actor=ACTOR)
 
 
-def test_a_constraint_is_told_by_its_name(cluster: Cluster) -> None:
+def test_violated_constraint_is_recognized_by_name(cluster: Cluster) -> None:
     for fields, name in (
         ({"name": cluster.name}, "cluster_name_unique"),
         ({"name": ""}, "cluster_name_present"),

@@ -54,7 +54,7 @@ def collection(reader: ApiClient, cluster: Cluster) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("created", [10, 1000])
-def test_the_condition_finds_what_sends_no_reports(created: int, cluster: Cluster) -> None:
+def test_silence_condition_matches_the_computed_status(created: int, cluster: Cluster) -> None:
     now = timezone.now()
 
     def ago(seconds: int | None) -> dt.datetime | None:
@@ -147,7 +147,9 @@ def test_a_report_ends_the_failure(reader: ApiClient, cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize("told", ["report", "failure"])
-def test_silence_is_told_from_failure(reader: ApiClient, cluster: Cluster, told: str) -> None:
+def test_silent_status_after_reports_or_failures_stop(
+    reader: ApiClient, cluster: Cluster, told: str
+) -> None:
     apply(cluster, report(0, record(), interval_seconds=10))
     if told == "failure":
         fail(cluster)
@@ -175,7 +177,7 @@ def post(agent: Agent, **body: Any) -> Any:
     return agent.client.post(f"{agent.path}:report-failure", body, "application/json")
 
 
-def test_an_agent_tells(agent: Agent, reader: ApiClient, cluster: Cluster) -> None:
+def test_agent_reports_a_failure(agent: Agent, reader: ApiClient, cluster: Cluster) -> None:
     answer = post(
         agent, reason="FORBIDDEN", resource="pods", message="403", collector_version="agent/1.2"
     )
@@ -196,7 +198,9 @@ def test_an_agent_tells(agent: Agent, reader: ApiClient, cluster: Cluster) -> No
         ({"reason": "OTHER", "since": "yesterday"}, "UNKNOWN_FIELD"),
     ],
 )
-def test_what_is_refused(agent: Agent, cluster: Cluster, body: Any, reason: str) -> None:
+def test_invalid_failures_are_rejected(
+    agent: Agent, cluster: Cluster, body: Any, reason: str
+) -> None:
     answer = post(agent, **body)
 
     assert (answer.status_code, error_reason(answer)) == (400, "INVALID_FIELDS")
@@ -206,7 +210,9 @@ def test_what_is_refused(agent: Agent, cluster: Cluster, body: Any, reason: str)
     assert cluster.collection_error_at is None
 
 
-def test_who_may(client_with: ClientWith, cluster: Cluster, anonymous: Client) -> None:
+def test_access_by_scope_and_binding(
+    client_with: ClientWith, cluster: Cluster, anonymous: Client
+) -> None:
     others = client_with("cluster:write", bound_cluster_id=Cluster.objects.create(name="o").pk)
     for client, expected in (
         (anonymous, 401), (client_with("cluster:read"), 403), (others, 404),

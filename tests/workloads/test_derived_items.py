@@ -124,7 +124,7 @@ def test_containers_are_added_up_from_pods() -> None:
     assert record.containers == (ContainerRecord("app", "app:1", 9, "waiting", False),)
 
 
-def test_without_pods_containers_are_as_they_are_said() -> None:
+def test_containers_without_pods_are_stored_as_sent() -> None:
     record = read(**WELL, containers=[{**TEMPLATE, "restart_count": 3, "state": "running"}])
 
     assert record.containers == (ContainerRecord("app", "app:1", 3, "running", False),)

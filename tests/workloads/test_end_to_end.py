@@ -238,7 +238,7 @@ def test_half_an_answer_does_not_keep_it(target: Target) -> None:
     assert (running.returncode, b"Traceback" in err) == (1, False)
 
 
-def test_a_watch_that_cannot_go_on_says_why(target: Target) -> None:
+def test_stopped_watch_reports_the_reason(target: Target) -> None:
     if target.api is None:
         pytest.skip("a real cluster is always itself")
     body = json.dumps(

@@ -32,7 +32,7 @@ def names(client: ApiClient, text: str = "", **query: Any) -> list[str]:
     return [one["name"] for one in client.items(LIST, "workloads", filter=text, **query)]
 
 
-def test_an_item_is_what_its_cluster_shows(
+def test_item_equals_the_item_of_its_cluster(
     reader: ApiClient, workload: NewWorkload, cluster: Cluster, other: Cluster
 ) -> None:
     Cluster.objects.filter(pk=cluster.pk).update(
@@ -100,7 +100,7 @@ def test_filters(
 
 
 @pytest.mark.parametrize("path", [LIST, SUMMARY])
-def test_who_may(anonymous: Client, client_with: ClientWith, path: str) -> None:
+def test_access_by_scope(anonymous: Client, client_with: ClientWith, path: str) -> None:
     assert error_reason(anonymous.get(path)) == "CREDENTIALS_MISSING"
     assert error_reason(client_with("state:read").get(path)) == "SCOPE_INSUFFICIENT"
     assert error_reason(client_with("cluster:report").get(path)) == "SCOPE_INSUFFICIENT"
@@ -117,13 +117,15 @@ def test_who_may(anonymous: Client, client_with: ClientWith, path: str) -> None:
         ({"page_token": "x"}, "INVALID_PAGE_TOKEN"),
     ],
 )
-def test_what_is_refused(reader: ApiClient, query: dict[str, str], reason: str) -> None:
+def test_invalid_queries_are_rejected(
+    reader: ApiClient, query: dict[str, str], reason: str
+) -> None:
     answer = reader.get(LIST, query)
 
     assert (answer.status_code, error_reason(answer)) == (400, reason)
 
 
-def test_a_token_of_a_clusters_list_is_none_of_this_one(
+def test_page_token_of_a_cluster_list_is_rejected(
     reader: ApiClient, workload: NewWorkload, cluster: Cluster
 ) -> None:
     for name in "ab":

@@ -84,7 +84,7 @@ def test_each_filter_is_served_by_an_index(reader: ApiClient) -> None:
         assert rows_read(reader, text) <= rows, text
 
 
-def test_a_late_page_costs_what_the_first_costs(reader: ApiClient) -> None:
+def test_late_page_reads_no_more_rows_than_the_first(reader: ApiClient) -> None:
     for text in ("", "field['health_status'] = 'HEALTHY'"):
         token = ""
         for _ in range(5):

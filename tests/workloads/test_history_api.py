@@ -77,7 +77,7 @@ def test_pages(client_with: ClientWith, flapping: Workload) -> None:
     assert [transition["number"] for transition in oldest["transitions"]] == [1, 2, 3]
 
 
-def test_of_a_workload_that_is_gone(
+def test_history_of_a_deleted_workload(
     client_with: ClientWith, cluster: Cluster, flapping: Workload
 ) -> None:
     apply(cluster, report(360))
@@ -149,7 +149,7 @@ def test_wrong_windows(
 
 
 @pytest.mark.parametrize("what", ["transitions", "availability"])
-def test_what_is_not_there(
+def test_unknown_workloads_and_clusters_get_404(
     client_with: ClientWith, cluster: Cluster, flapping: Workload, what: str
 ) -> None:
     client = client_with("cluster:read")
@@ -171,7 +171,9 @@ def test_what_is_not_there(
 
 
 @pytest.mark.parametrize("what", ["transitions", "availability"])
-def test_who_may_look(client_with: ClientWith, flapping: Workload, what: str) -> None:
+def test_access_by_scope_and_binding(
+    client_with: ClientWith, flapping: Workload, what: str
+) -> None:
     elsewhere = client_with("cluster:read", bound_cluster_id=uuid.uuid4())
     response = elsewhere.get(path(flapping, what))
     assert (response.status_code, error_reason(response)) == (404, "CLUSTER_NOT_FOUND")

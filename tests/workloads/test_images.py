@@ -136,7 +136,7 @@ def test_filters_of_images(reader: ApiClient, cluster: Cluster) -> None:
         assert images == found, text
 
 
-def test_who_may(anonymous: Client, client_with: ClientWith) -> None:
+def test_access_by_scope(anonymous: Client, client_with: ClientWith) -> None:
     assert error_reason(anonymous.get(IMAGES)) == "CREDENTIALS_MISSING"
     assert error_reason(client_with("state:read").get(IMAGES)) == "SCOPE_INSUFFICIENT"
 
@@ -150,13 +150,15 @@ def test_who_may(anonymous: Client, client_with: ClientWith) -> None:
         ({"page_token": "x"}, "INVALID_PAGE_TOKEN"),
     ],
 )
-def test_what_is_refused(reader: ApiClient, query: dict[str, str], reason: str) -> None:
+def test_invalid_queries_are_rejected(
+    reader: ApiClient, query: dict[str, str], reason: str
+) -> None:
     answer = reader.get(IMAGES, query)
 
     assert (answer.status_code, error_reason(answer)) == (400, reason)
 
 
-def test_a_cluster_that_is_deleted_runs_nothing(reader: ApiClient, cluster: Cluster) -> None:
+def test_deleted_cluster_has_no_images(reader: ApiClient, cluster: Cluster) -> None:
     apply(cluster, report(0, runs("a", "nginx")))
     actions.delete_cluster(cluster_id=cluster.pk, actor=REPORTER)
 
@@ -177,7 +179,7 @@ def test_a_cluster_that_a_release_without_images_has_deleted(
     assert list(PARTS["history"]()) == []
 
 
-def test_what_a_release_without_images_has_stored(
+def test_rows_of_an_earlier_release_get_images(
     reader: ApiClient, cluster: Cluster, workload: NewWorkload
 ) -> None:
     workload(name="a")  # reported before there were images
@@ -196,7 +198,7 @@ def test_what_a_release_without_images_has_stored(
     assert list(counted(reader)) == [("docker.io/library/redis", "latest", "")]
 
 
-def test_what_is_no_image_is_in_no_list(reader: ApiClient, cluster: Cluster) -> None:
+def test_invalid_image_names_are_not_listed(reader: ApiClient, cluster: Cluster) -> None:
     apply(cluster, report(0, runs("a", "NOT AN IMAGE", ""), runs("b", "x:1")))
 
     assert list(counted(reader)) == [("docker.io/library/x", "1", "")]

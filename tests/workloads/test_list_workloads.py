@@ -23,7 +23,7 @@ def path(cluster: Cluster) -> str:
     return f"/api/v1/clusters/{cluster.pk}/workloads"
 
 
-def test_nothing(reader: ApiClient, path: str) -> None:
+def test_empty_list(reader: ApiClient, path: str) -> None:
     answer = reader.get(path)
 
     assert (answer.status_code, answer.content) == (200, b'{"workloads":[],"next_page_token":""}')
@@ -188,7 +188,7 @@ def test_unknown_clusters(reader: ApiClient) -> None:
         assert (answer.status_code, error_reason(answer)) == (404, "CLUSTER_NOT_FOUND")
 
 
-def test_who_may(anonymous: Client, client_with: ClientWith, path: str) -> None:
+def test_access_by_scope(anonymous: Client, client_with: ClientWith, path: str) -> None:
     assert error_reason(anonymous.get(path)) == "CREDENTIALS_MISSING"
     assert error_reason(client_with("state:read").get(path)) == "SCOPE_INSUFFICIENT"
 
@@ -213,7 +213,9 @@ def test_bound_tokens(client_with: ClientWith, path: str, cluster: Cluster) -> N
         ({"namespace": "x"}, "INVALID_FIELDS"),
     ],
 )
-def test_what_is_refused(reader: ApiClient, path: str, query: dict[str, str], reason: str) -> None:
+def test_invalid_queries_are_rejected(
+    reader: ApiClient, path: str, query: dict[str, str], reason: str
+) -> None:
     answer = reader.get(path, query)
 
     assert (answer.status_code, error_reason(answer)) == (400, reason)

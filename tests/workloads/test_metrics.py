@@ -90,7 +90,7 @@ def test_a_cluster_that_fell_silent(cluster: Cluster) -> None:
     assert by_health(clusters()) == {"unreachable": 1}
 
 
-def test_what_keeps_a_cluster_from_being_collected(cluster: Cluster) -> None:
+def test_collections_are_counted_by_status(cluster: Cluster) -> None:
     now = timezone.now()
     long_ago = now - dt.timedelta(hours=1)
     silent, quiet = (Cluster.objects.create(name=name) for name in ("silent", "quiet"))

@@ -12,7 +12,7 @@ from tests.workloads.records import apply, record, report, stored
 from workloads.models import Cluster
 
 
-def test_one_workload(client_with: ClientWith, cluster: Cluster) -> None:
+def test_get_a_workload(client_with: ClientWith, cluster: Cluster) -> None:
     apply(cluster, report(0, record()))
     apply(cluster, report(60, record()))
     (row,) = stored(cluster).values()

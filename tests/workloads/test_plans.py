@@ -64,7 +64,7 @@ def test_each_filter_is_served_by_an_index(reader: ApiClient) -> None:
             assert rows_read(reader, cluster, text) <= rows, text
 
 
-def test_a_late_page_costs_what_the_first_costs(reader: ApiClient) -> None:
+def test_late_page_reads_no_more_rows_than_the_first(reader: ApiClient) -> None:
     cluster = Cluster.objects.order_by("id")[5]
     path = f"/api/v1/clusters/{cluster.pk}/workloads"
     for text in ("", "field['health_status'] = 'HEALTHY'", "field['kind'] = 'Deployment'"):

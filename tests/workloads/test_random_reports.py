@@ -102,7 +102,7 @@ def refusal(cluster: Cluster, given: Report) -> Exception | None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", [1, 2])
-def test_the_table_is_what_was_said_last(cluster: Cluster, seed: int) -> None:
+def test_table_equals_the_last_snapshot(cluster: Cluster, seed: int) -> None:
     chance = random.Random(seed)
     model, sent = Model(), list[tuple[float, Report]]()
     apply(cluster, report(0, cluster_uid="mine"))

@@ -70,7 +70,7 @@ def test_a_delta(agent: Agent, cluster: Cluster) -> None:
     assert set(stored(cluster)) == {place("api"), place("stays"), place("new")}
 
 
-def test_everything_that_an_item_can_say(agent: Agent, cluster: Cluster) -> None:
+def test_item_with_all_fields_is_stored(agent: Agent, cluster: Cluster) -> None:
     container = {"name": "app", "image": "app:1", "restart_count": 4, "state": "running"}
     said = {
         "uid": "0b8b2a52-0000-4000-8000-000000000001",
@@ -98,7 +98,7 @@ def test_everything_that_an_item_can_say(agent: Agent, cluster: Cluster) -> None
     assert (cluster.uid, cluster.report_interval_seconds) == ("mine", 15)
 
 
-def test_an_item_that_says_nothing(agent: Agent, cluster: Cluster) -> None:
+def test_item_without_optional_fields(agent: Agent, cluster: Cluster) -> None:
     agent.put(snapshot_body(0, [item()]))
 
     row = stored(cluster)[place()]
@@ -141,7 +141,7 @@ def test_a_report_needs_its_scope(client_with: ClientWith, cluster: Cluster, sco
         assert 'scope="cluster:report"' in response["WWW-Authenticate"]
 
 
-def test_an_agent_reports_and_does_nothing_else(agent: Agent, cluster: Cluster) -> None:
+def test_report_scope_only_allows_reports(agent: Agent, cluster: Cluster) -> None:
     client, path = agent.client, f"/api/v1/clusters/{cluster.pk}"
     for method, where, body in [
         ("GET", "/api/v1/clusters", None),
@@ -264,7 +264,7 @@ def test_the_present_is_no_future(agent: Agent) -> None:
     assert agent.put(snapshot_body(ahead)).status_code == 200
 
 
-def test_only_what_is_new_is_written(agent: Agent, client_with: ClientWith) -> None:
+def test_unchanged_workloads_are_not_written(agent: Agent, client_with: ClientWith) -> None:
     agent.put(snapshot_body(0, [healthy()]))
     agent.put(snapshot_body(60, [healthy()]))
 

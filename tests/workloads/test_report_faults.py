@@ -109,9 +109,7 @@ def test_faults_of_an_item(
     ({"replicas_desired": 1, "conditions": [{"type": "Available", "status": "Maybe"}]},
      "conditions.0.status", "UNKNOWN_VALUE"),
 ])  # fmt: skip
-def test_faults_of_what_health_follows_from(
-    agent: Agent, said: Any, field: str, reason: str
-) -> None:
+def test_invalid_health_fields_are_named(agent: Agent, said: Any, field: str, reason: str) -> None:
     body = snapshot_body(0, [item(**said)])
 
     assert violations(agent.put(body)) == [(f"workloads.0.{field}", reason)]

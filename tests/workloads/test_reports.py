@@ -73,7 +73,7 @@ def test_a_snapshot_changes_adds_deletes_and_leaves(cluster: Cluster) -> None:
     {"memory_used_bytes": None}, {"ephemeral_storage_requests_bytes": 1}, {"containers": ()},
     {"containers": (ContainerRecord("app", "registry.example/web:1", 0, "running", False),)},
 ])  # fmt: skip
-def test_whatever_changes_is_stored(cluster: Cluster, change: dict[str, Any]) -> None:
+def test_changed_fields_are_stored(cluster: Cluster, change: dict[str, Any]) -> None:
     apply(cluster, report(0, record()))
 
     applied = apply(cluster, report(1, record(**change)))
@@ -111,7 +111,7 @@ def test_containers_that_are_written_otherwise_are_the_same(cluster: Cluster) ->
     assert apply(cluster, report(1, record())).unchanged == 1
 
 
-def test_the_order_of_labels_means_nothing(cluster: Cluster) -> None:
+def test_order_of_labels_is_ignored(cluster: Cluster) -> None:
     apply(cluster, report(0, record(labels={"a": "1", "bb": "2"})))
 
     assert apply(cluster, report(1, record(labels={"bb": "2", "a": "1"}))).unchanged == 1
@@ -159,7 +159,7 @@ def test_a_delta(cluster: Cluster) -> None:
     assert (cluster.last_report_at, cluster.last_snapshot_at) == (at(1), at(0))
 
 
-def test_a_delta_reaches_only_what_it_names(cluster: Cluster) -> None:
+def test_delta_deletes_only_named_workloads(cluster: Cluster) -> None:
     """Namespaces and names are looked up apart, and must not be mixed up."""
     places = [(n, name) for n in ("a", "b") for name in ("x", "y")]
     apply(cluster, report(0, *(record(name, namespace=n, uid="") for n, name in places)))
@@ -259,7 +259,7 @@ def test_no_such_cluster(db: None) -> None:
         apply(Cluster(pk=uuid.uuid4()), report(0))
 
 
-def test_a_report_that_cannot_be_stored_changes_nothing(cluster: Cluster) -> None:
+def test_rejected_report_makes_no_changes(cluster: Cluster) -> None:
     apply(cluster, report(0, record()))
 
     with pytest.raises(Exception, match="workload_figures_not_negative"):
@@ -308,7 +308,7 @@ def test_reports_keep_their_zone(cluster: Cluster) -> None:
     assert Workload.objects.count() == 0
 
 
-def test_nothing_is_locked_while_a_report_is_compared(
+def test_reports_are_compared_outside_of_a_transaction(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     compared: list[int] = []
@@ -365,7 +365,7 @@ def test_another_report_is_applied_meanwhile(
     assert stored(cluster)[place("web")].replicas_ready == 2
 
 
-def test_older_reports_cannot_make_one_start_over_again_and_again(
+def test_older_reports_do_not_restart_a_report_without_limit(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     refused: list[StaleReport] = []
@@ -423,7 +423,7 @@ def test_a_report_that_something_always_overtakes(
     assert not stored(cluster)
 
 
-def test_what_the_collector_calls_itself(cluster: Cluster) -> None:
+def test_collector_version_is_kept(cluster: Cluster) -> None:
     apply(cluster, report(0, collector_version="agent/1.2"))
     apply(cluster, report(1))
 

@@ -27,7 +27,7 @@ def running(*pods: Any) -> list[str]:
     return sorted(tally_pods(pods).containers["app"].running)
 
 
-def test_what_the_pods_run() -> None:
+def test_running_images_of_pods() -> None:
     same = [pod("app:1", f"docker.io/library/app@{A}") for _ in range(3)]
 
     assert running(*same) == [f"app:1@{A}"]
@@ -38,7 +38,7 @@ def test_what_the_pods_run() -> None:
     ]  # fmt: skip
 
 
-def test_what_is_not_known_is_not_told() -> None:
+def test_unknown_images_are_omitted() -> None:
     assert running(pod("app:1", None), pod("app:1", ""), pod("app:1", "app:1")) == []
     assert running(pod("", A)) == []
     for odd in (7, None, [], {"a": 1}):
@@ -70,7 +70,9 @@ def shown(client: ApiClient, cluster: Cluster) -> Any:
     return workload["containers"]
 
 
-def test_an_agent_tells_what_runs(agent: Agent, client_with: ClientWith, cluster: Cluster) -> None:
+def test_agent_reports_running_images(
+    agent: Agent, client_with: ClientWith, cluster: Cluster
+) -> None:
     reader = client_with("cluster:read")
     container = {"name": "app", "image": "web:1", "restart_count": 0, "state": "running"}
     ready = {**container, "ready": True}
@@ -103,7 +105,7 @@ def test_it_follows_from_the_pods(agent: Agent, client_with: ClientWith, cluster
     assert container["running"] == [f"web:1@{A}", f"web:1@{B}"]
 
 
-def test_what_is_refused(agent: Agent) -> None:
+def test_invalid_running_images_are_rejected(agent: Agent) -> None:
     def refused(running: Any) -> list[tuple[str, str]]:
         container = {"name": "app", "image": "web:1", "running": running}
         return violations(put(agent, 0, item(containers=[container])))

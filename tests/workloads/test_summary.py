@@ -85,7 +85,7 @@ def test_of_a_filter(client_with: ClientWith, cluster: Cluster) -> None:
     assert [group["namespace"] for group in answer["groups"]] == ["bank"]
 
 
-def test_of_nothing(client_with: ClientWith, cluster: Cluster) -> None:
+def test_summary_of_an_empty_cluster(client_with: ClientWith, cluster: Cluster) -> None:
     answer = summary(client_with("cluster:read"), cluster)
 
     assert answer["groups"] == []
@@ -97,7 +97,7 @@ def test_of_nothing(client_with: ClientWith, cluster: Cluster) -> None:
     ("measured", "missing"),
     [("cpu_used_millicores", "memory_used_bytes"), ("memory_used_bytes", "cpu_used_millicores")],
 )
-def test_one_figure_is_measured_and_the_other_is_not(
+def test_summary_with_a_single_measured_figure(
     client_with: ClientWith, cluster: Cluster, measured: str, missing: str
 ) -> None:
     apply(cluster, report(0, record("a", **{measured: 7, missing: None})))
@@ -119,7 +119,7 @@ def test_sums_may_be_wider_than_64_bits(client_with: ClientWith, cluster: Cluste
 
 
 @pytest.mark.parametrize("size", [3, 60])
-def test_it_is_one_query(client_with: ClientWith, cluster: Cluster, size: int) -> None:
+def test_summary_is_a_single_query(client_with: ClientWith, cluster: Cluster, size: int) -> None:
     apply(cluster, report(0, *(record(f"w-{n}", namespace=f"n-{n}") for n in range(size))))
     client = client_with("cluster:read")
     summary(client, cluster)

@@ -68,7 +68,7 @@ def test_progress_is_for_terminals(
     assert pipe.getvalue() == ""
 
 
-def test_progress_names_what_is_left(
+def test_progress_shows_count_and_total(
     cluster: Cluster, kubeconfig: str, monkeypatch: pytest.MonkeyPatch, each_count_is_drawn: None
 ) -> None:
     monkeypatch.setattr("workloads.collector.client.PAGE_SIZE", 100)
@@ -92,7 +92,9 @@ def test_all(api: ReplayServer, tmp_path: Path, db: None) -> None:
     assert [len(stored(cluster)) for cluster in clusters] == [54, 0, 54]
 
 
-def test_one_failure_does_not_keep_the_others(api: ReplayServer, tmp_path: Path, db: None) -> None:
+def test_failure_of_a_cluster_does_not_stop_other_clusters(
+    api: ReplayServer, tmp_path: Path, db: None
+) -> None:
     kubeconfig = str(api.kubeconfig(tmp_path, "one", "two"))
     one, two = (Cluster.objects.create(name=name) for name in ("one", "two"))
     api.faults[PODS].append(FORBIDDEN)
@@ -104,7 +106,7 @@ def test_one_failure_does_not_keep_the_others(api: ReplayServer, tmp_path: Path,
 
 
 @pytest.mark.parametrize("failing", ["sync.read_cluster", "from_kubeconfig"])
-def test_any_exception_of_a_cluster_does_not_keep_the_others(
+def test_exception_of_a_cluster_does_not_stop_other_clusters(
     api: ReplayServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: str, db: None
 ) -> None:
     kubeconfig = str(api.kubeconfig(tmp_path, "one", "two"))
@@ -170,7 +172,7 @@ def test_in_a_pod(cluster: Cluster, kubeconfig: str, monkeypatch: pytest.MonkeyP
     (("--cluster", "a", "--all"), "not allowed with argument"),
     (("--all", "--once", "--watch"), "not allowed with argument"),
 ])  # fmt: skip
-def test_what_cannot_be_done(cluster: Cluster, options: Any, message: str) -> None:
+def test_invalid_options_are_rejected(cluster: Cluster, options: Any, message: str) -> None:
     with pytest.raises(CommandError, match=message):
         run(*options)
 

@@ -91,7 +91,7 @@ def test_a_delta(cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize("change", [{}, {"replicas_ready": 1}, {"cpu_used_millicores": 7}])
-def test_what_is_no_transition(cluster: Cluster, change: dict[str, Any]) -> None:
+def test_other_changes_record_no_transition(cluster: Cluster, change: dict[str, Any]) -> None:
     apply(cluster, report(0, record()))
     apply(cluster, report(60, record(**change)))
 
@@ -99,7 +99,7 @@ def test_what_is_no_transition(cluster: Cluster, change: dict[str, Any]) -> None
     assert stored(cluster)[place()].health_since == at(0)
 
 
-def test_what_the_release_before_wrote(cluster: Cluster) -> None:
+def test_rows_of_the_previous_release_get_a_transition(cluster: Cluster) -> None:
     """It has no transitions, and does not know the columns."""
     apply(cluster, report(0, record()))
     row = stored(cluster)[place()]

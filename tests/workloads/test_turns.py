@@ -22,7 +22,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "PATIENCE", 0.01)
 
 
-def test_one_after_another() -> None:
+def test_turns_can_be_taken_repeatedly() -> None:
     turns = Turns()
     for _ in range(3):
         with turns.take(A):
@@ -59,7 +59,7 @@ def test_a_turn_ends_with_an_error(impatient: None) -> None:
         pass
 
 
-def test_who_waits_gets_the_next_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_report_gets_the_next_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "PATIENCE", PATIENT)
     turns, begun, order = Turns(), threading.Event(), []
 
@@ -80,7 +80,7 @@ def test_who_waits_gets_the_next_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     assert order == ["first", "second"]
 
 
-def test_only_some_wait_and_the_others_are_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_above_the_limit_are_rejected_immediately(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "PATIENCE", PATIENT)
     turns, refused, served = Turns(waiting=2), threading.Event(), []
 

@@ -62,7 +62,7 @@ def test_the_usage_of_many_is_written_every_five_minutes(cluster: Cluster, compl
     assert used(cluster) == [4] * 4
 
 
-def test_what_else_changes_takes_its_usage_along(cluster: Cluster) -> None:
+def test_other_changes_include_the_usage(cluster: Cluster) -> None:
     apply(cluster, report(0, *using(1, range(5))))
     apply(cluster, report(60, *using(2, range(5))))
 
@@ -76,7 +76,7 @@ def test_what_else_changes_takes_its_usage_along(cluster: Cluster) -> None:
     assert cluster.workloads_error == 1
 
 
-def test_usage_alone_is_one_narrow_statement(cluster: Cluster) -> None:
+def test_usage_is_updated_with_a_single_narrow_statement(cluster: Cluster) -> None:
     apply(cluster, report(0, *using(1)))
 
     with CaptureQueriesContext(connection) as captured:
@@ -89,7 +89,7 @@ def test_usage_alone_is_one_narrow_statement(cluster: Cluster) -> None:
     assert stored(cluster)[place("w0")].labels == {"app": "w0"}
 
 
-def test_no_index_has_what_is_measured(db: None) -> None:
+def test_measured_columns_are_not_indexed(db: None) -> None:
     """Otherwise each measurement would write an entry into each index of the table."""
     with connection.cursor() as cursor:
         constraints = connection.introspection.get_constraints(cursor, Workload._meta.db_table)

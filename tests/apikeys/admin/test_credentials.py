@@ -260,9 +260,7 @@ def test_all_faults_are_shown_at_once(operator: User) -> None:
 
 
 @pytest.mark.parametrize("field", LISTS)
-def test_blank_binding_is_rejected(
-    operator: User, field: str
-) -> None:
+def test_blank_binding_is_rejected(operator: User, field: str) -> None:
     answer = person("administrator").post(f"{KEYS}add/", form(**{field: " ,\n,"}))
 
     assert "There is no such" in text_of(answer)

@@ -99,7 +99,9 @@ def test_post(
 
 
 @pytest.mark.parametrize("path", sorted({path for path, _ in PAGES}))
-def test_anonymous_user_is_redirected_to_the_login(path: str, anonymous: Client, ids: dict[str, Any]) -> None:
+def test_anonymous_user_is_redirected_to_the_login(
+    path: str, anonymous: Client, ids: dict[str, Any]
+) -> None:
     answer = anonymous.get(path.format(**ids))
 
     assert answer.status_code == 302

@@ -49,7 +49,9 @@ def more_by(user: User, how: str) -> None:
 
 @pytest.mark.parametrize("how", ["superuser", "own", "group"])
 @pytest.mark.parametrize("page", ["change", "password"])
-def test_deactivated_user_with_more_permissions_cannot_be_changed(page: str, how: str, former: User) -> None:
+def test_deactivated_user_with_more_permissions_cannot_be_changed(
+    page: str, how: str, former: User
+) -> None:
     more_by(former, how)
 
     answer = holder("change_user", "view_user").post(
@@ -240,7 +242,7 @@ def test_they_are_revoked_unless_they_shall_live(
     assert ApiKey.objects.active().count() + AccessToken.objects.active().count() == left
 
 
-def test_inactive_user_keeps_credentials(inactive: User) -> None:
+def test_credentials_are_not_revoked_while_the_user_stays_inactive(inactive: User) -> None:
     given = {"username": "renamed", "revoke_credentials": "on"}
 
     person("administrator").post(f"{USERS}{inactive.pk}/change/", given)

@@ -310,7 +310,9 @@ def test_policies_of_other_owners_and_bindings_are_missing(
             assert (answer.status_code, error_reason(answer)) == (404, "TRUST_POLICY_NOT_FOUND")
 
 
-def test_token_without_the_scope_is_rejected(key_with: KeyWith, writer: KeyOwner, policy_of: PolicyOf) -> None:
+def test_token_without_the_scope_is_rejected(
+    key_with: KeyWith, writer: KeyOwner, policy_of: PolicyOf
+) -> None:
     policy = policy_of(writer)
     other = key_with("apikey:read", "apikey:write", "state:write")
 

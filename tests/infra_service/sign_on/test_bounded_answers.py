@@ -92,7 +92,9 @@ def test_a_status_is_kept() -> None:
         (sized(gzip.compress(b" " * 10_000_000), encoding="gzip"), "is compressed"),
     ],
 )
-def test_oversized_truncated_and_compressed_responses_are_rejected(answer: Answer, why: str) -> None:
+def test_oversized_truncated_and_compressed_responses_are_rejected(
+    answer: Answer, why: str
+) -> None:
     with pytest.raises(requests.ConnectionError, match=why):
         get(answer)
 

@@ -26,7 +26,7 @@ MODULES = {"reduce": reduce, "records": records, "health": health}
     ["reduce.pod_resources", "reduce.read_containers", "reduce._replicas", "reduce._changed_at",
      "records.derive_health", "health.most_frequent"],
 )  # fmt: skip
-def test_any_exception_of_one_object_costs_no_more_than_that(
+def test_exception_in_an_object_affects_only_that_object(
     collector: Collector,
     cluster: Cluster,
     stop: threading.Event,
@@ -62,7 +62,7 @@ def test_any_exception_of_one_object_costs_no_more_than_that(
     assert cluster.collection_error_at is None
 
 
-def test_any_exception_of_a_report_is_followed_by_another_one(
+def test_report_is_repeated_after_any_exception(
     collector: Collector,
     cluster: Cluster,
     stop: threading.Event,
@@ -104,7 +104,7 @@ def test_any_exception_of_a_list_is_recorded(
     assert cluster.collection_error_message == "a fault of ours"
 
 
-def test_that_a_failure_cannot_be_told_is_no_failure(
+def test_failure_that_cannot_be_published_is_logged(
     collector: Collector, api: ReplayServer, stop: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def publish(*_: Any) -> None:

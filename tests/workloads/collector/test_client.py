@@ -66,12 +66,12 @@ def test_pages_are_those_of_the_recording(
     ]  # fmt: skip
 
 
-def test_what_is_large_comes_gzipped(client: ClusterClient, api: ReplayServer) -> None:
+def test_lists_are_requested_with_gzip(client: ClusterClient, api: ReplayServer) -> None:
     assert len(names(client.pages(Resource(PODS)))) == 119
     assert [h["Accept-Encoding"] for h in api.headers] == ["gzip", "gzip"]
 
 
-def test_a_page_lets_go_of_what_was_read(client: ClusterClient) -> None:
+def test_page_releases_read_objects(client: ClusterClient) -> None:
     (page,) = client.pages(DEPLOYMENT_LIST)
     objects = page.objects()
     assert page.items is not None
@@ -193,7 +193,7 @@ def test_a_connection_that_closes_instead_of_answering(
     assert len(api.asked(KUBE_SYSTEM)) == 1 + asked
 
 
-def test_nobody_there(api: ReplayServer, client: ClusterClient) -> None:
+def test_unreachable_server(api: ReplayServer, client: ClusterClient) -> None:
     api.__exit__()
 
     with pytest.raises(UnreachableError, match="/namespaces/kube-system"):
@@ -227,7 +227,9 @@ def test_a_watch_of_metadata(client: ClusterClient, api: ReplayServer) -> None:
     assert (kind, raw["kind"], "spec" in raw) == ("ADDED", "PartialObjectMetadata", False)
 
 
-def test_a_watch_that_ends_at_once_with_nothing(client: ClusterClient, api: ReplayServer) -> None:
+def test_watch_that_ends_immediately_without_an_event(
+    client: ClusterClient, api: ReplayServer
+) -> None:
     api.watches.hold = False
 
     with (
@@ -276,7 +278,7 @@ def test_a_watch_from_too_long_ago(client: ClusterClient, api: ReplayServer) -> 
     b'{"type": "ADDED"}', b"nonsense",
     b'{"type": "ERROR", "object": {"code": "x", "message": "odd"}}',
 ])  # fmt: skip
-def test_a_watch_that_says_nonsense(client: ClusterClient, api: ReplayServer, line: bytes) -> None:
+def test_watch_with_malformed_lines(client: ClusterClient, api: ReplayServer, line: bytes) -> None:
     api.watches.scripts[DEPLOYMENTS].append([line])
 
     with (
@@ -286,7 +288,7 @@ def test_a_watch_that_says_nonsense(client: ClusterClient, api: ReplayServer, li
         list(events)
 
 
-def test_closing_ends_what_waits(client: ClusterClient, api: ReplayServer) -> None:
+def test_close_interrupts_a_waiting_watch(client: ClusterClient, api: ReplayServer) -> None:
     threading.Timer(0.2, client.close).start()
     started = time.monotonic()
 

@@ -110,7 +110,7 @@ def test_it_is_known_to_a_second(client: ClusterClient, api: ReplayServer) -> No
     assert abs(lead_of(client) + HOUR) <= 1 + time.monotonic() - started
 
 
-def test_clocks_that_agree_are_one(client: ClusterClient) -> None:
+def test_equal_clocks_have_no_lead(client: ClusterClient) -> None:
     for _ in range(5):
         list(client.pages(Resource(DEPLOYMENTS)))
 
@@ -149,7 +149,7 @@ def test_a_date_that_cannot_be_meant(headers: dict[str, str]) -> None:
     assert abs((known - moment).total_seconds() + 2 * HOUR) < 60
 
 
-def test_a_slow_answer_changes_nothing_that_it_does_not_contradict() -> None:
+def test_slow_response_changes_the_clock_only_if_it_contradicts() -> None:
     clock = ServerClock()
     clock.learn(shown(-40), took=60)
     moment = timezone.now()

@@ -167,7 +167,7 @@ def test_the_account_of_the_pod(pod: Account) -> None:
 @pytest.mark.parametrize(("is_closed", "said"), [
     (True, "stopped before it was read"), (False, "took longer than 30 s"),
 ])  # fmt: skip
-def test_what_comes_after_the_end_is_no_answer(
+def test_data_after_a_shutdown_is_not_a_response(
     pod: Account, monkeypatch: pytest.MonkeyPatch, *, is_closed: bool, said: str
 ) -> None:
     """Python reads on from a connection that was shut down, and returns the encrypted bytes."""

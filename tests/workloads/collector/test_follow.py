@@ -237,7 +237,7 @@ def test_without_metrics(follow: Follow, api: ReplayServer, cluster: Cluster) ->
     assert {row.memory_used_bytes for row in stored(cluster).values()} == {None}
 
 
-def test_the_uid_is_asked_until_it_is_told(
+def test_request_for_the_uid_is_repeated_until_it_succeeds(
     follow: Follow, api: ReplayServer, cluster: Cluster
 ) -> None:
     api.faults[KUBE_SYSTEM] += [UNAVAILABLE, UNAVAILABLE]

@@ -128,7 +128,7 @@ def test_odd_objects_of_a_list(
     assert len(kept) >= 40
 
 
-def test_numbers_and_texts_that_nothing_can_hold(client: ClusterClient, api: ReplayServer) -> None:
+def test_objects_with_extreme_values_are_skipped(client: ClusterClient, api: ReplayServer) -> None:
     expected = rows(client)
     odd = (DIGITS.encode(), b"1e400", DEEP[:1800].replace(b"]", b"") + b"]" * 1800, b'"\\ud800"')
     items = [json.dumps(raw).encode() for raw in api.lists[DEPLOYMENTS]]
@@ -142,7 +142,7 @@ def test_numbers_and_texts_that_nothing_can_hold(client: ClusterClient, api: Rep
     assert [entry["event"] for entry in logged].count("item_unreadable") == 5
 
 
-def test_a_workload_in_full_of_what_a_database_refuses(
+def test_values_that_the_database_rejects_are_sanitized(
     collector: Collector, api: ReplayServer, cluster: Cluster, stop: threading.Event
 ) -> None:
     odd = json.loads(json.dumps(api.lists[DEPLOYMENTS][0]))

@@ -41,7 +41,7 @@ def test_they_come_before_the_list_has_ended() -> None:
         next(items)
 
 
-def test_one_that_breaks_off_is_none() -> None:
+def test_truncated_list_is_rejected() -> None:
     """Wherever that is: a part of the pods would make a sum that is wrong."""
     for at in range(len(SMALL)):
         with pytest.raises(ValueError):  # noqa: PT011 - the text is whatever comes there
@@ -58,12 +58,12 @@ def test_without_items(body: bytes) -> None:
     b'{"items": [1]}', b'{"items": [null]}', b'{"items": [{},]}', b'{"items": [{}}]', b"{} {}",
     b'{"items": [{"a": "\xff"}]}', b'{"a" 1}', b'{"items": [{"a": nonsense}]}',
 ])  # fmt: skip
-def test_what_is_none(body: bytes) -> None:
+def test_malformed_list_is_rejected(body: bytes) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - as above
         list(list_items(cut(body, 4)))
 
 
-def test_a_nested_one() -> None:
+def test_deeply_nested_list_is_rejected() -> None:
     with pytest.raises(RecursionError):
         list(list_items([b'{"items": [{"a":' + b"[" * 100_000]))
 

@@ -37,7 +37,7 @@ def read(client: ClusterClient) -> list[WorkloadRecord]:
 
 
 @pytest.mark.parametrize("page_size", [500, 7])
-def test_it_is_what_the_rules_make_of_the_recording(
+def test_listing_equals_the_snapshot_of_the_recording(
     client: ClusterClient, monkeypatch: pytest.MonkeyPatch, page_size: int
 ) -> None:
     monkeypatch.setattr(client_module, "PAGE_SIZE", page_size)
@@ -62,13 +62,13 @@ def test_without_metrics_usage_is_unknown(
     assert len(api.asked(METRICS)) == 1
 
 
-def test_usage_is_one_list_for_each_snapshot(client: ClusterClient, api: ReplayServer) -> None:
+def test_usage_is_listed_once_per_snapshot(client: ClusterClient, api: ReplayServer) -> None:
     read(client)
 
     assert [path for path, _query in api.requests if "metrics" in path] == [METRICS]
 
 
-def test_a_metrics_api_that_hangs_costs_usage_and_nothing_else(
+def test_hung_metrics_api_only_loses_usage(
     client: ClusterClient, api: ReplayServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Half an answer, too: a slow response is cut off like a missing one."""
@@ -110,7 +110,7 @@ def test_progress(client: ClusterClient, monkeypatch: pytest.MonkeyPatch) -> Non
     ]
 
 
-def test_nothing_of_a_spec_is_kept(client: ClusterClient, api: ReplayServer) -> None:
+def test_secrets_of_a_spec_are_not_stored(client: ClusterClient, api: ReplayServer) -> None:
     for raw in api.lists[PODS]:
         for container in raw["spec"]["containers"]:
             container["env"] = [{"name": "PASSWORD", "value": "hunter2"}]

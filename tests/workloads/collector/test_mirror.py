@@ -104,7 +104,7 @@ def test_any_events_end_where_a_list_would(seed: int) -> None:
     assert mirror.delta(RECORDED, usage()) == ([], frozenset())
 
 
-def test_a_list_takes_the_place_of_what_was_known() -> None:
+def test_list_replaces_the_known_objects() -> None:
     mirror = Mirror()
     lists = recorded_lists()
     for path, items in lists.items():
@@ -117,7 +117,7 @@ def test_a_list_takes_the_place_of_what_was_known() -> None:
     assert len(mirror.snapshot(RECORDED, None)) == 44
 
 
-def test_what_comes_while_a_snapshot_is_read_is_in_the_next_delta() -> None:
+def test_changes_during_a_snapshot_are_in_the_next_delta() -> None:
     mirror, lists = Mirror(), recorded_lists()
     for path, items in lists.items():
         mirror.fill(RESOURCES[path], items)
@@ -137,7 +137,7 @@ def test_what_comes_while_a_snapshot_is_read_is_in_the_next_delta() -> None:
     assert [place.name for place in deleted] == [gone["metadata"]["name"]]
 
 
-def test_a_list_that_breaks_off_changes_nothing() -> None:
+def test_interrupted_list_makes_no_changes() -> None:
     def broken() -> Any:
         yield recorded_lists()[PODS][0]
         raise OSError("broke off")
@@ -190,7 +190,7 @@ def test_a_pod_elsewhere_is_of_no_owner_here() -> None:
     assert by_place(mirror.snapshot(RECORDED, usage())) == expected
 
 
-def test_bookmarks_and_what_cannot_be_placed() -> None:
+def test_bookmarks_and_incomplete_objects_are_ignored() -> None:
     mirror = Mirror()
     for resource in RESOURCES.values():
         mirror.change(resource, "BOOKMARK", {"metadata": {"resourceVersion": "9"}})
@@ -200,7 +200,7 @@ def test_bookmarks_and_what_cannot_be_placed() -> None:
     assert mirror.delta(RECORDED, None) == ([], frozenset())
 
 
-def test_namespaces_side_by_side_are_one_cluster() -> None:
+def test_resources_per_namespace_equal_the_whole_cluster() -> None:
     lists = recorded_lists()
     whole, parts = Mirror(), Mirror()
     namespaces = sorted({raw["metadata"]["namespace"] for raw in lists[PODS]})

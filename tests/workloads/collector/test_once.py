@@ -77,7 +77,7 @@ def test_a_list_that_takes_too_long_is_begun_again_at_once(
 
 @pytest.mark.usefixtures("small_pages")
 @pytest.mark.parametrize("fault", [EXPIRED, Fault(200, b'{"items": []}', cut=3), UNAVAILABLE])
-def test_a_list_that_fails_half_way_deletes_nothing(
+def test_interrupted_list_deletes_no_workloads(
     collector: Collector,
     api: ReplayServer,
     cluster: Cluster,
@@ -99,7 +99,7 @@ def test_a_list_that_fails_half_way_deletes_nothing(
 @pytest.mark.parametrize(("path", "fault"), [
     (DEPLOYMENTS, FORBIDDEN), (PODS, FORBIDDEN), (KUBE_SYSTEM, UNAUTHORIZED),
 ])  # fmt: skip
-def test_what_time_does_not_cure(
+def test_permanent_errors_are_not_retried(
     collector: Collector, api: ReplayServer, stop: threading.Event, path: str, fault: Fault
 ) -> None:
     api.faults[path].append(fault)

@@ -55,7 +55,7 @@ def kind_of(path: str) -> str:
 
 
 @pytest.mark.parametrize("request_line", sorted(ASKED))
-def test_it_answers_the_collector_as_the_real_one_did(api: ReplayServer, request_line: str) -> None:
+def test_replay_server_responds_like_recorded_servers(api: ReplayServer, request_line: str) -> None:
     path = request_line.partition("?")[0].replace("/namespaces/{namespace}", "")
     if "watch=1" in request_line:
         raw = {**api.lists[path][0], "kind": next(iter(ASKED[request_line].values())).says}
@@ -73,7 +73,7 @@ def test_it_answers_the_collector_as_the_real_one_did(api: ReplayServer, request
 
 
 @pytest.mark.parametrize("probe", sorted(PROBED))
-def test_it_refuses_what_the_real_one_refused(api: ReplayServer, probe: str) -> None:
+def test_replay_server_rejects_like_recorded_servers(api: ReplayServer, probe: str) -> None:
     if "watch=1" in probe:
         raw = {**api.lists[REPLICASETS][0], "kind": "ReplicaSet"}
         api.watches.scripts[REPLICASETS].append([event("ADDED", raw)])
@@ -96,7 +96,7 @@ def test_the_form_of_a_list_ends_a_watch_without_a_byte(api: ReplayServer) -> No
     assert found == Exchange(200, "application/json", "")
 
 
-def test_the_form_of_an_object_brings_what_the_newest_server_sends(api: ReplayServer) -> None:
+def test_watch_requests_metadata_in_the_form_of_single_objects(api: ReplayServer) -> None:
     lines = (REAL / "watch-replicasets-accept-metadata.jsonl").read_bytes().splitlines()
     assert {json.loads(line)["object"]["kind"] for line in lines} == {"PartialObjectMetadata"}
     watched = [r for r in ASKED if "watch=1" in r and "PartialObjectMetadata;" in r]

@@ -142,7 +142,7 @@ def test_changes_that_fail_are_made_good_by_a_snapshot(scene: Scene, stop: threa
     assert there == {number + 1: 54 - number for number in range(len(FAULTS) + 1)}
 
 
-def test_the_service_says_when_to_come_again(scene: Scene, stop: threading.Event) -> None:
+def test_retry_after_is_respected(scene: Scene, stop: threading.Event) -> None:
     headers = (
         {}, {"Retry_After": "7"}, {"Retry_After": "Wed, 21 Oct 2026 07:28:00 GMT"},
         {"Retry_After": "99999999999"}, {"Retry_After": "-1"},
@@ -249,7 +249,9 @@ def test_another_cluster_ends_it(scene: Scene, stop: threading.Event) -> None:
         scene.agent().follow(stop, lambda _synced: None)
 
 
-def test_what_keeps_it_is_told(registered: Registered, between: Between, token_file: Path) -> None:
+def test_failure_is_published_truncated_and_redacted(
+    registered: Registered, between: Between, token_file: Path
+) -> None:
     """The message is cut at its limit, and a token in it is redacted before it is sent."""
     failure = CollectionFailure(
         reason=FailureReason.FORBIDDEN,
@@ -263,7 +265,7 @@ def test_what_keeps_it_is_told(registered: Registered, between: Between, token_f
     assert b"hunter2" not in between.requests[0][3]
 
 
-def test_two_agents_of_one_cluster(scene: Scene, stop: threading.Event) -> None:
+def test_two_agents_of_the_same_cluster(scene: Scene, stop: threading.Event) -> None:
     """Each is rejected now and then because of the other; the table shows the cluster."""
     gone = scene.api.lists[DEPLOYMENTS][:5]
     watches = scene.api.watches

@@ -97,7 +97,7 @@ def exchanges(between: Between) -> int:
     return len([path for _, path, *_ in between.requests if path == "/v1/oauth/token"])
 
 
-def test_one_token_is_exchanged_once(pod: Pod, between: Between) -> None:
+def test_token_is_exchanged_once(pod: Pod, between: Between) -> None:
     credentials = pod.credentials(between)
 
     tokens = {credentials.token() for _ in range(3)}
@@ -129,7 +129,7 @@ def test_it_is_renewed_before_it_ends(pod: Pod, between: Between, clock: Clock) 
 @pytest.mark.parametrize("answer", [
     answering(503, Retry_After="5"), answering(200, b"<html>"), answering(400, b'{"error": "x"}'),
 ])  # fmt: skip
-def test_the_old_one_is_used_while_there_is_no_other(
+def test_previous_token_is_used_until_renewal_succeeds(
     pod: Pod, between: Between, clock: Clock, answer: Any
 ) -> None:
     credentials = pod.credentials(between)
@@ -165,13 +165,13 @@ def test_after_a_restart_it_is_still_there(pod: Pod, between: Between, clock: Cl
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"\xff", b"[" * 10_000, b'{"access_token": 1}'])
-def test_a_damaged_cache_is_none(pod: Pod, between: Between, content: bytes) -> None:
+def test_damaged_cache_is_ignored(pod: Pod, between: Between, content: bytes) -> None:
     pod.cache.write_bytes(content)
 
     assert pod.works(pod.credentials(between, cached=True).token())
 
 
-def test_a_cache_that_cannot_be_written_keeps_nobody(pod: Pod, between: Between) -> None:
+def test_unwritable_cache_is_ignored(pod: Pod, between: Between) -> None:
     pod.cache.mkdir()
 
     assert pod.works(pod.credentials(between, cached=True).token())

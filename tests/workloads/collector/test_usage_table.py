@@ -29,7 +29,7 @@ def test_it_is_a_dictionary() -> None:
     assert all(table.get(key) == known.get(key) for key in pods)
 
 
-def test_what_is_too_fine_or_too_much() -> None:
+def test_values_are_rounded_up_and_limited() -> None:
     table = UsageTable()
     key = PodKey("a", "b")
 

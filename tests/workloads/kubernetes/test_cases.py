@@ -110,7 +110,7 @@ def test_a_part_of_the_pods_is_measured() -> None:
     assert record_of(case).figures["cpu_used_millicores"] == 50
 
 
-def test_a_workload_without_pods_uses_nothing() -> None:
+def test_workload_without_pods_has_zero_usage() -> None:
     record = record_of(CASES["a10-unmeasured"] | {"pods": []})
 
     assert record.figures["cpu_used_millicores"] == 0

@@ -79,7 +79,7 @@ def test_a_last_run_without_a_restart(restarts: int, finished: datetime | None) 
     assert (facts.restarted_at, facts.out_of_memory) == (None, False)
 
 
-def test_of_what_is_not_said_nothing_is_wrong() -> None:
+def test_completed_container_without_details_is_not_failing() -> None:
     quiet = container_facts(name="x", state="terminated", reason="Completed")
 
     assert (quiet.failing, quiet.ready, quiet.restarts) == ("", False, 0)

@@ -39,7 +39,7 @@ def test_lists_every_rule_once() -> None:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_rule_gives_what_its_row_says(
+def test_rule_matches_its_documented_row(
     case: tuple[int, object, PodTally, HealthStatus, str],
 ) -> None:
     number, _, _, status, reason = case

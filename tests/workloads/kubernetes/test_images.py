@@ -53,7 +53,7 @@ def test_names(text: str, repository: str | None, tag: str, digest: str) -> None
         "x" * 100_000, "a." * 1000 + "!",
     ],
 )  # fmt: skip
-def test_what_is_no_name(text: str) -> None:
+def test_invalid_image_name_is_rejected(text: str) -> None:
     assert parse_image(text) is None
 
 
@@ -77,7 +77,7 @@ def test_what_is_no_name(text: str) -> None:
         ("x" * 2048, A, ""),
     ],
 )
-def test_what_runs(image: str, image_id: str, running: str) -> None:
+def test_running_image_combines_image_and_image_id(image: str, image_id: str, running: str) -> None:
     assert running_image(image, image_id) == running
 
 
@@ -97,7 +97,7 @@ def test_a_repository_may_be_written_as_in_a_manifest(text: str, repository: str
 
 
 @given(st.text(max_size=80), st.text(alphabet="a:/@.-_5", max_size=40))
-def test_any_text_is_a_name_or_none(text: str, alike: str) -> None:
+def test_parsed_image_is_stable_when_parsed_again(text: str, alike: str) -> None:
     for given_text in (text, alike, running_image(alike, A)):
         image = parse_image(given_text)
         if image is not None:

@@ -67,7 +67,7 @@ def test_agrees_with_fractions(sign: str, number: str, suffix: str) -> None:
 
 
 @given(st.text("0123456789.eEinumkKMGTP+-_aNf ", max_size=8))
-def test_takes_nothing_but_the_form(text: str) -> None:
+def test_only_the_documented_form_is_accepted(text: str) -> None:
     form = re.fullmatch(
         r"[+-]?(\d+|\d+\.\d*|\.\d+)(n|u|m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei|[eE][+-]?0*\d{1,3})?", text
     )

@@ -150,7 +150,7 @@ def test_containers(place: Place) -> None:
     ] == EXPECTED[place]["expected"]["containers"]
 
 
-def test_use_is_what_kubectl_showed() -> None:
+def test_usage_matches_kubectl_top() -> None:
     lines = (RECORDING / "kubectl-top-pods.txt").read_text().splitlines()[1:]
     shown = {}
     for namespace, name, cores, memory in map(str.split, lines):
@@ -180,7 +180,7 @@ def snapshot(
     return sorted(builder.records(RECORDED), key=lambda record: (record.kind, record.uid))
 
 
-def test_one_pass_gives_the_same_in_any_order() -> None:
+def test_snapshot_does_not_depend_on_the_order() -> None:
     by_hand = sorted(
         (
             workload_record(facts, tally, as_of=RECORDED, usage_known=True)

@@ -77,7 +77,7 @@ def test_garbage_costs_no_more_than_itself(data: st.DataObject) -> None:
         reduce_workload(raw, kind)
 
 
-def test_nothing_secret_is_kept() -> None:
+def test_reduced_objects_contain_no_secrets() -> None:
     raw = raw_pod(containerStatuses=[status()])
     template = {"spec": raw["spec"]}
     workload = {

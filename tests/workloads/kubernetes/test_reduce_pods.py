@@ -97,7 +97,7 @@ def test_phases(phase: str, deleted: str | None, active: bool, live: bool) -> No
         ([], False),
     ],
 )
-def test_what_holds_a_pod(conditions: list[dict[str, str]], *, held: bool) -> None:
+def test_conditions_that_hold_a_pod(conditions: list[dict[str, str]], *, held: bool) -> None:
     expected = ""
     if held:
         (condition,) = conditions
@@ -107,7 +107,7 @@ def test_what_holds_a_pod(conditions: list[dict[str, str]], *, held: bool) -> No
 
 
 @pytest.mark.parametrize("order", [1, -1])
-def test_of_two_holds_one_is_told_whatever_their_order(order: int) -> None:
+def test_disruption_target_has_priority_in_any_order(order: int) -> None:
     conditions = [
         {"type": "Ready", "status": "False", "reason": "ReadinessGatesNotReady"},
         {"type": "DisruptionTarget", "status": "True"},

@@ -47,7 +47,7 @@ def test_pod_metrics() -> None:
 
 
 @pytest.mark.parametrize("metadata", [{}, {"name": "x"}, {"namespace": "x"}, None])
-def test_pod_metrics_of_nobody(metadata: object) -> None:
+def test_pod_metrics_without_a_name_are_ignored(metadata: object) -> None:
     assert reduce_pod_metrics({"metadata": metadata}) is None
 
 
@@ -150,7 +150,7 @@ def test_counts(value: object, read: int) -> None:
 
 
 @pytest.mark.parametrize("value", ["yesterday", "2026-11-21", "2026-11-21T01:43:38", 5, None])
-def test_what_is_no_moment(value: object) -> None:
+def test_invalid_timestamp_is_ignored(value: object) -> None:
     raw = raw_workload({}, {})
     raw["metadata"]["creationTimestamp"] = value
     assert the_workload(raw).created_at is None

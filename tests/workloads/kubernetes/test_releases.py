@@ -92,7 +92,7 @@ PENDING = {"type": "PodResizePending", "status": "True"}
         ),
     ],
 )
-def test_what_a_pod_takes(
+def test_requests_and_limits_of_a_pod(
     release: str, spec: dict[str, Any], pod: dict[str, Any], requests: int, limits: int
 ) -> None:
     del release
@@ -146,7 +146,7 @@ NONE_AVAILABLE = [{"type": "Available", "status": "False", "reason": "MinimumRep
         ),
     ],
 )
-def test_what_a_deployment_says(
+def test_health_of_a_deployment(
     release: str, told: dict[str, Any], verdict: tuple[str, str]
 ) -> None:
     del release
@@ -199,7 +199,7 @@ RUNS = {"startedAt": CREATED}
         ),
     ],
 )
-def test_why_none_is_ready(
+def test_reason_without_ready_pods(
     release: str, spec: dict[str, Any], pod: dict[str, Any], reason: str
 ) -> None:
     del release

@@ -50,7 +50,7 @@ def replicaset(uid: str, owner: str) -> dict[str, Any]:
     }
 
 
-def test_a_deployment_has_the_pods_of_its_replicasets_and_no_others() -> None:
+def test_deployment_has_only_the_pods_of_its_replicasets() -> None:
     builder = SnapshotBuilder({PodKey("demo", "a-1"): (1, 1)})
     builder.add_workload(
         deployment("web", readyReplicas=3, availableReplicas=3, updatedReplicas=3),
@@ -113,7 +113,7 @@ def test_a_container_is_ready_when_it_is_in_every_live_pod() -> None:
     assert record.containers == (ContainerRecord("app", "app:1", 1, "running", False),)
 
 
-def test_what_cannot_be_placed_is_left_out() -> None:
+def test_objects_without_identity_are_omitted() -> None:
     builder = SnapshotBuilder(None)
     builder.add_workload({}, WorkloadKind.DAEMON_SET)
     builder.add_pod({})
