@@ -89,7 +89,7 @@ def test_any_status_can_be_reported(data: st.DataObject) -> None:
     assert there_and_back(given) == given
 
 
-def test_large_report_is_sent_unchanged() -> None:
+def test_large_report_is_received_unchanged() -> None:
     chance = random.Random(1)
     given = report(0, *(record(f"w{n}", replicas_ready=chance.randrange(9)) for n in range(2000)))
 

@@ -47,7 +47,7 @@ def test_pod_metrics() -> None:
 
 
 @pytest.mark.parametrize("metadata", [{}, {"name": "x"}, {"namespace": "x"}, None])
-def test_pod_metrics_without_a_name_are_ignored(metadata: object) -> None:
+def test_pod_metrics_without_name_or_namespace_are_ignored(metadata: object) -> None:
     assert reduce_pod_metrics({"metadata": metadata}) is None
 
 
