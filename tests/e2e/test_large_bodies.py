@@ -168,6 +168,20 @@ def test_authorized_client_gets_100_continue(backend: Backend, *, chunked: bool)
         assert wire.answer().body == document
 
 
+def test_response_to_an_unread_body_announces_the_end_of_the_connection(backend: Backend) -> None:
+    with Wire(backend) as wire:
+        wire.head("LOCK", Content_Length=2 * MIB)
+        wire.send(b"x" * MIB)
+        answer = wire.answer()
+        assert (answer.status, answer.headers["Connection"]) == (413, "close")
+        assert wire.received.read() == b""
+    with Wire(backend) as wire:
+        wire.head("POST", Content_Length=2 * MIB)
+        wire.send(padded(2 * MIB))
+        answer = wire.answer()
+        assert (answer.status, answer.headers["Connection"]) == (200, "keep-alive")
+
+
 def test_chunked_body_over_the_limit_is_rejected(backend: Backend) -> None:
     with Wire(backend, timeout=60) as wire:
         wire.head("POST", Transfer_Encoding="chunked")

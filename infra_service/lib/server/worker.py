@@ -31,6 +31,7 @@ from gunicorn.workers.gthread import TConn, ThreadWorker
 from uuid_utils.compat import uuid7
 
 from infra_service.lib.server.arrivals import LINGER, Arrival, Departure
+from infra_service.lib.server.connection_end import announce_end
 from infra_service.lib.server.pace import CONTINUE, HEADER_TIMEOUT, PacedSocket
 from infra_service.lib.server.server_errors import StatusCapture, refusal
 
@@ -53,6 +54,7 @@ class ServiceWorker(ThreadWorker):  # type: ignore[misc,unused-ignore]
     """
 
     sockets: list[Any]
+    wsgi: Any
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -67,6 +69,10 @@ class ServiceWorker(ThreadWorker):  # type: ignore[misc,unused-ignore]
             self.cfg.limit_request_line
             + self.cfg.limit_request_fields * self.cfg.limit_request_field_size
         )
+
+    def load_wsgi(self) -> None:
+        super().load_wsgi()
+        self.wsgi = announce_end(self.wsgi)
 
     def init_process(self) -> None:
         self._probes = {probe: ThreadPoolExecutor(1) for probe in _PROBES}
