@@ -18,8 +18,8 @@ def test_readme_and_then_the_tutorial(place: Path, quickstart: Quickstart) -> No
     printed = quickstart.start()
     (token,) = re.findall(r"isp_\w{38}", printed)
     (block,) = re.findall(r"^terraform \{$.*?^\}$", printed, re.MULTILINE | re.DOTALL)
-    # The block is inserted into a configuration with a resource.
-    (place / "main.tf").write_text(f'{block}\nresource "terraform_data" "one" {{}}\n')
+    (resource,) = re.findall("`(resource .*)`", (ROOT / "README.md").read_text())
+    (place / "main.tf").write_text(f"{block}\n{resource}\n")
     words = {"http://127.0.0.1:8000": quickstart.place.url, "isp_…": token}
     by_hand = {"make run": lambda: printed}
     walk = Walk(place, readers(place, quickstart.environment), words, by_hand)
