@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import importlib.machinery
 import mmap
+import os
 from collections import defaultdict
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 # Loaded once, for all the processes that are forked from this process.
 import django.test  # noqa: F401
@@ -52,6 +54,10 @@ def judge_fresh(mutant: Mutant, tests: list[str]) -> Verdict:
         return get_code(loader, name)
 
     def attempt() -> Verdict:
+        # A database of its own: that of the other process is in use.
+        address = urlsplit(os.environ.get("DATABASE_URL", ""))
+        if address.scheme.startswith("postgres"):
+            os.environ["DATABASE_URL"] = address._replace(path="/fresh").geturl()
         importlib.machinery.SourceFileLoader.get_code = get_mutated_code  # type: ignore[method-assign]
         code = pytest.main(
             [*PYTEST, "-x", *ROOMS[mutant.room]], plugins=[_First([*killers, *tests])]

@@ -186,6 +186,14 @@ ROOMS: Final[dict[str, tuple[str, ...]]] = {
         "tests/apikeys/test_keyset.py",
         "tests/infra_service/test_pagination.py",
     ),
+    "infra_service/lib/database/compiled.py": (
+        *_CALLERS,
+        *_STATES,
+        "tests/apikeys/test_exchange.py",
+        "tests/apikeys/test_idempotency.py",
+        "tests/states/test_import_states.py",
+        "tests/states/test_read.py",
+    ),
     "filterlang/compiler.py": (
         "tests/filterlang/test_compiler.py",
         "tests/filterlang/test_reasons.py",

@@ -19,6 +19,7 @@ from typing import IO, Any, Final
 
 import pytest
 from coverage import Coverage
+from django.db import connections
 
 from tests.support.issuer import IssuerServer
 from tools.mutants.mutant import Mutant
@@ -190,6 +191,7 @@ class _Warm:
 
     def _outcome(self, session: pytest.Session, tests: list[str]) -> Verdict:
         """Run tests until the first failure, with empty caches of the module."""
+        left = _leave_connections()  # noqa: F841 - kept: closing them would end the parent's
         for cache in self._caches:
             cache.cache_clear()
         items = {item.nodeid: item for item in session.items}
@@ -201,6 +203,19 @@ class _Warm:
             if self._failed:
                 return Verdict.KILLED
         return Verdict.ALIVE
+
+
+def _leave_connections() -> list[Any]:
+    """Let this fork open its own connections to PostgreSQL; return those of its parent.
+
+    SQLite's database is in memory, so the fork has a copy.
+    """
+    left = []
+    for wrapper in connections.all(initialized_only=True):
+        if wrapper.vendor == "postgresql":
+            left.append(wrapper.connection)
+            wrapper.connection = None
+    return left
 
 
 def _run(item: pytest.Item, session: pytest.Session) -> None:
