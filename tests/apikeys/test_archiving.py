@@ -306,16 +306,16 @@ FRAUDS: dict[str, tuple[Callable[[Path], Any], str]] = {
 @pytest.mark.parametrize("fraud", FRAUDS)
 def test_a_fraud_is_found(fraud: str, old: list[str], tmp_path: Path) -> None:
     archive_all(tmp_path)
-    commit, said = FRAUDS[fraud]
+    commit, message = FRAUDS[fraud]
     commit(tmp_path)
 
     problems = [problem for _name, problem in check_archives(tmp_path) if problem is not None]
 
-    assert said in problems[0]
+    assert message in problems[0]
     out = StringIO()
     with pytest.raises(CommandError, match="differ from the archived events"):
         call_command("archive_audit_events", "--check", str(tmp_path), stdout=out)
-    assert said in out.getvalue()
+    assert message in out.getvalue()
 
 
 # --- The database's own word ----------------------------------------------------------------------
@@ -398,15 +398,15 @@ def test_the_command(old: list[str], tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("--to", "."), "--to needs --before"),
         (("--to", ".", "--before", "2999-01-01"), "older than a day"),
         (("--check", "/nonexistent"), "not a directory"),
     ],
 )
-def test_invalid_arguments_are_reported(arguments: tuple[str, ...], said: str, db: None) -> None:
-    with pytest.raises(CommandError, match=said):
+def test_invalid_arguments_are_reported(arguments: tuple[str, ...], message: str, db: None) -> None:
+    with pytest.raises(CommandError, match=message):
         call_command("archive_audit_events", *arguments)
 
 
@@ -437,7 +437,7 @@ def test_a_run_that_is_killed_is_continued(tmp_path: Path, django_db_blocker: An
     )
     archive = ["archive_audit_events", "--before", "2021-01-01", "--to", str(to)]
     kills = list(range(1, 41))
-    asked = [{"arguments": archive, "reads": True, "kill_at": [at]} for at in (*kills, None)]
+    runs = [{"arguments": archive, "reads": True, "kill_at": [at]} for at in (*kills, None)]
     try:
         server.prepare()
         with django_db_blocker.unblock():
@@ -446,13 +446,13 @@ def test_a_run_that_is_killed_is_continued(tmp_path: Path, django_db_blocker: An
             [sys.executable, "-c", code],
             cwd=ROOT,
             env=server.environment,
-            input="\n".join(map(json.dumps, asked)),
+            input="\n".join(map(json.dumps, runs)),
             stdout=subprocess.PIPE,
             check=True,
             text=True,
         )
-        (told,) = server.run_commands(("archive_audit_events", "--check", str(to), "--json"))
-        checked = json.loads(told)
+        (output,) = server.run_commands(("archive_audit_events", "--check", str(to), "--json"))
+        checked = json.loads(output)
     finally:
         server.close()
 

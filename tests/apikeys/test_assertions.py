@@ -64,10 +64,10 @@ def test_claims_that_are_refused(pipeline: Pipeline, what: str) -> None:
     claims, reason = CLAIMS[what]
     # A null in this table means that the claim is missing, so remove it.
     more = {name: value for name, value in claims.items() if value is not None}
-    said = claims_of("GITHUB", pipeline.server.url, **more)
+    payload = claims_of("GITHUB", pipeline.server.url, **more)
     for name in claims.keys() - more.keys():
-        del said[name]
-    token = parts({"alg": "ES256", "kid": "one"}) + "." + parts(said)
+        del payload[name]
+    token = parts({"alg": "ES256", "kid": "one"}) + "." + parts(payload)
     signature = jwt.algorithms.ECAlgorithm(jwt.algorithms.ECAlgorithm.SHA256).sign(
         token.encode(), pipeline.server.keys[0].private
     )
@@ -121,9 +121,9 @@ def test_the_clocks_may_be_apart_a_little(pipeline: Pipeline) -> None:
 
 
 def test_no_signature(pipeline: Pipeline) -> None:
-    said = claims_of("GITHUB", pipeline.server.url)
+    payload = claims_of("GITHUB", pipeline.server.url)
     for algorithm in ("none", "None", "NONE", ""):
-        token = f"{parts({'alg': algorithm, 'kid': 'one'})}.{parts(said)}."
+        token = f"{parts({'alg': algorithm, 'kid': 'one'})}.{parts(payload)}."
         assert refusal(pipeline.exchange(token)) == REFUSED
         assert why() == "algorithm_unexpected"
 
@@ -195,7 +195,7 @@ def test_key_of_another_issuer_is_rejected(pipeline: Pipeline) -> None:
 def test_headers_that_bring_keys(pipeline: Pipeline) -> None:
     """Keys in the token are ignored, and addresses in it are not requested."""
     stranger = Key("one")
-    said = claims_of("GITHUB", pipeline.server.url)
+    payload = claims_of("GITHUB", pipeline.server.url)
     url = f"{pipeline.server.url}/evil"
     for header in (
         {"jwk": stranger.public},
@@ -204,21 +204,21 @@ def test_headers_that_bring_keys(pipeline: Pipeline) -> None:
         {"x5c": ["MIIB"]},
         {"jku": url, "kid": "two"},
     ):
-        assert refusal(pipeline.exchange(sign(said, stranger, **header))) == REFUSED
-    assert set(pipeline.server.asked) == {DISCOVERY, KEYS}
+        assert refusal(pipeline.exchange(sign(payload, stranger, **header))) == REFUSED
+    assert set(pipeline.server.requested) == {DISCOVERY, KEYS}
     # Genuine tokens of the issuer may contain the header, which is ignored.
-    good = sign(said, pipeline.server.keys[0], jku=url, x5t="x")
+    good = sign(payload, pipeline.server.keys[0], jku=url, x5t="x")
     assert pipeline.exchange(good).status_code == 200
 
 
 @pytest.mark.parametrize("more", [{"x": 1}, {"b64": True}])
 def test_unknown_critical_header_is_rejected(pipeline: Pipeline, more: dict[str, Any]) -> None:
-    said = claims_of("GITHUB", pipeline.server.url)
-    token = sign(said, pipeline.server.keys[0], crit=list(more), **more)
+    payload = claims_of("GITHUB", pipeline.server.url)
+    token = sign(payload, pipeline.server.keys[0], crit=list(more), **more)
 
     assert refusal(pipeline.exchange(token)) == REFUSED
     assert why() == "assertion_invalid"
-    assert not pipeline.server.asked
+    assert not pipeline.server.requested
 
 
 @pytest.mark.parametrize("kid", ["k", "k" * 200])
@@ -241,9 +241,9 @@ def test_used_assertion_is_stored_beyond_its_expiry(pipeline: Pipeline) -> None:
 
 
 def test_half_a_character(pipeline: Pipeline) -> None:
-    asked = {**GRANT, "client_id": pipeline.policy_id, "subject_token": "\ud800.e30.e30"}
+    parameters = {**GRANT, "client_id": pipeline.policy_id, "subject_token": "\ud800.e30.e30"}
 
-    answer = pipeline.post(PATH, json.dumps(asked), "application/json")
+    answer = pipeline.post(PATH, json.dumps(parameters), "application/json")
 
     assert (answer.status_code, refusal(answer)) == (400, REFUSED)
 
@@ -272,7 +272,7 @@ def test_no_token_at_all(pipeline: Pipeline, what: str) -> None:
 
     assert refusal(pipeline.exchange(token)) == REFUSED
 
-    assert not pipeline.server.asked
+    assert not pipeline.server.requested
 
 
 def test_each_changed_part_is_noticed(pipeline: Pipeline) -> None:
@@ -295,8 +295,8 @@ def test_issuer_cannot_sign_for_another_issuer(pipeline_of: PipelineOf) -> None:
     other = Key("one")
     cluster = {"inline_keys": {"keys": [other.public]}}
     one, two = pipeline_of("KUBERNETES"), pipeline_of("KUBERNETES", of_issuer=cluster)
-    said = claims_of("KUBERNETES", one.server.url)
+    payload = claims_of("KUBERNETES", one.server.url)
 
-    assert refusal(one.exchange(sign(said, other))) == REFUSED
-    assert refusal(two.exchange(sign(said, one.server.keys[0]))) == REFUSED
-    assert two.exchange(sign(said, other)).status_code == 200
+    assert refusal(one.exchange(sign(payload, other))) == REFUSED
+    assert refusal(two.exchange(sign(payload, one.server.keys[0]))) == REFUSED
+    assert two.exchange(sign(payload, other)).status_code == 200

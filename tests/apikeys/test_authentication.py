@@ -211,17 +211,17 @@ def test_basic_on_the_state_backend(client_with: ClientWith) -> None:
 
 
 @pytest.mark.parametrize(
-    ("lifetime", "told"),
+    ("lifetime", "is_announced"),
     [(None, False), (dt.timedelta(days=8), False), (dt.timedelta(days=6), True)],
 )
 def test_header_announces_expiry_a_week_before(
-    key_with: KeyWith, lifetime: dt.timedelta | None, told: bool
+    key_with: KeyWith, lifetime: dt.timedelta | None, is_announced: bool
 ) -> None:
     client = key_with("apikey:read", lifetime=lifetime)
 
     for response in (client.get(WHOAMI), client.get("/v1/api-keys/key-1"), client.put(WHOAMI)):
-        assert ("Token-Expires-At" in response) is told
-        if told:
+        assert ("Token-Expires-At" in response) is is_announced
+        if is_announced:
             end = client.key.expires_at
             assert end is not None
             assert response["Token-Expires-At"] == end.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -92,10 +92,10 @@ def test_binding_cannot_exceed_the_binding_of_the_caller(
             response = create(keys[caller], path, binding=wanted.described())
 
             if response.status_code == 201:
-                told = next(iter(response.json().values()))["binding"]
+                result = next(iter(response.json().values()))["binding"]
             else:
-                told = error_reason(response)
-            assert (response.status_code, told) == expected, (path, name)
+                result = error_reason(response)
+            assert (response.status_code, result) == expected, (path, name)
 
 
 def test_a_binding_may_be_narrowed_and_not_widened(keys: dict[str, KeyOwner]) -> None:

@@ -116,9 +116,9 @@ NARROWER: dict[str, tuple[dict[str, str], int, str]] = {
 
 @pytest.mark.parametrize("what", NARROWER)
 def test_narrower_requests(pipeline_of: PipelineOf, what: str) -> None:
-    asked, seconds, scope = NARROWER[what]
+    parameters, seconds, scope = NARROWER[what]
 
-    answer = pipeline_of(max_token_seconds=7200).exchange(**asked).json()
+    answer = pipeline_of(max_token_seconds=7200).exchange(**parameters).json()
 
     assert (answer["expires_in"], answer["scope"]) == (seconds, scope)
 
@@ -134,10 +134,10 @@ WIDER: dict[str, tuple[dict[str, str], str, str]] = {
 
 @pytest.mark.parametrize("what", WIDER)
 def test_wider_requests_are_rejected(pipeline: Pipeline, what: str) -> None:
-    asked, error, description = WIDER[what]
+    parameters, error, description = WIDER[what]
     token = pipeline.token()
 
-    answer = pipeline.exchange(token, **asked)
+    answer = pipeline.exchange(token, **parameters)
 
     assert answer.status_code == 400
     assert refusal(answer) == {"error": error, "error_description": description}
@@ -190,9 +190,9 @@ ASKED_WRONGLY: dict[str, tuple[dict[str, str | None], str]] = {
 def test_invalid_requests_are_rejected(pipeline: Pipeline, what: str) -> None:
     change, error = ASKED_WRONGLY[what]
     good = {**GRANT, "client_id": pipeline.policy_id, "subject_token": pipeline.token()}
-    asked = {name: value for name, value in {**good, **change}.items() if value is not None}
+    parameters = {name: value for name, value in {**good, **change}.items() if value is not None}
 
-    answer = pipeline.post(PATH, urlencode(asked), FORM)
+    answer = pipeline.post(PATH, urlencode(parameters), FORM)
 
     assert (answer.status_code, answer.json()["error"]) == (400, error)
     assert answer["Cache-Control"] == "no-store"
@@ -375,8 +375,11 @@ def test_audit_log_records_unmet_conditions(pipeline: Pipeline, capfd: Any) -> N
     assert event.details["run"]["repository"] == "octo/infra"
     logged = capfd.readouterr().err
     (line,) = [line for line in logged.splitlines() if "assertion_refused" in line]
-    told = json.loads(line)
-    assert (told["reason"], told["trust_policy_id"]) == ("conditions_unmet", pipeline.policy_id)
+    logged_event = json.loads(line)
+    assert (logged_event["reason"], logged_event["trust_policy_id"]) == (
+        "conditions_unmet",
+        pipeline.policy_id,
+    )
     assert token not in logged
 
 

@@ -243,10 +243,10 @@ def test_housekeeping_deletes_expired_responses(owner: KeyOwner) -> None:
 
 
 def test_request_without_the_header_adds_no_queries(owner: KeyOwner) -> None:
-    with CaptureQueriesContext(connection) as asked:
+    with CaptureQueriesContext(connection) as queries:
         assert post(owner, KEYS, WISH, key=None).status_code == 201
 
-    assert not [query for query in asked if "idempotent" in query["sql"]]
+    assert not [query for query in queries if "idempotent" in query["sql"]]
     assert not IdempotentRequest.objects.exists()
 
 

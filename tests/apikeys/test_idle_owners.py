@@ -126,9 +126,9 @@ def test_their_keys_are_listed_before_they_are_refused(
     assert listed(capsys, "--owners-idle-for", "90") == []
 
 
-@pytest.mark.parametrize(("days", "told"), [(90, "90 days"), (1, "1 day")])
+@pytest.mark.parametrize(("days", "period"), [(90, "90 days"), (1, "1 day")])
 def test_admin_lists_idle_owners(
-    client_with: ClientWith, settings: Any, days: int, told: str
+    client_with: ClientWith, settings: Any, days: int, period: str
 ) -> None:
     settings.OWNER_IDLE_DAYS = days
     client_with("state:read")
@@ -140,7 +140,7 @@ def test_admin_lists_idle_owners(
     page = admin.get("/admin/")
     idle = {f.name: f for f in page.context["overview"]["findings"]}["idle"]
 
-    assert idle.title == f"Owners of keys without a sign-on for {told}"
+    assert idle.title == f"Owners of keys without a sign-on for {period}"
     assert [row.pk for row in idle.rows] == [owner.pk]
     assert "never signed on" in page.content.decode()
     ((_, url),) = idle.links

@@ -51,7 +51,7 @@ def fails(handler: BaseHTTPRequestHandler) -> None:
 def test_they_are_fetched_once_and_kept(pipeline: Pipeline) -> None:
     assert [pipeline.exchange().status_code for _ in range(3)] == [200] * 3
 
-    assert pipeline.server.asked == {DISCOVERY: 1, KEYS: 1}
+    assert pipeline.server.requested == {DISCOVERY: 1, KEYS: 1}
     issuer = pipeline.issuer
     assert issuer.key_set == {
         "keys": [{k: v for k, v in pipeline.server.keys[0].public.items() if k != "use"}]
@@ -64,7 +64,7 @@ def test_an_address_of_keys_needs_no_discovery(pipeline: Pipeline) -> None:
 
     assert pipeline.exchange().status_code == 200
 
-    assert pipeline.server.asked == {KEYS: 1}
+    assert pipeline.server.requested == {KEYS: 1}
 
 
 def test_inline_keys_are_not_fetched(pipeline: Pipeline) -> None:
@@ -72,7 +72,7 @@ def test_inline_keys_are_not_fetched(pipeline: Pipeline) -> None:
 
     assert pipeline.exchange().status_code == 200
 
-    assert not pipeline.server.asked
+    assert not pipeline.server.requested
 
 
 @pytest.mark.parametrize("keys", [{}, {"keys": []}, {"keys": [{"kty": "oct", "kid": "one"}]}])
@@ -91,7 +91,7 @@ def test_a_new_key_is_found(pipeline: Pipeline) -> None:
 
     assert pipeline.exchange(sign(claims_of("GITHUB", pipeline.server.url), new)).status_code == 200
 
-    assert pipeline.server.asked[KEYS] == 2
+    assert pipeline.server.requested[KEYS] == 2
 
 
 def test_a_key_that_is_taken_back_works_for_an_hour_at_most(pipeline: Pipeline) -> None:
@@ -106,19 +106,19 @@ def test_a_key_that_is_taken_back_works_for_an_hour_at_most(pipeline: Pipeline) 
 
 
 def test_unknown_keys_are_fetched_at_most_twice_a_minute(pipeline: Pipeline) -> None:
-    said = claims_of("GITHUB", pipeline.server.url)
+    claims = claims_of("GITHUB", pipeline.server.url)
     key = pipeline.server.keys[0]
     pipeline.exchange()
-    pipeline.server.asked.clear()
+    pipeline.server.requested.clear()
     later(key_sets.PAUSE)
 
     for half in range(2):
         for number in range(20):
-            token = sign(said, key, kid=f"unknown {half} {number}")
+            token = sign(claims, key, kid=f"unknown {half} {number}")
             assert refusal(pipeline.exchange(token)) == REFUSED
         later(key_sets.PAUSE)
 
-    assert pipeline.server.asked == {DISCOVERY: 2, KEYS: 2}
+    assert pipeline.server.requested == {DISCOVERY: 2, KEYS: 2}
     assert why() == "key_unknown"
 
 
@@ -130,7 +130,7 @@ def test_keys_go_on_while_the_issuer_is_away_for_an_hour(pipeline: Pipeline) -> 
     assert [pipeline.exchange().status_code for _ in range(3)] == [200] * 3
 
     # The first exchange retried the fetch; the next two did not repeat it.
-    assert pipeline.server.asked[DISCOVERY] == 2
+    assert pipeline.server.requested[DISCOVERY] == 2
     assert pipeline.issuer.failures == 1
     later(23 * HOUR - dt.timedelta(minutes=1))
     assert pipeline.exchange().status_code == 200
@@ -171,11 +171,11 @@ def test_concurrent_requests_fetch_once(
     pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All later requests wait for the keys, across processes."""
-    many, asked = 12, threading.Barrier(12)
+    many, barrier = 12, threading.Barrier(12)
     began = key_sets._begin_fetch
 
     def all_have_asked(issuer: Issuer) -> bool:
-        asked.wait(60)
+        barrier.wait(60)
         return began(issuer)
 
     monkeypatch.setattr(key_sets, "_begin_fetch", all_have_asked)
@@ -184,7 +184,7 @@ def test_concurrent_requests_fetch_once(
     )
 
     assert len(found) == many
-    assert pipeline.server.asked == {DISCOVERY: 1, KEYS: 1}
+    assert pipeline.server.requested == {DISCOVERY: 1, KEYS: 1}
 
 
 def pipeline_issuer(pipeline: Pipeline) -> Issuer:
@@ -362,7 +362,7 @@ def test_no_private_address(pipeline: Pipeline, settings: Any) -> None:
     assert refusal(pipeline.exchange()) == REFUSED
 
     assert why() == "keys_unavailable"
-    assert not pipeline.server.asked
+    assert not pipeline.server.requested
 
 
 def test_a_name_that_resolves_elsewhere_the_second_time(

@@ -145,8 +145,8 @@ def test_keys_in_the_order_of_their_last_use(owner: KeyOwner, key_with: KeyWith)
     def walk(order: str) -> list[str]:
         found, token = [], ""
         while True:
-            asked = {"order_by": order, "page_size": 2, "page_token": token}
-            page = owner.get(PATH, asked).json()
+            parameters = {"order_by": order, "page_size": 2, "page_token": token}
+            page = owner.get(PATH, parameters).json()
             found += [key["name"] for key in page["api_keys"]]
             token = page["next_page_token"]
             if not token:

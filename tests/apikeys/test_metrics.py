@@ -75,7 +75,7 @@ def expire(client: ApiClient) -> None:
 
 
 @pytest.mark.parametrize(
-    ("end", "result", "told"),
+    ("end", "result", "expected"),
     [
         (revoke, "revoked", INVALID),
         (deactivate, "inactive", INVALID),
@@ -87,14 +87,14 @@ def test_credentials_that_were_right(
     capfd: pytest.CaptureFixture[str],
     end: Callable[[ApiClient], None],
     result: str,
-    told: tuple[int, str],
+    expected: tuple[int, str],
 ) -> None:
     client, counted = client_with("state:read"), Since()
     end(client)
 
     answer = client.get("/v1/whoami")
 
-    assert (answer.status_code, error_reason(answer)) == told
+    assert (answer.status_code, error_reason(answer)) == expected
     assert counted(NAME, result=result) == 1
     assert event(capfd)["authentication"] == result
 

@@ -9,7 +9,7 @@ from infra_service.lib.admin.templatetags.moments import relative
 
 
 @pytest.mark.parametrize(
-    ("ago", "told"),
+    ("ago", "text"),
     [
         (dt.timedelta(seconds=20), "just now"),
         (dt.timedelta(seconds=-20), "just now"),
@@ -17,10 +17,10 @@ from infra_service.lib.admin.templatetags.moments import relative
         (dt.timedelta(days=-2, hours=-1), "in 2\xa0days"),
     ],
 )
-def test_relative(ago: dt.timedelta, told: str) -> None:
+def test_relative(ago: dt.timedelta, text: str) -> None:
     moment = timezone.now() - ago
 
     exact = moment.astimezone(dt.UTC)
     assert relative(moment.astimezone(dt.timezone(dt.timedelta(hours=5)))) == (
-        f'<time datetime="{exact.isoformat()}" title="{exact:%Y-%m-%d %H:%M:%S} UTC">{told}</time>'
+        f'<time datetime="{exact.isoformat()}" title="{exact:%Y-%m-%d %H:%M:%S} UTC">{text}</time>'
     )

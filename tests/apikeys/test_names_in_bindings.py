@@ -110,13 +110,13 @@ def test_names_outside_the_binding_are_unknown(
     world: World, key_with: KeyWith, caller: str, field: str, outside: str
 ) -> None:
     key = key_with(*SCOPES, binding=BOUND[caller](world))
-    said = []
+    found = []
     for name in (outside, "nothing", "nothing/at-all", "Not A Slug", str(uuid.uuid4())):
         answer = create(key, **{field: [name]})
         assert (answer.status_code, error_reason(answer)) == (400, "INVALID_FIELDS")
         (violation,) = answer.json()["error"]["details"][1]["field_violations"]
-        said.append(violation)
-    assert {tuple(one.items()) for one in said} == {
+        found.append(violation)
+    assert {tuple(one.items()) for one in found} == {
         (
             ("field", f"binding.{field}.0"),
             ("description", f"No such {field[:-1]}."),

@@ -254,9 +254,9 @@ def test_networks_cost_no_statement(owner: KeyOwner) -> None:
     secret = make(owner, allowed_networks=OFFICE).json()["secret"]
     counts = []
     for each in (secret, secret, owner.secret):
-        with CaptureQueriesContext(connection) as asked:
+        with CaptureQueriesContext(connection) as queries:
             from_address(each, "10.1.0.1")
-        counts.append(len(asked))
+        counts.append(len(queries))
 
     assert counts[1] == counts[2]
 

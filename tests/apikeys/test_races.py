@@ -236,7 +236,7 @@ def test_two_first_runs_of_trust(live: LiveServer, tmp_path: Path) -> None:
     path.write_text(TRUST)
     command = ("trust", "--file", str(path), "--create-users", "--json")
 
-    outcomes = [json.loads(told) for told in in_threads([lambda: live.manage(*command)] * 2)]
+    outcomes = [json.loads(output) for output in in_threads([lambda: live.manage(*command)] * 2)]
 
     results = [o["issuers"][0]["result"] + o["trust_policies"][0]["result"] for o in outcomes]
     assert sorted(results) == ["createdcreated", "unchangedunchanged"]

@@ -98,7 +98,7 @@ def test_everything_agrees_with_authentication(
 
     out = io.StringIO()
     call_command("list_credentials", "--all", "--json", stdout=out)
-    told = {
+    reason_by_id = {
         each["id"]: each["unusable_reason"] for each in json.loads(out.getvalue())["credentials"]
     }
     for credential, secret, reason in zip(credentials, secrets, reasons, strict=True):
@@ -117,7 +117,7 @@ def test_everything_agrees_with_authentication(
         )
         refused = model.objects.refused_for_owner().filter(pk=credential.pk)
         assert refused.exists() == is_of_owner
-        assert told[credential.pk] == reason
+        assert reason_by_id[credential.pk] == reason
 
 
 def test_every_reason_is_tried() -> None:

@@ -99,9 +99,9 @@ class ReplayServer:
         path.write_text(json.dumps(config))
         return path
 
-    def asked(self, path: str) -> list[dict[str, str]]:
+    def queries_of(self, path: str) -> list[dict[str, str]]:
         """Return the queries that came for a path."""
-        return [query for asked, query in self.requests if asked == path]
+        return [query for requested, query in self.requests if requested == path]
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
         server = self
@@ -163,9 +163,9 @@ class ReplayServer:
         scheme, _, token = handler.headers.get("Authorization", "").partition(" ")
         if scheme.lower() != "bearer" or token != self.token:
             return UNAUTHORIZED
-        asked = signature(path, query, dict(handler.headers))
-        if handler.headers.get("User-Agent") == COLLECTOR and asked not in _ANSWERED:
-            self.unknown.add(asked)
+        request_signature = signature(path, query, dict(handler.headers))
+        if handler.headers.get("User-Agent") == COLLECTOR and request_signature not in _ANSWERED:
+            self.unknown.add(request_signature)
             return Fault.refused(501, "", _NOT_RECORDED)
         return None
 

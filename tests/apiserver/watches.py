@@ -35,8 +35,8 @@ class Watches:
     def send(self, path: str, *events: bytes) -> None:
         """Send events to every open watch of this path, else to the next that opens."""
         with self._changed:
-            for told in self._open[path] or [self._kept[path]]:
-                told.extend(events)
+            for queue in self._open[path] or [self._kept[path]]:
+                queue.extend(events)
             self._changed.notify_all()
 
     def number_open(self, path: str) -> int:
@@ -60,8 +60,8 @@ class Watches:
             yield _formed(line, form)
         if not self.hold:
             return
-        with self._opened(path) as told:
-            while (event := self._next(told, ends)) is not None:
+        with self._opened(path) as queue:
+            while (event := self._next(queue, ends)) is not None:
                 if form == negotiation.METADATA_LIST:
                     return
                 yield _formed(event, form)
@@ -74,24 +74,24 @@ class Watches:
     def _opened(self, path: str) -> Iterator[deque[bytes]]:
         """Yield the events of a watch; the next watch gets those that are unsent when it ends."""
         with self._changed:
-            told = self._kept.pop(path, deque())
-            self._open[path].append(told)
+            queue = self._kept.pop(path, deque())
+            self._open[path].append(queue)
         try:
-            yield told
+            yield queue
         finally:
             with self._changed:
                 # By identity: two empty queues are equal.
-                self._open[path] = [other for other in self._open[path] if other is not told]
-                self._kept[path].extend(told)
+                self._open[path] = [other for other in self._open[path] if other is not queue]
+                self._kept[path].extend(queue)
 
-    def _next(self, told: deque[bytes], ends: float) -> bytes | None:
+    def _next(self, queue: deque[bytes], ends: float) -> bytes | None:
         with self._changed:
-            while not told:
+            while not queue:
                 left = ends - time.monotonic()
                 if self.hang_up.is_set() or left <= 0:
                     return None
                 self._changed.wait(min(left, 0.5))
-            return told.popleft()
+            return queue.popleft()
 
 
 def _formed(line: bytes, form: str) -> bytes:

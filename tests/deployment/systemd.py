@@ -133,5 +133,5 @@ def _boot(scratch: Path, binds: dict[Path, str]) -> Iterator[Systemd]:
 
 def _is_up(system: Systemd) -> bool:
     check = system.command("systemctl", "is-system-running")
-    said = subprocess.run(check, capture_output=True, text=True, check=False).stdout.strip()
-    return said in {"running", "degraded"}
+    output = subprocess.run(check, capture_output=True, text=True, check=False).stdout.strip()
+    return output in {"running", "degraded"}

@@ -206,7 +206,7 @@ def test_values_that_look_like_numbers_stay_texts() -> None:
 
 def test_role_allows_exactly_the_requests_of_the_collector() -> None:
     """The table of requests lists its requests; the recorded server enforces the table."""
-    asked = set()
+    requested = set()
     for request in answered():
         path, _, query = request.partition("?")
         if path == SERVER_VERSION:  # which Kubernetes lets every account read
@@ -215,13 +215,13 @@ def test_role_allows_exactly_the_requests_of_the_collector() -> None:
         api, _, resource = place.rpartition("/")
         group = "" if api.startswith("/api/v1") else api.split("/")[2]
         if resource == "kube-system":
-            asked.add((group, "namespaces", "kube-system", "get"))
+            requested.add((group, "namespaces", "kube-system", "get"))
         else:
-            asked.add((group, resource, "", "watch" if watch else "list"))
+            requested.add((group, resource, "", "watch" if watch else "list"))
     role = of_kind(plain(), "ClusterRole")
     collectors = (ROOT / "docs" / "how-to" / "collector-rbac.yaml").read_text()
 
-    assert rights(role["rules"]) == asked
+    assert rights(role["rules"]) == requested
     assert role["rules"] == of_kind(list(yaml.safe_load_all(collectors)), "ClusterRole")["rules"]
 
 

@@ -196,13 +196,13 @@ def test_backup_during_pushes_and_restore(
     service.back_up(backup, destination)
     later = Backend(server, token)
     assert later.push(document(1)).status == 200
-    told = run(restore, destination)
+    output = run(restore, destination)
     checked = re.search(
         r"^(\d+) documents checked, 0 problems\nolder keys are needed by: nothing$",
-        told,
+        output,
         re.MULTILINE,
     )
-    assert checked is not None, told
+    assert checked is not None, output
     with contextlib.closing(destination.server()) as restored:
         restored.start()
         compare(restored, service, int(checked[1]))

@@ -147,14 +147,14 @@ def test_each_setting_can_be_set_in_the_env_file(name: str) -> None:
 
 def test_compose_requires_the_secrets() -> None:
     text = (ROOT / "compose.yaml").read_text()
-    asked = set(re.findall(r"\$\{(\w+):\?", text))
+    required = set(re.findall(r"\$\{(\w+):\?", text))
 
-    assert asked == {
+    assert required == {
         "POSTGRES_PASSWORD", "OWNER_PASSWORD", "SERVICE_PASSWORD",
         "SECRET_KEY", "STATE_ENCRYPTION_KEYS",
     }  # fmt: skip
-    assert {name for name in asked if env_example()[name]} == set()
-    assert set(re.findall(r"\$\{(\w+)", text)) == asked | {"EXTRAS"}
+    assert {name for name in required if env_example()[name]} == set()
+    assert set(re.findall(r"\$\{(\w+)", text)) == required | {"EXTRAS"}
 
 
 def test_its_settings_are_taken() -> None:
@@ -170,7 +170,7 @@ def test_its_settings_are_taken() -> None:
         "from django.conf import settings as s; print(s.CSRF_TRUSTED_ORIGINS, s.BEHIND_TLS_PROXY)"
     )
 
-    told = subprocess.run(
+    output = subprocess.run(
         [sys.executable, "-c", code],
         cwd=ROOT,
         env={"PATH": os.environ["PATH"], **env_example(), **secret},
@@ -179,4 +179,4 @@ def test_its_settings_are_taken() -> None:
         text=True,
     ).stdout
 
-    assert told == "[] False\n"
+    assert output == "[] False\n"

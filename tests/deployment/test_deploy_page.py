@@ -167,7 +167,7 @@ def reads_its_own_copy_of_the_secret(machine: Machine) -> None:
     environment = machine.environment("infra-migrate")
     machine.path("/etc/credstore/infra-service.OIDC_CLIENT_SECRET").unlink()
     show = "from django.conf import settings; print(settings.OIDC_CLIENT_SECRET)"
-    told = subprocess.run(
+    output = subprocess.run(
         [sys.executable, "manage.py", "shell", "--no-imports", "-c", show],
         cwd=ROOT,
         env=environment,
@@ -175,4 +175,4 @@ def reads_its_own_copy_of_the_secret(machine: Machine) -> None:
         stdout=subprocess.PIPE,
         text=True,
     ).stdout
-    assert told == "of the provider\n"
+    assert output == "of the provider\n"

@@ -77,8 +77,8 @@ def test_events_leave_by_the_owner_alone(roles: Roles, tmp_path: Path) -> None:
     refused = f"the role {roles.service} cannot archive audit events"
     with pytest.raises(CommandError, match=refused):
         roles.serving.run_commands(command)
-    (told,) = roles.migrating.run_commands(command)
-    assert told.startswith('{"archives": 1')
+    (output,) = roles.migrating.run_commands(command)
+    assert output.startswith('{"archives": 1')
 
 
 def test_the_services_role_may_not_set_an_archive(
@@ -108,7 +108,7 @@ def test_the_services_role_may_not_set_an_archive(
 
 
 @pytest.mark.parametrize(
-    ("change", "back", "said"),
+    ("change", "back", "message"),
     [
         ("ALTER ROLE {r} SUPERUSER", "ALTER ROLE {r} NOSUPERUSER", "has more privileges"),
         ("GRANT {o} TO {r}", "REVOKE {o} FROM {r}", "is a member"),
@@ -119,7 +119,9 @@ def test_the_services_role_may_not_set_an_archive(
         ),
     ],
 )  # fmt: skip
-def test_a_role_that_holds_more_is_refused(change: str, back: str, said: str, roles: Roles) -> None:
+def test_a_role_that_holds_more_is_refused(
+    change: str, back: str, message: str, roles: Roles
+) -> None:
     def execute(statement: str) -> None:
         with psycopg.connect(roles.admin_url, autocommit=True) as connection:
             named: Any = statement.format(r=roles.service, o=roles.owner)
@@ -127,17 +129,17 @@ def test_a_role_that_holds_more_is_refused(change: str, back: str, said: str, ro
 
     execute(change)
     try:
-        with pytest.raises(CommandError, match=said):
+        with pytest.raises(CommandError, match=message):
             grant(roles, roles.service)
     finally:
         execute(back)
 
 
 @pytest.mark.parametrize(
-    ("role", "said"), [("nobody_there", "does not exist"), ("owner", "may change the audit log")]
+    ("role", "message"), [("nobody_there", "does not exist"), ("owner", "may change the audit log")]
 )
-def test_invalid_service_role_is_rejected(role: str, said: str, roles: Roles) -> None:
-    with pytest.raises(CommandError, match=said):
+def test_invalid_service_role_is_rejected(role: str, message: str, roles: Roles) -> None:
+    with pytest.raises(CommandError, match=message):
         grant(roles, roles.owner if role == "owner" else role)
     # The owner lost nothing: the change is atomic.
     grant(roles, roles.service)

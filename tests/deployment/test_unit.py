@@ -125,5 +125,5 @@ def test_systemd_reads_the_units(tmp_path: Path) -> None:
         text=True,
     )
 
-    told = [line for line in done.stderr.splitlines() if "infra-" in line]
-    assert (done.returncode, told) == (0, [])
+    warnings = [line for line in done.stderr.splitlines() if "infra-" in line]
+    assert (done.returncode, warnings) == (0, [])

@@ -88,18 +88,18 @@ def test_details(client_with: ClientWith) -> None:
     events: list[Any] = list(AuditEvent.objects.exclude(action__startswith="a").all())
     assert len({event.action for event in events}) == 18
     for event in events:
-        told = ROWS[event.action]
+        documented = ROWS[event.action]
         if event.action.endswith(".update"):
             assert all(set(change) == {"from", "to"} for change in event.details.values())
         elif event.action.endswith(".create"):
-            assert told in {"", "all fields"}
+            assert documented in {"", "all fields"}
         else:
             seen = [*event.details, *event.details.get("lock", {})]
             if event.action == "state.restore":
-                told += ROWS["state.push"]
+                documented += ROWS["state.push"]
             if event.action in {"state.unlock", "state.force_unlock"}:
-                told += ROWS["state.lock"]
-            assert [name for name in seen if f"`{name}`" not in told] == []
+                documented += ROWS["state.lock"]
+            assert [name for name in seen if f"`{name}`" not in documented] == []
 
 
 def test_commands_are_named_consistently() -> None:

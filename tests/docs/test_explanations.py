@@ -108,13 +108,13 @@ def test_force_overrides(client_with: ClientWith) -> None:
 
 def test_sizes() -> None:
     sizes = LIMITS.split("\n## Sizes\n")[1].split("\n## ")[0]
-    told = dict(re.findall(r"^\| (.+?) \| (.+?) \| .*\|$", sizes, re.MULTILINE))
+    documented = dict(re.findall(r"^\| (.+?) \| (.+?) \| .*\|$", sizes, re.MULTILINE))
     mebibyte, most = 1024**2, reading.MOST_ROWS
     # Read, not imported: gunicorn's settings prepare the process that imports them.
     (line,) = re.findall(r"^limit_request_line = (\d+)$", GUNICORN.read_text(), re.MULTILINE)
     reports = f"{settings.WORKLOADS_MAX_BYTES // mebibyte} MiB, {MAX_WORKLOADS:,} workloads"
 
-    assert {name: told[name] for name in told if name not in {"item", "---"}} == {
+    assert {name: documented[name] for name in documented if name not in {"item", "---"}} == {
         "state document": f"{settings.STATE_MAX_BYTES // mebibyte} MiB",
         "workload report, decompressed": reports,
         "other bodies": f"{settings.DATA_UPLOAD_MAX_MEMORY_SIZE // mebibyte} MiB",

@@ -27,7 +27,7 @@ def counted() -> Described:
         if isinstance(collector, MetricWrapperBase):
             (metric,) = collector.describe()
             found[exposed(metric)] = (metric.type, set(collector._labelnames))
-    return {name: told for name, told in found.items() if name.startswith(OURS)}
+    return {name: metric for name, metric in found.items() if name.startswith(OURS)}
 
 
 def collected() -> Described:

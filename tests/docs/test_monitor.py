@@ -68,8 +68,8 @@ def test_each_command(server: LiveServer, place: Path) -> None:
             if not step.command:
                 continue
             command = step.command
-            for told, meant in words.items():
-                command = command.replace(told, meant)
+            for placeholder, meant in words.items():
+                command = command.replace(placeholder, meant)
             if "--watch" in command:
                 command += " > /dev/null 2>&1 & for i in $(seq 100); do "
                 command += f"test -e {place}/heartbeat && break; sleep 0.2; done"

@@ -162,14 +162,14 @@ def test_every_reason_is_documented() -> None:
     """Except for unsupported methods, and for refusals outside of the API."""
     errors = (REFERENCE / "errors.md").read_text()
     documented = set(re.findall(r"^\| (\d{3}) \| `([A-Z_0-9]+)` \|", errors, re.MULTILINE))
-    told = {
+    returned = {
         (code, reason)
         for _, _, operation in operations()
         for code, answer in operation["responses"].items()
         for reason in reasons(answer)
     }
 
-    assert documented - told == {
+    assert documented - returned == {
         ("400", "FILE_REFUSED"),
         ("403", "PERMISSION_DENIED"),
         ("405", "METHOD_NOT_ALLOWED"),
@@ -177,7 +177,7 @@ def test_every_reason_is_documented() -> None:
         ("431", "HEADERS_TOO_LARGE"),
         ("501", "TRANSFER_CODING_UNSUPPORTED"),
     }
-    assert told - documented == set()
+    assert returned - documented == set()
 
 
 #: The suffixes of operations by ids, by names, and by names with an application.
@@ -265,21 +265,21 @@ def assert_asks_for_its_security(
     path: str, method: str, operation: dict[str, Any], clients: Mapping[str, Callable[..., Client]]
 ) -> None:
     path = re.sub(r"{\w+}", "01941f29-7c00-7d82-b082-532b629f6fbe", path)
-    asked = {k: v for requirement in operation["security"] for k, v in requirement.items()}
-    (scopes,) = {tuple(scopes) for scopes in asked.values()}
+    security = {k: v for requirement in operation["security"] for k, v in requirement.items()}
+    (scopes,) = {tuple(scopes) for scopes in security.values()}
 
     def send(client: Client) -> Any:
         return client.generic(method.upper(), path, b"{}", "application/json")
 
     for scheme, client_with in clients.items():
         answer = send(client_with(*sorted(scopes or ["audit:read"])))
-        if scheme in asked:
+        if scheme in security:
             assert answer.status_code not in (401, 403)
         else:
             assert (answer.status_code, error_reason(answer)) == (403, "TOKEN_KIND_UNSUPPORTED")
     for missing in scopes:
         others = {*scopes, "audit:read", "cluster:read"} - {missing}
-        answer = send(clients[next(iter(asked))](*sorted(others)))
+        answer = send(clients[next(iter(security))](*sorted(others)))
         assert (answer.status_code, error_reason(answer)) == (403, "SCOPE_INSUFFICIENT")
         assert f'scope="{missing}"' in answer["WWW-Authenticate"]
     assert error_reason(send(Client())) == "CREDENTIALS_MISSING"

@@ -85,10 +85,10 @@ def test_creations_have_a_common_form() -> None:
     assert len(creations) == 9
     for name, operation in creations.items():
         _, _, resource = name.partition("_")
-        asked = operation["requestBody"]["content"]["application/json"]["schema"]["$ref"]
-        schema = SCHEMAS[asked.rpartition("/")[2]]
+        reference = operation["requestBody"]["content"]["application/json"]["schema"]["$ref"]
+        schema = SCHEMAS[reference.rpartition("/")[2]]
         title = "".join(word.capitalize() for word in resource.split("_"))
-        assert asked.endswith(f"/Create{title}Request")
+        assert reference.endswith(f"/Create{title}Request")
         assert schema["required"] == [resource] == list(schema["properties"])
         done = operation["responses"]["201"]["content"]["application/json"]["schema"]["$ref"]
         assert SCHEMAS[done.rpartition("/")[2]]["required"] in ([resource], [resource, "secret"])

@@ -27,8 +27,8 @@ def blocks(language: str) -> list[str]:
 
 def settings_of_the_page(words: dict[str, str]) -> dict[str, str]:
     (block,) = blocks("sh")
-    for told, meant in words.items():
-        block = block.replace(told, meant)
+    for placeholder, meant in words.items():
+        block = block.replace(placeholder, meant)
     return dict(line.split("=", 1) for line in block.splitlines())
 
 

@@ -31,12 +31,12 @@ def rows() -> dict[str, str]:
 
 
 def test_requests_and_their_scopes() -> None:
-    told = rows()
+    documented = rows()
 
-    assert {method: told[method] for method in StateBackendView.required_scopes} == {
+    assert {method: documented[method] for method in StateBackendView.required_scopes} == {
         method: f"`{scope.value}`" for method, scope in StateBackendView.required_scopes.items()
     }
-    assert {method: told[f"{method} …/lock"] for method in StateLockView.required_scopes} == {
+    assert {method: documented[f"{method} …/lock"] for method in StateLockView.required_scopes} == {
         method: f"`{scope.value}`" for method, scope in StateLockView.required_scopes.items()
     }
 

@@ -74,7 +74,7 @@ def test_a_command_that_never_ends(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "same"),
+    ("documented", "same"),
     [
         (["a", "b"], True),
         (["a", "", "b"], True),
@@ -88,8 +88,8 @@ def test_a_command_that_never_ends(tmp_path: Path) -> None:
         ([], False),
     ],
 )
-def test_lines(told: list[str], same: bool) -> None:
-    assert matches(told, ["a", "b"]) is same
+def test_lines(documented: list[str], same: bool) -> None:
+    assert matches(documented, ["a", "b"]) is same
 
 
 def test_figures_may_be_examples() -> None:

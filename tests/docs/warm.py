@@ -67,10 +67,10 @@ def main() -> None:
     while True:
         caller, _ = listener.accept()
         with caller:
-            told, streams, _, _ = socket.recv_fds(caller, 1 << 16, 3)
+            message, streams, _, _ = socket.recv_fds(caller, 1 << 16, 3)
             if (pid := os.fork()) == 0:
                 listener.close()
-                _become(*json.loads(told), streams)
+                _become(*json.loads(message), streams)
                 return
             for stream in streams:
                 os.close(stream)

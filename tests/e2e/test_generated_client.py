@@ -76,10 +76,10 @@ def key(live: LiveServer, generated: Generated) -> Any:
 def token(generated: Generated, key: Any) -> Any:
     """A client with an access token that it has minted itself."""
     models = generated.models
-    asked = models.AccessTokenRequest(
+    token_request = models.AccessTokenRequest(
         name="job", scopes=[models.Scope(scope) for scope in SCOPES], ttl="900s"
     )
-    body = models.CreateAccessTokenRequest(access_token=asked)
+    body = models.CreateAccessTokenRequest(access_token=token_request)
     minted = generated.call(key, "access_tokens", "mint_access_token", body=body)
     assert isinstance(minted, models.AccessTokenWithSecret)
     assert minted.access_token.kind is models.AccessTokenKind.PERSONAL

@@ -149,7 +149,7 @@ def trail(keyless: Keyless, *actions: str) -> list[Any]:
 
 
 def test_hundred_exchanges_of_an_assertion_issue_a_single_token(keyless: Keyless) -> None:
-    token, before = keyless.token("GITHUB"), keyless.issuer.asked[KEYS]
+    token, before = keyless.token("GITHUB"), keyless.issuer.requested[KEYS]
 
     answers = in_threads([lambda: keyless.exchange("GITHUB", token) for _ in range(100)])
 
@@ -159,4 +159,4 @@ def test_hundred_exchanges_of_an_assertion_issue_a_single_token(keyless: Keyless
     # On SQLite, where writers queue, a client may time out.
     assert {answer.status for answer in refused} <= {400, 503}
     assert {a.json()["error"] for a in refused if a.status == 400} == {"invalid_grant"}
-    assert keyless.issuer.asked[KEYS] - before <= 1
+    assert keyless.issuer.requested[KEYS] - before <= 1

@@ -123,7 +123,7 @@ def test_dashboard_and_alerts_use_existing_metrics(live: LiveServer) -> None:
     failure = json.dumps({"reason": "FORBIDDEN"}).encode()
     assert live.request("POST", path, failure, token=token, headers=JSON).status == 204
     assert Backend(live, token).push(b"[]").status == 400
-    told = {name for name, _labels in scrape(live)}
+    scraped = {name for name, _labels in scrape(live)}
 
     dashboard: dict[str, Any] = json.loads((HOW_TO / "grafana-dashboard.json").read_text())
     panels = {
@@ -135,7 +135,7 @@ def test_dashboard_and_alerts_use_existing_metrics(live: LiveServer) -> None:
     alerts = {rule["expr"]: rule["alert"] for rule in rules}
 
     for expression, title in (panels | alerts).items():
-        assert named(expression) <= told, title
+        assert named(expression) <= scraped, title
         assert named(expression) or "up{" in expression, title
     assert (len(panels), len(alerts)) == (23, 25)
 

@@ -157,16 +157,16 @@ def test_there_and_back_while_the_service_runs(backend: Backend) -> None:
     history = History(backend)
 
     server.environment["STATE_STORAGE_WRITES"] = "false"
-    (told,) = server.run_commands(("move_documents", "--to", "database", "--json"))
-    moved = json.loads(told)
+    (output,) = server.run_commands(("move_documents", "--to", "database", "--json"))
+    moved = json.loads(output)
     del server.environment["STATE_STORAGE_WRITES"]
 
     assert moved == {"moved": count, "damaged": 0}
     for serial in range(1, 6):
         assert history.document(serial).body == document(serial)
     assert backend.push(document(6)).status == 200  # the service itself still writes to the store
-    (told,) = server.run_commands(("move_documents", "--to", "storage", "--json"))
-    assert json.loads(told) == moved
+    (output,) = server.run_commands(("move_documents", "--to", "storage", "--json"))
+    assert json.loads(output) == moved
     assert verified(server) == count + 1
     for serial in range(1, 7):
         assert history.document(serial).body == document(serial)
@@ -209,5 +209,5 @@ def test_missing_and_damaged_objects_are_reported(backend: Backend, line: Line) 
     for key, body in zip((first.key, second.key), originals, strict=True):
         bucket.put_object(Key=key, Body=body)
     assert backend.get().body == document(2)
-    (told,) = backend.server.run_commands(("sweep_documents", "--json"))
-    assert json.loads(told) == {"swept": 0, "dry_run": False}
+    (output,) = backend.server.run_commands(("sweep_documents", "--json"))
+    assert json.loads(output) == {"swept": 0, "dry_run": False}

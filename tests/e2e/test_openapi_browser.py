@@ -9,9 +9,9 @@ from tests.support.server import LiveServer
 
 def test_swagger_ui(page: Page, live: LiveServer, token: str) -> None:
     """The fixture also checks the console for errors."""
-    asked: list[str] = []
+    requested: list[str] = []
     failed: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
+    page.on("request", lambda request: requested.append(request.url))
     page.on("requestfailed", lambda request: failed.append(request.url))
     page.on("response", lambda r: failed.append(r.url) if r.status >= 400 else None)
 
@@ -54,7 +54,7 @@ def test_swagger_ui(page: Page, live: LiveServer, token: str) -> None:
         )
 
     # 4. All requests were local.
-    assert any("drf_spectacular_sidecar" in url for url in asked)
+    assert any("drf_spectacular_sidecar" in url for url in requested)
     local = (f"{live.url}/", "data:", "blob:")
-    assert [url for url in asked if not url.startswith(local)] == []
+    assert [url for url in requested if not url.startswith(local)] == []
     assert failed == []

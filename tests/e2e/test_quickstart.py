@@ -94,8 +94,8 @@ def test_invalid_port(port: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(SystemExit) as refused:
         main()
 
-    told = f"PORT={port} is not a port (1 to 65535), as in PORT=8001 make run"
-    assert refused.value.code == told
+    message = f"PORT={port} is not a port (1 to 65535), as in PORT=8001 make run"
+    assert refused.value.code == message
 
 
 def test_a_background_command_that_ended_is_started_again(quickstart: Quickstart) -> None:
@@ -114,10 +114,10 @@ def test_a_background_command_that_ended_is_started_again(quickstart: Quickstart
         (first,) = indexers_of(var)
         os.kill(first, signal.SIGKILL)
         wait_until(lambda: indexers_of(var) not in ([], [first]))
-        _, told = process.communicate(timeout=60)
+        _, output = process.communicate(timeout=60)
 
     assert process.returncode == 0
-    assert b"index_states exited with status -9; it is restarted" in told
+    assert b"index_states exited with status -9; it is restarted" in output
     assert indexers_of(var) == []
 
 
@@ -172,8 +172,8 @@ def test_quickstart_stores_a_state_and_can_be_repeated(
     assert "Resources: 0 added, 1 changed" in tf.apply().out
     assert quickstart.interrupt() == 0
     log = quickstart.place.log.read_text()
-    told = next(json.loads(line) for line in log.splitlines() if line.startswith("{"))
-    assert (told["event"], told["version"]) == ("starting", __version__)
-    assert told["bind"] == f"127.0.0.1:{quickstart.place.port}"
+    event = next(json.loads(line) for line in log.splitlines() if line.startswith("{"))
+    assert (event["event"], event["version"]) == ("starting", __version__)
+    assert event["bind"] == f"127.0.0.1:{quickstart.place.port}"
     assert "Traceback" not in log
     assert "isp_" not in log

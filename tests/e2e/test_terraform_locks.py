@@ -133,9 +133,9 @@ def test_a_block_without_lock_address(
     (tf.directory / "backend.tf").write_text(block)
     tf.run("init")
 
-    said = tf.apply(code=1).out
-    assert "Failed to save state" in said
-    assert "HTTP error: 409" in said
+    output = tf.apply(code=1).out
+    assert "Failed to save state" in output
+    assert "HTTP error: 409" in output
     assert named.get().status == 404
 
     tf.use_backend(named.address)

@@ -110,8 +110,8 @@ def test_parameters(root: Client, rows: None) -> None:
             for name in parameters_of(model, shown):
                 answers[page, value, name] = root.get(page, {name: VALUES[value]}).status_code
 
-    assert [asked for asked, status in answers.items() if status >= 500] == []
-    together = [status for asked, status in answers.items() if len(asked) == 2]
+    assert [requested for requested, status in answers.items() if status >= 500] == []
+    together = [status for requested, status in answers.items() if len(requested) == 2]
     assert set(together) == {200}
 
 

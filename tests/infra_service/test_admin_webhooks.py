@@ -134,10 +134,10 @@ def test_list_and_detail_pages_of_an_endpoint_and_its_delivery(delivery: Deliver
         for part in ("chat", "operator", ORIGIN, "state.push", "Enabled", "Failed just now"):
             assert part in text
     assert "Disable" not in page
-    told = text_of(client.get(f"{DELIVERIES}{delivery.pk}/change/"))
+    page_of_delivery = text_of(client.get(f"{DELIVERIES}{delivery.pk}/change/"))
     for part in ("chat", "state.push", "Failed", "the receiver responded with status 500",
                  f"msg_{delivery.event_id.hex}"):  # fmt: skip
-        assert part in told
+        assert part in page_of_delivery
 
 
 def test_no_page_has_a_secret(delivery: Delivery) -> None:

@@ -55,11 +55,11 @@ def test_help(name: str) -> None:
     assert shown[-1] in DJANGOS
 
 
-@pytest.mark.parametrize("asked", ["version", "--version", "seed_demo --version"])
+@pytest.mark.parametrize("command_line", ["version", "--version", "seed_demo --version"])
 def test_the_version_is_ours(
-    asked: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    command_line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(sys, "argv", ["manage.py", *asked.split()])
+    monkeypatch.setattr(sys, "argv", ["manage.py", *command_line.split()])
 
     with contextlib.suppress(SystemExit):  # as argparse ends
         manage.main()
@@ -166,14 +166,14 @@ def test_only_errors_are_red() -> None:
     assert "<red>wrong\n</red>" in terminal.getvalue()
 
 
-@pytest.mark.parametrize(("err", "said"), [
+@pytest.mark.parametrize(("err", "message"), [
     (Terminal(), "after 2 of 3 things"), (io.StringIO(), "after 2 things"),
 ])  # fmt: skip
-def test_interrupt_reports_the_progress(err: io.StringIO, said: str) -> None:
+def test_interrupt_reports_the_progress(err: io.StringIO, message: str) -> None:
     command = Counting()
     command.stops = True
 
-    with pytest.raises(KeyboardInterrupt, match=f"^{said}$"):
+    with pytest.raises(KeyboardInterrupt, match=f"^{message}$"):
         call_command(command, stderr=err)
 
 

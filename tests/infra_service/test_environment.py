@@ -44,8 +44,8 @@ def test_a_file_that_is_not_there_is_no_default(
     with pytest.raises(ImproperlyConfigured) as refused:
         Env().str("SOME_KEYS", default="nothing")
 
-    told = f"SOME_KEYS_FILE names {file}, which cannot be read: No such file or directory"
-    assert str(refused.value) == told
+    message = f"SOME_KEYS_FILE names {file}, which cannot be read: No such file or directory"
+    assert str(refused.value) == message
 
 
 def test_a_file_that_is_no_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -85,7 +85,7 @@ def test_a_wrong_host(client: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "meant"),
+    ("requested_path", "meant"),
     [
         ("/api/v1/whoami", "/v1/whoami"),
         ("/api/v1/api-keys/key-1:rotate", "/v1/api-keys/key-1:rotate"),
@@ -113,8 +113,8 @@ def test_a_wrong_host(client: Client) -> None:
         ("/api/v1/states/1/ressources", "/api/v1/states/1/resources"),
     ],
 )
-def test_a_path_with_another_prefix(client: Client, asked: str, meant: str) -> None:
-    response = client.post(asked)
+def test_a_path_with_another_prefix(client: Client, requested_path: str, meant: str) -> None:
+    response = client.post(requested_path)
 
     assert (response.status_code, error_reason(response)) == (404, "NOT_FOUND")
     error = response.json()["error"]
@@ -123,7 +123,7 @@ def test_a_path_with_another_prefix(client: Client, asked: str, meant: str) -> N
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "requested_path",
     [
         "/api/v1/states/1:explode",
         # The opposite of a word is not a misspelling of it.
@@ -134,8 +134,8 @@ def test_a_path_with_another_prefix(client: Client, asked: str, meant: str) -> N
         "/x/undelete",
     ],
 )
-def test_unknown_path_without_a_similar_path(client: Client, asked: str) -> None:
-    error = client.post(asked).json()["error"]
+def test_unknown_path_without_a_similar_path(client: Client, requested_path: str) -> None:
+    error = client.post(requested_path).json()["error"]
 
     assert error["message"].endswith("/api/docs/ lists the available paths.")
 

@@ -53,11 +53,11 @@ class Door:
             "SERVER_PORT": "80", "REMOTE_ADDR": "127.0.0.1", "wsgi.url_scheme": "http",
             "wsgi.input": io.BytesIO(body), "CONTENT_LENGTH": str(len(body)), **given,
         }  # fmt: skip
-        said: list[str] = []
-        response = self._handler(environ, lambda status, _headers: said.append(status))
+        statuses: list[str] = []
+        response = self._handler(environ, lambda status, _headers: statuses.append(status))
         answered = b"".join(response)
         response.close()
-        return int(said[0].split(" ")[0]), answered
+        return int(statuses[0].split(" ")[0]), answered
 
 
 def reason(answer: bytes) -> str:

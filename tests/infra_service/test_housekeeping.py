@@ -123,8 +123,8 @@ def test_audit_log_names_the_deleted_token(operator: User) -> None:
     assert housekeeping("--only", "tokens")["tokens"]["removed"] == 1
 
     event = AuditEvent.objects.get(resource_id=issued)
-    told = {name: event.details[name] for name in ("name", "kind", "owner")}
-    assert told == {"name": "ci", "kind": "SERVICE", "owner": "operator"}
+    recorded = {name: event.details[name] for name in ("name", "kind", "owner")}
+    assert recorded == {"name": "ci", "kind": "SERVICE", "owner": "operator"}
 
 
 def test_expired_sessions(db: None, monkeypatch: pytest.MonkeyPatch) -> None:

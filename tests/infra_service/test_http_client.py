@@ -122,10 +122,10 @@ def test_a_body_that_ends_early(peer: Peer) -> None:
         connection.shutdown(socket.SHUT_RDWR)
 
     peer.talk = half
-    with pytest.raises(NoResponseError) as told:
+    with pytest.raises(NoResponseError) as caught:
         get(Connection(peer.url), peer.url)
 
-    assert isinstance(told.value.__cause__, IncompleteRead)
+    assert isinstance(caught.value.__cause__, IncompleteRead)
 
 
 def test_a_refusal_before_the_body_is_read(peer: Peer) -> None:
@@ -181,9 +181,9 @@ def test_the_tunnel_of_a_proxy(peer: Peer) -> None:
     assert peer.received[0].startswith(b"CONNECT service.example:8443 HTTP/1.1\r\nHost: service")
     assert peer.received[1].startswith(b"\x16\x03")  # the client's hello
     peer.talk = sends(b"HTTP/1.1 407 x\r\nContent-Length: 0\r\n\r\n")
-    with pytest.raises(NoResponseError) as told:
+    with pytest.raises(NoResponseError) as caught:
         get(Connection(url, proxy=peer.address), url)
-    assert "407" in str(told.value.__cause__)
+    assert "407" in str(caught.value.__cause__)
 
 
 def test_an_interruption_before_or_while_it_waits(peer: Peer) -> None:
@@ -214,13 +214,13 @@ def test_a_name_that_is_not_resolved_in_time(monkeypatch: pytest.MonkeyPatch) ->
     over = threading.Event()
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: over.wait(30))
 
-    with pytest.raises(FetchError, match="the name was not resolved in time") as told:
+    with pytest.raises(FetchError, match="the name was not resolved in time") as caught:
         Connection("http://slow.example").exchange(
             "GET", "http://slow.example/", {}, deadline=Deadline(60, silence=0.2), limit=9
         )
 
     over.set()
-    assert isinstance(told.value.__cause__, TimeoutError)
+    assert isinstance(caught.value.__cause__, TimeoutError)
 
 
 @pytest.mark.parametrize(

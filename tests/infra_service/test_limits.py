@@ -71,10 +71,10 @@ class Away:
     """Counters that cannot be reached."""
 
     def __init__(self, error: Exception) -> None:
-        self.error, self.asked = error, 0
+        self.error, self.calls = error, 0
 
     def hit(self, _names: Sequence[str], _window: int) -> list[int]:
-        self.asked += 1
+        self.calls += 1
         raise self.error
 
 
@@ -86,12 +86,12 @@ def test_without_counters_requests_go_on(monkeypatch: pytest.MonkeyPatch) -> Non
     limiter = Limiter(away)
 
     assert [limiter.hit(X) for _ in range(3)] == [None, None, None]
-    assert away.asked == 1  # and not again for a while
+    assert away.calls == 1  # and not again for a while
     assert logged == [("rate_limits_unavailable", {"error": repr(error), "uncounted_seconds": 5})]
 
     now[0] += 5
     limiter.hit(X)
-    assert away.asked == 2
+    assert away.calls == 2
 
 
 def test_concurrent_failures_are_logged_once(monkeypatch: pytest.MonkeyPatch) -> None:

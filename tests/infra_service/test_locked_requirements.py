@@ -30,17 +30,17 @@ def test_packages_are_pinned_with_the_extras_that_dependents_require() -> None:
     lock = (ROOT / "requirements-dev.txt").read_text()
     pinned = {name: set(extras.split(", ")) for name, extras, _ in PINNED.findall(lock)}
 
-    asked: dict[str, set[str]] = defaultdict(set)
+    required: dict[str, set[str]] = defaultdict(set)
     for installed in distributions():
         # Without extras, a marker is evaluated for the extra "".
         extras = pinned.get(canonicalize_name(installed.name), {""})
         for needed in map(Requirement, installed.requires or ()):
             marker = needed.marker
             if marker is None or any(marker.evaluate({"extra": extra}) for extra in extras):
-                asked[canonicalize_name(needed.name)] |= needed.extras
+                required[canonicalize_name(needed.name)] |= needed.extras
 
-    assert asked["coverage"] == {"toml"}
-    assert {name: want for name, want in asked.items() if want - pinned.get(name, set())} == {}
+    assert required["coverage"] == {"toml"}
+    assert {name: want for name, want in required.items() if want - pinned.get(name, set())} == {}
 
 
 def test_no_index_is_named() -> None:

@@ -179,8 +179,8 @@ def test_several_states_manage_the_same_object(
     manages(backend, UID, name="first")
     manages(other, UID, name="second")
 
-    said = {(by["state_id"], by["address"]) for by in one(reader, cluster)["managed_by"]}
-    assert said == {
+    managing = {(by["state_id"], by["address"]) for by in one(reader, cluster)["managed_by"]}
+    assert managing == {
         (str(backend.record.pk), "kubernetes_deployment_v1.first"),
         (str(other.record.pk), "kubernetes_deployment_v1.second"),
     }
@@ -277,9 +277,9 @@ def test_statements(backend: Backend, reader: ApiClient, cluster: Cluster) -> No
     for path, number in {f"{root}/{row.pk}": 2, root: 1, f"{root}:summary": 1}.items():
         with CaptureQueriesContext(connection) as captured:
             assert reader.get(path).status_code == 200
-        asked = [q["sql"] for q in captured if '"workloads_workload"' in q["sql"]
+        queries = [q["sql"] for q in captured if '"workloads_workload"' in q["sql"]
                  or 'FROM "states_resourceentry"' in q["sql"]]  # fmt: skip
-        assert len(asked) == number, path
+        assert len(queries) == number, path
 
 
 def test_reports_and_pushes_do_not_query_the_index(
@@ -387,8 +387,8 @@ def test_on_its_page_in_the_admin(backend: Backend, cluster: Cluster) -> None:
     assert "Workloads States manage 1 of 2 workloads." in overview
     text = text_of(viewer.get(pages["web"]))
     environment = Environment.objects.get().pk
-    said = f"shop-web in {environment} kubernetes_deployment_v1.web its uid"
-    assert f"Managed by State Address Known by {said}" in text
+    row = f"shop-web in {environment} kubernetes_deployment_v1.web its uid"
+    assert f"Managed by State Address Known by {row}" in text
     assert "No state in the index of resources has it." in text_of(
         person("viewer").get(pages["other"])
     )

@@ -50,12 +50,12 @@ def test_counts_stay_and_files_do_not(directory: Path) -> None:
         metric_files.merge_exited_worker(pid)
 
     assert sorted(p.name for p in directory.iterdir()) == ["counter_0.db", "histogram_0.db"]
-    told = run(_TOLD)
-    assert 'pushes_total{result="stored"} 9.0\n' in told
-    assert 'seconds_bucket{le="1.0"} 0.0\n' in told
-    assert 'seconds_bucket{le="5.0"} 3.0\n' in told
-    assert "seconds_count 3.0\n" in told
-    assert "seconds_sum 6.0\n" in told
+    output = run(_TOLD)
+    assert 'pushes_total{result="stored"} 9.0\n' in output
+    assert 'seconds_bucket{le="1.0"} 0.0\n' in output
+    assert 'seconds_bucket{le="5.0"} 3.0\n' in output
+    assert "seconds_count 3.0\n" in output
+    assert "seconds_sum 6.0\n" in output
 
 
 def test_worker_without_counts_leaves_no_file(directory: Path) -> None:

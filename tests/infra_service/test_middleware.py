@@ -103,14 +103,14 @@ def settings_with(names: str, **environment: str) -> list[Any]:
         f"print(json.dumps([getattr(s, n, None) for n in {names.split()}]))"
     )
     module = {"DJANGO_SETTINGS_MODULE": "infra_service.settings"}
-    told = subprocess.run(
+    output = subprocess.run(
         [sys.executable, "-c", code],
         check=True,
         env={**os.environ, **module, **environment},
         stdout=subprocess.PIPE,
         text=True,
     ).stdout
-    values: list[Any] = json.loads(told)
+    values: list[Any] = json.loads(output)
     return values
 
 

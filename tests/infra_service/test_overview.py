@@ -159,8 +159,8 @@ def test_locks(db: None, operator: User) -> None:
     assert str(locks.number) == "3"
     assert [row["state"].pk for row in locks.rows] == [s.pk for s in reversed(found[1:4])]
     oldest = f"{found[3].component.name} in {found[3].environment.name}"
-    told = f"{oldest} apply by ada@laptop, 3 days ago ; deploy of billing of ci"
-    assert told in text_of(viewer.get("/admin/"))
+    row = f"{oldest} apply by ada@laptop, 3 days ago ; deploy of billing of ci"
+    assert row in text_of(viewer.get("/admin/"))
     ((_, url),) = locks.links
     assert client.get(url).context["cl"].result_count == 3
     # Only the state's page releases the lock: its button cannot be that of another row.
@@ -361,8 +361,8 @@ def test_unused_keys_and_tokens(db: None, operator: User) -> None:
 
 def test_failed_logins(db: None, operator: User) -> None:
     def fail(address: str, name: str = "") -> None:
-        told = {"name": name} if name else {}
-        authorize_and_record(Actor(name="", address=address), "user.login_failed", "", **told)
+        details = {"name": name} if name else {}
+        authorize_and_record(Actor(name="", address=address), "user.login_failed", "", **details)
 
     fail("192.0.2.1")
     for _ in range(3):

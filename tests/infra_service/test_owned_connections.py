@@ -122,13 +122,13 @@ def test_every_path_of_the_api(client_with: ClientWith, watch: Watch) -> None:
     client = client_with(*SCOPES)
     names = sample(client)
     statuses: Counter[int] = Counter()
-    asked = [
+    requests = [
         (method, path)
         for path, view in paths(get_resolver().url_patterns)
         for method in methods_of(view)
     ]
     # Deletions come last, because they remove the sample.
-    for method, path in sorted(asked, key=lambda one: one[0] == "delete"):
+    for method, path in sorted(requests, key=lambda one: one[0] == "delete"):
         resource = next((r for r in names if r and path.startswith(r)), "")
         ids = {**names[""], **names[resource]}
         for body in (b"{}", json.dumps({"x": 1}).encode(), document(9)):

@@ -152,10 +152,10 @@ def test_the_state_backend_and_single_resources_are_not(pair: Pair) -> None:
 
 def test_age_is_in_the_metrics(pair: Pair) -> None:
     wait_until(pair.is_from_replica, 60)
-    told = pair.service.request("GET", "/metrics").body.decode()
+    metrics = pair.service.request("GET", "/metrics").body.decode()
 
-    assert 'infra_replica_reads_total{outcome="replica"}' in told
-    assert "infra_replica_age_seconds_count" in told
+    assert 'infra_replica_reads_total{outcome="replica"}' in metrics
+    assert "infra_replica_age_seconds_count" in metrics
 
 
 def test_list_contains_the_latest_write(pair: Pair) -> None:
@@ -243,8 +243,8 @@ def test_replica_of_a_former_primary_is_not_read(pair: Pair) -> None:
 
             assert new.cluster_names() == of_both | {"of the new primary"}
             assert not new.is_from_replica()
-            told = new.service.request("GET", "/metrics").body.decode()
-            assert 'infra_replica_reads_total{outcome="behind"}' in told
+            metrics = new.service.request("GET", "/metrics").body.decode()
+            assert 'infra_replica_reads_total{outcome="behind"}' in metrics
 
 
 def test_another_history_with_the_same_number_is_not_read(pair: Pair) -> None:

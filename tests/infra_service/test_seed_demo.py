@@ -45,9 +45,9 @@ pytestmark = pytest.mark.usefixtures("db")
 def seed(**options: Any) -> dict[str, Any]:
     out = io.StringIO()
     call_command("seed_demo", **options, json=True, stdout=out)
-    told: dict[str, Any] = json.loads(out.getvalue())
-    assert told.pop("seconds") >= 0
-    return told
+    summary: dict[str, Any] = json.loads(out.getvalue())
+    assert summary.pop("seconds") >= 0
+    return summary
 
 
 def counts() -> dict[type[Model], int]:
@@ -59,9 +59,9 @@ def counts() -> dict[type[Model], int]:
 
 
 def test_so_many_of_each() -> None:
-    told = seed(states=10, clusters=3, workloads=70)
+    summary = seed(states=10, clusters=3, workloads=70)
 
-    assert told == {
+    assert summary == {
         "applications": Application.objects.count(),
         "components": 3,
         "environments": 8,

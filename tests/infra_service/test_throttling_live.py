@@ -62,11 +62,11 @@ def test_with_redis_all_workers_count_together(tmp_path: Path) -> None:
         # On a machine under load an answer may take longer than is waited for; then requests go on
         # uncounted.
         for _ in range(5):
-            told = answered(server, server.token("state:read"))
-            if told == {200: LIMIT, 429: 2 * LIMIT}:
+            counts = answered(server, server.token("state:read"))
+            if counts == {200: LIMIT, 429: 2 * LIMIT}:
                 break
             time.sleep(PAUSE)
-    assert told == {200: LIMIT, 429: 2 * LIMIT}
+    assert counts == {200: LIMIT, 429: 2 * LIMIT}
 
 
 def test_while_redis_is_away_requests_go_on() -> None:

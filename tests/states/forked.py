@@ -1,4 +1,4 @@
-"""Fork runs of a command and kill them at a chosen statement.
+"""Fork task of a command and kill them at a chosen statement.
 
 Python and Django start once. Each run is a process of its own, killed with SIGKILL. ``python -m
 tests.states.forked`` reads a line of JSON per round: the arguments of the command and, for each
@@ -23,9 +23,9 @@ ERROR = 1
 def main() -> None:
     django.setup()
     for line in sys.stdin:
-        asked = json.loads(line)
-        reads = asked.get("reads", False)
-        children = [run(asked["arguments"], kill_at, reads) for kill_at in asked["kill_at"]]
+        task = json.loads(line)
+        reads = task.get("reads", False)
+        children = [run(task["arguments"], kill_at, reads) for kill_at in task["kill_at"]]
         codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
         print(json.dumps(codes), flush=True)  # noqa: T201 - the answer
 

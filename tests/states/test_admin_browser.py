@@ -134,9 +134,9 @@ def test_force_unlock_with_a_reason_then_restore_by_keyboard_alone(
     press("History")
     expect(page.get_by_role("cell", name="state.force_unlock")).to_be_visible()
     expect(page.get_by_role("cell", name="state.restore")).to_be_visible()
-    told = done_by_olga(live, story)
-    assert told["state.force_unlock"]["details"]["reason"] == "ada is on holiday"
-    assert told["state.restore"]["details"]["restored"] == 1
+    recorded = done_by_olga(live, story)
+    assert recorded["state.force_unlock"]["details"]["reason"] == "ada is on holiday"
+    assert recorded["state.restore"]["details"]["restored"] == 1
     current = live.request("GET", story.path, token=story.token).json()
     assert current["serial"] > json.loads(AFTER)["serial"]
     assert current["resources"] == json.loads(BEFORE)["resources"]

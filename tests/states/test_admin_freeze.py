@@ -40,9 +40,9 @@ def test_freeze_change_and_unfreeze(state: State, admin: Backend) -> None:
     given = {"reason": "database upgrade", "expected_until": f"{until:%Y-%m-%dT%H:%M}"}
     done = operator.post(page(state, "freeze"), given, follow=True)
 
-    told = text_of(done)
-    assert "State frozen." in told
-    assert "Frozen by operator-person, just now Reason database upgrade" in told
+    text = text_of(done)
+    assert "State frozen." in text
+    assert "Frozen by operator-person, just now Reason database upgrade" in text
     assert State.objects.get().freeze_expected_until == until
     assert admin.push(b"{}").status_code == 423
     assert "is no longer possible" in text_of(operator.get(page(state, "freeze"), follow=True))
@@ -52,9 +52,9 @@ def test_freeze_change_and_unfreeze(state: State, admin: Backend) -> None:
     operator.post(page(state, "change-freeze"), {"reason": "longer"})
     assert State.objects.get().freeze_expected_until is None
 
-    told = text_of(operator.post(page(state, "unfreeze"), {"reason": ""}, follow=True))
-    assert "State unfrozen." in told
-    assert "Not locked" in told
+    text = text_of(operator.post(page(state, "unfreeze"), {"reason": ""}, follow=True))
+    assert "State unfrozen." in text
+    assert "Not locked" in text
     assert list(
         AuditEvent.objects.filter(action__contains="frozen").order_by("id").values_list("action")
     ) == [("state.frozen",), ("state.frozen",), ("state.unfrozen",)]
@@ -96,9 +96,9 @@ def test_lists_and_the_overview(state: State, admin: Backend) -> None:
     State.objects.update(freeze_expected_until=timezone.now() - dt.timedelta(hours=2))
 
     assert "network" in text_of(viewer.get(f"{LIST}?is=overdue"))
-    told = text_of(viewer.get("/admin/"))
-    assert "1 Overdue freezes" in told
-    assert "upgrade, by operator; expected until 2 hours ago" in told
+    text = text_of(viewer.get("/admin/"))
+    assert "1 Overdue freezes" in text
+    assert "upgrade, by operator; expected until 2 hours ago" in text
     assert "overdue" in text_of(viewer.get(page(state)))
 
 

@@ -106,9 +106,9 @@ def test_more_of_them(backend: Backend, viewer: Client, monkeypatch: pytest.Monk
 
     seen, after = [], ""
     for size in (3, 3, 1):
-        with statements() as asked:
+        with statements() as queries:
             context: Any = viewer.post(FIND, {"value": "same", "after": after}).context
-        assert len(reads_of("states_resourceentry", asked)) == 1
+        assert len(reads_of("states_resourceentry", queries)) == 1
         assert len(context["found"]) == size
         seen += [entry.address for entry in context["found"]]
         after = context["next"] or ""
@@ -144,9 +144,9 @@ def test_the_list(network: Backend, viewer: Client) -> None:
 def test_statements_do_not_grow_with_the_rows(network: Backend, viewer: Client) -> None:
     numbers = []
     for _ in range(2):
-        with statements() as asked:
+        with statements() as queries:
             viewer.get(LIST)
-        numbers.append(len(asked))
+        numbers.append(len(queries))
         Backend(network.client).push(with_things(1, **{f"n{n}": str(n) for n in range(20)}))
         index()
 

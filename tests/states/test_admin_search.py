@@ -88,8 +88,8 @@ def test_what_finds_nothing(state: State, text: str) -> None:
 def test_secrets_are_not_searched(state: State, backend: Backend) -> None:
     answer = person("viewer").post(SEARCH, {"text": f"token {backend.client.secret}"})
 
-    told = text_of(answer)
-    assert "contains the secret of a key or token" in told
+    page_text = text_of(answer)
+    assert "contains the secret of a key or token" in page_text
     assert kinds(answer) == {}
 
 
@@ -109,14 +109,14 @@ def test_it_is_bounded(state: State) -> None:
         Cluster.objects.create(name=f"pay{number:02}")
     client = person("viewer")
 
-    with CaptureQueriesContext(connection) as asked:
+    with CaptureQueriesContext(connection) as queries:
         answer = client.post(SEARCH, {"text": "pay"})
 
     assert {title: len(rows) for title, rows in kinds(answer).items() if title != "States"} == {
         "Applications": 1, "Components": SHOWN, "Clusters": SHOWN,
     }  # fmt: skip
     assert "More components" in text_of(answer)
-    assert len(asked) < 45
+    assert len(queries) < 45
 
 
 def test_the_box_is_on_every_page(state: State) -> None:

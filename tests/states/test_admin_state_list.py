@@ -51,8 +51,8 @@ def test_list_reports_incomplete_searches(db: None) -> None:
     Component.objects.bulk_create(Component(name=f"queue-{n:02}") for n in range(MOST_NAMES + 1))
     client = person("viewer")
     for word in ("qu", "UEUE"):
-        told = text_of(client.get(LIST, {"q": word}))
-        assert f"More than {MOST_NAMES} components have “{word}” in their names" in told
+        text = text_of(client.get(LIST, {"q": word}))
+        assert f"More than {MOST_NAMES} components have “{word}” in their names" in text
     assert "More than" not in text_of(client.get(LIST, {"q": "queue-1"}))
 
 

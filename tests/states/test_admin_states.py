@@ -207,10 +207,10 @@ def test_restore_shows_its_changes_before_confirmation(admin: Backend) -> None:
     assert 'value="2"' in first.content.decode()
     assert "The document is encrypted by OpenTofu" in text_of(first)
     admin.push(AFTER, "?force=true")
-    told = shown({"number": "1"})
-    assert "Changes From version 4" in told
-    assert "(sensitive value)" in told
-    assert not [p for p in PASSWORDS if p.decode() in told]
+    text = shown({"number": "1"})
+    assert "Changes From version 4" in text
+    assert "(sensitive value)" in text
+    assert not [p for p in PASSWORDS if p.decode() in text]
     assert "The state has no version with this number" in shown({"number": "9"})
     for number in ("", "x", "0", "-1", "²", "9" * 5000):
         assert "Changes" not in shown({"number": number}), number
@@ -232,11 +232,11 @@ def test_the_lock_on_the_page(state: State) -> None:
 
 def test_backend_configuration_to_copy(state: State) -> None:
     address = f"http://testserver/api/v1/state/{state.component_id}/env/{state.environment_id}"
-    told = text_of(person("viewer").get(page(state)))
-    assert told.count(address) == 4
-    assert f'backend "http" {{ address = "{address}" lock_address = "{address}"' in told
-    assert "terraform init" in told
-    assert "by ids" not in told
+    text = text_of(person("viewer").get(page(state)))
+    assert text.count(address) == 4
+    assert f'backend "http" {{ address = "{address}" lock_address = "{address}"' in text
+    assert "terraform init" in text
+    assert "by ids" not in text
 
 
 def test_backend_configuration_lists_names_first(state: State) -> None:
@@ -244,11 +244,11 @@ def test_backend_configuration_lists_names_first(state: State) -> None:
     Component.objects.filter(pk=state.component_id).update(name="Network", slug="network")
     Environment.objects.filter(pk=state.environment_id).update(name="Live", slug="live")
     by_ids = f"http://testserver/api/v1/state/{state.component_id}/env/{state.environment_id}"
-    told = text_of(person("viewer").get(page(state)))
-    assert told.count("http://testserver/api/v1/state/at/network/live") == 4
-    assert 'lock_address = "http://testserver/api/v1/state/at/network/live"' in told
-    assert told.count(by_ids) == 1
-    assert told.index("The address by ids") < told.index(by_ids)
+    text = text_of(person("viewer").get(page(state)))
+    assert text.count("http://testserver/api/v1/state/at/network/live") == 4
+    assert 'lock_address = "http://testserver/api/v1/state/at/network/live"' in text
+    assert text.count(by_ids) == 1
+    assert text.index("The address by ids") < text.index(by_ids)
 
 
 def test_offered_actions(state: State, admin: Backend, lock_id: uuid.UUID) -> None:

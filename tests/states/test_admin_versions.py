@@ -143,16 +143,16 @@ def test_a_difference_with_its_secrets(recorded: Backend) -> None:
 
 
 def test_comparison_page_matches_the_api(recorded: Backend, seeing: Backend) -> None:
-    told = seeing.look("/versions/2/diff").json()["diff"]
+    diff = seeing.look("/versions/2/diff").json()["diff"]
     address, query = compared(recorded, 1, 2)
     text = text_of(person("administrator").post(f"{address}?{urlencode(query)}"))
 
     for kind in ("resources", "outputs"):
         counts = ", ".join(
-            f"{told['summary'][kind][name]} {name}" for name in ("added", "changed", "removed")
+            f"{diff['summary'][kind][name]} {name}" for name in ("added", "changed", "removed")
         )
         assert f"{kind.capitalize()}: {counts}." in text
-    for change in told["resources"]:
+    for change in diff["resources"]:
         assert change["action"].lower() in text
         for attribute in change["attributes"]:
             assert attribute["path"] in text
@@ -248,11 +248,11 @@ def test_changes_of_each_version(admin: Backend, monkeypatch: pytest.MonkeyPatch
     admin.push(document(6), "?force=true")
     client = person("viewer")
 
-    def told() -> list[Any]:
+    def diffs() -> list[Any]:
         return [change for *_, change, _ in client.get(page(admin)).context["versions"]]
 
-    with statements() as asked:
-        found = told()
+    with statements() as queries:
+        found = diffs()
     assert found[:2] == [None, None], "an encrypted one cannot be read"
     assert [astuple(change.summary.resources) for change in found[2:]] == [
         (0, 0, 0), (0, 0, 0), (2, 1, 1), (2, 0, 0),
@@ -262,12 +262,12 @@ def test_changes_of_each_version(admin: Backend, monkeypatch: pytest.MonkeyPatch
     assert "outputs only in version 4" in text
     assert "no changes in version 3" in text
     # A single statement fetches all documents, up to the limit.
-    assert len([sql for sql in asked if '"document"' in sql]) == 2, "and one for what is in it"
+    assert len([sql for sql in queries if '"document"' in sql]) == 2, "and one for what is in it"
     monkeypatch.setattr(state_page, "COMPARED", 1)
-    assert [change is None for change in told()] == [True] * 6
+    assert [change is None for change in diffs()] == [True] * 6
     monkeypatch.setattr(state_page, "COMPARED", 20)
     monkeypatch.setattr(state_page, "COMPARED_BYTES", 10)
-    assert [change is None for change in told()] == [True] * 6
+    assert [change is None for change in diffs()] == [True] * 6
 
 
 def test_state_page_shows_the_contents(recorded: Backend, monkeypatch: pytest.MonkeyPatch) -> None:

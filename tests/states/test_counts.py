@@ -43,7 +43,7 @@ def document(serial: int, version: str, *types: str) -> bytes:
     return json.dumps(written).encode()
 
 
-def told(client: ApiClient, path: str) -> Any:
+def counts(client: ApiClient, path: str) -> Any:
     name = path.rpartition("/")[2].replace("-", "_")
     return client.items(path, name, page_size=2)
 
@@ -53,28 +53,28 @@ def test_counts_by_provider_type_and_version(backend: Backend, reader: ApiClient
     backend.push(document(1, "1.11.4", "aws_x", "aws_x", "data.aws_y", "thing"))
     other.push(document(1, "1.5.0", "aws_x"))
     Backend(backend.client).push(ENCRYPTED)
-    assert told(reader, TYPES) == []
+    assert counts(reader, TYPES) == []
     index()
 
-    assert told(reader, PROVIDERS) == [
+    assert counts(reader, PROVIDERS) == [
         {"provider": "example.org/x/y", "states": 1, "resources": 1, "data_sources": 0},
         {"provider": AWS, "states": 2, "resources": 3, "data_sources": 1},
     ]
-    assert told(reader, TYPES) == [
+    assert counts(reader, TYPES) == [
         {"resource_type": "aws_x", "states": 2, "resources": 3, "data_sources": 0},
         {"resource_type": "aws_y", "states": 1, "resources": 0, "data_sources": 1},
         {"resource_type": "thing", "states": 1, "resources": 1, "data_sources": 0},
     ]
-    assert told(reader, VERSIONS) == [
+    assert counts(reader, VERSIONS) == [
         {"terraform_version": "1.11.4", "states": 1},
         {"terraform_version": "1.5.0", "states": 1},
     ]
     backend.push(document(2, "1.12.0", "aws_x", "thing"))
     index()
-    assert [(one["resource_type"], one["resources"]) for one in told(reader, TYPES)] == [
+    assert [(one["resource_type"], one["resources"]) for one in counts(reader, TYPES)] == [
         ("aws_x", 2), ("thing", 1),
     ]  # fmt: skip
-    assert [one["terraform_version"] for one in told(reader, VERSIONS)] == ["1.12.0", "1.5.0"]
+    assert [one["terraform_version"] for one in counts(reader, VERSIONS)] == ["1.12.0", "1.5.0"]
 
 
 def test_deleted_and_restored_states(backend: Backend, client_with: ClientWith) -> None:
@@ -84,12 +84,12 @@ def test_deleted_and_restored_states(backend: Backend, client_with: ClientWith) 
     root = backend.root
 
     assert admin.delete().status_code == 200
-    assert told(admin.client, TYPES) == told(admin.client, VERSIONS) == []
+    assert counts(admin.client, TYPES) == counts(admin.client, VERSIONS) == []
     assert not StateCount.objects.exists()
 
     assert admin.client.send("POST", f"{root}:undelete", {}).status_code == 200
     index()
-    assert len(told(admin.client, TYPES)) == len(told(admin.client, VERSIONS)) == 1
+    assert len(counts(admin.client, TYPES)) == len(counts(admin.client, VERSIONS)) == 1
 
 
 @pytest.mark.parametrize("version", ["", "1" * 101, "1\0"])
@@ -99,7 +99,7 @@ def test_invalid_versions_are_not_counted(
     backend.push(document(1, version, "aws_x"))
     index()
 
-    assert (told(reader, VERSIONS), len(told(reader, TYPES))) == ([], 1)
+    assert (counts(reader, VERSIONS), len(counts(reader, TYPES))) == ([], 1)
 
 
 def test_required_scope_and_valid_queries(client_with: ClientWith, reader: ApiClient) -> None:
@@ -138,7 +138,7 @@ def test_counts_cover_visible_states_only(client_with: ClientWith) -> None:
             seen = [now[s.pk] for s in states if s.pk in now and binding.allows_state(
                 s.component_id, s.environment_id, s.application_id)]  # fmt: skip
             versions = Counter(version for version, _ in seen)
-            assert told(client, VERSIONS) == [
+            assert counts(client, VERSIONS) == [
                 {"terraform_version": version, "states": number}
                 for version, number in sorted(versions.items())
             ], binding
@@ -149,7 +149,7 @@ def test_counts_cover_visible_states_only(client_with: ClientWith) -> None:
                     expected[name.removeprefix("data.")][mode] += 1
                 for name in {name.removeprefix("data.") for name in types}:
                     expected[name]["states"] += 1
-            assert told(client, TYPES) == [
+            assert counts(client, TYPES) == [
                 {"resource_type": name, **numbers} for name, numbers in sorted(expected.items())
             ], binding
     assert CountTotal.objects.filter(states__lt=0).count() == 0

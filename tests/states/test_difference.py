@@ -69,7 +69,7 @@ def test_recorded_states() -> None:
         resources=ChangeCounts(added=6, changed=7, removed=3),
         check_results=ChangeCounts(added=0, changed=0, removed=0),
     )
-    told = {
+    shown = {
         (r["address"], r["deposed"] is not None): (
             r["action"],
             [c["path"] for c in r["attributes"]],
@@ -80,7 +80,7 @@ def test_recorded_states() -> None:
     disk = 'module.app["{}"].module.disk.terraform_data.disk["{}"]'
     password = ["input.password", "output.password"]
     replaced = ["id", "triggers_replace[0]"]
-    assert told == {
+    assert shown == {
         **{(disk.format("ap", key), False): ("ADDED", [], []) for key in ("a b", 'c\\"d')},
         **{(disk.format("us", key), False): ("REMOVED", [], []) for key in ("a b", 'c\\"d')},
         **{(disk.format("eu", key), False): ("CHANGED", password, []) for key in ("a b", 'c\\"d')},
@@ -115,8 +115,8 @@ def test_recorded_states_reveal_no_password() -> None:
     assert not any(password in hidden for password in PASSWORDS)
 
     page = diff(BEFORE, AFTER, hide=False)
-    told = bytes(page.outputs) + bytes(page.resources)
-    assert all(password in told for password in PASSWORDS)
+    shown = bytes(page.outputs) + bytes(page.resources)
+    assert all(password in shown for password in PASSWORDS)
 
 
 def test_the_same_document() -> None:
@@ -409,9 +409,9 @@ def test_there_are_changes_where_values_differ(old: Any, new: Any) -> None:
     found = changes({"v": old}, {"v": new}, hide=False)
 
     assert bool(found) == difference.differs(old, new, Effort(0))
-    for told in found:
-        assert told["action"] != "CHANGED" or difference.differs(
-            told["before"], told["after"], Effort(0)
+    for change in found:
+        assert change["action"] != "CHANGED" or difference.differs(
+            change["before"], change["after"], Effort(0)
         )
 
 

@@ -355,8 +355,8 @@ def test_a_fifo_in_an_export(client: ApiClient, tmp_path: Path, name: str) -> No
 
     done = run(tmp_path / "out")
 
-    said = done.error if name == "manifest.jsonl" else done.reasons["network/prod.tfstate"]
-    assert "not a regular file" in said
+    message = done.error if name == "manifest.jsonl" else done.reasons["network/prod.tfstate"]
+    assert "not a regular file" in message
 
 
 def test_export_is_audited(client: ApiClient, tmp_path: Path) -> None:
@@ -386,17 +386,17 @@ def test_an_export_that_was_stopped(client: ApiClient, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "message"),
     [
         (b"", "manifest.jsonl is damaged"),
         (b'{"infra_service_export": 3, "exported_at": "2026-01-01T00:00:00Z"}', "is of format 3"),
         (b'{"infra_service_export": 2, "exported_at": "2026-01-01T00:00:00Z"}', "no installation"),
     ],
 )
-def test_another_manifest(tmp_path: Path, line: bytes, said: str) -> None:
+def test_another_manifest(tmp_path: Path, line: bytes, message: str) -> None:
     (tmp_path / "manifest.jsonl").write_bytes(line)
 
-    assert said in Run("--from", tmp_path).error
+    assert message in Run("--from", tmp_path).error
 
 
 def test_a_path_leads_out_of_the_export(client: ApiClient, tmp_path: Path) -> None:

@@ -82,10 +82,12 @@ ASKED = {
 def test_versions_are_compared_as_such(states: dict[str, Backend], what: str, most: int) -> None:
     """Both ways: by the rows that name states, and by walking the states."""
     with mock.patch.object(reading, "_few", reading._few if most else lambda *_: None):
-        for asked, names in ASKED.items():
-            assert listed(states, f"{what} {asked}") == names
-            assert listed(states, f"NOT ({what} {asked}) OR {what} {asked}") == list(states)
-            assert sorted(listed(states, f"NOT {what} {asked}") + names) == sorted(states), asked
+        for condition, names in ASKED.items():
+            assert listed(states, f"{what} {condition}") == names
+            assert listed(states, f"NOT ({what} {condition}) OR {what} {condition}") == list(states)
+            assert sorted(listed(states, f"NOT {what} {condition}") + names) == sorted(states), (
+                condition
+            )
 
 
 def test_other_terms_and_two_bounds(states: dict[str, Backend]) -> None:

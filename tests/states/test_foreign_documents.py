@@ -184,13 +184,13 @@ def test_a_lock_with_members_that_are_null(backend: Backend) -> None:
     answer = backend.send("LOCK", body)
 
     assert answer.status_code == 200
-    told = answer.json()
-    assert told == {
+    holder = answer.json()
+    assert holder == {
         "ID": "7e57c0de-0000-4000-8000-0000000000ab", "Operation": "", "Info": "", "Who": "ci",
-        "Version": "", "Created": told["Created"], "Path": "",
+        "Version": "", "Created": holder["Created"], "Path": "",
     }  # fmt: skip
-    assert told["Created"]
-    assert backend.send("LOCK", body).json() == told
+    assert holder["Created"]
+    assert backend.send("LOCK", body).json() == holder
     assert backend.send("UNLOCK", body).status_code == 200
 
 

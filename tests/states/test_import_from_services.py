@@ -17,7 +17,7 @@ from tests.e2e import object_store
 from tests.states.conftest import document
 from tests.states.moving import gitlab, test_pg, tfe
 from tests.states.moving.gitlab import GitLabService, Kept
-from tests.states.moving.replay import Asked, Replay, Reply
+from tests.states.moving.replay import Replay, Reply, Request
 from tests.states.moving.test_s3 import Store, variables
 from tests.states.moving.tfe import TfeService, Workspace
 from tests.states.test_import_states import Run, lineage, stored
@@ -83,10 +83,10 @@ class TestS3:
         assert done.error == ""
         check_history("network/prod", network)
         check_history("shop/prod", [*shop, shop[-1] + b"\n"])
-        told = store.client.list_object_versions(Bucket=store.name, Prefix="live/prod/")
+        listed = store.client.list_object_versions(Bucket=store.name, Prefix="live/prod/")
         newest = history("network/prod")[-1].imported
-        assert newest.created_at == told["Versions"][0]["LastModified"]
-        assert newest.source_version == told["Versions"][0]["VersionId"]
+        assert newest.created_at == listed["Versions"][0]["LastModified"]
+        assert newest.source_version == listed["Versions"][0]["VersionId"]
         assert (newest.source, newest.key) == (source, "prod/network/terraform.tfstate")
         assert set(run(source).results.values()) == {"unchanged"}
 
@@ -197,9 +197,9 @@ class TestTfe:
         """It stays locked between its first two versions, and the next run brings the third."""
         faults = [Reply(503, "", {"Retry-After": "0"})] * 5
 
-        def answer(asked: Asked) -> Reply:
-            is_faulty = asked.path.endswith("/sv-network-dev-2/download")
-            return faults.pop() if is_faulty and faults else service.answer(asked)
+        def answer(request: Request) -> Reply:
+            is_faulty = request.path.endswith("/sv-network-dev-2/download")
+            return faults.pop() if is_faulty and faults else service.answer(request)
 
         serve(answer)
 

@@ -399,14 +399,14 @@ def test_workspaces_of_the_local_backend(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("--component", "Net work"), "A component must be 1 to 63"),
         (("--component", "net", "--map", "map.toml"), "not allowed with argument"),
     ],
 )
-def test_no_component(tree: Path, arguments: tuple[str, ...], said: str) -> None:
-    assert said in run(tree, *arguments).error
+def test_no_component(tree: Path, arguments: tuple[str, ...], message: str) -> None:
+    assert message in run(tree, *arguments).error
 
 
 @pytest.mark.parametrize("kind", ["fifo", "link", "device"])
@@ -426,8 +426,8 @@ def test_special_files_are_skipped_immediately(tree: Path, kind: str) -> None:
     done = run(tree)
 
     assert set(done.reasons) == {"prod/odd/terraform.tfstate", "prod/shop/terraform.tfstate"}
-    said = "not a regular file" if kind == "fifo" else "symbolic link"
-    assert said in done.reasons["prod/odd/terraform.tfstate"]
+    message = "not a regular file" if kind == "fifo" else "symbolic link"
+    assert message in done.reasons["prod/odd/terraform.tfstate"]
     assert done.reasons["prod/shop/terraform.tfstate"].startswith("somebody has locked it")
     assert done.json["imported"] == 2
 
@@ -498,11 +498,11 @@ def test_a_version_is_imported_once(tree: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "said"),
+    ("source", "message"),
     [("nowhere", "There is no directory nowhere."), ("/etc/hosts", "no directory /etc/hosts")],
 )
-def test_no_source(source: str, said: str) -> None:
-    assert said in Run("--from", source).error
+def test_no_source(source: str, message: str) -> None:
+    assert message in Run("--from", source).error
 
 
 @pytest.mark.parametrize("history", ["0", "-1", "some"])

@@ -57,12 +57,12 @@ def fill() -> None:
 
 def index(server: LiveServer, *kill_at: int | None) -> list[int]:
     """Run indexers at once, each killed at a statement, and return their exit codes."""
-    asked = {"arguments": ["index_states"], "kill_at": kill_at}
+    task = {"arguments": ["index_states"], "kill_at": kill_at}
     done = subprocess.run(
         [sys.executable, "-m", "tests.states.forked"],
         cwd=ROOT,
         env=server.environment,
-        input=json.dumps(asked) + "\n",
+        input=json.dumps(task) + "\n",
         stdout=subprocess.PIPE,
         check=True,
         text=True,

@@ -85,8 +85,11 @@ def test_all_kinds_are_reported_with_their_locations(backend: Backend, operator:
         service.pk: "output.token.inner",
     }
     assert all(event["version"] == 1 for event in events())
-    (told, *_) = AuditEvent.objects.filter(action="state.token_found")
-    assert (told.resource_id, told.actor_name) == (str(backend.record.pk), "command index_states")
+    (recorded, *_) = AuditEvent.objects.filter(action="state.token_found")
+    assert (recorded.resource_id, recorded.actor_name) == (
+        str(backend.record.pk),
+        "command index_states",
+    )
     assert shown() == sorted([key.pk, personal.pk, service.pk])
     stored = repr([*AuditEvent.objects.values(), *LeakedToken.objects.values()])
     for secret in (secret_of_key, secret_of_personal, secret_of_service):

@@ -234,11 +234,11 @@ def test_a_lock_needs_a_body(backend: Backend) -> None:
 
 
 def test_lock_info_has_a_limit(backend: Backend, lock_id: uuid.UUID) -> None:
-    said = json.dumps(lock_info(lock_id))
-    response = backend.send("LOCK", f"{said:65537}")
+    info = json.dumps(lock_info(lock_id))
+    response = backend.send("LOCK", f"{info:65537}")
     assert (response.status_code, error_reason(response)) == (413, "REQUEST_TOO_LARGE")
 
-    assert backend.send("LOCK", f"{said:65536}").status_code == 200
+    assert backend.send("LOCK", f"{info:65536}").status_code == 200
 
 
 def test_a_missing_time_is_filled_in(backend: Backend, lock_id: uuid.UUID) -> None:

@@ -381,10 +381,10 @@ def test_long_secret_is_never_revealed(secret: str, around: Any, before: str) ->
     values = {
         "password": secret,
         "copy": {"deep": [around, secret, {before + secret: 1}]},
-        "told": f"{before}{secret}",
+        "note": f"{before}{secret}",
     }
 
     (item,) = shown(state(resource("a", instance(values, path("password")))))
 
-    assert item["attributes"]["password"] == item["attributes"]["told"] == MASK
+    assert item["attributes"]["password"] == item["attributes"]["note"] == MASK
     assert item["attributes"]["copy"]["deep"][1:] == [MASK, MASK]

@@ -275,15 +275,15 @@ def test_bound_token_cannot_probe_entries_outside_its_binding(
     events = AuditEvent.objects.count()
 
     for method, tail, body in BACKEND:
-        told = []
+        responses = []
         for place in (named.as_client(client), nowhere, half):
             answer = client.send(method, place.path + tail, body)
             content = re.sub(rb'"request_id":"[^"]*"', b"", answer.content)
             for given in place.names.split("/"):  # which the message repeats
                 content = content.replace(f'\\"{given}\\"'.encode(), b"")
-            told.append((answer.status_code, content, answer.get("ETag")))
-        assert told[0] == told[1] == told[2], (method, tail)
-        assert told[0][0] >= 400
+            responses.append((answer.status_code, content, answer.get("ETag")))
+        assert responses[0] == responses[1] == responses[2], (method, tail)
+        assert responses[0][0] >= 400
 
     assert (State.objects.count(), Component.objects.count()) == (1, 1)
     assert Environment.objects.count() == 1

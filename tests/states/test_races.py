@@ -187,8 +187,8 @@ def test_persistent_conflict_returns_503(
     admin.push(document(1))
     real = StateTarget.find
 
-    said = lock_info(lock_id)
-    held = {"lock_id": lock_id, "lock_info": said, "lock_acquired_at": timezone.now()}
+    info = lock_info(lock_id)
+    held = {"lock_id": lock_id, "lock_info": info, "lock_acquired_at": timezone.now()}
     free = dict.fromkeys(held)
     before, after = (held, free) if method == "unlock" else (free, held)
 

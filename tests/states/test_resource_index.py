@@ -29,7 +29,7 @@ UP_TO_DATE = {
 }  # fmt: skip
 
 
-def told(client: ApiClient) -> Any:
+def index_status(client: ApiClient) -> Any:
     return client.get(PATH).json()["resource_index"]
 
 
@@ -38,20 +38,20 @@ def pushed_ago(state: State, **ago: int) -> None:
 
 
 def test_waiting_states(backend: Backend, reader: ApiClient) -> None:
-    assert told(reader) == UP_TO_DATE
+    assert index_status(reader) == UP_TO_DATE
     backend.push(with_things(1, a="i-a"))
     Backend(backend.client).push(with_things(1, a="i-a"))
     pushed_ago(backend.record, hours=1)
 
-    found = told(reader)
+    found = index_status(reader)
     assert (found["waiting"], found["waiting_is_exact"]) == (2, True)
     assert found["oldest_waiting_seconds"] == pytest.approx(3600, abs=60)
 
     index()
-    assert told(reader) == UP_TO_DATE
+    assert index_status(reader) == UP_TO_DATE
     # States that are reindexed stay in the index meanwhile.
     indexing.mark_for_indexing(everything=True)
-    assert told(reader) == UP_TO_DATE
+    assert index_status(reader) == UP_TO_DATE
 
 
 def test_more_than_are_looked_at(
@@ -61,7 +61,7 @@ def test_more_than_are_looked_at(
     for _ in range(4):
         Backend(backend.client).push(with_things(1, a="i-a"))
 
-    found = told(reader)
+    found = index_status(reader)
 
     assert (found["waiting"], found["waiting_is_exact"]) == (2, False)
 
@@ -88,7 +88,7 @@ def test_unreadable_states(backend: Backend, reader: ApiClient) -> None:
     }
     assert second["next_page_token"] == ""
     State.objects.filter(pk=backend.record.pk).update(deleted_at=timezone.now())
-    assert len(told(reader)["unreadable"]) == 3
+    assert len(index_status(reader)["unreadable"]) == 3
 
 
 def test_required_scope_and_valid_queries(client_with: ClientWith, reader: ApiClient) -> None:
@@ -112,7 +112,7 @@ def test_states_outside_the_binding_are_hidden(client_with: ClientWith) -> None:
         inside = [s for s in states if binding.allows_state(
             s.component_id, s.environment_id, s.application_id)]  # fmt: skip
 
-        found = told(client)
+        found = index_status(client)
 
         assert found["waiting"] == len([s for s in waiting if s in inside]), binding
         oldest = max((age for age, s in enumerate(waiting, 1) if s in inside), default=0)

@@ -113,7 +113,7 @@ def test_uuid_is_public_only_as_an_identifier() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "expected"),
     [
         ("password", Name.SECRET), ("db_password", Name.SECRET), ("masterPassword", Name.SECRET),
         ("POSTGRES_PASSWORD", Name.SECRET), ("password1", Name.SECRET), ("passwords", Name.SECRET),
@@ -130,8 +130,8 @@ def test_uuid_is_public_only_as_an_identifier() -> None:
         ("", Name.NEUTRAL), ("密码", Name.NEUTRAL), ("bypass", Name.NEUTRAL),
     ],
 )  # fmt: skip
-def test_names(name: str, said: Name) -> None:
-    assert read_name(name) is said
+def test_names(name: str, expected: Name) -> None:
+    assert read_name(name) is expected
 
 
 def test_the_name_around_a_member() -> None:

@@ -126,10 +126,10 @@ def test_secrets_take_their_scope(backend: Backend, seeing: Backend) -> None:
     backend.push(BEFORE)
     backend.push(AFTER)
 
-    hidden, told = (c.look("/versions/2/diff").content for c in (backend, seeing))
+    hidden, shown = (c.look("/versions/2/diff").content for c in (backend, seeing))
 
     assert not any(password in hidden for password in PASSWORDS)
-    assert all(password in told for password in PASSWORDS)
+    assert all(password in shown for password in PASSWORDS)
 
 
 def test_both_reads_are_audited(three: Backend) -> None:

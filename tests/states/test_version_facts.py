@@ -138,7 +138,7 @@ def test_they_go_with_their_version(pushed: Backend, settings: Any) -> None:
 
 @pytest.mark.both
 @pytest.mark.parametrize(
-    ("facts", "reason", "told"),
+    ("facts", "reason", "message"),
     [
         ({"lock_file": LOCK_FILE.replace('"3.6.3"', "3.6.3")}, "INVALID_FILE",
          ".terraform.lock.hcl, line 5: "),
@@ -160,11 +160,11 @@ def test_they_go_with_their_version(pushed: Backend, settings: Any) -> None:
         ([], "INVALID_FIELDS", ""),
     ],
 )  # fmt: skip
-def test_bad_facts(facts: Any, reason: str, told: str, pushed: Backend) -> None:
+def test_bad_facts(facts: Any, reason: str, message: str, pushed: Backend) -> None:
     answer = put(pushed, facts)
 
     assert (answer.status_code, error_reason(answer)) == (400, reason)
-    assert told in answer.json()["error"]["message"]
+    assert message in answer.json()["error"]["message"]
     assert not VersionFacts.objects.exists()
 
 

@@ -59,8 +59,10 @@ def page_of(browser: Browser, live: LiveServer, **context: Any) -> Iterator[Page
         page.set_default_timeout(1000 * PATIENCE)
         page.on(
             "console",
-            lambda said: (
-                complaints.append(f"{said.text} {said.location}") if said.type == "error" else 0
+            lambda message: (
+                complaints.append(f"{message.text} {message.location}")
+                if message.type == "error"
+                else 0
             ),
         )
         page.on("pageerror", lambda error: complaints.append(str(error)))

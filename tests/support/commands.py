@@ -63,12 +63,12 @@ def _connected(server: LiveServer, work: Callable[[], T]) -> T:
 
 def _settings(server: LiveServer) -> dict[str, Any]:
     """Return the server's own values of all settings that commands use."""
-    told = server.environment
+    environment = server.environment
     own: dict[str, Any] = {}
     # The quick start keeps its keys in a file; its commands need no keys.
-    if keys := told.get("STATE_ENCRYPTION_KEYS"):
+    if keys := environment.get("STATE_ENCRYPTION_KEYS"):
         own["STATE_ENCRYPTION_KEYS"] = keys.split(",")
-    if url := told.get("STATE_STORAGE_URL"):
+    if url := environment.get("STATE_STORAGE_URL"):
         own["STORAGES"] = {**settings.STORAGES, "states": s3_storage(url)}
-        own["STATE_STORAGE_WRITES"] = told.get("STATE_STORAGE_WRITES") != "false"
+        own["STATE_STORAGE_WRITES"] = environment.get("STATE_STORAGE_WRITES") != "false"
     return own

@@ -149,7 +149,7 @@ class Key:
 def claims_of(kind: str, url: str, **more: Any) -> dict[str, Any]:
     """Return the platform's current claims; a claim that is None is omitted."""
     now = int(dt.datetime.now(dt.UTC).timestamp())
-    said = {
+    payload = {
         "iss": url,
         "aud": [AUDIENCE] if kind == "KUBERNETES" else AUDIENCE,
         "iat": now,
@@ -160,8 +160,8 @@ def claims_of(kind: str, url: str, **more: Any) -> dict[str, Any]:
         **more,
     }
     if kind == "BUILDKITE" and "jti" not in more:
-        del said["jti"]
-    return {name: value for name, value in said.items() if value is not None}
+        del payload["jti"]
+    return {name: value for name, value in payload.items() if value is not None}
 
 
 def sign(claims: dict[str, Any], key: Key, **header: Any) -> str:
@@ -178,7 +178,7 @@ class IssuerServer:
     def __init__(self, directory: Path) -> None:
         certificate, key = self_signed(directory, "issuer")
         self.ca = certificate.read_text()
-        self.asked: Counter[str] = Counter()
+        self.requested: Counter[str] = Counter()
         self._key = Key()
         self.keys = [self._key]
         self._answers: dict[str, Answer] = {}
@@ -186,7 +186,7 @@ class IssuerServer:
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                issuer.asked[self.path] += 1
+                issuer.requested[self.path] += 1
                 issuer._answers.get(self.path, issuer._answer)(self)
 
             def log_message(self, *args: Any) -> None: ...
@@ -228,7 +228,7 @@ class IssuerServer:
     def reset(self) -> None:
         """Forget all requests, and restore the original responses."""
         self._answers.clear()
-        self.asked.clear()
+        self.requested.clear()
         self.keys[:] = [self._key]
 
     def close(self) -> None:

@@ -45,7 +45,7 @@ class Provider:
         self.sign: Callable[[Claims], str] = self.signed
         self.discovery: Claims = {}
         self.is_away = False
-        self.asked: list[str] = []
+        self.requested: list[str] = []
         self.logouts: list[dict[str, str]] = []
 
     def serve(self) -> None:
@@ -124,18 +124,18 @@ class Provider:
         expect(given.get("grant_type") == "authorization_code", "unsupported_grant_type")
         secret = (given.get("client_id"), given.get("client_secret"))
         expect(secret == (self.client_id, self.client_secret), "invalid_client")
-        asked = self._codes.pop(given.get("code", ""), {})
-        expect(asked.get("redirect_uri") == given.get("redirect_uri"), "invalid_grant")
+        authorization = self._codes.pop(given.get("code", ""), {})
+        expect(authorization.get("redirect_uri") == given.get("redirect_uri"), "invalid_grant")
         verifier = hashlib.sha256(given.get("code_verifier", "").encode()).digest()
         challenge = base64.urlsafe_b64encode(verifier).decode().rstrip("=")
-        expect(asked.get("code_challenge") == challenge, "invalid_grant")
+        expect(authorization.get("code_challenge") == challenge, "invalid_grant")
         now = int(time.time())
         claims = {
             "iss": self.url,
             "aud": self.client_id,
             "iat": now,
             "exp": now + 300,
-            "nonce": asked["nonce"],
+            "nonce": authorization["nonce"],
             **self.person,
         }
         return {
@@ -169,7 +169,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         provider, parts = self.server.provider, urlsplit(self.path)
-        provider.asked.append(parts.path)
+        provider.requested.append(parts.path)
         documents = {
             "/.well-known/openid-configuration": provider.configuration,
             "/keys": provider.keys,

@@ -75,8 +75,8 @@ class Plans:
             with connection.cursor().cursor as cursor:
                 cursor.execute(f"EXPLAIN ({options}) {sql}", params)
                 ((answer,),) = cursor.fetchall()
-            told = (json.loads(answer) if isinstance(answer, str) else answer)[0]
-            self.found.append(Plan(sql, told["Plan"], told.get("Execution Time")))
+            explained = (json.loads(answer) if isinstance(answer, str) else answer)[0]
+            self.found.append(Plan(sql, explained["Plan"], explained.get("Execution Time")))
         return execute(sql, params, many, context)
 
 

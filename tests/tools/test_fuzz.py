@@ -40,10 +40,10 @@ def sparing(tmp_path: Path) -> Path:
 def test_every_answer_is_as_described(unlimited: LiveServer, sparing: Path, tmp_path: Path) -> None:
     """The examples of the document, and the bounds of every field and parameter in it."""
     known = running.prepare(unlimited)
-    said = tmp_path / "said.txt"
-    with said.open("w") as output:
+    log = tmp_path / "said.txt"
+    with log.open("w") as output:
         phases = ("--phases", "examples,coverage")
         code = running.run(known, output, *phases, "--seed", "1", config=sparing)
 
-    assert code == 0, said.read_text()
+    assert code == 0, log.read_text()
     assert running.server_errors(unlimited) == []

@@ -78,13 +78,13 @@ def _risk(operation: Operation, migration: Any) -> str:
 @pytest.mark.parametrize("migration", new_migrations(), ids=str)
 def test_each_migration_declares_whether_it_is_safe_while_running(migration: Any) -> None:
     """True, or the reason why the apparent risk is safe; or False, and the how-to names it."""
-    said = getattr(migration, "safe_while_running", None)
+    declared = getattr(migration, "safe_while_running", None)
     found = risks(migration)
 
-    assert isinstance(said, (bool, str)), f"{migration} has no safe_while_running; {HOW}"
-    if said is True:
+    assert isinstance(declared, (bool, str)), f"{migration} has no safe_while_running; {HOW}"
+    if declared is True:
         assert found == [], HOW
-    elif said:
+    elif declared:
         assert found, f"nothing in {migration} needs a reason"
     else:
         how_to = Path(__file__).parents[2] / "docs" / "how-to" / "upgrade.md"

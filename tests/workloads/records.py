@@ -90,17 +90,17 @@ def as_said(row: Workload | WorkloadRecord) -> dict[str, Any]:
     ours = ("id", "cluster", "observed_at", "health_since")
     names = [f.name for f in Workload._meta.fields if f.name not in ours]
     figures = row.figures if isinstance(row, WorkloadRecord) else {}
-    said = {n: figures[n] if n in figures else getattr(row, n) for n in names}
-    said["kind"], said["health_status"] = str(said["kind"]), str(said["health_status"])
+    values = {n: figures[n] if n in figures else getattr(row, n) for n in names}
+    values["kind"], values["health_status"] = str(values["kind"]), str(values["health_status"])
     if isinstance(row, WorkloadRecord):
-        said["containers"] = [
+        values["containers"] = [
             {
                 name: getattr(c, name)
                 for name in ("name", "image", "restart_count", "state", "ready")
             }
             for c in row.containers
         ]
-    return said
+    return values
 
 
 def item(name: str = "web", **fields: Any) -> dict[str, Any]:

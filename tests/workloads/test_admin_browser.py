@@ -61,8 +61,8 @@ def test_navigation_from_a_cluster_to_a_failing_workload(
     page.get_by_role("link", name="queue", exact=True).click()
     expect(page.get_by_text("CrashLoopBackOff").first).to_be_visible()
     expect(page.get_by_role("heading", name="Health over time")).to_be_visible()
-    told = re.compile("Health in the last 7 days Not observed from .*: 168 h")
-    expect(page.get_by_role("img", name=told)).to_be_visible()
+    label = re.compile("Health in the last 7 days Not observed from .*: 168 h")
+    expect(page.get_by_role("img", name=label)).to_be_visible()
     expect(page.get_by_role("row", name="Not there Error CrashLoopBackOff")).to_be_visible()
 
 

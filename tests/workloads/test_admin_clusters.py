@@ -252,9 +252,9 @@ def test_delete_confirms_and_includes_workloads(cluster: Cluster, workload: NewW
     hear(cluster, workloads_healthy=1)
     client = person("administrator")
     with statements() as found:
-        asked = text_of(client.get(page(cluster, "delete")))
-    assert "Clusters: 1" in asked
-    assert "Workloads: 1" in asked
+        confirmation = text_of(client.get(page(cluster, "delete")))
+    assert "Clusters: 1" in confirmation
+    assert "Workloads: 1" in confirmation
     assert not [sql for sql in found if 'FROM "workloads_workload"' in sql], "they are not listed"
     assert Cluster.objects.exists()
 

@@ -158,13 +158,13 @@ def test_workload_page(workload: NewWorkload) -> None:
     answer = person("viewer").get(f"{LIST}{one.pk}/change/")
 
     text = text_of(answer)
-    for told in (
+    for part in (
         "Cluster: prod-eu-1", "Namespace: shop", "Kind: Deployment", "Degraded", "OOMKilled: app",
         "1 of 2", "31 of 200 m", "400 m", "182 of 256 MiB", "512 MiB",
         "app registry.example.com/app:1.4.2 running yes 0", "<b> <i>x</i>",
         "registry.example.com/app registry.example.com 1.4.2 not known",
     ):  # fmt: skip
-        assert told in text, told
+        assert part in text, part
     healthy = workload(name="healthy")
     assert "Reason: – Since" in text_of(person("viewer").get(f"{LIST}{healthy.pk}/change/"))  # noqa: RUF001 - a dash
     assert b"<i>x" not in answer.content
@@ -187,11 +187,11 @@ def test_history_of_a_workload(cluster: Cluster) -> None:
     assert (
         "Healthy for 75 % of the observed time in the last 7 days; 164 h were not observed"
     ) in text
-    for told in (
+    for part in (
         "2 hours ago Error Healthy", "3 hours ago Healthy Error OOMKilled",
         "1 day ago Not there Healthy",
     ):  # fmt: skip
-        assert told in text, told
+        assert part in text, part
     content = answer.content.decode()
     assert 'role="img" aria-labelledby="history-title history-desc"' in content
     strip = re.findall(r'class="share-(\w+)" [^>]*><title>(.*?) from .*?: (\d+) h<', content)

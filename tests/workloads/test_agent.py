@@ -72,9 +72,9 @@ def test_it_brings_the_rows_that_the_collector_writes(agent: Agent, api: ReplayS
     out, err = running.communicate(timeout=PATIENCE)
 
     assert (running.returncode, err) == (0, "")
-    said, modules = map(json.loads, out.splitlines())
-    assert (said["report"], said["created"]) == ("snapshot", 54)
-    assert said["cluster"] == str(agent.registered.id)
+    line, modules = map(json.loads, out.splitlines())
+    assert (line["report"], line["created"]) == ("snapshot", 54)
+    assert line["cluster"] == str(agent.registered.id)
     assert NEEDLESS & set(modules) == set()
     rows = agent.registered.workloads()
     assert len(rows) == 54

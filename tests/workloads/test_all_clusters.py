@@ -75,10 +75,10 @@ def test_unregistered_cluster_does_not_affect_other_clusters(clusters: Clusters)
         wait_until(lambda: clusters.count(first) == clusters.count(second) == 54)
         clusters.unregister(first)
         assert following.stderr is not None
-        said = b""
-        while b"collection_ended" not in said:
-            said = following.stderr.readline()
-        assert json.loads(said)["cluster"] == first
+        line = b""
+        while b"collection_ended" not in line:
+            line = following.stderr.readline()
+        assert json.loads(line)["cluster"] == first
 
         gone = clusters.api.lists[STATEFULSETS].pop(0)
 
@@ -109,5 +109,5 @@ def test_command_exits_with_1_and_names_the_clusters_when_all_have_ended(
     finally:
         following.kill()
     assert following.returncode == 1
-    said = err.decode().splitlines()[-1]
-    assert all(name in said for name in names)
+    line = err.decode().splitlines()[-1]
+    assert all(name in line for name in names)

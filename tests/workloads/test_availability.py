@@ -31,8 +31,8 @@ def share(cluster: Cluster, workload_id: Any, since: float, until: float) -> Ava
 
 def numbers(found: Availability) -> dict[str, float]:
     names = ("healthy", "degraded", "error", "unspecified", "unobserved")
-    told = {name: getattr(found, name).total_seconds() for name in names}
-    return {name: seconds for name, seconds in told.items() if seconds}
+    seconds_by_name = {name: getattr(found, name).total_seconds() for name in names}
+    return {name: seconds for name, seconds in seconds_by_name.items() if seconds}
 
 
 @given(
@@ -42,10 +42,10 @@ def numbers(found: Availability) -> dict[str, float]:
     MOMENTS,
 )
 def test_spans_are_cut_at_gaps_and_limits(
-    told: list[tuple[HealthStatus, int, int]], edges: list[int], since: int, until: int
+    parts: list[tuple[HealthStatus, int, int]], edges: list[int], since: int, until: int
 ) -> None:
     gaps = [Gap(at(a), at(b)) for a, b in zip(edges[::2], edges[1::2], strict=False)]
-    spans = [Span(status, at(start), at(end)) for status, start, end in told]
+    spans = [Span(status, at(start), at(end)) for status, start, end in parts]
 
     found = list(cut(spans, gaps, at(since), at(until)))
 
@@ -81,7 +81,7 @@ REPORTS = st.lists(
 )
 def test_reports_of_all_kinds(
     db: None,
-    told: list[tuple[int, HealthStatus | None]],
+    reports: list[tuple[int, HealthStatus | None]],
     since: int,
     length: int,
     complete: bool,
@@ -90,7 +90,7 @@ def test_reports_of_all_kinds(
     cluster = Cluster.objects.create(name=f"c-{Cluster.objects.count()}", report_interval_seconds=2)
     known: dict[Any, dict[int, HealthStatus]] = {}
     now, was, workload_id = 0, None, None
-    for pause, health in told:
+    for pause, health in reports:
         if was is not None and pause <= 6:
             known[workload_id].update(dict.fromkeys(range(now, now + pause), was))
         now += pause

@@ -92,15 +92,15 @@ def test_many_reports_wait_for_a_locked_row(server: LiveServer, token: str) -> N
     on_postgresql = "DATABASE_URL" in server.environment
     answers: list[Answer] = []
     others: Counter[tuple[str, int]] = Counter()
-    told = threading.Event()
+    finished = threading.Event()
 
     def agents() -> None:
         in_threads([lambda: answers.append(fleet.report(fleet.busy))] * AGENTS)
-        told.set()
+        finished.set()
 
     def asks(name: str, ask: Callable[[], Answer]) -> Callable[[], None]:
         def goes_on() -> None:
-            while not told.is_set():
+            while not finished.is_set():
                 others[name, ask().status] += 1
 
         return goes_on

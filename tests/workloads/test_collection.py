@@ -69,11 +69,14 @@ def test_silence_condition_matches_the_computed_status(created: int, cluster: Cl
         )  # fmt: skip
         one = Cluster.objects.get()
 
-        told = collection_status(one, now) in {CollectionStatus.SILENT, CollectionStatus.FAILING}
+        reported_by_status = collection_status(one, now) in {
+            CollectionStatus.SILENT,
+            CollectionStatus.FAILING,
+        }
         lost = cluster_health(one, now) is ClusterHealth.UNREACHABLE
         never = received is None and created > 180
         found = Cluster.objects.filter(is_silent(Value(now))).exists()
-        assert found == (told or lost or never), (received, failed)
+        assert found == (reported_by_status or lost or never), (received, failed)
 
 
 def test_at_the_very_moment() -> None:
@@ -116,8 +119,8 @@ def test_a_collector_that_cannot_read_its_cluster(reader: ApiClient, cluster: Cl
     assert shown["status"] == "FAILING"
     assert shown["failing_since"] == first["failing_since"] == first["last_error_at"]
     assert shown["last_error_at"] > first["last_error_at"]
-    told = [shown[f"last_error_{name}"] for name in ("reason", "resource", "message")]
-    assert told == ["UNAUTHENTICATED", "deployments", "401: Unauthorized"]
+    last_error = [shown[f"last_error_{name}"] for name in ("reason", "resource", "message")]
+    assert last_error == ["UNAUTHENTICATED", "deployments", "401: Unauthorized"]
     assert shown["last_success_at"] == first["last_success_at"]
 
 
@@ -146,12 +149,12 @@ def test_a_report_ends_the_failure(reader: ApiClient, cluster: Cluster) -> None:
     assert again["failing_since"] == again["last_error_at"], "another failure begins anew"
 
 
-@pytest.mark.parametrize("told", ["report", "failure"])
+@pytest.mark.parametrize("last_contact", ["report", "failure"])
 def test_silent_status_after_reports_or_failures_stop(
-    reader: ApiClient, cluster: Cluster, told: str
+    reader: ApiClient, cluster: Cluster, last_contact: str
 ) -> None:
     apply(cluster, report(0, record(), interval_seconds=10))
-    if told == "failure":
+    if last_contact == "failure":
         fail(cluster)
         age(cluster, collection_error_at=31, collection_failing_since=31, last_received_at=60)
     else:

@@ -16,8 +16,8 @@ CRASHING = {"name": "app", "state": "waiting", "reason": "CrashLoopBackOff", "re
 TEMPLATE = {"name": "app", "image": "app:1"}
 
 
-def pod(name: str = "web-1", *containers: Any, **said: Any) -> dict[str, Any]:
-    return {"name": name, "phase": "Running", "containers": containers, **said}
+def pod(name: str = "web-1", *containers: Any, **fields: Any) -> dict[str, Any]:
+    return {"name": name, "phase": "Running", "containers": containers, **fields}
 
 
 def unavailable(since: str) -> dict[str, str]:
@@ -29,13 +29,13 @@ def unavailable(since: str) -> dict[str, str]:
     }
 
 
-def read(**said: Any) -> WorkloadRecord:
-    (record,) = read_report(snapshot_body(0, [item(**said)]), complete=True).records
+def read(**fields: Any) -> WorkloadRecord:
+    (record,) = read_report(snapshot_body(0, [item(**fields)]), complete=True).records
     return record
 
 
-def verdict(**said: Any) -> tuple[str, str]:
-    record = read(**said)
+def verdict(**fields: Any) -> tuple[str, str]:
+    record = read(**fields)
     return record.health_status.value, record.status_reason
 
 
@@ -44,7 +44,7 @@ WELL = {"replicas_desired": 1, "replicas_ready": 1, "replicas_available": 1}
 CRASHED = {"exit_code": 1, "finished_at": "2026-11-20T11:59:00Z"}
 
 
-@pytest.mark.parametrize(("said", "expected"), [
+@pytest.mark.parametrize(("fields", "expected"), [
     (WELL, ("HEALTHY", "")),
     ({**WELL, "pods": []}, ("HEALTHY", "")),
     ({"replicas_desired": 0}, ("HEALTHY", "ScaledToZero")),
@@ -108,8 +108,8 @@ CRASHED = {"exit_code": 1, "finished_at": "2026-11-20T11:59:00Z"}
         {"name": "i", "state": "terminated", "exit_code": 2, "signal": 0}])]},
      ("DEGRADED", "Error")),
 ])  # fmt: skip
-def test_health(said: Any, expected: tuple[str, str]) -> None:
-    assert verdict(**said) == expected
+def test_health(fields: Any, expected: tuple[str, str]) -> None:
+    assert verdict(**fields) == expected
 
 
 def test_the_reporters_word_stands() -> None:

@@ -59,8 +59,8 @@ class Target:
                 return found
 
     def sync(self, *options: str) -> dict[str, Any]:
-        (told,) = self.service.run_commands(("sync_workloads", *self.options(), *options))
-        line: dict[str, Any] = json.loads(told)
+        (output,) = self.service.run_commands(("sync_workloads", *self.options(), *options))
+        line: dict[str, Any] = json.loads(output)
         return line
 
     def start(self, *options: str) -> subprocess.Popen[bytes]:
@@ -146,17 +146,17 @@ def test_the_recorded_figures_come_out_of_the_api(target: Target) -> None:
 
     shown = {(w["kind"], w["namespace"], w["name"]): w for w in target.workloads()}
 
-    told: list[str] = []
+    output: list[str] = []
     for place, entry in EXPECTED.items():
         expected = dict(entry["expected"])
         health = expected.pop("health_one_hour_later")
         del expected["health_at_recording"], expected["pods_with_metrics"]
         expected |= {"health_status": health["health"], "status_reason": health["status_reason"]}
         for container in shown[place]["containers"]:
-            told += container.pop("running", [])
+            output += container.pop("running", [])
         assert {name: shown[place][name] for name in expected} == expected
     images = ("registry.example/app:1.0", "nginx:1.25", "envoy:v1.30")
-    assert set(told) == {f"{image}@sha256:{0:064}" for image in images}
+    assert set(output) == {f"{image}@sha256:{0:064}" for image in images}
     assert target.get()["cluster"]["workload_counts"] == {
         "total": 54, "healthy": 18, "degraded": 12, "error": 24, "unspecified": 0
     }  # fmt: skip
@@ -203,16 +203,16 @@ def test_a_silent_server_does_not_keep_it(
 ) -> None:
     if target.api is None:
         pytest.skip("a real cluster answers")
-    api, asked = target.api, threading.Event()
+    api, requested = target.api, threading.Event()
 
     def hang(path: str, _query: dict[str, str]) -> None:
         if path.startswith(silent):
-            asked.set()
+            requested.set()
             api.watches.hang_up.wait(60)
 
     api.before_answer = hang
     running = target.start(*options)
-    assert asked.wait(PATIENCE)
+    assert requested.wait(PATIENCE)
     started = time.monotonic()
     running.send_signal(signal.SIGTERM)
     _out, err = running.communicate(timeout=PATIENCE)
@@ -228,7 +228,7 @@ def test_half_an_answer_does_not_keep_it(target: Target) -> None:
     half = json.dumps({"metadata": {}, "items": []}).encode()
     target.api.faults[DEPLOYMENTS].append(Fault(200, half, cut=10, hold=True))
     running = target.start("--once")
-    wait_until(lambda: target.api and target.api.asked(DEPLOYMENTS))
+    wait_until(lambda: target.api and target.api.queries_of(DEPLOYMENTS))
     time.sleep(0.5)  # the half has arrived
     started = time.monotonic()
     running.send_signal(signal.SIGTERM)

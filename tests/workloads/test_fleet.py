@@ -201,11 +201,11 @@ def test_the_summary_is_by_cluster(
 
     summary = reader.get(SUMMARY).json()["summary"]
 
-    told = [
+    summaries = [
         (group["cluster_id"], group["kind"], group["health_status"], group["workloads"])
         for group in summary["groups"]
     ]
-    assert told == [
+    assert summaries == [
         (str(cluster.pk), "Deployment", "HEALTHY", 2),
         (str(other.pk), "Deployment", "ERROR", 1),
     ]

@@ -85,9 +85,9 @@ def test_history_of_a_deleted_workload(
 
     newest = client.get(path(flapping, "transitions")).json()["transitions"][0]
     assert (newest["type"], newest["to_health_status"]) == ("DISAPPEARED", None)
-    told = client.get(path(flapping, "availability"), {"since": SINCE, "until": UNTIL}).json()
-    assert told["availability"]["healthy_seconds"] == 240
-    assert told["availability"]["unobserved_seconds"] == 240
+    body = client.get(path(flapping, "availability"), {"since": SINCE, "until": UNTIL}).json()
+    assert body["availability"]["healthy_seconds"] == 240
+    assert body["availability"]["unobserved_seconds"] == 240
 
 
 def test_availability(client_with: ClientWith, flapping: Workload) -> None:
@@ -117,9 +117,9 @@ def test_the_usual_window(client_with: ClientWith, cluster: Cluster) -> None:
     apply(cluster, report(seconds - 30, record()))
     one = stored(cluster)[place()]
 
-    told = client_with("cluster:read").get(path(one, "availability")).json()["availability"]
-    assert (told["healthy_ratio"], told["healthy_seconds"]) == (1.0, 60.0)
-    assert told["healthy_seconds"] + told["unobserved_seconds"] == 7 * 86400
+    body = client_with("cluster:read").get(path(one, "availability")).json()["availability"]
+    assert (body["healthy_ratio"], body["healthy_seconds"]) == (1.0, 60.0)
+    assert body["healthy_seconds"] + body["unobserved_seconds"] == 7 * 86400
 
 
 @pytest.mark.both

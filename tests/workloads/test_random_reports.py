@@ -128,7 +128,7 @@ def test_table_equals_the_last_snapshot(cluster: Cluster, seed: int) -> None:
 def assert_is(cluster: Cluster, model: Model) -> None:
     rows = stored(cluster)
     assert {p: as_said(row) for p, row in rows.items()} == {
-        p: as_said(said) for p, said in model.rows.items()
+        p: as_said(fields) for p, fields in model.rows.items()
     }
     cluster.refresh_from_db()
     counts = cluster.workload_counts()

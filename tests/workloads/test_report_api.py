@@ -72,7 +72,7 @@ def test_a_delta(agent: Agent, cluster: Cluster) -> None:
 
 def test_item_with_all_fields_is_stored(agent: Agent, cluster: Cluster) -> None:
     container = {"name": "app", "image": "app:1", "restart_count": 4, "state": "running"}
-    said = {
+    fields = {
         "uid": "0b8b2a52-0000-4000-8000-000000000001",
         "labels": {"app.kubernetes.io/name": "web", "tier": ""},
         "health_status": "DEGRADED",
@@ -88,12 +88,12 @@ def test_item_with_all_fields_is_stored(agent: Agent, cluster: Cluster) -> None:
         "memory_used_bytes": 6,
         "containers": [{**container, "ready": True}],
     }
-    body = snapshot_body(0, [item(**said)], cluster_uid="mine", report_interval_seconds=15)
+    body = snapshot_body(0, [item(**fields)], cluster_uid="mine", report_interval_seconds=15)
 
     assert agent.put(body).status_code == 200
 
     row = stored(cluster)[place()]
-    assert {name: getattr(row, name) for name in said} == said
+    assert {name: getattr(row, name) for name in fields} == fields
     cluster.refresh_from_db()
     assert (cluster.uid, cluster.report_interval_seconds) == ("mine", 15)
 

@@ -45,7 +45,7 @@ CONTAINER = {"name": "app", "image": "app:1"}
 POD = {"name": "web-1", "phase": "Running"}
 
 
-@pytest.mark.parametrize(("said", "field", "reason"), [
+@pytest.mark.parametrize(("fields", "field", "reason"), [
     ({"namespace": ""}, "namespace", "INVALID_FORMAT"),
     ({"namespace": "a" * 64}, "namespace", "OUT_OF_RANGE"),
     ({"namespace": "a.b"}, "namespace", "INVALID_FORMAT"),
@@ -88,10 +88,10 @@ POD = {"name": "web-1", "phase": "Running"}
     ({"pods": [POD]}, "pods", "INVALID"),
 ])  # fmt: skip
 def test_faults_of_an_item(
-    agent: Agent, cluster: Cluster, said: Any, field: str, reason: str
+    agent: Agent, cluster: Cluster, fields: Any, field: str, reason: str
 ) -> None:
     """One faulty item makes the service reject the sound items beside it."""
-    items = [healthy("sound"), {**healthy(), **said}]
+    items = [healthy("sound"), {**healthy(), **fields}]
 
     assert violations(agent.put(snapshot_body(0, items))) == [(f"workloads.1.{field}", reason)]
     upserts = delta_body(0, upserts=items)
@@ -99,7 +99,7 @@ def test_faults_of_an_item(
     assert nothing_is_stored(cluster)
 
 
-@pytest.mark.parametrize(("said", "field", "reason"), [
+@pytest.mark.parametrize(("fields", "field", "reason"), [
     ({"status_reason": "Bad"}, "status_reason", "INVALID"),
     ({"pods": []}, "replicas_desired", "REQUIRED"),
     ({"replicas_desired": 1, "pods": [{"name": "web-1"}]}, "pods.0.phase", "REQUIRED"),
@@ -109,8 +109,10 @@ def test_faults_of_an_item(
     ({"replicas_desired": 1, "conditions": [{"type": "Available", "status": "Maybe"}]},
      "conditions.0.status", "UNKNOWN_VALUE"),
 ])  # fmt: skip
-def test_invalid_health_fields_are_named(agent: Agent, said: Any, field: str, reason: str) -> None:
-    body = snapshot_body(0, [item(**said)])
+def test_invalid_health_fields_are_named(
+    agent: Agent, fields: Any, field: str, reason: str
+) -> None:
+    body = snapshot_body(0, [item(**fields)])
 
     assert violations(agent.put(body)) == [(f"workloads.0.{field}", reason)]
 

@@ -17,8 +17,8 @@ A, B = "sha256:" + "a" * 64, "sha256:" + "b" * 64
 
 
 def pod(image: str, image_id: str | None, **fields: Any) -> Any:
-    told = {} if image_id is None else {"imageID": image_id}
-    raw = raw_pod(containerStatuses=[status(**told, **fields)])
+    image_fields = {} if image_id is None else {"imageID": image_id}
+    raw = raw_pod(containerStatuses=[status(**image_fields, **fields)])
     raw["spec"]["containers"][0]["image"] = image
     return reduce_pod(raw)
 
@@ -98,8 +98,8 @@ def test_it_follows_from_the_pods(agent: Agent, client_with: ClientWith, cluster
         }
         for number, image_id in enumerate((A, f"docker.io/library/web@{B}", "", A))
     ]
-    told = item(containers=[{"name": "app", "image": "web:1"}], pods=pods, replicas_desired=4)
-    assert put(agent, 0, told).status_code == 200
+    reported = item(containers=[{"name": "app", "image": "web:1"}], pods=pods, replicas_desired=4)
+    assert put(agent, 0, reported).status_code == 200
 
     (container,) = shown(client_with("cluster:read"), cluster)
     assert container["running"] == [f"web:1@{A}", f"web:1@{B}"]

@@ -31,9 +31,9 @@ def run(*arguments: str, stderr: io.StringIO | None = None) -> str:
 
 
 def test_once(cluster: Cluster, kubeconfig: str) -> None:
-    said = run("--cluster", cluster.name, "--kubeconfig", kubeconfig)
+    output = run("--cluster", cluster.name, "--kubeconfig", kubeconfig)
 
-    assert said.startswith("prod-eu-1: 54 created, 0 updated, 0 deleted, 0 unchanged (")
+    assert output.startswith("prod-eu-1: 54 created, 0 updated, 0 deleted, 0 unchanged (")
     assert len(stored(cluster)) == 54
     cluster.refresh_from_db()
     assert cluster.report_interval_seconds == 60
@@ -85,9 +85,9 @@ def test_all(api: ReplayServer, tmp_path: Path, db: None) -> None:
     clusters = [Cluster.objects.create(name=name) for name in ("one", "three", "two")]
     stderr = io.StringIO()
 
-    said = run("--all", "--kubeconfig", kubeconfig, stderr=stderr)
+    output = run("--all", "--kubeconfig", kubeconfig, stderr=stderr)
 
-    assert [line.split(":")[0] for line in said.splitlines()] == ["one", "two"]
+    assert [line.split(":")[0] for line in output.splitlines()] == ["one", "two"]
     assert stderr.getvalue() == "three: skipped, the kubeconfig has no context of this name\n"
     assert [len(stored(cluster)) for cluster in clusters] == [54, 0, 54]
 

@@ -20,7 +20,7 @@ from workloads.reporting import transitions
 DOWN: dict[str, Any] = {"health_status": HealthStatus.ERROR, "status_reason": "CrashLoopBackOff"}
 
 
-def told(workload_id: object) -> list[tuple[Any, ...]]:
+def transitions_of(workload_id: object) -> list[tuple[Any, ...]]:
     """Return the values of a workload's rows, times as seconds after the start."""
     rows = Transition.objects.filter(workload_id=workload_id).order_by("number").with_type()
     return [
@@ -43,7 +43,7 @@ def test_from_its_first_appearance_to_its_end(cluster: Cluster) -> None:
     assert stored(cluster)[place()].health_since == at(180)
     apply(cluster, report(240))
 
-    assert told(row.pk) == [
+    assert transitions_of(row.pk) == [
         ("APPEARED", None, 0, None, "HEALTHY", ""),
         ("CHANGED", 0, 60, "HEALTHY", "ERROR", "CrashLoopBackOff"),
         ("CHANGED", 60, 180, "ERROR", "ERROR", "OOMKilled"),
@@ -76,8 +76,8 @@ def test_another_object_of_the_same_name(cluster: Cluster) -> None:
     apply(cluster, report(60, record(uid="other", **DOWN)))
     after = stored(cluster)[place()]
 
-    assert told(before.pk)[1:] == [("DISAPPEARED", 0, 60, "HEALTHY", None, "")]
-    assert told(after.pk) == [("APPEARED", None, 60, None, "ERROR", "CrashLoopBackOff")]
+    assert transitions_of(before.pk)[1:] == [("DISAPPEARED", 0, 60, "HEALTHY", None, "")]
+    assert transitions_of(after.pk) == [("APPEARED", None, 60, None, "ERROR", "CrashLoopBackOff")]
 
 
 def test_a_delta(cluster: Cluster) -> None:
@@ -86,8 +86,8 @@ def test_a_delta(cluster: Cluster) -> None:
     gone = frozenset({place("api")})
     apply(cluster, report(5, record("web", **DOWN), complete=False, deleted=gone))
 
-    assert [row[0] for row in told(rows[place("api")].pk)] == ["APPEARED", "DISAPPEARED"]
-    assert [row[0] for row in told(rows[place("web")].pk)] == ["APPEARED", "CHANGED"]
+    assert [row[0] for row in transitions_of(rows[place("api")].pk)] == ["APPEARED", "DISAPPEARED"]
+    assert [row[0] for row in transitions_of(rows[place("web")].pk)] == ["APPEARED", "CHANGED"]
 
 
 @pytest.mark.parametrize("change", [{}, {"replicas_ready": 1}, {"cpu_used_millicores": 7}])
@@ -107,7 +107,7 @@ def test_rows_of_the_previous_release_get_a_transition(cluster: Cluster) -> None
     Workload.objects.update(health_since=at(30))
     apply(cluster, report(60, record(**DOWN)))
 
-    assert told(row.pk) == [("CHANGED", 30, 60, "HEALTHY", "ERROR", "CrashLoopBackOff")]
+    assert transitions_of(row.pk) == [("CHANGED", 30, 60, "HEALTHY", "ERROR", "CrashLoopBackOff")]
 
 
 def test_a_refused_report_leaves_no_trace(cluster: Cluster) -> None:
@@ -143,7 +143,11 @@ def test_the_newest_thousand_are_kept(cluster: Cluster, monkeypatch: pytest.Monk
         assert Transition.objects.count() <= 20 * 3
 
     for row in stored(cluster).values():
-        assert [(since, at) for _, since, at, *_ in told(row.pk)] == [(5, 6), (6, 7), (7, 8)]
+        assert [(since, at) for _, since, at, *_ in transitions_of(row.pk)] == [
+            (5, 6),
+            (6, 7),
+            (7, 8),
+        ]
 
 
 def test_thousands_of_workloads_flap(cluster: Cluster) -> None:

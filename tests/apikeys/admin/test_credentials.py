@@ -153,11 +153,11 @@ def test_a_key(operator: User) -> None:
 
     body = answer.content.decode()
     assert "<b>bold" not in body
-    said = html.unescape(text_of(answer))
-    assert "<b>bold</b> History Status: Active Owner: operator Scopes: state:read" in said
-    assert f"Id: {key.pk}" in said
-    assert f"cluster {cluster}" in said
-    assert "Revoke" not in said.partition("Status:")[0]
+    text = html.unescape(text_of(answer))
+    assert "<b>bold</b> History Status: Active Owner: operator Scopes: state:read" in text
+    assert f"Id: {key.pk}" in text
+    assert f"cluster {cluster}" in text
+    assert "Revoke" not in text.partition("Status:")[0]
 
 
 def form(**fields: Any) -> dict[str, Any]:
@@ -329,7 +329,7 @@ def test_a_secret_is_kept_nowhere(operator: User, capfd: pytest.CaptureFixture[s
 
 
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("fields", "message"),
     [
         ({"owner": "nobody"}, "There is no active user with this name."),
         ({"owner": "gone"}, "There is no active user with this name."),
@@ -352,7 +352,7 @@ def test_a_secret_is_kept_nowhere(operator: User, capfd: pytest.CaptureFixture[s
     ],
 )
 def test_errors_are_shown_beside_the_field(
-    fields: dict[str, Any], said: str, operator: User
+    fields: dict[str, Any], message: str, operator: User
 ) -> None:
     User.objects.create(username="gone", is_active=False)
     for number in (1, 2):
@@ -364,7 +364,7 @@ def test_errors_are_shown_beside_the_field(
     body = html.unescape(answer.content.decode())
     row = re.search(rf'form-row errors field-({"|".join(fields)})".*?</div>', body, re.DOTALL)
     assert row is not None
-    assert said in row[0]
+    assert message in row[0]
     assert not AccessToken.objects.exists()
 
 
@@ -373,8 +373,8 @@ def test_revoke_a_key(operator: User) -> None:
         user_id=operator.pk, name="k", scopes=[Scope.STATE_READ], expires_at=None, actor=ACTOR
     )
     client = person("operator")
-    asked = client.get(f"{KEYS}{key.pk}/revoke/")
-    assert "every token that was minted from it" in text_of(asked)
+    confirmation = client.get(f"{KEYS}{key.pk}/revoke/")
+    assert "every token that was minted from it" in text_of(confirmation)
     assert find_caller(secret).token_id == key.pk
 
     answer = client.post(f"{KEYS}{key.pk}/revoke/")

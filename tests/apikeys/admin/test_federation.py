@@ -92,7 +92,7 @@ def test_a_policy_of_written_conditions(
 
 @pytest.mark.both
 @pytest.mark.parametrize(
-    ("fields", "told"),
+    ("fields", "message"),
     [
         ({"id_1": ""}, "Enter this id, or write conditions."),
         ({"environment": ""}, "A policy with write scopes must not accept every branch and fork"),
@@ -106,12 +106,12 @@ def test_a_policy_of_written_conditions(
     ],
 )
 def test_invalid_policy_is_rejected(
-    administrator: Client, issuer: Issuer, operator: User, fields: Any, told: str
+    administrator: Client, issuer: Issuer, operator: User, fields: Any, message: str
 ) -> None:
     answer = administrator.post(f"{POLICIES}add/", of_a_repository(issuer, **fields))
 
     assert answer.status_code == 200
-    assert told in answer.content.decode().replace("&#x27;", "'")
+    assert message in answer.content.decode().replace("&#x27;", "'")
     assert not TrustPolicy.objects.exists()
 
 
@@ -125,17 +125,20 @@ def test_each_platform_has_labelled_ids(administrator: Client, issuer: Issuer, k
     # Two issuers: the page asks which.
     first = text_of(administrator.get(f"{POLICIES}add/"))
     assert ("Continue" in first, "Repository" in first) == (True, False)
-    for asked, told in (("", "This field is required."), ("iss-1", "Select a valid choice.")):
-        again = text_of(administrator.get(f"{POLICIES}add/?issuer={asked}"))
-        assert ("Continue" in again, told in again) == (True, True)
+    for requested, message in (
+        ("", "This field is required."),
+        ("iss-1", "Select a valid choice."),
+    ):
+        again = text_of(administrator.get(f"{POLICIES}add/?issuer={requested}"))
+        assert ("Continue" in again, message in again) == (True, True)
 
     page = administrator.get(f"{POLICIES}add/?issuer={other.pk}")
 
-    told = text_of(page)
+    text = text_of(page)
     for claim in PLATFORMS[kind].ids:
         label, where = WHERE[claim]
-        assert f"{label}: {where}" in told, claim
-    assert ("Branch" in told) == (kind in ("GITHUB", "GITLAB", "BUILDKITE"))
+        assert f"{label}: {where}" in text, claim
+    assert ("Branch" in text) == (kind in ("GITHUB", "GITLAB", "BUILDKITE"))
 
 
 def test_the_address_decides_about_the_platform(
@@ -220,7 +223,7 @@ def test_an_issuer_is_added_and_disabled(administrator: Client, operator: User) 
 
 @pytest.mark.both
 @pytest.mark.parametrize(
-    ("fields", "told"),
+    ("fields", "message"),
     [
         (
             {"kind": "CUSTOM", "url": "https://gitlab.com"},
@@ -239,11 +242,11 @@ def test_an_issuer_is_added_and_disabled(administrator: Client, operator: User) 
         ),
     ],
 )
-def test_invalid_issuer_is_rejected(administrator: Client, fields: Any, told: str) -> None:
+def test_invalid_issuer_is_rejected(administrator: Client, fields: Any, message: str) -> None:
     given = {"kind": "GITLAB", "name": "n", "audience": "a", **fields}
     answer = administrator.post(f"{ISSUERS}add/", given)
 
-    assert told in answer.content.decode()
+    assert message in answer.content.decode()
     assert not Issuer.objects.exists()
 
 

@@ -284,10 +284,10 @@ def test_a_list_as_csv(operator: User, monkeypatch: pytest.MonkeyPatch) -> None:
     actions.revoke_api_key(key=make_key(operator, "revoked"), actor=ACTOR)
     client = person("viewer")
 
-    with statements() as asked:
+    with statements() as queries:
         answer = client.get(KEYS, {"csv": "1", "status": "active"})
 
-    read = [sql for sql in reads_of("apikeys_apikey", asked) if '"counted"' not in sql]
+    read = [sql for sql in reads_of("apikeys_apikey", queries) if '"counted"' not in sql]
     assert len(read) == 1, "its page is not read beside it"
     assert answer["Content-Type"] == "text/csv; charset=utf-8"
     assert answer["Content-Disposition"] == 'attachment; filename="apikeys.csv"'
@@ -357,10 +357,10 @@ def test_several_are_revoked_at_once(operator: User) -> None:
     person("viewer").post(KEYS, {**ticked, "confirmed": "yes"})
     assert ApiKey.objects.filter(revoked_at=None).count() == 2
 
-    asked = text_of(client.post(KEYS, ticked))
-    assert "Revoke 1 API key " in asked
-    assert "key 1 of operator, never used" in asked
-    assert "key 0" not in asked, "it is revoked"
+    confirmation = text_of(client.post(KEYS, ticked))
+    assert "Revoke 1 API key " in confirmation
+    assert "key 1 of operator, never used" in confirmation
+    assert "key 0" not in confirmation, "it is revoked"
     assert ApiKey.objects.filter(revoked_at=None).count() == 2
 
     done = text_of(client.post(KEYS, {**ticked, "confirmed": "yes"}, follow=True))

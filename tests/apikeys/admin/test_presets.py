@@ -33,9 +33,9 @@ def test_scopes(operator: User, path: str, preset: str, scopes: set[str]) -> Non
     page = person("administrator").get(f"{path}add/", {"preset": preset})
 
     assert checked(page) == scopes
-    told = text_of(page)
-    assert "Start with: Read only Pipeline for one environment" in told
-    assert ("Agent of a cluster" in told) == (path == TOKENS)
+    text = text_of(page)
+    assert "Start with: Read only Pipeline for one environment" in text
+    assert ("Agent of a cluster" in text) == (path == TOKENS)
 
 
 def test_a_pipeline_needs_its_environment(operator: User) -> None:

@@ -197,9 +197,9 @@ def test_trust_policies_can_be_disabled_on_reactivation(operator: User) -> None:
     )  # fmt: skip
     User.objects.filter(pk=operator.pk).update(is_active=False)
     administrator, path = person("administrator"), f"{USERS}{operator.pk}/change/"
-    told = text_of(administrator.get(path))
-    assert "When this user is made active, pipelines get tokens by 1 trust policy again." in told
-    assert "will work again" not in told
+    found = text_of(administrator.get(path))
+    assert "When this user is made active, pipelines get tokens by 1 trust policy again." in found
+    assert "will work again" not in found
 
     given = {"username": "operator", "is_active": "on", "revoke_credentials": "on"}
     administrator.post(path, given)
@@ -224,8 +224,8 @@ def test_revocation_includes_keys_made_by_the_users_keys(inactive: User) -> None
     person("administrator").post(f"{USERS}{inactive.pk}/change/", given)
 
     events = AuditEvent.objects.filter(action__in=("api_key.revoke", "access_token.revoke"))
-    told = list(events.values_list("resource_id", "actor_name"))
-    assert sorted(told) == sorted((pk, "administrator-person") for pk in working)
+    found = list(events.values_list("resource_id", "actor_name"))
+    assert sorted(found) == sorted((pk, "administrator-person") for pk in working)
     assert not ApiKey.objects.active().exists()
 
 

@@ -163,7 +163,7 @@ def test_in_words(tmp_path: Path, operator: User) -> None:
 
 @pytest.mark.both
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("", "there are no"),
         ("[[issuers]", "at line 1"),
@@ -181,8 +181,8 @@ def test_in_words(tmp_path: Path, operator: User) -> None:
         (ISSUER + POLICY.replace('equals = "production"', "regex = '.*'"), "conditions"),
     ],
 )
-def test_invalid_file_makes_no_changes(trust: Any, text: str, told: str) -> None:
-    with pytest.raises(CommandError, match=told):
+def test_invalid_file_makes_no_changes(trust: Any, text: str, message: str) -> None:
+    with pytest.raises(CommandError, match=message):
         trust(text)
     assert not Issuer.objects.exists()
 

@@ -49,8 +49,8 @@ def test_logging_out_at_the_provider(page: Page, service: Service, provider: Pro
 
     expect(page.get_by_role("link", name="Sign on at 127.0.0.1")).to_be_visible()
     assert page.url == f"{service.url}/admin/login/"
-    (asked,) = provider.logouts
-    assert asked["id_token_hint"]
+    (logout,) = provider.logouts
+    assert logout["id_token_hint"]
     assert service.events("user.logout")[0].actor_name.startswith("leaving")
 
 

@@ -224,8 +224,8 @@ def test_code_attempts_are_limited_per_user(guarded: Guarded, visitor: Visitor) 
 
 def test_the_secret_is_not_in_the_database(guarded: Guarded) -> None:
     assert guarded.secret not in guarded.service.ask(stored)
-    told = [event.details for event in guarded.service.events("user.second_factor")]
-    assert {"name": "root-0", "added": "totp"} in told
+    recorded = [event.details for event in guarded.service.events("user.second_factor")]
+    assert {"name": "root-0", "added": "totp"} in recorded
 
 
 def test_without_a_provider(migrated: Service, provider: Provider) -> None:

@@ -54,10 +54,10 @@ def test_mapped_groups_grant_permissions(
     assert (user.display_name, user.email) == (person["name"], person["email"])
     assert service.groups(user) == ["operator"]
     assert visitor.get("/admin/apikeys/user/add/").status_code == 403
-    told = [e for e in service.events("user.create", "user.change", "user.login")
+    recorded = [e for e in service.events("user.create", "user.change", "user.login")
             if e.resource_id == str(user.pk)]  # fmt: skip
     name = user.username
-    assert [(e.action, e.actor_name, e.details) for e in reversed(told)] == [
+    assert [(e.action, e.actor_name, e.details) for e in reversed(recorded)] == [
         ("user.create", name, {"name": name, "issuer": provider.url, "subject": person["sub"]}),
         ("user.change", name,
          {"name": name, "changes": ["is_staff", "groups"], "groups": ["operator"]}),
@@ -272,12 +272,12 @@ def test_callback_is_valid_once_and_in_the_browser_that_began(
     """An address that was begun in another browser, was used before, or was made up."""
     provider.person = somebody("platform-ops")
     begun = visitor.get("/admin/sign-on/", allow_redirects=False)
-    asked = parse_qs(urlsplit(begun.headers["Location"]).query)
-    assert set(asked) == {
+    parameters = parse_qs(urlsplit(begun.headers["Location"]).query)
+    assert set(parameters) == {
         "client_id", "redirect_uri", "scope", "response_type", "state", "nonce",
         "code_challenge", "code_challenge_method",
     }  # fmt: skip
-    assert set(asked["scope"][0].split()) == {"openid", "profile", "email", "groups"}
+    assert set(parameters["scope"][0].split()) == {"openid", "profile", "email", "groups"}
     back = visitor.get(begun.headers["Location"], allow_redirects=False).headers["Location"]
 
     with Visitor(service) as other:
@@ -311,10 +311,10 @@ def test_query_parameters_do_not_change_the_authorization_request(
 
     begun = visitor.get(f"/admin/sign-on/{query}", allow_redirects=False)
 
-    asked = parse_qs(urlsplit(begun.headers["Location"]).query)
-    assert "prompt" not in asked
-    assert asked["nonce"] != ["mine"]
-    assert "admin" not in asked["scope"][0]
+    parameters = parse_qs(urlsplit(begun.headers["Location"]).query)
+    assert "prompt" not in parameters
+    assert parameters["nonce"] != ["mine"]
+    assert "admin" not in parameters["scope"][0]
 
 
 def test_the_session_ends_when_the_user_is_deactivated_and_after_a_day_of_work(

@@ -24,12 +24,12 @@ class Received:
         return self.headers["webhook-id"]
 
     @property
-    def told(self) -> Any:
+    def payload(self) -> Any:
         return json.loads(self.body)
 
     @property
     def type(self) -> str:
-        kind: str = self.told["type"]
+        kind: str = self.payload["type"]
         return kind
 
 

@@ -33,9 +33,9 @@ def test_create_shows_the_secret_once(db: None) -> None:
 
     shown = administrator.post(f"{LIST}add/", given(filter="field['cluster'] = 'a'"), follow=True)
 
-    told = text_of(shown)
-    assert re.search(r"whsec_[A-Za-z0-9+/]{43}=", told)
-    assert "of administrator-person has a new secret" in told
+    text = text_of(shown)
+    assert re.search(r"whsec_[A-Za-z0-9+/]{43}=", text)
+    assert "of administrator-person has a new secret" in text
     assert "no-store" in shown["Cache-Control"]
     again = administrator.get(shown.request["PATH_INFO"], follow=True)
     assert "whsec_" not in text_of(again)

@@ -89,8 +89,8 @@ def test_only_an_operator_enables_a_webhook_disabled_by_an_operator(
 
     enable_endpoint(endpoint_id=hook.endpoint.pk, actor=operator)
     assert client.get(path).json()["webhook"]["enabled"]
-    told = AuditEvent.objects.latest("id")
-    assert (told.action, told.actor_name) == ("webhook.update", "operator")
+    recorded = AuditEvent.objects.latest("id")
+    assert (recorded.action, recorded.actor_name) == ("webhook.update", "operator")
     assert client.send("PATCH", path, {"enabled": False}).status_code == 200
     assert client.send("PATCH", path, {"enabled": True}).status_code == 200
 
@@ -239,7 +239,7 @@ def test_keys_of_its_owner_alone(client: ApiClient, receiver: Receiver, operator
 
     deliver()
 
-    assert [one.told["data"]["name"] for one in receiver.received] == ["of operator"]
+    assert [one.payload["data"]["name"] for one in receiver.received] == ["of operator"]
 
 
 def test_it_ends_no_later_than_its_maker(client: ApiClient) -> None:
@@ -268,8 +268,8 @@ def test_a_test(client: ApiClient, receiver: Receiver) -> None:
 
     assert answer.json()["delivery"]["status"] == "WAITING"
     (one,) = receiver.received
-    assert one.told["type"] == "webhook.test"
-    assert one.told["data"] == {"id": hook.id, "name": "test"}
+    assert one.payload["type"] == "webhook.test"
+    assert one.payload["data"] == {"id": hook.id, "name": "test"}
     assert one.message_id == answer.json()["delivery"]["message_id"]
 
 

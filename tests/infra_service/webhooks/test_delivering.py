@@ -46,7 +46,7 @@ def test_push_is_delivered(client: ApiClient, backend: Backend, receiver: Receiv
     deliver()
 
     (one,) = receiver.received
-    assert one.told == {
+    assert one.payload == {
         "type": "state.push",
         "timestamp": event.occurred_at.astimezone(dt.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
         "data": {
@@ -86,9 +86,9 @@ def test_lock_events_contain_no_lock_id_or_token_id(
     deliver()
 
     locked, broken = receiver.received
-    assert set(locked.told["data"]["lock"]) <= {"who", "operation", "created"}
-    assert locked.told["data"]["lock"]["who"] == "ada@host"
-    assert broken.told["data"]["reason"] == "left behind"
+    assert set(locked.payload["data"]["lock"]) <= {"who", "operation", "created"}
+    assert locked.payload["data"]["lock"]["who"] == "ada@host"
+    assert broken.payload["data"]["reason"] == "left behind"
     for one in (locked, broken):
         assert str(lock_id) not in one.body.decode()
         assert client.token.pk not in one.body.decode()
@@ -289,7 +289,7 @@ def test_in_order_for_each_resource(
     failing = str(uuid.uuid4())
 
     def answer(handler: BaseHTTPRequestHandler) -> None:
-        is_failing = receiver.received[-1].told["data"]["id"] == failing
+        is_failing = receiver.received[-1].payload["data"]["id"] == failing
         answers(500 if is_failing else 200)(handler)
 
     backend.push(document(1))
@@ -299,7 +299,7 @@ def test_in_order_for_each_resource(
     backend.push(document(2))
 
     deliver()
-    tried = [one for one in receiver.received if one.told["data"]["id"] == failing]
+    tried = [one for one in receiver.received if one.payload["data"]["id"] == failing]
     others = [one.type for one in receiver.received if one not in tried]
     assert [one.type for one in tried] == ["state.create"]
     assert others == ["state.create", "state.push"]
@@ -307,8 +307,8 @@ def test_in_order_for_each_resource(
     receiver.answer = answers(200)
     pass_time(seconds=1)
     deliver()
-    told = [one for one in receiver.received if one.told["data"]["id"] == failing]
-    assert [(one.type, one.told["data"].get("serial")) for one in told[1:]] == [
+    delivered = [one for one in receiver.received if one.payload["data"]["id"] == failing]
+    assert [(one.type, one.payload["data"].get("serial")) for one in delivered[1:]] == [
         ("state.create", None), ("state.push", 1), ("state.push", 2),
     ]  # fmt: skip
 
@@ -418,7 +418,7 @@ def test_earlier_events_are_not_delivered(
 
     deliver()
 
-    assert [one.told["data"]["serial"] for one in receiver.received] == [2]
+    assert [one.payload["data"]["serial"] for one in receiver.received] == [2]
 
 
 def test_a_filter_and_a_binding(client_with: ClientWith, receiver: Receiver) -> None:
@@ -441,8 +441,11 @@ def test_a_filter_and_a_binding(client_with: ClientWith, receiver: Receiver) -> 
 
     deliver()
 
-    told = {(one.path, one.told["data"]["component_id"]) for one in receiver.received}
-    assert told == {("/hook", str(here.component_id)), ("/hook/bound", str(there.component_id))}
+    delivered = {(one.path, one.payload["data"]["component_id"]) for one in receiver.received}
+    assert delivered == {
+        ("/hook", str(here.component_id)),
+        ("/hook/bound", str(there.component_id)),
+    }
 
 
 def test_a_cluster_by_its_name(client: ApiClient, receiver: Receiver) -> None:
@@ -452,4 +455,4 @@ def test_a_cluster_by_its_name(client: ApiClient, receiver: Receiver) -> None:
 
     deliver()
 
-    assert [one.told["data"]["name"] for one in receiver.received] == ["b"]
+    assert [one.payload["data"]["name"] for one in receiver.received] == ["b"]

@@ -20,7 +20,7 @@ CLUSTERS = "/api/v1/clusters"
 OF_CLUSTERS = ("cluster.create", "cluster.update", "cluster.delete")
 
 
-def told(receiver: Receiver) -> dict[str, list[str]]:
+def deliveries(receiver: Receiver) -> dict[str, list[str]]:
     """Return the delivered event types by the path that received them."""
     found: dict[str, list[str]] = {}
     for one in receiver.received:
@@ -70,7 +70,7 @@ def test_a_cluster_that_is_renamed_and_deleted(
     changed_cluster(client)
     deliver()
 
-    assert told(receiver) == {
+    assert deliveries(receiver) == {
         "old": ["create", "update"],
         "others": ["create", "update"],
         "new": ["update", "delete"],
@@ -84,7 +84,7 @@ def test_renamed_cluster_matches_by_both_names(client: ApiClient, receiver: Rece
     changed_cluster(client)
     deliver()
 
-    shown = [(one.told["data"]["name"], one.told["data"].get("renamed_from")) for one in
+    shown = [(one.payload["data"]["name"], one.payload["data"].get("renamed_from")) for one in
              receiver.received]  # fmt: skip
     assert shown == [("old", None), ("old", None), ("new", "old"), ("new", None)]
 
@@ -101,7 +101,7 @@ def test_a_deleted_cluster_by_its_id_and_by_a_binding(
         client.delete(f"{CLUSTERS}/{one['id']}")
     deliver()
 
-    assert told(receiver) == {"by_id": ["delete"], "bound": ["delete"]}
+    assert deliveries(receiver) == {"by_id": ["delete"], "bound": ["delete"]}
 
 
 def test_a_deleted_state(client: ApiClient, backend: Backend, receiver: Receiver) -> None:
@@ -117,7 +117,7 @@ def test_a_deleted_state(client: ApiClient, backend: Backend, receiver: Receiver
     assert client.delete(f"/api/v1/states/{backend.record.pk}").status_code in (200, 204)
     deliver()
 
-    assert told(receiver) == {
+    assert deliveries(receiver) == {
         "environment": ["push", "delete"],
         "component": ["push", "delete"],
     }
@@ -142,7 +142,7 @@ def test_a_renamed_environment_after_its_event_is_published(
     deliver()
 
     assert names == ("before", "shop", None)
-    assert [one.told["data"]["serial"] for one in receiver.received] == [2]
+    assert [one.payload["data"]["serial"] for one in receiver.received] == [2]
 
 
 def test_scheduled_events_of_a_cluster(client: ApiClient, receiver: Receiver) -> None:
@@ -153,4 +153,4 @@ def test_scheduled_events_of_a_cluster(client: ApiClient, receiver: Receiver) ->
         Cluster.objects.create(name=name, last_received_at=heard, last_report_at=heard)
     deliver()
 
-    assert [one.told["data"]["name"] for one in receiver.received] == ["a"]
+    assert [one.payload["data"]["name"] for one in receiver.received] == ["a"]

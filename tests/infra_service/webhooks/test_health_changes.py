@@ -47,8 +47,8 @@ def reported(cluster: Cluster, minutes_ago: float, *records: WorkloadRecord) -> 
     return moment
 
 
-def told(receiver: Receiver) -> list[Any]:
-    return [one.told["data"] for one in receiver.received]
+def published(receiver: Receiver) -> list[Any]:
+    return [one.payload["data"] for one in receiver.received]
 
 
 def written(moment: dt.datetime) -> str:
@@ -69,7 +69,7 @@ def test_flapping_workload_is_published_once(
         deliver()
 
     (one,) = receiver.received
-    assert one.told == {
+    assert one.payload == {
         "type": TYPE,
         "timestamp": written(at),
         "data": {
@@ -99,7 +99,7 @@ def test_flapping_workload_is_published_once(
     reported(cluster, 12, record(), record("api"))
     reported(cluster, 6, record(), record("api"))
     deliver()
-    (again,) = told(receiver)[1:]
+    (again,) = published(receiver)[1:]
     (web,) = again["workloads"]
     assert (web["from_health_status"], web["to_health_status"]) == ("ERROR", "HEALTHY")
     assert web["changes"] == 1
@@ -115,11 +115,11 @@ def test_changes_are_published_after_five_minutes(
     reported(cluster, 64, record(**DOWN))
     reported(cluster, 60, record(**DOWN))
     deliver()
-    assert told(receiver) == []
+    assert published(receiver) == []
 
     Cluster.objects.update(last_received_at=timezone.now() - 1.1 * MINUTE)
     deliver()
-    assert len(told(receiver)) == 1
+    assert len(published(receiver)) == 1
 
 
 def test_change_of_reason_only_is_not_published(
@@ -135,7 +135,7 @@ def test_change_of_reason_only_is_not_published(
     reported(cluster, 20, record(**{**DOWN, "status_reason": "OOMKilled"}))
     deliver()
 
-    assert told(receiver) == []
+    assert published(receiver) == []
 
 
 def test_unhealthy_workloads_that_appeared_or_were_deleted(
@@ -148,7 +148,7 @@ def test_unhealthy_workloads_that_appeared_or_were_deleted(
     reported(cluster, 24, record("well"), record("next", **DOWN))
     deliver()
 
-    (one,) = told(receiver)
+    (one,) = published(receiver)
     assert [
         (each["name"], each["from_health_status"], each["to_health_status"], each["changes"])
         for each in one["workloads"]
@@ -170,9 +170,9 @@ def test_however_many_have_changed(client: ApiClient, cluster: Cluster, receiver
         ]
         reported(cluster, minutes_ago - 1, *changed)
         reported(cluster, minutes_ago - 7, *changed)
-        with CaptureQueriesContext(connection) as asked:
+        with CaptureQueriesContext(connection) as queries:
             assert publish_health_changes() == 1
-        return len(asked)
+        return len(queries)
 
     statements_for(2, 90)
     few = statements_for(3, 60)
@@ -182,7 +182,7 @@ def test_however_many_have_changed(client: ApiClient, cluster: Cluster, receiver
     assert many == few
     assert len(receiver.received) == 3
     assert max(len(one.body) for one in receiver.received) < 20_000
-    one = told(receiver)[2]
+    one = published(receiver)[2]
     # The three of before have gone, unwell.
     assert one["workloads_changed"] == 603
     assert 4 < len(one["workloads"]) <= MOST_NAMED
@@ -206,7 +206,7 @@ def test_a_filter_and_a_binding(
         reported(one, 20, record(**DOWN))
     deliver()
 
-    assert sorted((one.path, one.told["data"]["name"]) for one in receiver.received) == [
+    assert sorted((one.path, one.payload["data"]["name"]) for one in receiver.received) == [
         ("/hook", "other"), ("/hook/bound", "prod-eu"),
     ]  # fmt: skip
 
@@ -223,7 +223,7 @@ def test_changes_before_the_subscription_are_not_published(
     reported(cluster, 30, record())
     deliver()
 
-    (one,) = told(receiver)
+    (one,) = published(receiver)
     assert [each["changes"] for each in one["workloads"]] == [1]
     assert one["workloads"][0]["from_health_status"] == "ERROR"
 
@@ -241,7 +241,7 @@ def test_changes_while_disabled_are_not_published(
     client.send("PATCH", hook.path, {"enabled": True})
     deliver()
 
-    assert told(receiver) == []
+    assert published(receiver) == []
     assert not WebhookEvent.objects.exists()
 
 
@@ -259,8 +259,8 @@ def test_reporter_with_a_slow_clock(
         deliver()
 
     (one,) = receiver.received
-    assert one.told["timestamp"] == written(at)
-    assert one.told["data"]["name"] == "prod-eu"
+    assert one.payload["timestamp"] == written(at)
+    assert one.payload["data"]["name"] == "prod-eu"
 
 
 def test_new_cluster_with_a_slow_clock(client: ApiClient, receiver: Receiver) -> None:
@@ -270,7 +270,7 @@ def test_new_cluster_with_a_slow_clock(client: ApiClient, receiver: Receiver) ->
         reported(cluster, 30 * 24 * 60 + minutes_ago, records)
     deliver()
 
-    assert [one["name"] for one in told(receiver)] == ["late"]
+    assert [one["name"] for one in published(receiver)] == ["late"]
 
 
 def test_changes_while_disabled_are_not_published_by_a_late_worker(
@@ -284,12 +284,12 @@ def test_changes_while_disabled_are_not_published_by_a_late_worker(
     reported(cluster, 30, record(**DOWN))
     client.send("PATCH", hook.path, {"enabled": True})
     deliver()
-    assert told(receiver) == []
+    assert published(receiver) == []
 
     reported(cluster, 20, record())
     reported(cluster, 10, record())
     deliver()
-    assert [one["workloads_changed"] for one in told(receiver)] == [1]
+    assert [one["workloads_changed"] for one in published(receiver)] == [1]
 
 
 def test_changes_without_a_webhook_are_not_published(
@@ -309,7 +309,7 @@ def test_changes_without_a_webhook_are_not_published(
     reported(cluster, 20, record())
     deliver()
 
-    assert len(told(receiver)) == 1
+    assert len(published(receiver)) == 1
 
 
 def test_where_no_health_changes_the_rest_is_not_read_again(
@@ -323,14 +323,14 @@ def test_where_no_health_changes_the_rest_is_not_read_again(
         assert (HealthPosition.objects.get().told_until == moment) is moves
 
     # Of however many clusters by as many statements.
-    asked = []
+    counts = []
     for name in ("bc", "defghij"):
         for each in name:
             reported(Cluster.objects.create(name=each), 30, record())
         with CaptureQueriesContext(connection) as statements:
             publish_health_changes()
-        asked.append(len(statements))
-    assert asked[0] == asked[1]
+        counts.append(len(statements))
+    assert counts[0] == counts[1]
     assert HealthPosition.objects.count() == 10
 
 
@@ -364,7 +364,7 @@ def test_a_report_that_is_committed_late(
     Cluster.objects.update(last_received_at=timezone.now() - 6 * MINUTE)
     deliver()
 
-    assert [[each["name"] for each in one["workloads"]] for one in told(receiver)] == [
+    assert [[each["name"] for each in one["workloads"]] for one in published(receiver)] == [
         ["web"], ["api"],
     ]  # fmt: skip
 
@@ -381,7 +381,7 @@ def test_two_at_once(client: ApiClient, receiver: Receiver) -> None:
     twice_at_once(publish_health_changes)
     deliver()
 
-    assert sorted(one["name"] for one in told(receiver)) == list("abcdef")
+    assert sorted(one["name"] for one in published(receiver)) == list("abcdef")
     assert Delivery.objects.count() == HealthPosition.objects.count() == 6
 
 
@@ -405,7 +405,7 @@ def test_position_and_event_are_written_together(
     assert not HealthPosition.objects.exists()
     deliver()
 
-    assert len(told(receiver)) == 1
+    assert len(published(receiver)) == 1
 
 
 @on_postgresql
@@ -456,10 +456,10 @@ def test_pass_reads_no_clusters_without_a_subscription(
     hook_of(client, receiver, "cluster.create")
     reported(cluster, 30, record())
     reported(cluster, 29, record(**DOWN))
-    with CaptureQueriesContext(connection) as asked:
+    with CaptureQueriesContext(connection) as queries:
         assert publish_health_changes() == 0
 
-    assert len(asked) == 1
+    assert len(queries) == 1
     assert not HealthPosition.objects.exists()
 
 
@@ -475,7 +475,7 @@ def test_to_slack(client: ApiClient, cluster: Cluster, receiver: Receiver) -> No
     reported(cluster, 20, record(**DOWN), *unwell)
     deliver()
 
-    lines = section(receiver.received[0].told).splitlines()
+    lines = section(receiver.received[0].payload).splitlines()
     assert lines[:3] == [
         "*The health of workloads changed*",
         "About: prod-eu",

@@ -238,6 +238,6 @@ def test_healthy_receivers_get_each_message_once(
         backend.push(document(serial))
         deliver()
 
-    assert [one.told["data"]["serial"] for one in receiver.received] == [1, 2, 3]
+    assert [one.payload["data"]["serial"] for one in receiver.received] == [1, 2, 3]
     assert {one["status"] for one in healthy.deliveries()} == {"DELIVERED"}
     assert hostile.deliveries()[0]["response_status"] == 503

@@ -37,10 +37,10 @@ def test_while_there_is_work_the_trail_is_looked_at_now_and_then(
     for number in range(6):
         event(str(number)).save()
 
-    with CaptureQueriesContext(connection) as asked:
+    with CaptureQueriesContext(connection) as queries:
         deliver()
 
-    looks = [one for one in asked if "FROM apikeys_auditevent e" in one["sql"]]
+    looks = [one for one in queries if "FROM apikeys_auditevent e" in one["sql"]]
     assert len(receiver.received) == 6
     assert len(looks) == 3
 
@@ -85,7 +85,7 @@ def test_new_endpoint_is_not_mistaken_for_an_expired_endpoint(
 
     deliver(add)
 
-    assert sorted((one.path, one.told["data"]["name"]) for one in receiver.received) == [
+    assert sorted((one.path, one.payload["data"]["name"]) for one in receiver.received) == [
         ("/hook", "after"), ("/hook", "before"), ("/hook/added", "after"),
     ]  # fmt: skip
     assert not Delivery.objects.exclude(status=Delivery.Status.DELIVERED).exists()

@@ -137,7 +137,7 @@ def test_failure_to_record_an_attempt(
     three_events()
 
     def answer(handler: BaseHTTPRequestHandler) -> None:
-        is_one = receiver.received[-1].told["data"]["name"] == "bad"
+        is_one = receiver.received[-1].payload["data"]["name"] == "bad"
         answers(500 if is_one else 204)(handler)
 
     receiver.answer = answer
@@ -191,7 +191,7 @@ def test_failure_to_publish_a_lock(client: ApiClient, receiver: Receiver) -> Non
     with capture_logs() as logs:
         deliver()
 
-    assert [one.told["data"]["id"] for one in receiver.received] == [str(good.record.pk)]
+    assert [one.payload["data"]["id"] for one in receiver.received] == [str(good.record.pk)]
     assert [(one["work"], one["item"]) for one in logs] == [
         ("publish state.lock_held", str(bad.record.pk))
     ]

@@ -21,11 +21,11 @@ from tests.states.conftest import Backend, document
 TEXTS = st.text(max_size=200)
 
 
-def section(told: dict[str, Any]) -> str:
+def section(message: dict[str, Any]) -> str:
     """Return the text of the only section, if Slack would accept the message."""
-    assert told.keys() == {"text", "blocks"}
-    assert told["text"]
-    (block,) = told["blocks"]
+    assert message.keys() == {"text", "blocks"}
+    assert message["text"]
+    (block,) = message["blocks"]
     assert block.keys() == {"type", "text"}
     assert (block["type"], block["text"]["type"]) == ("section", "mrkdwn")
     text: str = block["text"]["text"]
@@ -44,7 +44,7 @@ def test_a_broken_lock(client: ApiClient, backend: Backend, receiver: Receiver) 
     deliver()
 
     (one,) = receiver.received
-    text = section(one.told)
+    text = section(one.payload)
     assert text.startswith("*A lock of another owner was released*\nState: network in production\n")
     assert "Locked by: ada &lt;ada@laptop&gt; for OperationTypeApply" in text
     assert "By: operator" in text
@@ -58,7 +58,7 @@ def test_a_test(client: ApiClient, receiver: Receiver) -> None:
     deliver()
 
     (one,) = receiver.received
-    assert section(one.told) == "*A test of a webhook*\nAbout: test"
+    assert section(one.payload) == "*A test of a webhook*\nAbout: test"
 
 
 @given(
@@ -67,8 +67,8 @@ def test_a_test(client: ApiClient, receiver: Receiver) -> None:
     TEXTS,
     st.booleans(),
 )
-def test_any_text_fits(kind: str, said: dict[str, str], who: str, of_state: bool) -> None:
-    data: dict[str, Any] = {"id": "x", **said}
+def test_any_text_fits(kind: str, fields: dict[str, str], who: str, of_state: bool) -> None:
+    data: dict[str, Any] = {"id": "x", **fields}
     if kind.startswith("workload."):
         one = {
             "id": who, "namespace": who, "name": who, "from_health_status": None,

@@ -38,8 +38,8 @@ def long_ago() -> None:
     WebhookEndpoint.objects.update(created_at=timezone.now() - 365 * DAY)
 
 
-def told(receiver: Receiver) -> list[Any]:
-    return [one.told for one in receiver.received]
+def published(receiver: Receiver) -> list[Any]:
+    return [one.payload for one in receiver.received]
 
 
 def hold(backend: Backend, age: dt.timedelta) -> dt.datetime:
@@ -58,14 +58,14 @@ def test_long_held_lock_is_published_once(
     long_ago()
     since = hold(backend, 29 * MINUTE)
     deliver()
-    assert told(receiver) == []
+    assert published(receiver) == []
 
     since -= 2 * MINUTE
     State.objects.update(lock_acquired_at=since)
     for _ in range(3):
         deliver()
 
-    (one,) = told(receiver)
+    (one,) = published(receiver)
     assert one["type"] == "state.lock_held"
     moment = dt.datetime.fromisoformat(one["timestamp"])
     assert moment == since + 30 * MINUTE
@@ -86,7 +86,7 @@ def test_the_next_lock_is_another(client: ApiClient, backend: Backend, receiver:
     State.objects.update(lock_acquired_at=timezone.now() - 2 * DAY)
     deliver()
 
-    assert len(told(receiver)) == 2
+    assert len(published(receiver)) == 2
 
 
 @pytest.mark.parametrize(("age", "number"), [(7 * DAY, 1), (30 * DAY, 0)])
@@ -99,7 +99,7 @@ def test_after_a_pause(
     hold(backend, age)
     deliver()
 
-    assert len(told(receiver)) == number
+    assert len(published(receiver)) == number
 
 
 def test_locks_before_the_webhook_are_not_published(
@@ -109,7 +109,7 @@ def test_locks_before_the_webhook_are_not_published(
     hook_of(client, receiver, "state.lock_held")
     deliver()
 
-    assert told(receiver) == []
+    assert published(receiver) == []
 
 
 #: Days until a key of 60 days expires, and the notices that are due then.
@@ -130,7 +130,7 @@ def test_a_key_that_ends_soon(
     for _ in range(2):
         deliver()
 
-    assert [one["data"]["days"] for one in told(receiver)] == [
+    assert [one["data"]["days"] for one in published(receiver)] == [
         notice for notice in notices if notice - days <= 14
     ]
 
@@ -146,7 +146,7 @@ def test_a_key_that_was_made_for_a_day(
     )
     deliver()
 
-    assert told(receiver) == []
+    assert published(receiver) == []
 
 
 def test_a_cluster_that_has_ceased(client: ApiClient, receiver: Receiver) -> None:
@@ -160,13 +160,13 @@ def test_a_cluster_that_has_ceased(client: ApiClient, receiver: Receiver) -> Non
     for _ in range(2):
         deliver()
 
-    (one,) = told(receiver)
+    (one,) = published(receiver)
     assert one["data"]["name"] == "quiet"
     assert dt.datetime.fromisoformat(one["timestamp"]) == heard + 3 * MINUTE
 
     Cluster.objects.filter(name="quiet").update(last_received_at=heard + MINUTE)
     deliver()
-    assert len(told(receiver)) == 2
+    assert len(published(receiver)) == 2
 
 
 def test_locks_are_not_published_without_a_subscription(

@@ -36,7 +36,7 @@ def event(name: str) -> AuditEvent:
 
 
 def names(receiver: Receiver) -> list[str]:
-    return [one.told["data"]["name"] for one in receiver.received]
+    return [one.payload["data"]["name"] for one in receiver.received]
 
 
 def test_an_event_that_was_made_earlier_and_comes_later(
@@ -196,11 +196,11 @@ def test_audit_log_is_not_read_without_webhooks(db: None) -> None:
 def test_an_idle_look_takes_no_lock(client: ApiClient, receiver: Receiver) -> None:
     hook_of(client, receiver, "cluster.create")
     deliver()
-    with CaptureQueriesContext(connection) as asked:
+    with CaptureQueriesContext(connection) as queries:
         assert publish_next() == 0
 
-    assert all(query["sql"].lstrip().startswith("SELECT") for query in asked)
-    assert not any("FOR UPDATE" in query["sql"] for query in asked)
+    assert all(query["sql"].lstrip().startswith("SELECT") for query in queries)
+    assert not any("FOR UPDATE" in query["sql"] for query in queries)
 
 
 def test_long_after(client: ApiClient, receiver: Receiver) -> None:

@@ -95,7 +95,7 @@ def test_a_binding_that_is_narrowed_meanwhile(operator: User, receiver: Receiver
     outside.save()
     Cluster.objects.create(pk=uuid.UUID(inside.resource_id), name="inside")
     deliver()
-    tried = {one.told["data"]["name"] for one in receiver.received}
+    tried = {one.payload["data"]["name"] for one in receiver.received}
     receiver.received.clear()
 
     ApiKey.objects.filter(pk=key.pk).change(bound_cluster_id=uuid.UUID(inside.resource_id))
@@ -104,7 +104,7 @@ def test_a_binding_that_is_narrowed_meanwhile(operator: User, receiver: Receiver
     deliver()
 
     assert tried == {"inside", "outside"}
-    assert [one.told["data"]["name"] for one in receiver.received] == ["inside"]
+    assert [one.payload["data"]["name"] for one in receiver.received] == ["inside"]
     given_up = Delivery.objects.get(resource_id=outside.resource_id)
     assert (given_up.status, given_up.attempts) == ("FAILED", 1)
     assert given_up.error == "the endpoint is no longer allowed to receive this event"
@@ -117,11 +117,11 @@ def test_webhook_of_a_deleted_token_does_not_block_other_webhooks(
     hook_of(gone, receiver, "cluster.create")
     hook_of(client, receiver, "cluster.create")
     AccessToken.objects.filter(pk=gone.token.pk).delete()
-    event("told").save()
+    event("delivered").save()
 
     deliver()
 
-    assert [one.told["data"]["name"] for one in receiver.received] == ["told"]
+    assert [one.payload["data"]["name"] for one in receiver.received] == ["delivered"]
 
 
 def test_delivery_published_concurrently_is_not_failed(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
 
-from tests.states.moving.replay import Asked, Replay, Reply
+from tests.states.moving.replay import Replay, Reply, Request
 
 TOKEN = "glpat-secret"
 GROUP = "acme"
@@ -36,38 +36,38 @@ class GitLabService:
     may_see_states: bool = True
     documents: list[str] = field(default_factory=list)
 
-    def answer(self, asked: Asked) -> Reply:
-        if asked.token != TOKEN:
+    def answer(self, request: Request) -> Reply:
+        if request.token != TOKEN:
             return Reply(401, {"message": "401 Unauthorized"})
-        if asked.path == "/api/graphql":
-            return self._graphql(**asked.json()["variables"])
-        parts = asked.path.removeprefix("/api/v4/").split("/")
+        if request.path == "/api/graphql":
+            return self._graphql(**request.json()["variables"])
+        parts = request.path.removeprefix("/api/v4/").split("/")
         match parts:
             case ["projects", project]:
                 path = unquote(project)
                 found = path in self.projects
                 return Reply(200, {"path_with_namespace": path}) if found else NOT_FOUND
             case ["groups", group, "projects"]:
-                return self._group(unquote(group), asked)
+                return self._group(unquote(group), request)
             case ["projects", project, "terraform", "state", name, "versions", serial]:
-                return self._version(unquote(project), unquote(name), int(serial), asked.method)
+                return self._version(unquote(project), unquote(name), int(serial), request.method)
         return Reply(404, {"error": "404 Not Found"})
 
-    def _group(self, group: str, asked: Asked) -> Reply:
+    def _group(self, group: str, request: Request) -> Reply:
         """Paginate by a Link header; include subgroups only on request."""
         if group != GROUP:
             return Reply(404, {"message": "404 Group Not Found"})
-        assert asked.query["with_shared"] == "false"
-        assert asked.query["include_subgroups"] == "true"
-        page = int(asked.query.get("page", 1))
+        assert request.query["with_shared"] == "false"
+        assert request.query["include_subgroups"] == "true"
+        page = int(request.query.get("page", 1))
         first = (page - 1) * self.page_size
         paths = list(self.projects)
         headers = {}
         if paths[first + self.page_size :]:
-            host = asked.headers["Host"]
+            host = request.headers["Host"]
             headers["Link"] = (
-                f"<http://{host}{asked.path}?include_subgroups=true&with_shared=false"
-                f'&page={page + 1}>; rel="next", <http://{host}{asked.path}?page=1>; rel="first"'
+                f"<http://{host}{request.path}?include_subgroups=true&with_shared=false"
+                f'&page={page + 1}>; rel="next", <http://{host}{request.path}?page=1>; rel="first"'
             )
         shown = [{"path_with_namespace": path} for path in paths[first:][: self.page_size]]
         return Reply(200, shown, headers)

@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 
 
 @dataclass(frozen=True)
-class Asked:
+class Request:
     """A request."""
 
     method: str
@@ -48,8 +48,10 @@ class Reply:
 class Replay:
     """The server. Each reply in ``first`` is sent once, before all other replies."""
 
-    def __init__(self, answer: Callable[[Asked], Reply], tls: ssl.SSLContext | None = None) -> None:
-        self.asked: list[Asked] = []
+    def __init__(
+        self, answer: Callable[[Request], Reply], tls: ssl.SSLContext | None = None
+    ) -> None:
+        self.requests: list[Request] = []
         self.first: list[Reply] = []
         self._answer = answer
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
@@ -66,9 +68,9 @@ class Replay:
         self._http.shutdown()
         self._http.server_close()
 
-    def reply(self, asked: Asked) -> Reply:
-        self.asked.append(asked)
-        return self.first.pop(0) if self.first else self._answer(asked)
+    def reply(self, request: Request) -> Reply:
+        self.requests.append(request)
+        return self.first.pop(0) if self.first else self._answer(request)
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
         replay = self
@@ -82,8 +84,8 @@ class Replay:
                 query = {name: values[0] for name, values in _parameters(parts.query).items()}
                 body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
                 port = self.client_address[1]
-                asked = Asked(self.command, parts.path, query, dict(self.headers), body, port)
-                reply = replay.reply(asked)
+                request = Request(self.command, parts.path, query, dict(self.headers), body, port)
+                reply = replay.reply(request)
                 self.send_response(reply.status)
                 length = str(len(reply.body))
                 if "Transfer-Encoding" not in reply.headers:

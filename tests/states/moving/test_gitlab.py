@@ -101,7 +101,7 @@ def test_limit_of_one_fetches_only_the_newest_version(
 ) -> None:
     source.versions(SourceState("prod"), 1)
 
-    assert len(replay.asked) == 1
+    assert len(replay.requests) == 1
     assert service.documents == []
 
 
@@ -119,7 +119,7 @@ def test_where_serials_are_taken_to_begin(
     service.projects["acme/network"][0].versions = documents(1, 10_000)
 
     assert [version.id for version in source.versions(SourceState("prod"), None)] == ["7/10000"]
-    assert len(replay.asked) == 1 + 100
+    assert len(replay.requests) == 1 + 100
 
 
 def test_versions_have_no_author(source: GitLab) -> None:

@@ -91,7 +91,7 @@ def test_a_map(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("[[map]", "is not TOML"),
         ("maps = []", "There is no 'maps' in a map"),
@@ -110,7 +110,7 @@ def test_a_map(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_invalid_maps(tmp_path: Path, text: str, told: str) -> None:
+def test_invalid_maps(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "map.toml"
     path.write_text(text)
 
@@ -118,7 +118,7 @@ def test_invalid_maps(tmp_path: Path, text: str, told: str) -> None:
         Map.read(path)
 
     assert str(error.value).startswith(str(path))
-    assert told in str(error.value)
+    assert message in str(error.value)
 
 
 def test_a_map_that_is_not_there(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from states.moving.sources import SourceError, open_source
 from states.moving.web import WebClient
 from tests.states.moving import gitlab, tfe
 from tests.states.moving.gitlab import GitLabService, Kept
-from tests.states.moving.replay import Asked, Replay, Reply
+from tests.states.moving.replay import Replay, Reply, Request
 from tests.states.moving.tfe import TfeService, Workspace
 
 LIMIT = 1000
@@ -52,11 +52,11 @@ def replaying(*replies: Reply) -> Iterator[Replay]:
 )
 def test_the_first_address_of_a_download_is_checked(address: str) -> None:
     with replaying() as replay:
-        with pytest.raises(SourceError, match="a URL in its response is not an address") as told:
+        with pytest.raises(SourceError, match="a URL in its response is not an address") as caught:
             client(replay.url).request("GET", address)
 
-        assert replay.asked == []
-        assert "pass" not in str(told.value)
+        assert replay.requests == []
+        assert "pass" not in str(caught.value)
 
 
 @pytest.mark.parametrize("location", ["file:///etc/passwd", "https://[x", "http://a.example/"])
@@ -200,11 +200,11 @@ def test_each_member_of_each_answer(name: str, monkeypatch: pytest.MonkeyPatch) 
         monkeypatch.setenv("TFE_TOKEN", tfe.TOKEN)
         monkeypatch.setenv("GITLAB_URL", replay.url)
         monkeypatch.setenv("GITLAB_TOKEN", gitlab.TOKEN)
-        real: Callable[[Asked], Reply] = replay._answer
+        real: Callable[[Request], Reply] = replay._answer
         answers: list[Reply] = []
 
-        def record(asked: Asked) -> Reply:
-            answers.append(real(asked))
+        def record(request: Request) -> Reply:
+            answers.append(real(request))
             return answers[-1]
 
         replay._answer = record
@@ -216,9 +216,9 @@ def test_each_member_of_each_answer(name: str, monkeypatch: pytest.MonkeyPatch) 
                 numbers = iter(range(1_000))
 
                 def reply(
-                    asked: Asked, odd: Any = odd, numbers: Any = numbers, place: int = place
+                    request: Request, odd: Any = odd, numbers: Any = numbers, place: int = place
                 ) -> Reply:
-                    usual = real(asked)
+                    usual = real(request)
                     is_meant = next(numbers, None) == place
                     return Reply(usual.status, odd, usual.headers) if is_meant else usual
 
@@ -231,14 +231,14 @@ def test_each_member_of_each_answer(name: str, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_pages_in_a_circle(monkeypatch: pytest.MonkeyPatch) -> None:
-    def reply(asked: Asked) -> Reply:
-        if "graphql" in asked.path:
+    def reply(request: Request) -> Reply:
+        if "graphql" in request.path:
             page = {"nodes": [], "pageInfo": {"hasNextPage": True, "endCursor": "1"}}
             return Reply(200, {"data": {"project": {"terraformStates": page}}})
-        if "groups" in asked.path:
+        if "groups" in request.path:
             return Reply(200, [], {"Link": '</api/v4/groups/acme>; rel="next"'})
-        if "projects" in asked.path:
-            return Reply(404 if "acme" in asked.path else 200, {})
+        if "projects" in request.path:
+            return Reply(404 if "acme" in request.path else 200, {})
         return Reply(200, {"data": [], "meta": {"pagination": {"next-page": 1}}})
 
     with Replay(reply) as replay:

@@ -18,7 +18,7 @@ from states.moving.sources import (
     open_source,
 )
 from tests.e2e import object_store
-from tests.states.moving.replay import Asked, Replay, Reply
+from tests.states.moving.replay import Replay, Reply, Request
 from tests.support.postgres import free_port
 
 LIMIT = 1000
@@ -143,12 +143,14 @@ def test_versions_of_the_exact_key_oldest_first(store: Store) -> None:
 
 def test_version_has_a_time_and_a_size_and_an_id_of_the_store(store: Store) -> None:
     store.put("a.tfstate", "12345")
-    (told,) = store.client.list_object_versions(Bucket=store.name)["Versions"]
+    (stored_version,) = store.client.list_object_versions(Bucket=store.name)["Versions"]
 
     source = store.source()
     (version,) = source.versions(found(source, "a.tfstate"), None)
 
-    assert version == SourceVersion(told["VersionId"], told["LastModified"], size_bytes=5)
+    assert version == SourceVersion(
+        stored_version["VersionId"], stored_version["LastModified"], size_bytes=5
+    )
 
 
 def test_listings_are_paginated(store: Store) -> None:
@@ -235,8 +237,8 @@ def test_too_large_is_not_read(store: Store) -> None:
 def test_a_listing_of_all_versions_is_enough(store: Store) -> None:
     for key in ("a", "b", "c"):
         store.put(key, "1", "2")
-    asked: list[str] = []
-    remember = lambda model, **_: asked.append(model.name)  # noqa: E731 - of one line
+    operations: list[str] = []
+    remember = lambda model, **_: operations.append(model.name)  # noqa: E731 - of one line
     store.client.meta.events.register("before-call.s3", remember, unique_id="test")
     try:
         source = store.source()
@@ -245,7 +247,7 @@ def test_a_listing_of_all_versions_is_enough(store: Store) -> None:
         store.client.meta.events.unregister("before-call.s3", unique_id="test")
 
     assert [len(versions) for versions in listed] == [2, 2, 2]
-    assert asked == ["ListObjectVersions", "ListObjectVersions"]
+    assert operations == ["ListObjectVersions", "ListObjectVersions"]
 
 
 def test_lock_that_was_released(store: Store) -> None:
@@ -329,16 +331,16 @@ class TestSentences:
     def test_store_without_version_ids(self, environment: pytest.MonkeyPatch) -> None:
         """Google's has generations where S3 has ids of versions."""
 
-        def reply(asked: Asked) -> Reply:
-            told = '<Key>a</Key><ETag>"1"</ETag><Size>2</Size>'
-            if "versions" in asked.query:
-                told = f"<Version>{told}<Generation>17</Generation></Version>"
-                return Reply(200, f"<ListBucketResult>{told}</ListBucketResult>")
-            if "list-type" in asked.query:
-                told += "<LastModified>2026-11-01T10:00:00Z</LastModified>"
+        def reply(request: Request) -> Reply:
+            entry = '<Key>a</Key><ETag>"1"</ETag><Size>2</Size>'
+            if "versions" in request.query:
+                entry = f"<Version>{entry}<Generation>17</Generation></Version>"
+                return Reply(200, f"<ListBucketResult>{entry}</ListBucketResult>")
+            if "list-type" in request.query:
+                entry += "<LastModified>2026-11-01T10:00:00Z</LastModified>"
                 return Reply(
                     200,
-                    f"<ListBucketResult><Contents>{told}</Contents></ListBucketResult>",
+                    f"<ListBucketResult><Contents>{entry}</Contents></ListBucketResult>",
                 )
             return Reply(200, "{}")
 
@@ -352,5 +354,5 @@ class TestSentences:
             assert state.key == "a"
             assert version.id == 'etag/"1"'
             assert source.read(state, version, LIMIT) == b"{}"
-            assert replay.asked[-1].headers["If-Match"] == '"1"'
-            assert "versionId" not in replay.asked[-1].query
+            assert replay.requests[-1].headers["If-Match"] == '"1"'
+            assert "versionId" not in replay.requests[-1].query

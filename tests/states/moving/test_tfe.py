@@ -84,14 +84,14 @@ def test_pages(source: Organization, service: TfeService, replay: Replay) -> Non
     source.page_size = 1
 
     assert len(list(source.states())) == 2
-    assert [asked.query["page[number]"] for asked in replay.asked] == ["1", "2", "3"]
+    assert [request.query["page[number]"] for request in replay.requests] == ["1", "2", "3"]
     assert read(source, "network-prod") == DOCUMENTS
 
 
 def test_page_size_follows_the_limit(source: Organization, replay: Replay) -> None:
     source.versions(SourceState("network-prod"), 1)
 
-    assert [asked.query["page[size]"] for asked in replay.asked] == ["1"]
+    assert [request.query["page[size]"] for request in replay.requests] == ["1"]
 
 
 def test_token_is_not_taken_along_to_where_documents_lie(
@@ -100,7 +100,9 @@ def test_token_is_not_taken_along_to_where_documents_lie(
     assert read(source, "network-dev") == DOCUMENTS[:1]
 
     assert service.archivist is not None
-    assert [asked.path for asked in service.archivist.asked] == ["/v1/object/sv-network-dev-0"]
+    assert [request.path for request in service.archivist.requests] == [
+        "/v1/object/sv-network-dev-0"
+    ]
 
 
 def test_versions_without_a_document(source: Organization, service: TfeService) -> None:

@@ -10,19 +10,19 @@ import pytest
 
 from states.moving.sources import SourceError, TooLargeError
 from states.moving.web import RefusedError, WebClient, require_https
-from tests.states.moving.replay import Asked, Replay, Reply
+from tests.states.moving.replay import Replay, Reply, Request
 from tests.support.certificates import self_signed
 from tests.support.postgres import free_port
 
 TOKEN = "very-secret"
 
 
-def answer(asked: Asked) -> Reply:
-    if asked.path.startswith("/moved-to/"):
-        return Reply(302, "", {"Location": asked.query["url"]})
-    if asked.token != TOKEN:
+def answer(request: Request) -> Reply:
+    if request.path.startswith("/moved-to/"):
+        return Reply(302, "", {"Location": request.query["url"]})
+    if request.token != TOKEN:
         return Reply(401, {"message": "401 Unauthorized"})
-    return Reply(200, {"path": asked.path})
+    return Reply(200, {"path": request.path})
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def web(replay: Replay) -> Web:
 
 def test_answer(web: Web, replay: Replay) -> None:
     assert web.client.json("a/b?c=d") == {"path": "/a/b"}
-    assert replay.asked[0].query == {"c": "d"}
+    assert replay.requests[0].query == {"c": "d"}
 
 
 def test_base_with_a_path(replay: Replay) -> None:
@@ -62,7 +62,7 @@ def test_connection_is_kept(web: Web, replay: Replay) -> None:
     for _ in range(3):
         web.client.json("a")
 
-    assert len({asked.port for asked in replay.asked}) == 1
+    assert len({request.port for request in replay.requests}) == 1
     assert web.pauses == []
 
 
@@ -92,7 +92,7 @@ def test_it_gives_up(web: Web, replay: Replay) -> None:
     with pytest.raises(SourceError, match=r"127\.0\.0\.1:\d+ answers with 503: try again later"):
         web.client.json("a")
 
-    assert len(replay.asked) == 5
+    assert len(replay.requests) == 5
     assert web.pauses == [1, 2, 4, 8]
 
 
@@ -131,7 +131,7 @@ def test_client_errors_are_not_retried(
 
     assert raised.value.status == status
     assert TOKEN not in str(raised.value)
-    assert len(replay.asked) == 1
+    assert len(replay.requests) == 1
 
 
 @pytest.mark.parametrize("token", ["", " \n", "two\nlines", "clé"])
@@ -151,8 +151,8 @@ def test_token_does_not_go_to_another_host(web: Web, replay: Replay) -> None:
         answer = web.client.request("GET", f"moved-to/?url={elsewhere.url}/signed")
 
     assert answer.body == b"the document"
-    assert replay.asked[0].token == TOKEN
-    assert "Authorization" not in elsewhere.asked[0].headers
+    assert replay.requests[0].token == TOKEN
+    assert "Authorization" not in elsewhere.requests[0].headers
 
 
 def test_token_goes_along_on_the_same_host(web: Web, replay: Replay) -> None:
@@ -239,14 +239,14 @@ def test_addresses_that_are_taken(url: str) -> None:
 
 
 def test_through_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[bytes] = []
+    received: list[bytes] = []
     with socket.create_server(("127.0.0.1", 0)) as proxy:
 
         def refuse() -> None:
-            while len(asked) < 5:
+            while len(received) < 5:
                 line, _ = proxy.accept()
                 with line:
-                    asked.append(line.recv(4096))
+                    received.append(line.recv(4096))
                     line.sendall(b"HTTP/1.1 403 no\r\nContent-Length: 0\r\n\r\n")
 
         thread = threading.Thread(target=refuse, daemon=True)
@@ -258,8 +258,8 @@ def test_through_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
             Web("https://gitlab.example").client.json("a")
         thread.join()
 
-    assert asked[0].startswith(b"CONNECT gitlab.example:443 ")
-    assert TOKEN.encode() not in asked[0]
+    assert received[0].startswith(b"CONNECT gitlab.example:443 ")
+    assert TOKEN.encode() not in received[0]
 
 
 def test_certificate_that_is_not_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from tests.states.moving.replay import Asked, Replay, Reply
+from tests.states.moving.replay import Replay, Reply, Request
 
 TOKEN = "atlasv1-secret"
 ORGANIZATION = "acme"
@@ -35,32 +35,32 @@ class TfeService:
     gives_documents: bool = True
     archivist: Replay | None = None
 
-    def answer(self, asked: Asked) -> Reply:
-        if asked.token != TOKEN:
+    def answer(self, request: Request) -> Reply:
+        if request.token != TOKEN:
             return Reply(401, {"errors": [{"status": "401", "title": "unauthorized"}]})
-        match asked.path.removeprefix("/api/v2/").split("/"):
+        match request.path.removeprefix("/api/v2/").split("/"):
             case ["organizations", name, "workspaces"] if name == ORGANIZATION:
                 shown = [self._workspace(one) for one in self.workspaces]
                 users = [one.locked_by for one in self.workspaces if one.locked_by]
-                return self._page(shown, users, asked)
+                return self._page(shown, users, request)
             case ["state-versions"]:
-                return self._versions(asked)
+                return self._versions(request)
             case ["state-versions", version_id, "download"]:
                 return self._download(version_id)
         return NOT_FOUND
 
-    def _versions(self, asked: Asked) -> Reply:
-        assert asked.query["filter[organization][name]"] == ORGANIZATION
-        name = asked.query["filter[workspace][name]"]
+    def _versions(self, request: Request) -> Reply:
+        assert request.query["filter[organization][name]"] == ORGANIZATION
+        name = request.query["filter[workspace][name]"]
         for workspace in self.workspaces:
             if workspace.name == name:
                 numbers = reversed(range(len(workspace.documents)))
                 shown = [self._version(workspace, number) for number in numbers]
-                return self._page(shown, ["ada"], asked)
+                return self._page(shown, ["ada"], request)
         return NOT_FOUND
 
-    def _page(self, all_of_them: list[Any], users: list[str], asked: Asked) -> Reply:
-        size, number = int(asked.query["page[size]"]), int(asked.query["page[number]"])
+    def _page(self, all_of_them: list[Any], users: list[str], request: Request) -> Reply:
+        size, number = int(request.query["page[size]"]), int(request.query["page[number]"])
         assert 1 <= size <= 100
         first = (number - 1) * size
         more = bool(all_of_them[first + size :])
@@ -70,7 +70,7 @@ class TfeService:
         }
         if not more:
             answer["meta"] = {"pagination": {"current-page": number, "next-page": None}}
-        if "include" in asked.query and not self.is_otf:
+        if "include" in request.query and not self.is_otf:
             answer["included"] = [_user(user) for user in users]
         return Reply(200, answer)
 
@@ -114,10 +114,10 @@ class TfeService:
         name, _, number = version_id.removeprefix("sv-").rpartition("-")
         return next(one for one in self.workspaces if one.name == name), int(number)
 
-    def stored(self, asked: Asked) -> Reply:
+    def stored(self, request: Request) -> Reply:
         """Return a document from the object store, which must not receive the token."""
-        assert "Authorization" not in asked.headers
-        workspace, number = self._found(asked.path.removeprefix("/v1/object/"))
+        assert "Authorization" not in request.headers
+        workspace, number = self._found(request.path.removeprefix("/v1/object/"))
         return Reply(200, workspace.documents[number].decode())
 
 

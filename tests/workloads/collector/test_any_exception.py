@@ -77,15 +77,15 @@ def test_report_is_repeated_after_any_exception(
         return real(self, report)
 
     monkeypatch.setattr(DatabaseDestination, "apply", apply)
-    told: list[list[Trouble]] = []
+    published: list[list[Trouble]] = []
 
     with capture_logs() as logged:
-        collector.follow(stop, lambda _: stop.set(), told.append)
+        collector.follow(stop, lambda _: stop.set(), published.append)
 
     assert len(stored(cluster)) == 54
     assert [entry["event"] for entry in logged].count("report_failed_unexpectedly") == 4
-    assert [t.reason for t in told[0]] == [FailureReason.OTHER]
-    assert told[0][0].error == "a fault of ours"
+    assert [t.reason for t in published[0]] == [FailureReason.OTHER]
+    assert published[0][0].error == "a fault of ours"
 
 
 def test_any_exception_of_a_list_is_recorded(

@@ -61,7 +61,7 @@ def test_pages_are_those_of_the_recording(
         (m["resourceVersion"], m.get("continue", ""), m.get("remainingItemCount"))
         for m in (page["metadata"] for page in kept)
     ]
-    assert [query.get("continue", "") for query in api.asked(DEPLOYMENTS)] == [
+    assert [query.get("continue", "") for query in api.queries_of(DEPLOYMENTS)] == [
         "", *[page["metadata"]["continue"] for page in kept[:2]]
     ]  # fmt: skip
 
@@ -176,21 +176,21 @@ def test_an_answer_that_breaks_off(client: ClusterClient, api: ReplayServer) -> 
         list(client.pages(DEPLOYMENT_LIST))
 
 
-@pytest.mark.parametrize(("closed", "asked"), [(1, 2), (9, 2)])
+@pytest.mark.parametrize(("closed", "requests"), [(1, 2), (9, 2)])
 def test_a_connection_that_closes_instead_of_answering(
-    client: ClusterClient, api: ReplayServer, closed: int, asked: int
+    client: ClusterClient, api: ReplayServer, closed: int, requests: int
 ) -> None:
     """Repeat the request once: a kept connection may be closed while a request is on its way."""
     client.get(KUBE_SYSTEM)
     api.faults[KUBE_SYSTEM] += [Fault(200, b"", silent=True)] * closed
 
-    if closed < asked:
+    if closed < requests:
         client.get(KUBE_SYSTEM)
     else:
         with pytest.raises(UnreachableError, match="closed connection without response"):
             client.get(KUBE_SYSTEM)
 
-    assert len(api.asked(KUBE_SYSTEM)) == 1 + asked
+    assert len(api.queries_of(KUBE_SYSTEM)) == 1 + requests
 
 
 def test_unreachable_server(api: ReplayServer, client: ClusterClient) -> None:
@@ -208,7 +208,7 @@ def test_a_watch(client: ClusterClient, api: ReplayServer) -> None:
         seen = [(kind, raw["metadata"].get("name")) for kind, raw in events]  # type: ignore[attr-defined]
 
     assert seen == [("BOOKMARK", None), ("DELETED", "api"), ("BOOKMARK", None)]
-    (query,) = api.asked(DEPLOYMENTS)
+    (query,) = api.queries_of(DEPLOYMENTS)
     # Below the minute after which many proxies close quiet connections.
     assert 45 <= int(query.pop("timeoutSeconds")) <= 55
     assert query == {"watch": "1", "allowWatchBookmarks": "true", "resourceVersion": "1500"}
@@ -314,7 +314,7 @@ def test_closing_ends_the_wait_for_an_answer(client: ClusterClient, api: ReplayS
         client.get(KUBE_SYSTEM)
 
     assert time.monotonic() - started < 20
-    assert len(api.asked(KUBE_SYSTEM)) == 1
+    assert len(api.queries_of(KUBE_SYSTEM)) == 1
 
 
 def test_closing_ends_a_slow_plugin(client: ClusterClient) -> None:

@@ -24,7 +24,7 @@ class CertificateServer:
 
     def __init__(self, directory: Path) -> None:
         self.known = "first"
-        self.asked: list[str] = []
+        self.client_names: list[str] = []
         self.directory = directory
         self.authority, key = self_signed(directory, "server")
         self.clients = {name: self_signed(directory, name) for name in ("first", "second")}
@@ -67,7 +67,7 @@ class CertificateServer:
             def do_GET(self) -> None:
                 assert isinstance(self.connection, ssl.SSLSocket)
                 ((_, name),) = dict(self.connection.getpeercert() or {})["subject"][0]  # type: ignore[misc]
-                server.asked.append(str(name))
+                server.client_names.append(str(name))
                 self.send_response(200 if name == server.known else 401)
                 self.send_header("Content-Length", "2")
                 self.end_headers()
@@ -99,5 +99,5 @@ def test_a_client_certificate_that_was_replaced(server: CertificateServer, inlin
 
     server.kubeconfig("second", inline=inline)
     assert client.get(PATH) == {}
-    assert server.asked[-2:] == ["first", "second"]
+    assert server.client_names[-2:] == ["first", "second"]
     client.close()

@@ -125,7 +125,7 @@ def test_the_metrics_servers_clock_is_another(client: ClusterClient, api: Replay
     (namespaced,) = USAGE.scoped(["demo"])
     list(client.unpaged(namespaced, within=30))
 
-    assert len(api.asked(METRICS)) == 1
+    assert len(api.queries_of(METRICS)) == 1
     assert lead_of(client) == 0
 
 

@@ -164,11 +164,11 @@ def test_the_account_of_the_pod(pod: Account) -> None:
     assert sum(len(page.items or ()) for page in client.pages(listing.PODS)) == 119
 
 
-@pytest.mark.parametrize(("is_closed", "said"), [
+@pytest.mark.parametrize(("is_closed", "message"), [
     (True, "stopped before it was read"), (False, "took longer than 30 s"),
 ])  # fmt: skip
 def test_data_after_a_shutdown_is_not_a_response(
-    pod: Account, monkeypatch: pytest.MonkeyPatch, *, is_closed: bool, said: str
+    pod: Account, monkeypatch: pytest.MonkeyPatch, *, is_closed: bool, message: str
 ) -> None:
     """Python reads on from a connection that was shut down, and returns the encrypted bytes."""
     cut_off: list[Callable[[], None]] = []
@@ -187,7 +187,7 @@ def test_data_after_a_shutdown_is_not_a_response(
 
     (client.close if is_closed else cut_off[0])()
 
-    with pytest.raises(UnreachableError, match=said):
+    with pytest.raises(UnreachableError, match=message):
         list(objects)
 
 

@@ -85,7 +85,7 @@ def soon_believed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watching, "_PROOF_SECONDS", 0.2)
 
 
-def said(cluster: Cluster) -> dict[Place, Any]:
+def stored_records(cluster: Cluster) -> dict[Place, Any]:
     return {p: as_said(row) for p, row in stored(cluster).items()}
 
 
@@ -114,11 +114,11 @@ def test_replaying_the_watch_ends_in_the_rows_of_a_fresh_list(
 
     # The last of the recorded events.
     follow(knows(cluster, "dep-new"))
-    watched = said(cluster)
+    watched = stored_records(cluster)
 
     api.lists[DEPLOYMENTS] = final
     assert fresh.once(threading.Event()).applied == Applied(0, 0, 0, unchanged=54)
-    assert said(cluster) == watched
+    assert stored_records(cluster) == watched
 
 
 def test_bookmarks_and_a_deletion(follow: Follow, api: ReplayServer, cluster: Cluster) -> None:
@@ -137,14 +137,14 @@ def test_a_watch_goes_on_where_it_ended(
     deployments = WORKLOADS[WorkloadKind.DEPLOYMENT]
     reflector = Reflector(client, deployments, Mirror(), stop, no_progress)
     reflector.start()
-    wait_until(lambda: sum("watch" in query for query in api.asked(DEPLOYMENTS)) > 1)
+    wait_until(lambda: sum("watch" in query for query in api.queries_of(DEPLOYMENTS)) > 1)
     stop.set()
     client.close()
     reflector.join(60)
 
-    versions = [q["resourceVersion"] for q in api.asked(DEPLOYMENTS) if "watch" in q]
+    versions = [q["resourceVersion"] for q in api.queries_of(DEPLOYMENTS) if "watch" in q]
     assert versions[:2] == ["1500", "1512"]
-    assert sum("watch" not in query for query in api.asked(DEPLOYMENTS)) == 1
+    assert sum("watch" not in query for query in api.queries_of(DEPLOYMENTS)) == 1
 
 
 @pytest.mark.usefixtures("soon_believed")
@@ -171,7 +171,7 @@ def test_a_watch_that_is_too_old_is_listed_again(
 
     follow(enough)
 
-    assert sum("watch" not in query for query in api.asked(DEPLOYMENTS)) == 2
+    assert sum("watch" not in query for query in api.queries_of(DEPLOYMENTS)) == 2
     assert len(stored(cluster)) == 54
 
 
@@ -317,7 +317,7 @@ def test_a_namespace_that_appears_needs_no_snapshot(
     reports = follow(after_the_first)
 
     assert [report.complete for report in reports] == [True, *[False] * (len(reports) - 1)]
-    assert len(api.asked(METRICS)) == 1
+    assert len(api.queries_of(METRICS)) == 1
     api.lists[DEPLOYMENTS] = final
     assert fresh.once(threading.Event()).applied.unchanged == 54
 
@@ -361,16 +361,16 @@ def test_a_watch_that_hangs_up_at_once_is_not_believed(
     api.before_answer = lambda path, _query: (
         wait_until(lambda: collector.troubles) if path == KUBE_SYSTEM else None
     )
-    told: list[list[Trouble]] = []
+    published: list[list[Trouble]] = []
 
     def troubled(troubles: list[Trouble]) -> None:
-        told.append(troubles)
+        published.append(troubles)
         stop.set()
 
     collector.follow(stop, lambda _: None, troubled)
 
     assert not stored(cluster)
-    ((trouble,),) = told
+    ((trouble,),) = published
     resource = path.rpartition("/")[2]
     assert (trouble.resource, trouble.reason) == (resource, FailureReason.WATCH_LOST)
     assert trouble.failures >= 3
@@ -451,7 +451,7 @@ def test_a_fault_of_ours_does_not_freeze_the_mirror(
 
     follow(enough)
 
-    lists = [q for q in api.asked(STATEFULSETS) if "watch" not in q]
+    lists = [q for q in api.queries_of(STATEFULSETS) if "watch" not in q]
     assert len(lists) == 2
 
 
@@ -459,9 +459,9 @@ def test_a_410_begins_with_the_shortest_pause(
     api: ReplayServer, client: ClusterClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The list after it is the remedy; a second 410 in a row waits longer all the same."""
-    asked: list[str] = []
-    monkeypatch.setattr(Backoff, "next_pause", lambda *_: asked.append("pause") or 0.0)
-    monkeypatch.setattr(Backoff, "reset", lambda *_: asked.append("reset"))
+    backoff_calls: list[str] = []
+    monkeypatch.setattr(Backoff, "next_pause", lambda *_: backoff_calls.append("pause") or 0.0)
+    monkeypatch.setattr(Backoff, "reset", lambda *_: backoff_calls.append("reset"))
     stop = threading.Event()
     api.faults[DEPLOYMENTS] += [UNAVAILABLE, UNAVAILABLE]
     for _ in range(2):
@@ -469,13 +469,13 @@ def test_a_410_begins_with_the_shortest_pause(
     reflector = Reflector(client, WORKLOADS[WorkloadKind.DEPLOYMENT], Mirror(), stop, no_progress)
     reflector.start()
     try:
-        wait_until(lambda: len(api.asked(DEPLOYMENTS)) == 8)
+        wait_until(lambda: len(api.queries_of(DEPLOYMENTS)) == 8)
     finally:
         stop.set()
         client.close()
         reflector.join(60)
 
-    assert asked[:5] == ["pause", "pause", "reset", "pause", "pause"]
+    assert backoff_calls[:5] == ["pause", "pause", "reset", "pause", "pause"]
 
 
 @pytest.mark.parametrize("in_transaction", [True, False])

@@ -293,10 +293,10 @@ def test_hostile_lines_of_a_watch(
     def reported(synced: Synced) -> None:
         reports.append(synced)
         if len(reports) == 1:
-            watches = len(api.asked(STATEFULSETS))
+            watches = len(api.queries_of(STATEFULSETS))
             api.watches.send(STATEFULSETS, line)
             if b"ERROR" in line:  # the next watch goes on after it
-                wait_until(lambda: len(api.asked(STATEFULSETS)) > watches)
+                wait_until(lambda: len(api.queries_of(STATEFULSETS)) > watches)
             api.lists[STATEFULSETS].remove(gone)
             api.watches.send(STATEFULSETS, event("DELETED", gone))
         if len(stored(cluster)) == 53:

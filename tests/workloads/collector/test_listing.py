@@ -59,7 +59,7 @@ def test_without_metrics_usage_is_unknown(
 
     assert read(client) == snapshot(None, None)
     # It is asked for once.
-    assert len(api.asked(METRICS)) == 1
+    assert len(api.queries_of(METRICS)) == 1
 
 
 def test_usage_is_listed_once_per_snapshot(client: ClusterClient, api: ReplayServer) -> None:
@@ -90,17 +90,17 @@ def test_some_namespaces_alone(client: ClusterClient, api: ReplayServer) -> None
     whole = [r for r in snapshot(None, usage()) if r.namespace in ("demo", "quota")]
     assert sorted(records, key=lambda record: (record.kind, record.uid)) == whole
     assert whole
-    asked = {path for path, _query in api.requests} - {SERVER_VERSION}
-    assert all("/namespaces/" in path for path in asked)
+    paths = {path for path, _query in api.requests} - {SERVER_VERSION}
+    assert all("/namespaces/" in path for path in paths)
 
 
 def test_progress(client: ClusterClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_module, "PAGE_SIZE", 100)
-    told: list[tuple[str, int, int | None]] = []
+    progress: list[tuple[str, int, int | None]] = []
 
-    read_cluster(client, RECORDED, lambda *told_now: told.append(told_now))
+    read_cluster(client, RECORDED, lambda *step: progress.append(step))
 
-    assert told == [
+    assert progress == [
         ("deployments", 30, None),
         ("statefulsets", 13, None),
         ("daemonsets", 11, None),

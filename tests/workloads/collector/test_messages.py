@@ -27,17 +27,17 @@ TROUBLE = Trouble(
 
 
 def test_a_report() -> None:
-    said = json.loads(report_line("c", SYNCED, as_json=True))
+    printed = json.loads(report_line("c", SYNCED, as_json=True))
 
-    assert (said["cluster"], said["report"], said["deleted"]) == ("c", "delta", 3)
+    assert (printed["cluster"], printed["report"], printed["deleted"]) == ("c", "delta", 3)
     assert report_line("c", SYNCED, as_json=False).startswith("c: 1 created, 2 updated, 3 deleted")
 
 
 def test_troubles() -> None:
-    (said,) = map(json.loads, trouble_lines("c", [TROUBLE], as_json=True))
+    (printed,) = map(json.loads, trouble_lines("c", [TROUBLE], as_json=True))
 
-    assert said["cluster"] == "c"
-    assert said["troubles"][0]["since"] == "2026-11-22T10:00:00+00:00"
+    assert printed["cluster"] == "c"
+    assert printed["troubles"][0]["since"] == "2026-11-22T10:00:00+00:00"
     assert trouble_lines("c", [TROUBLE], as_json=False) == [
         "c: not reported, pods failed 3 times since 10:00:00 UTC: no route"
     ]

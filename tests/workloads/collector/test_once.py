@@ -71,7 +71,7 @@ def test_a_list_that_takes_too_long_is_begun_again_at_once(
 
     assert collector.once(stop).applied.created == 54
     assert pauses == []
-    firsts = [query for query in api.asked(PODS) if "continue" not in query]
+    firsts = [query for query in api.queries_of(PODS) if "continue" not in query]
     assert len(firsts) == 2
 
 
@@ -106,7 +106,7 @@ def test_permanent_errors_are_not_retried(
 
     with pytest.raises(KubernetesError, match=str(fault.status)):
         collector.once(stop)
-    assert len(api.asked(path)) == 1
+    assert len(api.queries_of(path)) == 1
 
 
 def test_being_stopped(collector: Collector, api: ReplayServer, stop: threading.Event) -> None:

@@ -40,9 +40,9 @@ def ask(api: ReplayServer, request: str) -> Exchange:
     for name, value in _VALUES.items():
         target = target.replace(f"{name}=\u2026", f"{name}={value}")
     headers = {"Authorization": f"Bearer {TOKEN}", "Accept": accept, "Accept-Encoding": encoding}
-    asked = urllib.request.Request(f"{api.url}{target}", headers=headers)
+    http_request = urllib.request.Request(f"{api.url}{target}", headers=headers)
     try:
-        answer = urllib.request.urlopen(asked, timeout=30)
+        answer = urllib.request.urlopen(http_request, timeout=30)
     except urllib.error.HTTPError as error:
         answer = error
     with answer:

@@ -181,8 +181,8 @@ def test_unwritable_cache_is_ignored(pod: Pod, between: Between) -> None:
 def test_a_lost_answer_costs_the_pods_token(pod: Pod, between: Between) -> None:
     between.exchanges.append(lost)
     credentials = pod.credentials(between)
-    for said in ("does not respond", "400 invalid_grant"):
-        with pytest.raises(NotReportedError, match=said):
+    for message in ("does not respond", "400 invalid_grant"):
+        with pytest.raises(NotReportedError, match=message):
             credentials.token()
 
     pod.renew()

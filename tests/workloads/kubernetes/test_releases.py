@@ -31,7 +31,7 @@ def mesh(**more: Any) -> dict[str, Any]:
     return {"name": "mesh", "image": "envoy:1", **cpu("500m"), **more}
 
 
-def said(requests: str, **more: Any) -> dict[str, Any]:
+def container_status(requests: str, **more: Any) -> dict[str, Any]:
     """A node's status of a container that was resized."""
     return status(ready=True, **cpu(requests), **more)
 
@@ -68,22 +68,32 @@ PENDING = {"type": "PodResizePending", "status": "True"}
             *(RUNNING, 1000, 0),
         ),
         # Resizing in place (KEP 1287): the larger of the requested and the allocated resources.
-        ("1.27", *resized("1", said("2", allocatedResources={"cpu": "2"})), 2000, 0),
-        ("1.27", *resized("3", said("2", allocatedResources={"cpu": "2"})), 3000, 0),
+        ("1.27", *resized("1", container_status("2", allocatedResources={"cpu": "2"})), 2000, 0),
+        ("1.27", *resized("3", container_status("2", allocatedResources={"cpu": "2"})), 3000, 0),
         (
-            *("1.32", *resized("3", said("2"), resize="Deferred")),
+            *("1.32", *resized("3", container_status("2"), resize="Deferred")),
             *(3000, 0),
         ),
-        ("1.32", *resized("9", said("2"), resize="Infeasible"), 2000, 0),
+        ("1.32", *resized("9", container_status("2"), resize="Infeasible"), 2000, 0),
         (
-            *("1.33", *resized("9", said("2"), conditions=[{**PENDING, "reason": "Infeasible"}])),
+            *(
+                "1.33",
+                *resized(
+                    "9", container_status("2"), conditions=[{**PENDING, "reason": "Infeasible"}]
+                ),
+            ),
             *(2000, 0),
         ),
         (
-            *("1.33", *resized("3", said("2"), conditions=[{**PENDING, "reason": "Deferred"}])),
+            *(
+                "1.33",
+                *resized(
+                    "3", container_status("2"), conditions=[{**PENDING, "reason": "Deferred"}]
+                ),
+            ),
             *(3000, 0),
         ),
-        ("1.34", *resized("2", said("2"), observedGeneration=2), 2000, 0),
+        ("1.34", *resized("2", container_status("2"), observedGeneration=2), 2000, 0),
         # Resources of a whole pod (KEP 2837), for those that it states.
         ("1.32", {"containers": [app()], **cpu("4", "6")}, RUNNING, 4000, 6000),
         (
@@ -115,7 +125,7 @@ NONE_AVAILABLE = [{"type": "Available", "status": "False", "reason": "MinimumRep
 
 # The release, the status of a Deployment of two, the verdict.
 @pytest.mark.parametrize(
-    ("release", "told", "verdict"),
+    ("release", "deployment_status", "verdict"),
     [
         ("1.21", ALL, ("HEALTHY", "")),
         ("1.21", {"replicas": 2, **ONE}, ("DEGRADED", "ReplicasNotReady")),
@@ -147,10 +157,10 @@ NONE_AVAILABLE = [{"type": "Available", "status": "False", "reason": "MinimumRep
     ],
 )
 def test_health_of_a_deployment(
-    release: str, told: dict[str, Any], verdict: tuple[str, str]
+    release: str, deployment_status: dict[str, Any], verdict: tuple[str, str]
 ) -> None:
     del release
-    record = the_record(deployment(**told))
+    record = the_record(deployment(**deployment_status))
     assert (record.health_status, record.status_reason) == verdict
 
 
@@ -219,8 +229,8 @@ def the_record(raw: dict[str, Any] | None = None, pods: Any = ()) -> Any:
     builder = SnapshotBuilder()
     builder.add_workload(raw or deployment(**ALL), WorkloadKind.DEPLOYMENT)
     builder.add_replicaset({"metadata": {"uid": "owner", **owned_by("Deployment", "u")}})
-    for number, (spec, told) in enumerate(pods):
+    for number, (spec, pod_status) in enumerate(pods):
         metadata = {"namespace": "demo", "name": f"app-{number}", **owned_by("ReplicaSet")}
-        builder.add_pod({"metadata": metadata, "spec": spec, "status": told})
+        builder.add_pod({"metadata": metadata, "spec": spec, "status": pod_status})
     (record,) = builder.records(AS_OF)
     return record

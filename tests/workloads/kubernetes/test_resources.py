@@ -152,12 +152,15 @@ V1_36, V1_37 = ServerVersion(1, 36), ServerVersion(1, 37)
 
 def resized(name: str, requests: int, allocated: int | None, actual: int | None) -> Any:
     """Return a container and its status, in whole cores."""
-    said: dict[str, Any] = {"name": name}
+    container_status: dict[str, Any] = {"name": name}
     if allocated is not None:
-        said["allocatedResources"] = {"cpu": str(allocated)}
+        container_status["allocatedResources"] = {"cpu": str(allocated)}
     if actual is not None:
-        said["resources"] = {"requests": {"cpu": str(actual)}, "limits": {"cpu": str(actual)}}
-    return container(requests, requests) | {"name": name}, said
+        container_status["resources"] = {
+            "requests": {"cpu": str(actual)},
+            "limits": {"cpu": str(actual)},
+        }
+    return container(requests, requests) | {"name": name}, container_status
 
 
 @pytest.mark.parametrize(
@@ -179,7 +182,9 @@ def test_a_resize_by_the_formula_of_the_servers_version(
     containers: list[Any], condition: str | None, older: int, newer: int
 ) -> None:
     spec = {"containers": [c for c, _ in containers]}
-    status: dict[str, Any] = {"containerStatuses": [said for _, said in containers]}
+    status: dict[str, Any] = {
+        "containerStatuses": [container_status for _, container_status in containers]
+    }
     if condition:
         status["conditions"] = [{"type": "PodResizePending", "reason": condition}]
 
@@ -202,8 +207,8 @@ def test_limits_by_the_formula_of_the_servers_version() -> None:
 
 
 def test_init_steps_by_the_formula_of_the_servers_version() -> None:
-    step, said = resized("step", 3, 6, None)
+    step, container_status = resized("step", 3, 6, None)
     spec = {"containers": [container(1)], "initContainers": [step]}
-    status = {"initContainerStatuses": [said]}
+    status = {"initContainerStatuses": [container_status]}
     assert pod_resources(spec, status, V1_36)[0] == 3 * NANOS
     assert pod_resources(spec, status, V1_37)[0] == 6 * NANOS
