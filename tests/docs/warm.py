@@ -27,8 +27,8 @@ import json, os, socket, sys
 place, *arguments = sys.argv[1:]
 with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as service:
     service.connect(place)
-    told = json.dumps([arguments, os.getcwd(), dict(os.environ)]).encode()
-    socket.send_fds(service, [told], [0, 1, 2])
+    message = json.dumps([arguments, os.getcwd(), dict(os.environ)]).encode()
+    socket.send_fds(service, [message], [0, 1, 2])
     sys.exit(int(service.recv(16)))
 """
 # Variables that a shell sets itself.
