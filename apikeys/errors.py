@@ -57,8 +57,8 @@ class CredentialsMalformed(CredentialsInvalid):
     """A header without a token; the other parts of the header are ignored."""
 
     default_detail = (
-        "Send the token as 'Authorization: Bearer <token>', or on the state backend alone "
-        "(/api/v1/state/…) as the password of HTTP Basic."
+        "Send the token as 'Authorization: Bearer <token>', or, for the state backend only "
+        "(/api/v1/state/…), as the password of HTTP Basic."
     )
 
 
@@ -90,7 +90,7 @@ class ScopeInsufficient(PermissionDenied):
     advice = "Mint a token with this scope from an API key that has it, or ask an operator."
 
     def __init__(self, scope: Scope) -> None:
-        super().__init__(f"This needs the scope {scope.value}, which the token does not have.")
+        super().__init__(f"This needs the scope {scope.value}, which the token lacks.")
         self.auth_header = f'Bearer error="insufficient_scope", scope="{scope.value}"'
         self.metadata = {"scope": scope.value}
 

@@ -137,6 +137,6 @@ class Caller:
 
     @property
     def grant(self) -> Grant:
-        """Return the grant that the caller can hand on; a retired secret excludes apikey:write."""
+        """Return the grant that the caller can delegate; a retired secret excludes apikey:write."""
         lost = {Scope.APIKEY_WRITE.value} if self.is_retired else set()
         return Grant(self.scopes - lost, self.binding, self.expires_at, self.networks)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger("infra_service.logins")
 
-# Strangers can fail from many addresses; beyond so many a minute only the log has them.
+# Failures can come from many addresses; above this rate per minute, only the log records them.
 _RECORDED_FAILURES: Final = Limit("login_failures", "all", 60)
 
 

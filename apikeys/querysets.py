@@ -150,7 +150,7 @@ class CredentialQuerySet(GrantHolderQuerySet[C]):
         return self.annotate(scopes_text=text)
 
     def active(self) -> Self:
-        """Return credentials that have not ended, also with an inactive or idle owner."""
+        """Return unexpired and unrevoked credentials, also with an inactive or idle owner."""
         now, active = timezone.now(), self
         for column in self.revocations:
             active = active.filter((column, None))

@@ -46,7 +46,7 @@ def unchanged(caller: Caller) -> Q:
 
 
 def unchanged_of(form: str) -> Q:
-    """Return the same condition for all callers of a form, with parameters: see ``as_given``."""
+    """Return the condition for all callers of a kind, with parameters: see ``as_given``."""
     return Q(Exists(_CREDENTIALS[form](_PARAMETERS)))
 
 

@@ -1,6 +1,6 @@
 """Search for this service's tokens in other text: a scanner for stored data.
 
-A checksum confirms each match; a random text of the same form passes once in 4,000 million. The
+A checksum confirms each match; a random text of the same form passes once in 4 billion cases. The
 search covers plain tokens, tokens with characters escaped as in JSON (once or in JSON within JSON),
 and base64, where 42 characters have a fixed form at any offset. Encrypted, compressed or wrapped
 text is not covered.

@@ -20,7 +20,7 @@ from filterlang.nodes import And, Node, Not, Term
 from filterlang.parser import parse
 from filterlang.versions import VersionComparison
 
-# Operators that are the negation of another, or another word for it.
+# Operators that are negations or synonyms of another operator.
 _NEGATED: Final = {"!=": "=", "NOT IN": "IN", "IS NULL": "EXISTS"}
 _SYNONYMS: Final = {"IS NOT NULL": "EXISTS"}
 _COMPARED: Final = {"<": "lt", "<=": "lte", ">": "gt", ">=": "gte"}
@@ -62,7 +62,7 @@ def _compile_term(term: Term, fields: FieldSet) -> Q:
     operator = _SYNONYMS.get(term.operator, term.operator)
     positive = _NEGATED.get(operator, operator)
     if operator == "IS NULL" and key is None and "__" not in field.path:
-        # An index finds it. Of another table's column, the row itself may be missing.
+        # An index serves this condition. Of another table's column, the row itself may be missing.
         return Q((f"{field.path}__isnull", True))
     if key is None:
         condition = _column(field, positive, values)

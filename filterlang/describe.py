@@ -9,18 +9,18 @@ from filterlang.fields import field_set
 from filterlang.fieldtypes import EnumType
 
 _INTRODUCTION = """\
-Which items to list: terms such as `field['name'] = 'value'`, joined with `AND`, `OR`, `NOT` and \
-parentheses. Values are quoted text, integers, `true` or `false`.
+Filter of the listed items: terms such as `field['name'] = 'value'`, joined with `AND`, `OR`, \
+`NOT` and parentheses. Values are quoted text, integers, `true` or `false`.
 
 | field | type | operators |
 |---|---|---|
 """
 
 
-# Cached, because each request of a list asks for its parameters.
+# Cached, because each list request needs its parameters.
 @functools.cache
 def described_fields(filterset: type[FilterSet]) -> dict[str, dict[str, Any]]:
-    """Return the type, operators, enum values and description of each field, for programs."""
+    """Return the type, operators, enum values and description of each field, machine-readable."""
     described = {}
     for field in field_set(filterset).values():  # type: ignore[arg-type]  # type[Any] is hashable
         about: dict[str, Any] = {"type": field.type.name, "operators": list(field.operators)}

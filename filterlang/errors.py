@@ -2,7 +2,7 @@ from enum import StrEnum
 
 
 class Code(StrEnum):
-    """The kind of error in a filter, for programs."""
+    """The machine-readable kind of an error in a filter."""
 
     SYNTAX = "syntax"
     TOO_LONG = "too_long"

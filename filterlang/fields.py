@@ -96,7 +96,7 @@ def find(fields: FieldSet, term: Term) -> tuple[Field, str | None]:
     Raises ``FilterError`` for an unknown field or an operator that the field does not support.
     """
     name, dot, rest = term.name.partition(".")
-    if term.name in fields:  # its own name may have a dot
+    if term.name in fields:  # the field's name may contain a dot
         name, dot, rest = term.name, "", ""
     field = fields.get(name)
     key = field.type.key_of(rest) if field is not None and dot else None

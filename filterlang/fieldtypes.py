@@ -70,7 +70,7 @@ class FieldType:
             if self._accepts(value):
                 return self._clean(value.text)
         except (ValidationError, OverflowError):
-            pass  # The right form, but no such number, day or offset.
+            pass  # The format is valid, but the number, day or offset does not exist.
         invisible = first_invisible(value.text)
         suggestion = f"remove {invisible}" if invisible else self._suggest(value.text)
         raise FilterError(Code.TYPE, value.position, self.expected, suggestion)
@@ -155,7 +155,7 @@ class IntegerType(FieldType):
 
 
 class TimestampType(FieldType):
-    """RFC 3339 with an offset, because without it midnight would be a guess.
+    """RFC 3339 with an offset, because without it the time would be ambiguous.
 
     Columns store microseconds, and a value may have more digits.
     """
@@ -204,7 +204,7 @@ class StringType(FieldType):
         return value.quoted
 
     def _clean(self, text: str) -> str:
-        # Not the form field's: that strips the space around the text.
+        # The form field strips the space around the text, so it is not used.
         return text
 
     def _suggest(self, text: str) -> str:

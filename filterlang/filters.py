@@ -14,7 +14,7 @@ INT64_MAX: Final = 2**63 - 1
 
 
 class NullableField(forms.Field):
-    """A field of an expression that may be null; of a column, the column decides."""
+    """Whether an expression may be null; for a column, the column decides."""
 
     def __init__(self, *, nullable: bool = False, **kwargs: Any) -> None:
         super().__init__(**kwargs)

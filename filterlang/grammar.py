@@ -75,7 +75,7 @@ _TOKENS = {
     "end": r"\Z",
 }
 
-# ASCII, because otherwise U+017F (long s) and U+212A (Kelvin) would be letters of keywords.
+# ASCII only: otherwise U+017F (long s) and U+212A (Kelvin) would match letters of keywords.
 GRAMMAR: Final = Grammar(
     STRUCTURE,
     **{

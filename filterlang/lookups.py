@@ -1,7 +1,7 @@
 """Lookups with the same meaning on PostgreSQL and SQLite, with the SQL for each database.
 
 Django's own differ: SQLite's LIKE ignores case, its JSON has no containment, and its JSON paths
-misread keys with quotes or only digits. Names and texts of the user are always parameters.
+misread keys with quotes or only digits. Names and texts from the user are always SQL parameters.
 """
 
 from dataclasses import dataclass
@@ -80,7 +80,7 @@ class LabelEquals(DataContains):
     lookup_name = "filterlang_label_equals"
 
     def as_sqlite(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper) -> SQL:
-        """SQLite: look the pair up."""
+        """SQLite: find the pair."""
         lhs, params = self.process_lhs(compiler, connection)
         ((key, value),) = self.rhs.items()
         return _any_label(lhs, " AND filterlang_label.value = %s"), (*params, key, value)
@@ -105,7 +105,7 @@ class LabelIn(Lookup):
         return f"{lhs} @> ANY(%s)", (*params, pairs)
 
     def as_sqlite(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper) -> SQL:
-        """SQLite: look the key up and compare its value."""
+        """SQLite: find the key and compare its value."""
         lhs, params = self.process_lhs(compiler, connection)
         ((key, values),) = self.rhs.items()
         marks = ", ".join(["%s"] * len(values))
@@ -119,7 +119,7 @@ class LabelExists(HasKey):
     lookup_name = "filterlang_label_exists"
 
     def as_sqlite(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper) -> SQL:
-        """SQLite: look the key up."""
+        """SQLite: find the key."""
         lhs, params = self.process_lhs(compiler, connection)
         return _any_label(lhs), (*params, self.rhs)
 
@@ -139,7 +139,7 @@ class LabelMatches(Lookup):
         return f"COALESCE({condition}, FALSE)", (*params, key, *pattern)
 
     def as_sqlite(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper) -> SQL:
-        """SQLite: look the key up and compare its value."""
+        """SQLite: find the key and compare its value."""
         lhs, params = self.process_lhs(compiler, connection)
         ((key, piece),) = self.rhs.items()
         condition, pattern = piece.sqlite("filterlang_label.value", connection)

@@ -10,7 +10,7 @@ from filterlang.errors import Code, FilterError
 from filterlang.grammar import GRAMMAR, MAX_DEPTH, MAX_LENGTH
 from filterlang.nodes import And, Node, Not, Or, Term, Value
 
-# PostgreSQL stores neither, and a lone surrogate is no text in UTF-8.
+# PostgreSQL stores neither, and UTF-8 cannot encode a lone surrogate.
 _REFUSED: Final = re.compile("[\0\ud800-\udfff]")
 _OPENING: Final = re.compile(r"not|\(", re.IGNORECASE | re.ASCII)
 _QUOTES: Final = {quote: re.compile(rf"\\{quote}|{quote}{quote}") for quote in "'\""}

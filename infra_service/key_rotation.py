@@ -77,7 +77,7 @@ def _older_secrets() -> Iterator[OlderValue]:
 def _reencrypt_answers() -> int:
     done = 0
     for request in in_batches(IdempotentRequest.objects.with_answers_of_other_keys()):
-        with isolated("encrypt an idempotent answer", request.pk):
+        with isolated("encrypt an idempotent response", request.pk):
             done += request.reencrypt()
     return done
 

@@ -155,14 +155,14 @@ The service listens on http://127.0.0.1:{port}; Ctrl-C stops it.
 """
 
 _BACKEND_BLOCK = """\
-A backend block for any Terraform configuration. A state is named by a component and an environment;
-put yours in their places, the first use registers them.
+A backend block for any Terraform configuration. Replace the component and environment with your
+own; the first use registers them.
 
 {block}"""
 
 _SHOWN_STATES = 5
 _STATES = """\
-States that were written last, and their addresses for a backend block:
+Recently written states, and their addresses for a backend block:
 {states}"""
 
 _FIRST_SECRETS = """\

@@ -70,7 +70,7 @@ class Names(NamedTuple):
         return "/".join(filter(None, (self.application, self.component, self.environment)))
 
     def refuse(self, binding: Binding = EVERYWHERE) -> None:
-        """Raise an error with the invalid name, and similar names that the caller sees.
+        """Raise an error with the invalid name, and similar names that the caller can access.
 
         Raises:
             InvalidParameter: always, if they are not valid.
@@ -135,7 +135,7 @@ def find_id(
 
 
 class Place(NamedTuple):
-    """The place of a state. An entry is None if missing, or if the component has no application."""
+    """The address of a state. Missing entries are None; a component may have no application."""
 
     component_id: uuid.UUID | None
     environment_id: uuid.UUID | None
@@ -166,7 +166,7 @@ def application_of(component_id: uuid.UUID) -> uuid.UUID | None:
 
 
 def find_inside(kind: str, texts: Collection[str], binding: Binding) -> dict[str, uuid.UUID]:
-    """Return the ids of ids and slugs, limited to entries that the binding sees.
+    """Return the ids of ids and slugs, limited to entries within the binding.
 
     The slug of a component follows that of its application, as in addresses: ``shop/network``.
     """

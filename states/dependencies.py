@@ -23,7 +23,7 @@ _FIRST: Final = uuid.UUID(int=0)
 class Dependency(NamedTuple):
     """A data source that reads a state, and the other of the two states.
 
-    ``state`` is None if it is not stored here or the token may not see it.
+    ``state`` is None if it is not stored here or is outside the token's binding.
     """
 
     found: StateDependency

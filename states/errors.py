@@ -123,7 +123,7 @@ class StateLocked(APIException):
     default_code = "STATE_LOCKED"
 
     def __init__(self, holder: Mapping[str, str]) -> None:
-        who, operation = holder["Who"] or "somebody", holder["Operation"]
+        who, operation = holder["Who"] or "an unknown client", holder["Operation"]
         super().__init__(f"The state is locked by {who} ({operation}).")
         self.top_level = holder
 
@@ -175,12 +175,15 @@ class SerialConflict(APIException):
 
 
 class LineageMismatch(APIException):
-    meaning = "Without a lock, the lineage must stay the same. Another lineage is another state."
+    meaning = (
+        "Without a lock, the lineage must stay the same. A different lineage means a different "
+        "state."
+    )
     status_code = 409
     default_code = "LINEAGE_MISMATCH"
 
     def __init__(self, pushed: str, current: str) -> None:
-        super().__init__("The document has another lineage than the stored state.")
+        super().__init__("The document's lineage differs from that of the stored state.")
         self.metadata = {"lineage": pushed, "current_lineage": current}
 
 

@@ -40,7 +40,7 @@ def holder_of(state: State) -> Holder | None:
     info = LockInfo(**state.lock_info)
     taken_by = info.described(state.lock_taken_by).get("taken_by", {})
     return Holder(
-        who=info.Who or "somebody",
+        who=info.Who or "an unknown client",
         operation=info.Operation.removeprefix("OperationType").lower() or "an operation",
         terraform_version=info.Version,
         since=state.lock_acquired_at,

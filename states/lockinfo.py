@@ -141,5 +141,5 @@ class _Written(msgspec.Struct, frozen=True):
 def _is_time(text: str) -> bool:
     try:
         return bool(_RFC3339.fullmatch(text)) and bool(dt.datetime.fromisoformat(text))
-    except ValueError:  # the right form, but no such day or hour
+    except ValueError:  # a valid format, but no such day or hour
         return False

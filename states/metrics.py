@@ -29,8 +29,10 @@ STORAGE_FAULTS: Final = Counter(
 )
 for _fault in ("missing", "altered", "damaged"):
     STORAGE_FAULTS.labels(_fault)  # starts at 0, so that an alert sees the first refusal
-PUSHED_BYTES: Final = Counter("infra_state_pushed_bytes", "Documents received whole.")
-PULLED_BYTES: Final = Counter("infra_state_pulled_bytes", "Documents sent, as they were sent.")
+PUSHED_BYTES: Final = Counter("infra_state_pushed_bytes", "Bytes of completely received documents.")
+PULLED_BYTES: Final = Counter(
+    "infra_state_pulled_bytes", "Bytes of sent documents, after compression."
+)
 
 #: Maximum locks to read, so that scrapes stay fast. Locks exist only during Terraform runs, so more
 #: are unusual.

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 #: The maximum number of resources returned for a workload.
 MOST_MANAGING: Final = 100
-#: Labels by which charts name their release: https://helm.sh/docs/chart_best_practices/labels/
+#: Labels with which charts identify their release: https://helm.sh/docs/chart_best_practices/labels/
 _RELEASE: Final = "app.kubernetes.io/instance"
 
 

@@ -76,8 +76,8 @@ def mint_access_token(
 ) -> tuple[AccessToken, str]:
     """Mint a token from the calling key; return it with its secret, which is not stored.
 
-    The token lives for ``ttl`` or until ``expires_at``. The default is an hour, or the rest of the
-    key's lifetime.
+    The token is valid for ``ttl`` or until ``expires_at``. The default is an hour, or the rest of
+    the key's lifetime.
 
     Raises:
         GrantExceeded: the token would exceed the key's grant.

@@ -90,7 +90,7 @@ def change_api_key(
         ApiKeyNotFound: the queryset does not contain the key.
         ApiKeyRevoked, ApiKeyExpired: a revoked key cannot change; an expired key can only be
             extended.
-        GrantExceeded: the key would exceed the grant or expiry of the actor or of its maker.
+        GrantExceeded: the key would exceed the grant or expiry of the actor or of its creator.
         TooManyApiKeys: the key would become active, and its owner has the maximum.
         SecretRetired: the actor's secret was replaced.
         ConcurrentChange: other writers won every attempt.

@@ -4,7 +4,7 @@ A descendant never exceeds the scopes, binding and expiry of the key that made i
 it is created, and each change that narrows a key narrows its descendants at once. A request
 therefore reads a single key, not the whole chain.
 
-Each generation is locked before the next is read. Creating a key locks its maker, so a concurrent
+Each generation is locked before the next is read. Creating a key locks its parent, so a concurrent
 revocation either finds the new key or prevents it.
 """
 
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 
 def check_maker(key: ApiKey | TrustPolicy, held: Grant, wanted: Grant) -> None:
-    """Refuse a key or policy with a grant beyond its maker's.
+    """Refuse a key or policy with a grant beyond its parent's.
 
-    The maker is locked until the transaction ends.
+    The parent is locked until the transaction ends.
 
     Raises:
-        ApiKeyRevoked: the maker is revoked. Its revocation leaves expired keys unchanged.
-        GrantExceeded: the grant exceeds the maker's.
+        ApiKeyRevoked: the parent is revoked. Its revocation leaves expired keys unchanged.
+        GrantExceeded: the grant exceeds the parent's.
     """
     if key.maker_id is None:
         return
@@ -41,7 +41,7 @@ def check_maker(key: ApiKey | TrustPolicy, held: Grant, wanted: Grant) -> None:
     if key.maker_token_id:
         tokens = AccessToken.objects.locked()
         token = tokens.filter(pk=key.maker_token_id).first()
-        # The maker was removed after it expired, so its grant is unknown.
+        # The parent was removed after it expired, so its grant is unknown.
         most = most.intersection(held if token is None else token.grant)
         revocations += [] if token is None else [token.revoked_at]
     if any(revocations):
@@ -88,7 +88,7 @@ def narrow(ancestor_id: str, grant: Grant, actor: Actor) -> None:
 
 
 def disable_policies(policies: TrustPolicyQuerySet, ancestor_id: str, actor: Actor) -> None:
-    """Disable the policies of a revoked maker, and thereby their tokens."""
+    """Disable the policies of a revoked parent, and thereby their tokens."""
     if ids := _lock_policies(policies):
         TrustPolicy.objects.disable(*ids)
         because = {"ancestor": ancestor_id}
@@ -96,7 +96,7 @@ def disable_policies(policies: TrustPolicyQuerySet, ancestor_id: str, actor: Act
 
 
 def lock_makers(made: TrustPolicy) -> None:
-    """Lock the maker of a policy until the transaction ends."""
+    """Lock the parent of a policy until the transaction ends."""
     _lock_credentials(made.maker_id, made.maker_token_id)
 
 

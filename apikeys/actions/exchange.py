@@ -98,7 +98,7 @@ def exchange_assertion(
 ) -> tuple[AccessToken, str]:
     """Mint a token for a proof; return it with its secret, which is not stored.
 
-    The token has the policy's whole grant unless ``scopes`` narrow it. It lives for an hour, or
+    The token has the policy's whole grant unless ``scopes`` narrow it. It is valid for an hour, or
     less if the policy or ``ttl`` require it.
 
     Raises:
@@ -159,7 +159,7 @@ def _lifetime(policy: TrustPolicy, ttl: dt.timedelta | None) -> dt.timedelta:
         return min(MINTED_LIFETIME, longest)
     if ttl > longest:
         raise NarrowingRefused(
-            "invalid_request", f"ttl: the policy allows {policy.max_token_seconds} seconds."
+            "invalid_request", f"ttl: the policy allows at most {policy.max_token_seconds} seconds."
         )
     return ttl
 

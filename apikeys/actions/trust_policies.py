@@ -1,6 +1,6 @@
 """Create, change, disable and try trust policies: trusted pipelines and their grants.
 
-A policy hands on its whole grant, so the rules are those of API keys.
+A policy delegates its whole grant, so the rules are those of API keys.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def change_trust_policy(
     Raises:
         TrustPolicyNotFound: the queryset does not contain the policy.
         TrustPolicyDisabled: the policy is disabled permanently.
-        GrantExceeded: the policy would exceed the grant of the actor or of its maker.
+        GrantExceeded: the policy would exceed the grant of the actor or of its creator.
         TrustPolicyTooWide: its conditions would trust too many pipelines.
         FieldFixed: the issuer cannot change.
         SecretRetired: the actor's secret was replaced.
@@ -110,7 +110,7 @@ def change_trust_policy(
     policy = policies.filter(pk=policy_id).first()
     if policy is None:
         raise TrustPolicyNotFound
-    # The lock order of a revocation: the maker, then the policy.
+    # The lock order of a revocation: the parent, then the policy.
     descent.lock_makers(policy)
     _lock_issuer(policy.issuer_id)
     policy = policies.select_for_update(no_key=True, of=("self",)).get(pk=policy_id)
@@ -216,7 +216,7 @@ def try_trust_policy(
 
 
 def endings(policy: TrustPolicy) -> Iterator[tuple[str, str]]:
-    """Yield the reasons why the policy is unusable: a code for programs and a text for people."""
+    """Yield the reasons why the policy is unusable: a code and a human-readable text."""
     if policy.disabled_at is not None:
         yield "policy_disabled", "The policy is disabled"
     if policy.expires_at is not None and policy.expires_at <= timezone.now():

@@ -190,9 +190,9 @@ class ApiKeyAdmin(CredentialAdmin):
     tools = ("rotate", "revoke")
     previous_secret_ends = moment_of("old_secret_expires_at", "old secret works until")
 
-    @admin.display(description="made by")
+    @admin.display(description="created by")
     def shown_maker(self, key: Any) -> str:
-        """Return the maker, whose revocation also revokes this key."""
+        """Return the parent, whose revocation also revokes this key."""
         if key.maker_id is None:
             return str(self.get_empty_value_display())
         made_by = credential_link(key.maker_id, key.names)
@@ -207,7 +207,7 @@ class ApiKeyAdmin(CredentialAdmin):
         label="Rotate",
         permission="apikeys.add_apikey",
         question="The key gets a new secret, which is shown once. The old secret stops working "
-        "when its grace period is over.",
+        "when its grace period ends.",
         form=RotationForm,
         defaults=lambda _key: {"grace_period": 0},
         offered=_is_active,
@@ -237,7 +237,7 @@ class ApiKeyAdmin(CredentialAdmin):
 @admin.register(AccessToken)
 class AccessTokenAdmin(CredentialAdmin):
     when_empty = "Add a token, or mint one from an API key."
-    more_statuses = (("ended", "Its key or policy has ended"),)
+    more_statuses = (("ended", "Its key or policy is no longer valid"),)
     form_class = AccessTokenForm
     origin_columns = ("api_key_id", "trust_policy_id")
     list_display = (
@@ -262,7 +262,7 @@ class AccessTokenAdmin(CredentialAdmin):
         """Return the key or the trust policy."""
         origin = token.trust_policy_id or token.api_key_id
         if origin is None:
-            return "no key: an operator issued it"
+            return "none: issued by an operator"
         return credential_link(origin, token.names)
 
     def issue(self, actor: Actor, **fields: Any) -> tuple[AccessToken, str]:
@@ -272,8 +272,8 @@ class AccessTokenAdmin(CredentialAdmin):
     @object_tool(
         label="Revoke",
         permission="apikeys.revoke_accesstoken",
-        question="The token stops working at once, and with it every key that it has made. "
-        "This cannot be undone.",
+        question="The token stops working at once, and with it every key that it created. This "
+        "cannot be undone.",
         offered=_works,
         destructive=True,
     )

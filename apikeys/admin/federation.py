@@ -103,7 +103,7 @@ class IssuerAdmin(AddByForm):
             failed if issuer.failures else "",
         )
 
-    @admin.display(description="URL of the keys")
+    @admin.display(description="key set URL")
     def keys_url(self, issuer: Issuer) -> str:
         """Return the URL of the keys."""
         return breakable(issuer.jwks_url) or "from the discovery document"
@@ -113,7 +113,7 @@ class IssuerAdmin(AddByForm):
         """Return the signature algorithms, separated by commas."""
         return ", ".join(issuer.algorithms)
 
-    @admin.display(description="longest assertion")
+    @admin.display(description="maximum assertion lifetime")
     def longest_assertion(self, issuer: Issuer) -> str:
         """Return the maximum lifetime of an assertion."""
         return _duration(issuer.max_assertion_seconds)
@@ -125,8 +125,8 @@ class IssuerAdmin(AddByForm):
     @object_tool(
         label="Disable",
         permission="apikeys.change_issuer",
-        question="Pipelines of this issuer get no more tokens, and all tokens that they have are "
-        "revoked at once. This cannot be undone.",
+        question="Pipelines of this issuer can no longer get tokens, and their tokens are revoked "
+        "at once. This cannot be undone.",
         offered=_works,
         destructive=True,
     )
@@ -199,7 +199,7 @@ class TrustPolicyAdmin(GrantColumns, AddByForm):
         url = reverse("admin:apikeys_issuer_change", args=(policy.issuer_id,))
         return format_html('<a href="{}">{}</a>', url, policy.issuer.name or policy.issuer.url)
 
-    @admin.display(description="longest token")
+    @admin.display(description="maximum token lifetime")
     def longest_token(self, policy: TrustPolicy) -> str:
         """Return the maximum lifetime of tokens."""
         return _duration(policy.max_token_seconds)
@@ -224,7 +224,7 @@ class TrustPolicyAdmin(GrantColumns, AddByForm):
         )
         return described or "none"
 
-    @admin.display(description="refused last")
+    @admin.display(description="last refusals")
     def refusals(self, policy: TrustPolicy) -> str:
         """Return refused exchanges with their reasons, newest first."""
         if not getattr(policy, "may_see_trail", False):
@@ -238,13 +238,13 @@ class TrustPolicyAdmin(GrantColumns, AddByForm):
             return "nothing"
         shown = format_html_join("", "<div>{} {}</div>", lines)
         url = f"{reverse('admin:apikeys_auditevent_changelist')}?q={policy.pk}"
-        return format_html('{}<a href="{}">All of them</a>', shown, url)
+        return format_html('{}<a href="{}">View all</a>', shown, url)
 
     @object_tool(
         label="Disable",
         permission="apikeys.change_trustpolicy",
-        question="Pipelines get no more tokens through this policy, and all tokens that it issued "
-        "are revoked at once. This cannot be undone.",
+        question="Pipelines can no longer get tokens through this policy, and all tokens that it "
+        "issued are revoked at once. This cannot be undone.",
         offered=_works,
         destructive=True,
     )

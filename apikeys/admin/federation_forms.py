@@ -32,7 +32,7 @@ WHERE: Final = {
     f"{_SERVICE_ACCOUNT}/name": ("Service account", "The name of the service account."),
     f"{_SERVICE_ACCOUNT}/uid": (
         "Uid of the service account",
-        f"{_UID} It changes with the account.",
+        f"{_UID} It changes when the account is recreated.",
     ),
     "organization_id": ("Organization id", "In Buildkite, the organization's Settings: a UUID."),
     "pipeline_id": ("Pipeline id", "In Buildkite, the pipeline's Settings: a UUID."),
@@ -72,7 +72,7 @@ class IssuerForm(forms.Form):
         "this audience only.",
     )
     jwks_url = forms.CharField(
-        label="Keys at",
+        label="Key set URL",
         required=False,
         max_length=500,
         help_text="Leave empty to use the address in the discovery document.",
@@ -135,7 +135,7 @@ class TrustPolicyForm(CredentialForm):
     written_conditions = JsonField(
         label="Conditions",
         required=False,
-        help_text="Instead of the ids, in the format of the API.",
+        help_text="An alternative to the ids, as JSON in the format of the API.",
     )
     max_token_seconds = forms.IntegerField(
         label="Token lifetime in seconds", initial=3600, min_value=1, max_value=43_200
@@ -206,10 +206,10 @@ class TrustPolicyForm(CredentialForm):
                 return None
             return self._checked(given["written_conditions"], kind)
         if not wanted:
-            self.add_error("written_conditions", "Write conditions: this platform has no ids.")
+            self.add_error("written_conditions", "Enter conditions: this platform has no ids.")
         for number, claim in enumerate(wanted):
             if not ids[claim]:
-                self.add_error(f"id_{number}", "Enter this id, or write conditions.")
+                self.add_error(f"id_{number}", "Enter this id, or enter conditions.")
         if self.errors:
             return None
         origin = {name: given[name] for name in ("environment", "branch") if given.get(name)}

@@ -65,7 +65,9 @@ def _revives(user: User) -> str:
         notices.append(_revived_secrets(keys, tokens))
     if policies:
         number = f"{_number(policies)} trust polic{pluralize(policies, 'y,ies')}"
-        notices.append(f"When this user is made active, pipelines get tokens by {number} again.")
+        notices.append(
+            f"If you make this user active, pipelines can get tokens through {number} again."
+        )
     return " ".join(notices)
 
 
@@ -110,7 +112,9 @@ class UserForm(UserChangeFormOfOurs):
         had = set(self.instance.groups.all())
         for group in groups:
             if group not in had and not may_grant_group(self.person, group):
-                raise forms.ValidationError(f"You may not give {group}: it may do more than you.")
+                raise forms.ValidationError(
+                    f"You cannot assign {group}: it has permissions that you lack."
+                )
         return groups
 
 
@@ -218,7 +222,9 @@ class UserAdmin(AuditedAdmin, UserAdminOfOurs):
         """Describe whether the user's keys work, and whether the user can log in to the admin."""
         if not user.is_active:
             return badge("idle", "Inactive")
-        may = "superuser" if user.is_superuser else "can log in here" if user.is_staff else ""
+        may = (
+            "superuser" if user.is_superuser else "can log in to the admin" if user.is_staff else ""
+        )
         active = badge("ok", "Active")
         return format_html("{}, {}", active, may) if may else active
 

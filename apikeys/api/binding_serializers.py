@@ -37,7 +37,7 @@ def _bound(help_text: str, child: serializers.Field[Any, Any, Any, Any], **optio
 
 def _named(help_text: str) -> Any:
     name = TextField(max_length=_LONGEST_NAME)
-    return _bound(f"{help_text} The answer has their ids.", name, write_only=True)
+    return _bound(f"{help_text} The response contains their ids.", name, write_only=True)
 
 
 @described("The limits of a key or token: a cluster, or components and environments.")
@@ -91,7 +91,7 @@ class BindingSerializer(StrictSerializer):
         return found
 
     def _found(self, kind: str, field: str, texts: Sequence[str]) -> Collection[uuid.UUID]:
-        """Return the ids of entries that the maker sees; a hidden entry is refused as unknown."""
+        """Return the ids of entries that the creator can access; hidden ones count as unknown."""
         if not texts:
             return ()
         find_inside: Callable[..., dict[str, uuid.UUID]] = import_string(settings.BINDING_NAMES)

@@ -37,7 +37,7 @@ _ERROR_CODE: Final = Named(
     "OAuthErrorCode",
     {
         "type": "string",
-        "description": "A code of RFC 6749 §5.2 or RFC 8693 §2.2.2.",
+        "description": "An error code of RFC 6749 §5.2 or RFC 8693 §2.2.2.",
         "enum": [
             "invalid_request",
             "invalid_grant",
@@ -51,30 +51,30 @@ _TOKEN_TYPE: Final = Named(
     "SubjectTokenType",
     {
         "type": "string",
-        "description": "A type of RFC 8693 §3; both are verified in the same way.",
+        "description": "A token type of RFC 8693 §3; both are verified in the same way.",
         "enum": list(SUBJECT_TOKEN_TYPES),
     },
 )
 _OAUTH_ERROR: Final = described_object(
     "OAuthError",
-    "The form of OAuth's errors (RFC 6749 §5.2). `error` is for programs.",
-    error={"allOf": [_ERROR_CODE], "description": "The cause, for programs."},
+    "The OAuth error format (RFC 6749 §5.2). `error` is machine-readable.",
+    error={"allOf": [_ERROR_CODE], "description": "The machine-readable cause."},
     error_description={
         "type": "string",
-        "description": "The cause, for people; it ends with the id of the request.",
+        "description": "The human-readable cause, followed by the id of the request.",
     },
 )
 _REQUEST: Final = Named(
     "TokenExchange",
     {
         "type": "object",
-        "description": "The parameters of an exchange (RFC 8693 §2.1).",
+        "description": "The parameters of a token exchange (RFC 8693 §2.1).",
         "required": ["grant_type", "client_id", "subject_token", "subject_token_type"],
         "properties": {
             "grant_type": {
                 "type": "string",
                 "const": GRANT_TYPE,
-                "description": "The grant of a token exchange.",
+                "description": "The grant type of a token exchange.",
             },
             "client_id": {
                 "type": "string",
@@ -84,11 +84,11 @@ _REQUEST: Final = Named(
             "subject_token": {
                 "type": "string",
                 "minLength": 1,
-                "description": "The platform's signed token, made for the issuer's audience.",
+                "description": "The platform's signed token, issued for the issuer's audience.",
             },
             "subject_token_type": {
                 "allOf": [_TOKEN_TYPE],
-                "description": "The type of `subject_token`, as its platform names it.",
+                "description": "The type of `subject_token`.",
             },
             "requested_token_type": {
                 "type": "string",
@@ -119,7 +119,7 @@ _ANSWER: Final = described_object(
     token_type={
         "type": "string",
         "const": "Bearer",
-        "description": "The scheme of the header `Authorization`.",
+        "description": "The scheme of the `Authorization` header.",
     },
     expires_in={
         "type": "integer",

@@ -65,12 +65,12 @@ def read_parameters(request: Request) -> ExchangeParameters:
     if given.get("subject_token_type") not in SUBJECT_TOKEN_TYPES:
         raise _wrong("subject_token_type", " or ".join(SUBJECT_TOKEN_TYPES))
     if given.get("requested_token_type", ACCESS_TOKEN_TYPE) != ACCESS_TOKEN_TYPE:
-        raise _wrong("requested_token_type", f"{ACCESS_TOKEN_TYPE}, or left out")
+        raise _wrong("requested_token_type", f"{ACCESS_TOKEN_TYPE}, or omitted")
     if given.keys() & {"resource", "audience"}:
-        raise RequestRefused("invalid_target", "The tokens of a policy are for this service.")
+        raise RequestRefused("invalid_target", "A policy issues tokens for this service only.")
     for name in _REFUSED:
         if name in given:
-            raise _wrong(name, "not taken here")
+            raise _wrong(name, "not supported")
     for name in ("client_id", "subject_token"):
         if name not in given:
             raise _wrong(name, "it is missing")
@@ -107,7 +107,7 @@ def _pairs(request: Request) -> list[tuple[Any, Any]]:
     except UnreadablePostError as error:
         raise BodyIncomplete from error
     except (ValueError, RecursionError) as error:
-        raise _wrong("body", f"not a form, or JSON, in UTF-8: {error}") from error
+        raise _wrong("body", f"neither a form nor JSON in UTF-8: {error}") from error
     if not isinstance(found, _Pairs):
         raise _wrong("body", "a JSON object, or a form")
     return list(found)

@@ -48,7 +48,8 @@ _CONDITION: Final = Named(
         "properties": {
             "claim": {
                 "type": "string",
-                "description": "A name such as repository_id; with a leading slash a JSON Pointer.",
+                "description": "A name such as repository_id, or a JSON Pointer with a leading "
+                "slash.",
                 "minLength": 1,
                 "maxLength": conditions.MAX_NAME,
             },

@@ -57,7 +57,7 @@ class IssuerSerializer(StrictSerializer):
     id = serializers.RegexField(r"^iss-[0-9a-z]+$", read_only=True, help_text=ID)
     kind = WordField(Issuer.Kind.choices, help_text="Cannot be changed.")
     name = TextField(
-        max_length=200, help_text="A name for people; `manage.py trust` finds issuers by it."
+        max_length=200, help_text="A display name; `manage.py trust` identifies issuers by it."
     )
     url = TextField(
         max_length=500,
@@ -112,7 +112,7 @@ class IssuerSerializer(StrictSerializer):
         read_only=True, help_text="Number of consecutive failures to fetch the keys."
     )
     disabled_at = TimestampField(read_only=True, allow_null=True, help_text=DISABLED_AT)
-    created_at = TimestampField(read_only=True, help_text="Time of the creation.")
+    created_at = TimestampField(read_only=True, help_text="Creation time.")
     updated_at = TimestampField(read_only=True, help_text=UPDATED_AT)
 
 
@@ -164,7 +164,7 @@ class TrustPolicySerializer(BoundSerializer):
         help_text="Claims of the last token: jti, sub, repository, commit and run.",
     )
     disabled_at = TimestampField(read_only=True, allow_null=True, help_text=DISABLED_AT)
-    created_at = TimestampField(read_only=True, help_text="Time of the creation.")
+    created_at = TimestampField(read_only=True, help_text="Creation time.")
     updated_at = TimestampField(read_only=True, help_text=UPDATED_AT)
     warnings = serializers.SerializerMethodField(
         help_text="Allowed conditions that are weaker than they may seem."
@@ -175,7 +175,7 @@ class TrustPolicySerializer(BoundSerializer):
         return kinds.policy_warnings(policy.issuer.kind, policy.conditions)
 
 
-@described("The token or the claims to test a trust policy with.")
+@described("The claims or the token for testing a trust policy.")
 class TrialSerializer(StrictSerializer):
     claims = ObjectField(required=False, help_text="The claims of an assertion.")
     token = TextField(

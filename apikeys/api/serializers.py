@@ -25,9 +25,9 @@ from infra_service.lib.api.fields import (
 
 #: Descriptions of fields that keys, tokens and trust policies share.
 ID: Final = "Assigned by the service, in the order of creation."
-NAME: Final = "A name for people; it need not be unique."
+NAME: Final = "A display name; it need not be unique."
 SCOPES: Final = "The permissions. The creator must have each of them."
-STATUS: Final = "Derived at the time of the response."
+STATUS: Final = "Computed at the time of the response."
 
 
 @described("A user: the owner of a key, a token or a trust policy.")
@@ -75,7 +75,7 @@ class CredentialSerializer(BoundSerializer):
     created_by = OwnerSerializer(
         read_only=True, help_text="The owner, also when an operator created it."
     )
-    created_at = TimestampField(read_only=True, help_text="Time of the creation.")
+    created_at = TimestampField(read_only=True, help_text="Creation time.")
 
 
 @described("An API key. Its secret is returned once, on creation or rotation.")
@@ -134,7 +134,9 @@ class AccessTokenSerializer(CredentialSerializer):
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         """Refuse two expiries."""
         if "ttl" in attrs and attrs.get("expires_at") is not None:
-            raise ValidationError({"ttl": [ErrorDetail("Beside expires_at.", "both")]})
+            raise ValidationError(
+                {"ttl": [ErrorDetail("Give ttl or expires_at, not both.", "both")]}
+            )
         return attrs
 
 

@@ -58,7 +58,7 @@ def verify(token: str, issuer: Issuer) -> Assertion:
         raise AssertionRefused("assertion_invalid", str(error)) from error
     # Kubernetes lists its audiences. Another audience of a shared token could use it here.
     if claims["aud"] not in (issuer.audience, [issuer.audience]):
-        raise AssertionRefused("assertion_invalid", "The claim aud has further audiences")
+        raise AssertionRefused("assertion_invalid", "The claim aud contains other audiences")
     return Assertion(claims, _digest(token, claims), _end(claims, issuer))
 
 
@@ -72,7 +72,7 @@ def _header(token: str, issuer: Issuer) -> tuple[str, str]:
         raise AssertionRefused("assertion_invalid", str(error)) from error
     algorithm, kid = header.get("alg"), header.get("kid")
     if algorithm not in issuer.algorithms or algorithm not in KEYS_OF_ALGORITHMS:
-        raise AssertionRefused("algorithm_unexpected", "The issuer signs with other algorithms")
+        raise AssertionRefused("algorithm_unexpected", "The issuer does not use this algorithm")
     if "crit" in header:
         raise AssertionRefused("assertion_invalid", "The header crit names an extension")
     if not isinstance(kid, str) or not 1 <= len(kid) <= _MAX_KID:

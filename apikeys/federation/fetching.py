@@ -47,11 +47,11 @@ def fetch_json(url: str, ca: str, deadline: Deadline) -> Any:
     except FetchError as error:
         raise FetchError(f"{url}: {error}") from error
     if response.status != HTTPStatus.OK:
-        raise FetchError(f"{url}: it answers with the status {response.status}")
+        raise FetchError(f"{url}: it responds with the status {response.status}")
     try:
         return json.loads(response.body)
     except (ValueError, RecursionError) as error:
-        raise FetchError(f"{url} does not answer with JSON") from error
+        raise FetchError(f"{url} does not return JSON") from error
 
 
 def _context(ca: str) -> ssl.SSLContext:

@@ -65,7 +65,9 @@ def policy_warnings(kind: str, conditions: Sequence[Condition]) -> list[str]:
         if path_of(claim) in spoken_of
     ]
     if ("sub",) in spoken_of and kind != Kind.CUSTOM:
-        warnings.append("sub changes its form with the platform's settings; match single claims.")
+        warnings.append(
+            "The format of sub depends on the platform's settings; match individual claims."
+        )
     if kind == Kind.BUILDKITE and ("build_branch",) in spoken_of:
         warnings.append("A fork can use the same branch name. Do not build forks in this pipeline.")
     return warnings

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class AuditEvent(models.Model):
     """An event of the audit log. A trigger prevents updates and deletions.
 
-    The columns hold users and tokens by value, so that the log outlives them.
+    The columns store users and tokens by value, so that the log outlives them.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)

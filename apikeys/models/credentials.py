@@ -60,7 +60,7 @@ class ApiKey(Credential):
         "apikeys.User", on_delete=models.PROTECT, related_name="api_keys", db_index=False
     )
     # The key that made this key, directly or with a minted token: this key never exceeds it, and is
-    # revoked with it. Null if an operator made the key, or a release that recorded no maker.
+    # revoked with it. Null if an operator or an older release created the key.
     maker = models.ForeignKey(
         "self", on_delete=models.PROTECT, related_name="made", null=True, db_index=False
     )
@@ -70,7 +70,7 @@ class ApiKey(Credential):
     previous_digest = models.BinaryField(max_length=32, unique=True, null=True)
     previous_digest_expires_at = models.DateTimeField(null=True)
     # Null before the first rotation, or after a rotation by a release that recorded no time. That
-    # release may run beside this release; the next release can bound the grace period in a
+    # release may run at the same time; the next release can bound the grace period in a
     # constraint.
     rotated_at = models.DateTimeField(null=True)
 
@@ -78,8 +78,7 @@ class ApiKey(Credential):
 
     class Meta(Credential.Meta):
         verbose_name = "API key"
-        # Permissions of the admin for other people's keys. Permission to add includes handing on
-        # every scope.
+        # Admin permissions for other people's keys; the permission to add can grant every scope.
         permissions = [("revoke_apikey", "Can revoke API keys")]
         constraints = [
             *Credential.Meta.constraints,
@@ -107,7 +106,7 @@ class ApiKey(Credential):
                 name="apikey_by_maker_token",
                 condition=Q(revoked_at=None) & ~Q(maker_token_id=""),
             ),
-            # For the number of an owner's active keys.
+            # Serves the count of an owner's active keys.
             models.Index(
                 fields=["created_by", "expires_at"],
                 name="apikey_unrevoked_of_owner",

@@ -1,4 +1,4 @@
-"""``/``: a page for browsers, and the same links for programs."""
+"""``/``: a page for browsers, and the same links as JSON."""
 
 from __future__ import annotations
 

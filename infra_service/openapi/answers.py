@@ -43,14 +43,14 @@ _VIOLATION: Final = described_object(
     "FieldViolation",
     "An invalid field or parameter.",
     field=_text("The path of the field, such as `api_key.scopes.1`, or the parameter."),
-    description=_text("The fault, for people."),
-    reason=_text("The fault, for programs, such as UNKNOWN_SCOPE."),
+    description=_text("The human-readable fault."),
+    reason=_text("The machine-readable fault, such as UNKNOWN_SCOPE."),
 )
 _INFO: Final = _detail(
     "ErrorInfo",
-    "The cause, for programs.",
+    "The machine-readable cause.",
     reason={
-        **_text("The cause, which does not change; docs/reference/errors.md lists all."),
+        **_text("The machine-readable cause, which is stable; docs/reference/errors.md lists all."),
         "pattern": "^[A-Z0-9_]+$",
     },
     domain=_text(f"Always {DOMAIN}."),
@@ -86,8 +86,8 @@ _BODY: Final = described_object(
         "maximum": 599,
         "description": "The HTTP status of the response.",
     },
-    status={**_text("The class of the error, coarser than `reason`."), "enum": CODES},
-    message=_text("The cause and the remedy, for people; the text may change."),
+    status={**_text("The category of the error, broader than `reason`."), "enum": CODES},
+    message=_text("The human-readable cause and remedy; the text may change."),
     details={
         **list_of(_DETAIL),
         "minItems": 2,
@@ -96,9 +96,9 @@ _BODY: Final = described_object(
 )
 ERROR: Final = described_object(
     "Error",
-    "The format of every error (AIP-193). `message` is for people and may change; `reason` and "
-    "`metadata` are for programs and do not change.",
-    error={"allOf": [_BODY], "description": "The error, in the form of all paths."},
+    "The format of every error (AIP-193). `message` is human-readable and may change; `reason` and "
+    "`metadata` are machine-readable and stable.",
+    error={"allOf": [_BODY], "description": "The error, in the format of all paths."},
 )
 
 _REQUEST_ID: Final = "X-Request-ID"
@@ -131,8 +131,8 @@ _HEADERS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
     _WAIT: (
         "RetryAfter",
         {
-            "description": "Seconds after which the same request may be sent again; absent where "
-            "repeating cannot help.",
+            "description": "Seconds after which the same request may be sent again; absent if a "
+            "retry cannot succeed.",
             "schema": {"type": "integer", "minimum": 1},
         },
     ),
@@ -231,9 +231,9 @@ _SAMPLE_ID: Final = "01a1fd5de40e71008d5de2f5d6b32654"
 def _schema_of(declared: DeclaredErrors) -> Named:
     """Return the error schema, extended by additional fields or replaced."""
     if (beside := declared.beside) is not None:
-        text = f"An error with the fields of {beside.name} beside it."
+        text = f"An error, with the additional fields of {beside.name}."
         return Named(f"{beside.name}Error", {"description": text, "allOf": [ERROR, beside]})
     if (instead := declared.instead) is not None:
-        text = f"{instead.name}, or for other causes the error of all paths."
+        text = f"{instead.name}, or the general error format for other causes."
         return Named(f"{instead.name}OrError", {"description": text, "anyOf": [instead, ERROR]})
     return ERROR

@@ -19,7 +19,7 @@ class EnumDoc(NamedTuple):
     has_explaining_labels: bool = False
 
 
-#: By the name of the component.
+#: Enumerations by the name of their component.
 ENUMS: Final = {
     "Scope": EnumDoc(
         "apikeys.scopes.Scope.choices",

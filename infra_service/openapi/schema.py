@@ -133,7 +133,7 @@ class ApiSchema(AutoSchema):  # type: ignore[misc,unused-ignore]
         needed = f"the {noun} {scopes}" if scopes else "no scope"
         if getattr(self.view, "minted_only", False) and len(security) > 1:
             kinds += " that was minted from an API key"
-        return f"Needs {needed}, and takes {kinds}."
+        return f"Requires {needed}, and accepts {kinds}."
 
     def _resolve_path_parameters(self, variables: list[str]) -> list[dict[str, Any]]:
         """Return the path parameters; ``id`` has the schema of the serializer's field."""

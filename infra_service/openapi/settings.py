@@ -20,8 +20,8 @@ the [admin](/admin/) or with `manage.py issue_token`. An API key mints tokens: *
 
 `accessTokenAsPassword` is how Terraform sends an access token. Leave it empty here.
 
-**Errors** have one form. `reason` is for programs, `message` for people: `{"error": {"code": 404,
-"status": "NOT_FOUND", "message": "…", "details": [{"reason": "…", …}, …]}}`
+**Errors** have one format. `reason` is machine-readable, `message` is human-readable: `{"error":
+{"code": 404, "status": "NOT_FOUND", "message": "…", "details": [{"reason": "…", …}, …]}}`
 """
 
 SPECTACULAR_SETTINGS = {

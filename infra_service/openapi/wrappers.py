@@ -16,7 +16,9 @@ def describe_wrapper(schema: dict[str, Any], wrapper: Any, direction: str) -> No
         of_resource = f"The {resource} at the time of the response."
     elif wrapper.fields[name].partial:
         described = f"A request to change the {resource}."
-        of_resource = "The new values. Absent fields keep theirs, unless `update_mask` has them."
+        of_resource = (
+            "The new values. Absent fields keep their values, unless `update_mask` contains them."
+        )
     else:
         described = f"A request with the new {resource}."
         of_resource = f"The new {resource}; absent optional fields get their defaults."

@@ -97,7 +97,7 @@ class Deliverer:
     def _sweep(self) -> int:
         """Fail deliveries of expired endpoints; return the number of published scheduled events."""
         published = 0
-        with isolated("end deliveries of ended endpoints"):
+        with isolated("fail deliveries of expired endpoints"):
             queue.fail_undeliverable()
         for publish in (publish_timed, publish_health_changes):
             with isolated("publish scheduled events"):

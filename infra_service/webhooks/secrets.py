@@ -29,7 +29,7 @@ def new_secret() -> bytes:
 
 
 def shown(secret: bytes) -> str:
-    """Return the secret in the form in which its owner sees it once."""
+    """Return the secret in the format that is shown to its owner once."""
     return _PREFIX + base64.b64encode(secret).decode()
 
 

@@ -44,7 +44,8 @@ def _details(data: dict[str, Any]) -> Iterator[tuple[str, Any]]:
         yield "About", data.get("name") or data["id"]
     lock = data.get("lock") or {}
     if lock:
-        yield "Locked by", f"{lock.get('who') or 'somebody'} for {lock.get('operation') or 'work'}"
+        owner = lock.get("who") or "an unknown client"
+        yield "Locked by", f"{owner} for {lock.get('operation') or 'work'}"
     workloads = data.get("workloads") or []
     for workload in workloads[:_WORKLOADS]:
         yield workload["to_health_status"] or "Gone", _change_of(workload)

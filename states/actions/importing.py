@@ -38,7 +38,7 @@ _ELSEWHERE: Final = "It was already imported, to another address."
 
 
 class ImportRefusedError(Exception):
-    """A state that must not be overwritten; the message is a sentence for people."""
+    """A state that must not be overwritten; the message is a human-readable sentence."""
 
 
 class OccupiedError(ImportRefusedError):

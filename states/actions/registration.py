@@ -55,7 +55,7 @@ def find_or_register(*, target: StateTarget, actor: Actor) -> State:
             raise RaceLostError from error
         binding = actor.grant.binding
         if not binding.allows_state(component_id, environment_id, component.application_id):
-            raise StateNotFound  # it has moved, or a name leads elsewhere
+            raise StateNotFound  # it moved, or its name now refers to another entry
         new.component, new.environment_id = component, environment_id
         new.application_id = component.application_id
         State.objects.bulk_create([new], ignore_conflicts=True)

@@ -44,8 +44,8 @@ def not_a_state(upload: Upload) -> InvalidDocument:
     with contents.written(upload.gzipped) as (document, _effort):
         kind = foreign.describe(document)
     return InvalidDocument(
-        f"The document looks like {kind}: it has neither a `version` that is a number nor "
-        "`encrypted_data`, so it does not replace a state. To replace the state anyway, "
+        f"The document looks like {kind}: it has neither a numeric `version` nor `encrypted_data`, "
+        f"so it does not replace a state. To replace the state anyway, "
         "push the document with ?force=true, which needs the scope state:admin."
     )
 

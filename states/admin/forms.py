@@ -25,7 +25,7 @@ class ForceUnlockForm(forms.Form):
     """The reason, and the lock that was shown: only that lock is released."""
 
     holder = forms.CharField(
-        label="Held by",
+        label="Lock owner",
         required=False,
         disabled=True,
         widget=forms.Textarea({"rows": 2, "cols": 60}),
@@ -44,7 +44,7 @@ class FreezeForm(forms.Form):
     reason = forms.CharField(
         max_length=1000,
         widget=forms.Textarea({"rows": 3, "cols": 60, "autofocus": True}),
-        help_text="Terraform prints it, with your name, to everyone that it refuses.",
+        help_text="Terraform shows it, with your name, to each refused client.",
     )
     expected_until = forms.DateTimeField(
         label="Expected until",

@@ -77,7 +77,7 @@ class TypeFilter(InputFilter):
 
 @admin.register(ResourceEntry)
 class ResourceAdmin(ReadOnlyAdmin):
-    when_empty = "They come from pushed states, while manage.py index_states --watch runs."
+    when_empty = "Resources are read from pushed states while manage.py index_states --watch runs."
     page_key = ("id",)
     list_display = ("shown_address", "type", "state_link", "shown_provider")
     orders: ClassVar[Any] = {

@@ -103,7 +103,7 @@ class StateAdmin(VersionPages, ReadOnlyAdmin):
 
     @admin.display(description="size")
     def size(self, state: State) -> str | None:
-        """Return the size of the document for people."""
+        """Return the human-readable size of the document."""
         return None if state.size_bytes is None else filesizeformat(state.size_bytes)
 
     @admin.display(description="changed")
@@ -146,8 +146,8 @@ class StateAdmin(VersionPages, ReadOnlyAdmin):
     @object_tool(
         label="Freeze",
         permission="states.freeze_state",
-        question="Clients acquire no lock and write nothing until you unfreeze the state. The "
-        "holder of a lock can finish. Reads continue.",
+        question="Clients cannot lock or write the state until you unfreeze it. The holder of a "
+        "lock can finish. Clients can still read the state.",
         form=FreezeForm,
         offered=lambda state: state.deleted_at is None and state.frozen_at is None,
     )

@@ -20,7 +20,7 @@ _INDENTED: Final = 50
 
 
 def json_text(value: Any) -> str:
-    """Return JSON for people; the placeholder of a hidden value is unquoted, unlike any value."""
+    """Return JSON for display; the placeholder of a hidden value is unquoted, unlike any value."""
     if value == MASK:
         return MASK
     written = bytes(encode(value))

@@ -139,8 +139,8 @@ _METHODS: Final = (
 )
 
 _READ: Final = (
-    "Return the current document, exactly as it was pushed; gzip'd for a client "
-    f"that takes it.\n\n{_METHODS}"
+    "Return the current document, exactly as it was pushed; compressed with gzip if the client "
+    "accepts it.\n\n{_METHODS}"
 )
 _PUSH: Final = (
     "Store a new state version; the body is the complete document. While the state is "

@@ -19,8 +19,8 @@ from states import slugs
 from states.models import Application
 
 _ID: Final = "The id of the entry; never changes. Ids are in the order of creation."
-_NAME: Final = "The name for people, not unique; empty in entries that a push registered by ids."
-_CREATED: Final = "Time of the creation, or of the registration by the first push or LOCK."
+_NAME: Final = "The display name, not unique; empty in entries that a push registered by ids."
+_CREATED: Final = "Time of creation, or of registration by the first push or LOCK."
 _UPDATED: Final = "Time of the last change of the entry, not of its states."
 
 
@@ -91,7 +91,7 @@ class ComponentSerializer(StrictSerializer):
     updated_at = TimestampField(read_only=True, help_text=_UPDATED)
 
     def validate_application_id(self, value: Any) -> Any:
-        """Refuse an application that the caller does not see."""
+        """Refuse an application outside the caller's binding."""
         applications = Application.objects.inside(self.context["request"].auth.binding)
         if value is not None and not applications.filter(pk=value).exists():
             raise ValidationError([ErrorDetail("No such application.", "unknown_application")])

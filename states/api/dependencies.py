@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dependencies_schema
 class DependenciesViewSet(OfStateViewSet):
-    """Dependencies in both directions, limited to the states that the caller sees."""
+    """Dependencies in both directions, limited to the states within the caller's binding."""
 
     required_scopes = {"dependencies": Scope.STATE_READ}
 

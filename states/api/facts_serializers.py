@@ -80,7 +80,7 @@ class ModuleSerializer(serializers.Serializer[Any]):
 @described("Facts of a pipeline about a version: its commit, its run, modules and providers.")
 class FactsSerializer(StrictSerializer):
     version_number = serializers.IntegerField(
-        read_only=True, help_text="The version that the facts are about."
+        read_only=True, help_text="The version that the facts describe."
     )
     commit = TextField(
         required=False,

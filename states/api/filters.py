@@ -62,7 +62,8 @@ class StateFilters(FilterSet):  # type: ignore[misc]  # django-filter has no typ
         exclude=True,
         help_text="whether an operator has frozen the state",
     )
-    # Versions that the current version was made with, as reported by a pipeline (``UsedByState``).
+    # Versions with which the current version was created, as reported by a pipeline
+    # (``UsedByState``).
     provider = VersionsFilter(help_text="from the facts of the current version")
     module = VersionsFilter(help_text="from the facts of the current version")
 

@@ -55,7 +55,7 @@ class FindResourcesViewSet(OfAllStatesViewSet):
 
     filter_backends = ()
     required_scopes = {"find": Scope.STATE_READ}
-    #: The values, beside the address, that page tokens are bound to.
+    #: The values to which page tokens are bound, in addition to the address.
     page_scope = ""
 
     @action(detail=False, methods=["post"])

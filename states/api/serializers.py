@@ -62,7 +62,7 @@ class FreezeSerializer(PresentSerializer):
     reason = serializers.CharField(
         source="freeze_reason",
         read_only=True,
-        help_text="The text of the operator, which Terraform shows to the clients it refuses.",
+        help_text="The operator's reason, which Terraform shows to refused clients.",
     )
     expected_until = TimestampField(
         source="freeze_expected_until",
@@ -176,7 +176,7 @@ class ForceUnlockSerializer(StrictSerializer):
 @described("The options of a freeze.")
 class FreezeOptionsSerializer(StrictSerializer):
     reason = TextField(
-        max_length=1000, help_text="The reason, which Terraform shows to the clients it refuses."
+        max_length=1000, help_text="The reason, which Terraform shows to refused clients."
     )
     expected_until = TimestampField(
         in_future=True,

@@ -64,7 +64,7 @@ class StateViewSet(ResourceViewSet[State]):
     }
 
     def get_queryset(self) -> StateQuerySet:
-        """Return the states that the caller sees.
+        """Return the states within the caller's binding.
 
         Deleted states are included for undeletion, and for ``unfreeze``: a previous release beside
         this one can delete a frozen state.

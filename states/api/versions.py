@@ -51,10 +51,10 @@ class OfStateViewSet(DocumentAPIView, ResourceViewSet[StateVersion]):
     token_kinds = ACCESS_TOKENS
 
     def state(self) -> State:
-        """Return the state, if the caller sees it.
+        """Return the state, if it is within the caller's binding.
 
         Raises:
-            StateNotFound: the caller does not see it.
+            StateNotFound: the state is outside the caller's binding.
         """
         visible = State.objects.visible().inside(caller_of(self.request).binding)
         try:

@@ -73,7 +73,7 @@ def written(gzipped: bytes) -> Iterator[tuple[bytes, Effort]]:
     """Return a document's bytes for the block, whatever they are, as ``opened`` does the document.
 
     Raises:
-        StateFormatUnsupported: the block looks at a value that is nested too deeply.
+        StateFormatUnsupported: the block reads a value that is nested too deeply.
     """
     with in_turn(gzipped) as effort:
         yield sealing.decompress(gzipped), effort

@@ -170,8 +170,7 @@ def raw_differs(before: Raw, after: Raw, effort: Effort) -> bool:
 
 def differs(before: Any, after: Any, effort: Effort) -> bool:
     """Return whether two values are unequal as JSON: ``true`` is not 1, and 1.0 is 1."""
-    # Python's comparison, which takes 1 for true, finds most differences, and a hundred times
-    # faster.
+    # Python's comparison treats 1 as true, but finds most differences a hundred times faster.
     return bool(before != after) or _differs_in_kind(before, after, effort)
 
 

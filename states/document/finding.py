@@ -98,7 +98,7 @@ class Finder:
             index.add((pattern, cause))
 
     def containing(self, texts: Sequence[str]) -> dict[int, Cause]:
-        """Return the positions of the texts that contain a secret, or have endless escapes."""
+        """Return the positions of the texts that contain a secret or an unterminated escape."""
         found: dict[int, Cause] = {}
         if not (self._short.words or self._long.words):
             return found

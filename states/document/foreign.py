@@ -50,5 +50,5 @@ def describe(document: bytes) -> str:
     for name, kind in _KINDS.items():
         if getattr(members, name) is not UNSET:
             return kind
-    # The name of any member stands in quotes.
+    # The name of any member is in quotes.
     return "another JSON object, such as variables or outputs" if b'"' in document else "`{}`"

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 
 def secrets_of(effort: Effort, *documents: Document) -> Secrets:
-    """Return all that the documents mark."""
+    """Return all values that the documents mark."""
     secrets = Secrets(effort)
     for document in documents:
         for name, output in (document.outputs or {}).items():
@@ -201,7 +201,7 @@ def cause_of(shown: Any, *, marked: bool) -> Cause | None:
 
 
 def _collect_texts(value: Any, texts: set[str], effort: Effort) -> None:
-    """Add each text that stands in the value, also as a key."""
+    """Add each text in the value, including keys."""
     waiting = [value]
     while waiting:
         part = waiting.pop()

@@ -83,7 +83,7 @@ _PUBLIC: Final = re.compile("|".join((
     r"arn:[a-z-]+:[a-z0-9-]*:[a-z0-9-]*:\d*:\S*", r"-----(?:BEGIN|END) [A-Z0-9 ]{1,40}-----",
 )), re.ASCII)  # fmt: skip
 #: Host names, with a scheme and a port; addresses of IPv6; identifiers such as
-#: vpc-0a1b2c3d4e5f67890; short regions such as fsn1; versions, moments, sizes of machines.
+#: vpc-0a1b2c3d4e5f67890; short regions such as fsn1; versions, timestamps, machine types.
 _STRUCTURED: Final = re.compile("|".join((
     rf"(?:[a-z][a-z0-9+.-]{{0,20}}://)?(?:(?i:{_HOST})|localhost|{_V4})(?::\d{{1,5}})?/?",
     r"(?:[0-9a-f]{0,4}:){2,7}[0-9a-f]{0,4}(?:/\d{1,3})?",

@@ -17,7 +17,7 @@ from states.errors import StateFormatUnsupported, StateTooComplex
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-#: Of the object at the top; Terraform writes seven.
+#: Maximum members of the top-level object; Terraform writes seven.
 _MOST_MEMBERS: Final = 1000
 # The patterns never backtrack (``*+``), so that no text is read twice or kept in memory. The
 # document is known to be JSON.

@@ -46,7 +46,7 @@ class Head(NamedTuple):
 class _Members(msgspec.Struct, frozen=True):
     """The members as written; msgspec checks the syntax of other members without decoding them.
 
-    OpenTofu's encrypted states have serial and lineage beside ``encrypted_data``.
+    OpenTofu's encrypted states have serial and lineage next to ``encrypted_data``.
     """
 
     serial: int | None = None

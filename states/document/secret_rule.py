@@ -1,6 +1,6 @@
 """The rule that decides which other values a marked value hides.
 
-Terraform marks places. A marked place is always hidden. A value that stands there also hides the
+Terraform marks places. A marked place is always hidden. A value in such a place also hides the
 same value at other places, because Terraform does not mark every copy: a connection string, or
 ``terraform_data.x.output``. Not every marked value may do so. An output ``{host, port, region,
 user, password}`` is marked as a whole because of its password; the region in it would hide every

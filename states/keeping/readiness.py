@@ -1,4 +1,4 @@
-"""The configuration of the object store, verified beside the requests that need no store."""
+"""The configuration of the object store, verified in parallel with requests that need no store."""
 
 from __future__ import annotations
 

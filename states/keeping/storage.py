@@ -2,7 +2,7 @@
 
 An object is the encrypted payload that the row would contain. It is written before its row, under a
 name that is used once, and never changed: a new encryption is a new object. An object without a row
-therefore belongs to a writer that lost or died, and is swept after a while.
+therefore belongs to a writer that lost or crashed, and is swept later.
 """
 
 from __future__ import annotations

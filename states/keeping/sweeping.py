@@ -1,4 +1,4 @@
-"""Objects that no row points at: their writer lost a race or died before it wrote the row."""
+"""Objects without a row: their writer lost a race or crashed before it wrote the row."""
 
 from __future__ import annotations
 

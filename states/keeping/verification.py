@@ -94,4 +94,7 @@ def _moved(version: StateVersion) -> str | None:
     is_newest = (state.current_version_id, state.version_number) == (newest.pk, newest.number)
     if is_newest and figures[0] == figures[1]:
         return None
-    return "The state does not point to its newest version, or has other figures than that version."
+    return (
+        "The state does not point to its newest version, or its recorded figures differ from those "
+        "of that version."
+    )

@@ -26,7 +26,7 @@ NO_PARENT: Final = uuid.UUID(int=0)
 
 class CatalogueQuerySet(models.QuerySet[Any]):
     def inside(self, binding: Binding) -> CatalogueQuerySet:
-        """Return the entries that this binding sees: named in it, or with a state inside."""
+        """Return the entries within this binding: named in it, or with a state inside."""
         if binding.cluster_id is not None:
             return self.none()
         if binding == EVERYWHERE:
@@ -95,7 +95,7 @@ class CatalogueEntry(models.Model):
 
     @classmethod
     def seen_by(cls, binding: Binding) -> Q:
-        """Return the condition for the entries that a bound token sees; not for cluster tokens."""
+        """Return the condition for the entries within a token's binding; not for cluster tokens."""
         raise NotImplementedError
 
     @classmethod

@@ -28,7 +28,7 @@ _MOST_NAMES: Final = 50_000
 
 
 def inside_catalogue(rows: Rows, binding: Binding) -> Rows:
-    """Return the rows of components and environments that this binding sees.
+    """Return the rows of components and environments within this binding.
 
     The caller handles the binding's applications, because only some rows have that column.
     """
@@ -68,7 +68,7 @@ def with_part_of_name(model: type[CatalogueEntry], piece: Piece) -> list[uuid.UU
 
 class OfStateQuerySet(models.QuerySet[Row]):
     def inside(self, binding: Binding) -> Self:
-        """Return the rows of states that this binding sees.
+        """Return the rows of states within this binding.
 
         A binding to applications costs a query for their components: the rows have no application,
         because a component may be moved and its states have many rows.

@@ -2,7 +2,7 @@
 
 The resource index updates them in the same transactions, because counting thirty million resources
 takes longer than a request. ``StateCount`` has the counts of a state; ``CountTotal`` sums them by
-environment, of which there are few, for callers that see a whole environment.
+environment, of which there are few, for callers that can access a whole environment.
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ class CountTotal(models.Model):
 
 
 def counts_of(kind: Kind, binding: Binding) -> QuerySet[Any, dict[str, Any]]:
-    """Return each value with its counts over the states that this binding sees.
+    """Return each value with its counts over the states within this binding.
 
     One query, and another for a binding to applications. It sums a row for each environment, or a
     row for each state if the binding excludes a part of an environment.

@@ -40,7 +40,7 @@ class StateQuerySet(models.QuerySet["State"]):
         return self.filter(deleted_at=None)
 
     def inside(self, binding: Binding) -> StateQuerySet:
-        """Return the states that this binding sees."""
+        """Return the states within this binding."""
         inside = inside_catalogue(self, binding)
         if binding.application_ids is not None:
             inside = inside.filter(application_id__in=binding.application_ids)
@@ -63,7 +63,7 @@ class StateQuerySet(models.QuerySet["State"]):
         return self.filter(_BEHIND | (_INDEXED & Q(index_key=OUTDATED)))
 
     def with_digests_of_other_keys(self, key_name: str) -> StateQuerySet:
-        """Return the states whose digests in the index were made with another key."""
+        """Return the states whose digests in the index were computed with another key."""
         indexed = self.visible().filter(indexed_number__gt=0)
         return indexed.exclude(index_key__endswith=f".{key_name[:KEY_NAME_LENGTH]}")
 
@@ -132,7 +132,7 @@ class State(models.Model):
     )
     # Counts the changes: a writer with an older value has lost the race.
     revision = models.PositiveIntegerField(default=0)
-    # Counts the pushes; it only ever grows, even over a deletion.
+    # The number of pushes; it never decreases, even after a deletion.
     version_number = models.PositiveIntegerField(default=0)
     current_version = models.ForeignKey(
         "states.StateVersion",
@@ -152,7 +152,7 @@ class State(models.Model):
     # locks. lock_info comes from the client, and its ID is visible to everybody that finds the
     # state locked.
     lock_taken_by = models.JSONField(null=True)
-    # An operator's freeze (states.actions.freezing), beside the lock of a client.
+    # An operator's freeze (states.actions.freezing), independent of a client's lock.
     frozen_at = models.DateTimeField(null=True)
     frozen_by = models.CharField(max_length=200, blank=True, default="", db_default="")
     freeze_reason = models.CharField(max_length=1000, blank=True, default="", db_default="")

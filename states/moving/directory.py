@@ -87,7 +87,7 @@ def _holder(path: Path) -> str | None:
         who = LockInfo.parse(read_file(lock, MAX_BYTES)).Who
     except (SourceError, InvalidLockInfo):
         who = ""  # not ours to read, or written by another program
-    return who or "somebody"
+    return who or "an unknown client"
 
 
 def _time_of(file: os.stat_result) -> dt.datetime | None:

@@ -85,7 +85,7 @@ def open_folder(text: str) -> Source:
     """Return the bucket and folder of ``s3://bucket/prefix``, or the export that is in it.
 
     Raises:
-        SourceError: see ``located``; or the export has not ended.
+        SourceError: see ``located``; or the export is incomplete.
     """
     folder = Folder(*located(text))
     if folder.first(UNFINISHED) == UNFINISHED:

@@ -53,7 +53,7 @@ def read_file(path: Path, limit: int) -> bytes:
 
 
 def fault(error: OSError) -> SourceError:
-    """Return an error of the operating system as a text for people."""
+    """Return a human-readable message for an error of the operating system."""
     if error.errno == errno.ELOOP:
         return SourceError(
             f"{error.filename}: It is a symbolic link. Use the path of the file itself."

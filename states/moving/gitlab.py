@@ -66,7 +66,7 @@ class GitLab:
                 below = text_of(project).removeprefix(self._path).strip("/")
                 for state in self._of_project(project):
                     name, user = text_of(state["name"]), state["lockedByUser"]
-                    holder = user["username"] if user else "somebody"
+                    holder = user["username"] if user else "an unknown client"
                     yield SourceState(
                         f"{below}/{name}" if below else name, holder if state["lockedAt"] else None
                     )

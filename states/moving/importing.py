@@ -281,8 +281,8 @@ def _same_address(other: Row) -> str:
 
 def _locked(state: SourceState) -> str:
     return (
-        f"{shown(str(state.locked_by))} has locked it in the source: wait until the lock "
-        "is released, or release it there."
+        f"It is locked in the source by {shown(str(state.locked_by))}: wait until the lock is "
+        "released, or release it there."
     )
 
 

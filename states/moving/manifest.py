@@ -37,7 +37,7 @@ _WITHOUT_INSTALLATION: Final = 1
 
 
 class UnfinishedError(SourceError):
-    """An export cannot be read: it has not ended."""
+    """An export cannot be read: it is incomplete."""
 
     def __init__(self, place: str) -> None:
         super().__init__(f"The export in {place} is incomplete: run export_states again.")
@@ -172,7 +172,7 @@ def header_of(lines: Iterable[bytes]) -> Header:
     if format_ not in (_WITHOUT_INSTALLATION, FORMAT):
         raise SourceError(f"{MANIFEST} is of format {format_}, not {FORMAT}.")
     if format_ == FORMAT and header.installation is None:
-        raise SourceError(f"{MANIFEST} is damaged: its first line names no installation.")
+        raise SourceError(f"{MANIFEST} is damaged: its first line does not name an installation.")
     return header
 
 

@@ -47,7 +47,7 @@ _ERRORED: Final = re.compile(r"(?:.*/)?errored\.tfstate", re.DOTALL)
 
 
 class MapError(Exception):
-    """A map that cannot be used; the message is a sentence for people."""
+    """A map that cannot be used; the message is a human-readable sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +188,7 @@ def _compiled(text: str, part: str = _PART) -> re.Pattern[str]:
         elif name in names:
             made += f"(?P={name})"
         elif not name.isidentifier():
-            raise MapError(f"{{{name}}} is no name.")
+            raise MapError(f"{{{name}}} is not a valid name.")
         else:
             names.add(name)
             made += f"(?P<{name}>{part})"
@@ -198,4 +198,4 @@ def _compiled(text: str, part: str = _PART) -> re.Pattern[str]:
 def _check_names(given: dict[str, Any], known: tuple[str, ...]) -> None:
     for name in given:
         if name not in known:
-            raise MapError(f"There is no {name!r} in a map{did_you_mean(name, known)}")
+            raise MapError(f"A map has no key {name!r}{did_you_mean(name, known)}")

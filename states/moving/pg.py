@@ -27,7 +27,7 @@ _STATEMENT_SECONDS: Final = 60
 #: Without a byte of an answer: longer than the server itself lets a statement run.
 _SILENT_SECONDS: Final = 75.0
 
-#: Terraform locks a state by an advisory lock on the id of its row, in its session.
+#: Terraform locks a state with a session-level advisory lock on the id of its row.
 _STATES: Final = sql.SQL("""
     SELECT state.name, lock.pid IS NOT NULL, activity.usename, host(activity.client_addr)
     FROM {table} state
@@ -59,7 +59,7 @@ class PgTable:
         while True:
             page = self._rows(_STATES, last, _ON_A_PAGE)
             for name, is_locked, user, address in page:
-                holder = f"{user or 'somebody'}{f' ({address})' if address else ''}"
+                holder = f"{user or 'an unknown client'}{f' ({address})' if address else ''}"
                 yield SourceState(name, holder if is_locked else None)
             if len(page) < _ON_A_PAGE:
                 return
@@ -107,7 +107,7 @@ class PgTable:
 
     @contextmanager
     def _answering(self) -> Iterator[None]:
-        """Turn errors of PostgreSQL into a sentence.
+        """Convert errors of PostgreSQL into a SourceError.
 
         Raises:
             SourceError: PostgreSQL refused or did not answer.
@@ -116,8 +116,8 @@ class PgTable:
             yield
         except (errors.UndefinedTable, errors.UndefinedColumn, errors.InvalidSchemaName) as error:
             raise SourceError(
-                f"There is no table of the pg backend in schema {self._schema}: name another by "
-                "?schema=, as schema_name does in the backend's block."
+                f"There is no table of the pg backend in schema {self._schema}: set another with "
+                f"?schema=, like schema_name in the backend block."
             ) from error
         except errors.InsufficientPrivilege as error:
             raise SourceError(
@@ -125,7 +125,7 @@ class PgTable:
                 f"GRANT USAGE ON SCHEMA {self._schema}, GRANT SELECT ON {self._schema}.states."
             ) from error
         except (UnicodeDecodeError, OverflowError) as error:
-            raise SourceError("The response of PostgreSQL has an unknown form.") from error
+            raise SourceError("The response of PostgreSQL has an unknown format.") from error
         except psycopg.Error as error:
             detail = error.diag.message_primary or " ".join(str(error).split())
             raise SourceError(
@@ -139,7 +139,7 @@ def open_table(text: str) -> PgTable:
     Other parameters are libpq's, such as sslmode.
 
     Raises:
-        SourceError: the address is not of this form. It is not quoted: it may hold a password.
+        SourceError: the address does not have this form. It is not quoted: it may hold a password.
     """
     try:
         parts = urlsplit(text)

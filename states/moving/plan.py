@@ -28,7 +28,7 @@ REFUSED: Final = "refused"
 class Row:
     """A state: its key in the source, its address here, and the planned or completed step.
 
-    ``address`` is for people, and ``path`` is the backend's. ``versions`` counts the source's
+    ``address`` is human-readable, and ``path`` is the backend's. ``versions`` counts the source's
     versions within the requested number, and ``size_bytes`` their total size if the source gives
     it; ``outstanding`` are still to be imported, and ``imported`` were imported by this run.
     """

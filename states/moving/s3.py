@@ -140,7 +140,7 @@ class Bucket:
             who = json.loads(answer["Body"].read(_LOCK_BYTES)).get("Who")
         except (self._client.exceptions.ClientError, ValueError, AttributeError):
             who = None  # released meanwhile, not ours to read, or written by another program
-        return str(who or "somebody")
+        return str(who or "an unknown client")
 
     @contextmanager
     def _answering(self) -> Iterator[None]:
@@ -198,7 +198,7 @@ class Bucket:
 
 
 def _with_locks(objects: Iterable[_Object]) -> Iterator[tuple[str, list[SourceVersion], bool]]:
-    """Yield the objects that are states, and whether there is a lock beside each.
+    """Yield the objects that are states, and whether each has a lock object.
 
     S3 lists keys in their order, so that between a state and its lock are only keys which begin as
     the state's does: those states wait for their turn, and no more.

@@ -44,7 +44,7 @@ def _client() -> Any:
         read_timeout=60,
         retries={"mode": "standard"},
         s3={"addressing_style": "path"} if of_ones_own else None,
-        # Stores that only resemble S3 know nothing of its newer checksums.
+        # S3-compatible stores may not support its newer checksums.
         response_checksum_validation="when_required",
     )
     try:

@@ -23,7 +23,7 @@ MOST_VERSIONS: Final = 100_000
 
 
 class SourceError(Exception):
-    """A source refuses or fails; the message is a sentence for people.
+    """A source refuses or fails; the message is a human-readable sentence.
 
     It contains no secret, and the remedy if it is known.
     """
@@ -43,7 +43,7 @@ class ChangedError(SourceError):
     """A version differs from its listing."""
 
     def __init__(self) -> None:
-        super().__init__("It has changed while it was read: run the command again.")
+        super().__init__("It changed while it was being read: run the command again.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ def text_of(value: object) -> str:
 
 
 def shown(text: str) -> str:
-    """Return a text for people, such as an author's name, without unstorable characters."""
+    """Return a display text, such as an author's name, without unstorable characters."""
     return text.replace("\0", "?").encode(errors="replace").decode()
 
 
@@ -138,7 +138,7 @@ class Opener(Protocol):
     def __call__(self, text: str) -> Source: ...
 
 
-#: By the prefix of ``--from``: a module of this package, and its function that opens the source.
+#: The opening function, as module and name, by the prefix of ``--from``.
 #: Modules are imported on demand, because some need extra packages.
 _OPENERS: Final[dict[str, tuple[str, str]]] = {
     "s3://": ("export_bucket", "open_folder"),

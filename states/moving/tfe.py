@@ -56,7 +56,7 @@ class Organization:
                     continue
                 attributes = workspace["attributes"]
                 is_locked = attributes.get("locked", False)
-                holder = _related(workspace, "locked-by", included) or "somebody"
+                holder = _related(workspace, "locked-by", included) or "an unknown client"
                 yield SourceState(text_of(attributes["name"]), holder if is_locked else None)
 
     def versions(self, state: SourceState, most: int | None) -> list[SourceVersion]:

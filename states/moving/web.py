@@ -121,7 +121,7 @@ class WebClient:
             answer = self._patiently(method, address, body, limit)
             if answer.status not in _REDIRECTS:
                 break
-            # Downloads are elsewhere: their URL itself grants access.
+            # Downloads are on another host, and their URL itself grants access.
             address = self._joined(address, answer.headers.get("Location", ""), "a redirect")
         if not answer.is_success:
             raise self._refusal(answer.status)
@@ -156,7 +156,7 @@ class WebClient:
         except (LookupError, TypeError, AttributeError, ValueError, OverflowError) as error:
             detail = f"{type(error).__name__}: {error}"
             raise SourceError(
-                f"{self.base} returns a response of an unknown form ({detail})."
+                f"{self.base} returns a response in an unknown format ({detail})."
             ) from error
 
     def _parsed(self, answer: Response) -> Any:

@@ -56,7 +56,7 @@ def parse(text: str) -> list[Provider]:
     while token.kind != "end":
         provider = _block(tokens, token)
         if provider.source in found:
-            raise _fault(token.line, f"{provider.source} has a block already")
+            raise _fault(token.line, f"{provider.source} already has a block")
         found[provider.source] = provider
         token = _after_newlines(tokens)
     return [found[source] for source in sorted(found)]

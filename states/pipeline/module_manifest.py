@@ -15,7 +15,7 @@ from states.pipeline.errors import InvalidFile
 
 NAME: Final = "modules.json"
 
-#: Of a text, since sources stand in an index.
+#: Maximum bytes of a text, because sources are indexed.
 _MOST_BYTES: Final = 1_000
 _USER: Final = re.compile(r"(?<=://)[^/\s]*@")
 
@@ -57,17 +57,17 @@ def _decoded(text: str) -> Any:
 
 def _module(entry: Any, position: int) -> Module:
     if not isinstance(entry, dict):
-        raise InvalidFile(NAME, f"Modules[{position}] is no object")
+        raise InvalidFile(NAME, f"Modules[{position}] is not an object")
     key, source, version = (_text(entry, name, position) for name in ("Key", "Source", "Version"))
     if version and sort_key(version) is None:
-        raise InvalidFile(NAME, f"Modules[{position}].Version is no version, such as 5.1.0")
+        raise InvalidFile(NAME, f"Modules[{position}].Version is not a version, such as 5.1.0")
     return Module(key, without_credentials(source), version)
 
 
 def _text(entry: dict[str, Any], name: str, position: int) -> str:
     value = entry.get(name, "")
     if not isinstance(value, str) or "\0" in value or not _is_unicode(value):
-        raise InvalidFile(NAME, f"Modules[{position}].{name} is no text")
+        raise InvalidFile(NAME, f"Modules[{position}].{name} is not a string")
     if len(value.encode()) > _MOST_BYTES:
         raise InvalidFile(NAME, f"Modules[{position}].{name} has over {_MOST_BYTES} bytes")
     return value

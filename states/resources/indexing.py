@@ -210,7 +210,7 @@ class _Read(NamedTuple):
 
 
 def _read(state: State) -> _Read:
-    """Look through the document of the current version.
+    """Scan the document of the current version.
 
     Raises:
         StorageUnavailable: the object store does not answer.
@@ -236,7 +236,7 @@ def _read(state: State) -> _Read:
 
 
 def _replace(state: State, read: _Read) -> bool:
-    """Let the index have these resources of the state; return whether the state is as it was."""
+    """Index these resources of the state; return whether the state is unchanged."""
     with transaction.atomic():
         # 3. Write resources, dependencies and leaked tokens.
         write_entries(state, read.resources)

@@ -45,7 +45,7 @@ class Place(NamedTuple):
 
 
 def find_leaks(gzipped: bytes) -> list[Leak]:
-    """Return the tokens in a gzip'd document, each with where it stands first."""
+    """Return the tokens in a gzip'd document, each with its first position."""
     with contents.written(gzipped) as (text, effort):
         tokens = find_tokens(text)
         if not tokens:

@@ -1,7 +1,7 @@
 """The states that a document reads by ``terraform_remote_state`` data sources.
 
-Only the location of the other state is kept of their configurations, which contain a password
-beside it. The parts of each backend's location are listed here; everything else is dropped.
+Their configurations are reduced to the location of the other state, because they may also contain a
+password. The parts of each backend's location are listed here; everything else is dropped.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def _remote_state(
         (shown,) = masking.masked(secrets, (shown, marks))
     attributes = shown if isinstance(shown, dict) else {}
     config = attributes.get("config")
-    # Of a type that the configuration decides: the value beside its type.
+    # Of a type that the configuration decides: the value next to its type.
     if isinstance(config, dict) and config.keys() == {"value", "type"}:
         config = config["value"]
     backend = _kept(attributes.get("backend"), MOST_BYTES_OF_BACKEND)

@@ -89,8 +89,8 @@ def test_a_header_that_holds_no_token(owner: KeyOwner, form: str) -> None:
 
     (message,) = messages
     assert message == (
-        "Send the token as 'Authorization: Bearer <token>', or on the state backend alone "
-        "(/api/v1/state/…) as the password of HTTP Basic."
+        "Send the token as 'Authorization: Bearer <token>', or, for the state backend only "
+        "(/api/v1/state/…), as the password of HTTP Basic."
     )
 
 

@@ -190,7 +190,7 @@ def test_revoke_a_key(owner: KeyOwner, way: str, monkeypatch: pytest.MonkeyPatch
     (event,) = AuditEvent.objects.filter(action="api_key.revoke")
     assert event.actor_name == "command revoke_apikey"
     if way in ("id", "secret"):
-        assert run("revoke_apikey", given) == f"{owner.key_id} was revoked already\n"
+        assert run("revoke_apikey", given) == f"{owner.key_id} was already revoked\n"
 
 
 def test_revoke_in_words(owner: KeyOwner) -> None:

@@ -128,7 +128,7 @@ WIDER: dict[str, tuple[dict[str, str], str, str]] = {
         {"scope": "state:read state:admin"}, "invalid_scope",
         "The policy does not grant these scopes.",
     ),
-    "time": ({"ttl": "3601"}, "invalid_request", "ttl: the policy allows 3600 seconds."),
+    "time": ({"ttl": "3601"}, "invalid_request", "ttl: the policy allows at most 3600 seconds."),
 }  # fmt: skip
 
 

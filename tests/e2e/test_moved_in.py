@@ -148,7 +148,7 @@ def test_moved(
     tf.use_backend(f"{live.url}{Named(live, token, *old.names).path}")
     tf.run("init", "-reconfigure")
 
-    assert "has locked it in the source" in while_locked["reason"]
+    assert "It is locked in the source by" in while_locked["reason"]
     assert (done["result"], done["imported"]) == ("imported", old.versions)
     assert tf.pulled() == before
     tf.run("plan", "-detailed-exitcode", "-var=number=3")

@@ -80,8 +80,9 @@ def test_the_openapi_parameter():
     }
     assert description.splitlines() == [
         (
-            "Which items to list: terms such as `field['name'] = 'value'`, joined with `AND`, "
-            "`OR`, `NOT` and parentheses. Values are quoted text, integers, `true` or `false`."
+            "Filter of the listed items: terms such as `field['name'] = 'value'`, joined with "
+            "`AND`, `OR`, `NOT` and parentheses. Values are quoted text, integers, `true` or "
+            "`false`."
         ),
         "",
         "| field | type | operators |",

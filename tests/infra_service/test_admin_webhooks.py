@@ -218,7 +218,10 @@ def test_reason_of_an_inactive_endpoint_is_shown(operator: User) -> None:
     text = text_of(client.get(HOOKS))
 
     assert "Disabled by a 410 response of the receiver" in text
-    assert "Ended with its time, its owner or the key that made it no deliveries in 30 days" in text
+    assert (
+        "Ended because it expired, or its owner or key is no longer valid no deliveries in 30 days"
+        in text
+    )
     assert shown(client.get(f"{HOOKS}?status=disabled")) == [gone.pk]
 
 

@@ -129,7 +129,8 @@ def test_an_order_that_no_index_has(operator: User, order: str) -> None:
     assert caught.value.field_violations == [
         {
             "field": "order_by",
-            "description": "The list has no index in this order; known are 'created_at', "
+            "description": "The list cannot be sorted in this order. The supported orders are "
+            "'created_at', "
             "'created_at desc', 'name', 'name desc'.",
             "reason": "UNKNOWN_VALUE",
         }

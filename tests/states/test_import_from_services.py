@@ -105,7 +105,7 @@ class TestS3:
 
         assert done.error.startswith("not imported: 3 of ")
         assert done.results["prod/good.tfstate"] == "imported"
-        assert "ada@laptop has locked it" in done.reasons["prod/held.tfstate"]
+        assert "locked in the source by ada@laptop" in done.reasons["prod/held.tfstate"]
         assert "It has 1001 bytes" in done.reasons["prod/large.tfstate"]
         assert "JSON" in done.reasons["prod/strange.tfstate"]
         check_history("good/prod", [content])
@@ -234,7 +234,7 @@ def test_table_of_the_pg_backend(tmp_path: Path) -> None:
             done = run(backend.address, "--map", tmp_path / "map.toml")
 
             assert done.error.startswith("not imported: 1 of ")
-            assert "has locked it" in done.reasons["staging"]
+            assert "is locked in the source" in done.reasons["staging"]
             check_history("network/prod", [first])
             backend.put("prod", second.decode())
             assert run(backend.address, "--map", tmp_path / "map.toml").json["imported"] == 1

@@ -282,7 +282,7 @@ def test_invalid_state_does_not_stop_the_import(tree: Path, settings: Any) -> No
     )
     assert reasons["broken"].startswith("The document is not a JSON object of a state")
     assert reasons["latin"] == "The document is not valid UTF-8."
-    assert reasons["busy"].startswith("ada@laptop has locked it in the source")
+    assert reasons["busy"].startswith("It is locked in the source by ada@laptop")
     assert State.objects.count() == 3
 
 
@@ -306,7 +306,8 @@ def test_source_lock_matters_only_for_new_versions(tree: Path) -> None:
 
     assert (again.error, set(again.results.values())) == ("", {"unchanged"})
     write(tree / "prod/shop/terraform.tfstate", document(9, lineage(1)))
-    assert run(tree).reasons["prod/shop/terraform.tfstate"].startswith("somebody has locked it")
+    reason = run(tree).reasons["prod/shop/terraform.tfstate"]
+    assert reason.startswith("It is locked in the source by an unknown client")
 
 
 def test_a_state_that_is_locked_here_is_left_alone(tree: Path, client_with: Any) -> None:
@@ -428,7 +429,8 @@ def test_special_files_are_skipped_immediately(tree: Path, kind: str) -> None:
     assert set(done.reasons) == {"prod/odd/terraform.tfstate", "prod/shop/terraform.tfstate"}
     message = "not a regular file" if kind == "fifo" else "symbolic link"
     assert message in done.reasons["prod/odd/terraform.tfstate"]
-    assert done.reasons["prod/shop/terraform.tfstate"].startswith("somebody has locked it")
+    reason = done.reasons["prod/shop/terraform.tfstate"]
+    assert reason.startswith("It is locked in the source by an unknown client")
     assert done.json["imported"] == 2
 
 
@@ -509,7 +511,7 @@ def test_no_source(source: str, message: str) -> None:
 def test_no_history(tree: Path, history: str) -> None:
     assert (
         Run("--from", tree, f"--history={history}").error
-        == "--history is a number of versions, or all"
+        == "--history must be a number of versions, or all"
     )
 
 

@@ -211,7 +211,8 @@ def test_ordering_by_a_nullable_field_is_rejected(reader: ApiClient) -> None:
 
     assert (answer.status_code, error_reason(answer)) == (400, "INVALID_FIELDS")
     assert answer.json()["error"]["message"] == (
-        "order_by: The list has no index in this order; known are 'id', 'id desc', 'updated_at', "
+        "order_by: The list cannot be sorted in this order. The supported orders are 'id', 'id "
+        "desc', 'updated_at', "
         "'updated_at desc', 'lock.acquired_at', 'lock.acquired_at desc'."
     )
 

@@ -121,7 +121,10 @@ def test_progress(both: Backend, each_count_is_drawn: None) -> None:
     assert out.getvalue().startswith("2 documents checked, 0 problems\n")
 
 
-MOVED = "The state does not point to its newest version, or has other figures than that version."
+MOVED = (
+    "The state does not point to its newest version, or its recorded figures differ from those of "
+    "that version."
+)
 
 
 def test_a_pointer_that_was_moved_back(both: Backend) -> None:

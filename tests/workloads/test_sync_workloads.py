@@ -164,8 +164,8 @@ def test_in_a_pod(cluster: Cluster, kubeconfig: str, monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize(("options", "message"), [
     (("--cluster", "unknown"), "no cluster is registered as 'unknown'"),
     (("--cluster", "prod-eu-1", "--kubeconfig", "/nonexistent"), "Invalid kube-config file"),
-    (("--cluster", "prod-eu-1", "--interval", "0"), "--interval is from 1 to 86400 seconds"),
-    (("--cluster", "prod-eu-1", "--interval", "86401"), "--interval is from 1"),
+    (("--cluster", "prod-eu-1", "--interval", "0"), "--interval must be from 1 to 86400 seconds"),
+    (("--cluster", "prod-eu-1", "--interval", "86401"), "--interval must be from 1"),
     (("--all", "--in-cluster"), "--all needs a kubeconfig"),
     (("--all", "--context", "x"), "--all needs a kubeconfig"),
     ((), "one of the arguments --cluster --all is required"),

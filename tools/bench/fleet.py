@@ -77,7 +77,7 @@ INSERT INTO workloads_clusterimage (cluster_id, repository, tag, digest, workloa
 
 def make(url: str) -> None:
     with psycopg.connect(url) as connection:
-        # A statement at a time: parameters exclude several statements.
+        # One statement per call: a call with parameters accepts no more.
         for statement in MAKE.split(";\n"):
             if statement.strip():
                 connection.execute(statement % {"clusters": CLUSTERS, "each": EACH})

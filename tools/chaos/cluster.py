@@ -122,7 +122,7 @@ class Cluster:
         return host
 
     def wait_for_replica(self, host: str, seconds: float = 90) -> None:
-        """Wait until a host follows, synchronously if required."""
+        """Wait until a host replicates, synchronously if required."""
         path = "synchronous" if self.is_synchronous else "replica"
         deadline = time.monotonic() + seconds
         while True:

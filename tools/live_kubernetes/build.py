@@ -99,7 +99,7 @@ def _unpack_source(cache: Path, apt: list[str]) -> Path:
     shutil.rmtree(gopath, ignore_errors=True)
     tree.parent.mkdir(parents=True)
     _run(["dpkg-source", "--no-check", "-x", str(description), str(tree)], cache)
-    # With the vendored 1.0.1, programs of Go 1.19 crash under load ("fatal error: fault").
+    # With the vendored version 1.0.1, programs of Go 1.19 crash under load ("fatal error: fault").
     reflect2 = tree / "vendor/github.com/modern-go/reflect2"
     shutil.rmtree(reflect2)
     shutil.copytree(cache / "root/usr/share/gocode/src/github.com/modern-go/reflect2", reflect2)

@@ -134,7 +134,7 @@ def written(service: LiveServer) -> Counter[str]:
 
 
 def megabytes(pid: int, what: str = "VmRSS") -> int:
-    """Return a process's memory; 0 when it has ended."""
+    """Return a process's memory; 0 if it has exited."""
     try:
         status = Path(f"/proc/{pid}/status").read_text()
     except OSError:

@@ -85,7 +85,7 @@ class _Warm:
         self._kills: dict[str, Counter[str]] = defaultdict(Counter)
         self._sound: set[str] = set()  # tests that pass alone, with empty caches
         self._caches: list[Any] = []
-        self._place = mmap.mmap(-1, 4)  # the index of the killer, set by a fork
+        self._place = mmap.mmap(-1, 4)  # index of the test that kills the mutant, set by a fork
 
     @pytest.hookimpl(wrapper=True)
     def pytest_fixture_setup(

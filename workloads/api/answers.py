@@ -20,9 +20,7 @@ class AppliedReport(Struct):
     created: Annotated[_Count, Meta(description="Number of new workloads.")]
     updated: Annotated[_Count, Meta(description="Number of changed workloads.")]
     deleted: Annotated[_Count, Meta(description="Number of workloads that no longer exist.")]
-    unchanged: Annotated[
-        _Count, Meta(description="Number of the others in the report, which were not written.")
-    ]
+    unchanged: Annotated[_Count, Meta(description="Number of unchanged workloads in the report.")]
 
 
 class ReportAnswer(Struct):

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @described("The workloads of a cluster, counted by their health.")
 class WorkloadCountsSerializer(serializers.Serializer[Any]):
-    total = serializers.IntegerField(help_text="The sum of the others.")
+    total = serializers.IntegerField(help_text="The sum of the other counts.")
     healthy = serializers.IntegerField(help_text="Workloads in HEALTHY.")
     degraded = serializers.IntegerField(help_text="Workloads in DEGRADED.")
     error = serializers.IntegerField(help_text="Workloads in ERROR.")
@@ -79,7 +79,7 @@ class CollectionSerializer(serializers.Serializer[Any]):
         help_text=f"At most {MAX_MESSAGE} characters, without texts that look like credentials.",
     )
     collector_version = serializers.CharField(
-        help_text="The collector's own version text, such as agent/1.2; may be empty."
+        help_text="The collector's own version string, such as agent/1.2; may be empty."
     )
 
     @extend_schema_field(serializers.ChoiceField(COLLECTION_STATUSES))
@@ -103,7 +103,7 @@ class CollectionSerializer(serializers.Serializer[Any]):
 @described("The reason why a collector cannot report.")
 class FailureSerializer(StrictSerializer):
     reason = WordField(
-        [reason for reason, _ in FAILURE_REASONS], help_text="The class of the failure."
+        [reason for reason, _ in FAILURE_REASONS], help_text="The category of the failure."
     )
     resource = TextField(
         max_length=MAX_RESOURCE,
@@ -115,13 +115,13 @@ class FailureSerializer(StrictSerializer):
         max_length=10 * MAX_MESSAGE,
         allow_blank=True,
         default="",
-        help_text=f"For people. {MAX_MESSAGE} characters are stored, without credentials.",
+        help_text=f"Human-readable. {MAX_MESSAGE} characters are stored, without credentials.",
     )
     collector_version = TextField(
         max_length=MAX_COLLECTOR_VERSION,
         allow_blank=True,
         default="",
-        help_text="The collector's own version text, such as agent/1.2.",
+        help_text="The collector's own version string, such as agent/1.2.",
     )
 
 
@@ -130,7 +130,7 @@ class ClusterSerializer(StrictSerializer):
     id = serializers.UUIDField(
         read_only=True, help_text="Assigned by the service, in the order of registration."
     )
-    name = TextField(max_length=200, help_text="A name for people, unique among clusters.")
+    name = TextField(max_length=200, help_text="A display name, unique among clusters.")
     uid = serializers.CharField(
         read_only=True, allow_null=True, help_text="The uid of its kube-system namespace."
     )
@@ -142,7 +142,7 @@ class ClusterSerializer(StrictSerializer):
         f"UNREACHABLE. The default is {DEFAULT_REPORT_INTERVAL}.",
     )
     health_status = serializers.SerializerMethodField(
-        help_text="That of its worst workload; PENDING before the first report, UNREACHABLE "
+        help_text="The health of its worst workload; PENDING before the first report, UNREACHABLE "
         "after three missing reports."
     )
     workload_counts = serializers.SerializerMethodField(help_text="Workloads by health_status.")
@@ -164,7 +164,7 @@ class ClusterSerializer(StrictSerializer):
     collection = CollectionSerializer(
         source="*", read_only=True, help_text="The status of its reports."
     )
-    created_at = TimestampField(read_only=True, help_text="Time of the registration.")
+    created_at = TimestampField(read_only=True, help_text="Registration time.")
     updated_at = TimestampField(
         read_only=True, help_text="Time of the last change of the cluster, not of a report."
     )

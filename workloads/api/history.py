@@ -72,7 +72,7 @@ class HistoryViewSet(ResourceViewSet[Transition]):
         if since is None:
             since = max(until, _EARLIEST + _USUAL) - _USUAL
         if since >= until:
-            raise InvalidParameter("since", "Not before until.", "OUT_OF_RANGE")
+            raise InvalidParameter("since", "Must be before until.", "OUT_OF_RANGE")
         if until - since > KEPT:
             raise InvalidParameter(
                 "since", f"More than {KEPT.days} days before until.", "OUT_OF_RANGE"

@@ -16,7 +16,7 @@ from workloads.models import HEALTH_STATUSES, KINDS
 @described("A container of a workload's template, over all its live pods.")
 class ContainerSerializer(serializers.Serializer[Any]):
     name = serializers.CharField(help_text="As in the template, unique in the workload.")
-    image = serializers.CharField(help_text="The reference in the template.")
+    image = serializers.CharField(help_text="The image reference in the template.")
     restart_count = serializers.IntegerField(help_text="Sum over the pods.")
     state = serializers.CharField(
         help_text="The worst of running, waiting and terminated; empty without a pod."
@@ -54,7 +54,9 @@ class WorkloadSerializer(serializers.Serializer[Any]):
         read_only=True, help_text="Unique for the kind in its namespace and cluster."
     )
     kind = serializers.ChoiceField(KINDS, read_only=True, help_text="Cannot change.")
-    labels = LabelsField(read_only=True, help_text="The labels of the object, text to text.")
+    labels = LabelsField(
+        read_only=True, help_text="The labels of the object: keys and values are strings."
+    )
     health_status = serializers.ChoiceField(
         HEALTH_STATUSES, read_only=True, help_text="Sent by the reporter, or derived from its pods."
     )
@@ -120,7 +122,7 @@ class ManagedWorkloadSerializer(WorkloadSerializer):
     )
 
 
-@described("An image that runs in clusters that the token sees.")
+@described("An image that runs in clusters that the token can access.")
 class ImageSerializer(serializers.Serializer[Any]):
     registry = serializers.CharField(help_text="The host, such as docker.io.")
     repository = serializers.CharField(help_text="The full name, such as docker.io/library/nginx.")

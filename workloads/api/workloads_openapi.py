@@ -137,7 +137,8 @@ fleet_schema = extend_schema_view(
 images_schema = extend_schema_view(
     list=list_schema(
         "image",
-        "The images that run in the clusters that the token sees, in the order of repository, tag "
+        "The images that run in the clusters that the token can access, in the order of "
+        "repository, tag "
         "and digest, and how many workloads and clusters run each.",
         samples.IMAGE,
     ),

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 class NotReportedError(Exception):
     """A report was not applied, as far as is known; a newer report may succeed.
 
-    ``retry_after`` is the server's wish, in seconds.
+    ``retry_after`` is the server's requested delay, in seconds.
     """
 
     def __init__(

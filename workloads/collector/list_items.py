@@ -65,7 +65,7 @@ class _Text:
         """Consume the next character, which must be one of the expected."""
         found = self.next()
         if not found or found not in expected:
-            raise ValueError(f"{found!r} is none of {expected!r}")
+            raise ValueError(f"{found!r} is not one of {expected!r}")
         self._at += 1
         return found
 
@@ -92,7 +92,7 @@ class _Text:
                     return value
 
     def _append_piece(self) -> bool:
-        """Append a piece; return whether there was any."""
+        """Append a piece of data; return whether there was any."""
         rest = self._held[self._at :]
         if len(rest) > _LONGEST:
             raise ValueError(f"an entry has more than {_LONGEST} characters")

@@ -36,7 +36,7 @@ WORKLOADS: Final = {
 }
 REPLICASETS: Final = Resource("/apis/apps/v1/replicasets", metadata_only=True)
 PODS: Final = Resource("/api/v1/pods")
-# The digits at the start of a version's part.
+# The leading digits of a part of a version.
 _MOST_DIGITS: Final = 9
 
 

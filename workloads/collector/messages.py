@@ -1,4 +1,4 @@
-"""Output of ``sync_workloads``: sentences for people, or JSON lines."""
+"""Output of ``sync_workloads``: human-readable sentences, or JSON lines."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class TokenFile:
         return _read(self._path)
 
     def refused(self, _token: str) -> None:
-        """Do nothing: the next request reads the file again."""
+        """Do nothing, because the next request reads the file again."""
 
 
 class _Kept(msgspec.Struct):

@@ -46,7 +46,7 @@ class TroubleNotifier:
 
 
 def publish_failure(destination: Destination, error: Exception) -> None:
-    """Notify the service why the collection has ended."""
+    """Notify the service why the collection ended."""
     message = str(error) or type(error).__name__
     record(destination, CollectionFailure(reason=failure_reason(error), message=message))
 

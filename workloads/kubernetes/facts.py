@@ -17,7 +17,7 @@ RUNNING: Final = "running"
 WAITING: Final = "waiting"
 TERMINATED: Final = "terminated"
 
-#: Of an image's name. Kubernetes has no limit; registries have shorter ones.
+#: Maximum characters of an image's name. Kubernetes has no limit; registries have shorter ones.
 MAX_IMAGE: Final = 2048
 #: Kubernetes' own limits: a namespace is a DNS label, a name a DNS subdomain (RFC 1123).
 MAX_NAMESPACE: Final = 63

@@ -29,7 +29,7 @@ from workloads.kubernetes.resources import is_sidecar
 
 
 def read_hold(status: JsonObject, conditions: Mapping[str, JsonObject], scheduling: str) -> str:
-    """Read the reason why a pod is not (or will not stay) ready though no container fails."""
+    """Return the reason why a pod is not (or will not stay) ready although no container fails."""
     if scheduling == SCHEDULING_GATED:
         return SCHEDULING_GATED
     readiness = conditions.get("Ready", {})

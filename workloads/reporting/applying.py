@@ -119,8 +119,8 @@ def _is_usage_due(cluster: Cluster) -> bool:
 def _announce(cluster_id: uuid.UUID, report: Report) -> None:
     """Announce the report, so that older reports are refused while it is compared.
 
-    Otherwise small reports would make a large report restart repeatedly. If this process dies, the
-    next report is newer than the announced report.
+    Otherwise small reports would make a large report restart repeatedly. If this process crashes,
+    the next report is newer than the announced report.
     """
     older = Q(announced_report_at=None) | Q(announced_report_at__lt=report.reported_at)
     with short_wait(ClusterBusy):
@@ -134,7 +134,7 @@ def _store(cluster: Cluster, report: Report, changes: Differences, actor: Actor)
     writes = not changes.is_empty() or gap is not None or _lags_in_images(cluster)
     if not writes and not _is_new(cluster, report) and not _looks_ahead(cluster):
         with short_wait(ClusterBusy):
-            return _claim(cluster, report, changes, actor)  # atomic without a transaction
+            return _claim(cluster, report, changes, actor)  # atomic even without a transaction
     with short_transaction(ClusterBusy):
         if not _claim(cluster, report, changes, actor):
             return False

@@ -44,7 +44,7 @@ _HEALTH: Final = slice(2, 4)  # in the compared columns: the status and its reas
 _MEASURED: Final = _COMPARED.index(_USAGE[0])
 _STATUS: Final = _COMPARED.index("health_status")
 # The usage of nearly every workload changes each minute, and an update of all 15,000 rows takes 20
-# MB of PostgreSQL's WAL. So a few rows are written at once, and many at this pace.
+# MB of PostgreSQL's WAL. A few rows are written immediately, and many at this rate.
 FEW_MEASURED: Final = 1000
 USAGE_PACE: Final = dt.timedelta(minutes=5)
 # Rows read or deleted per statement.

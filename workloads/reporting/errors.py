@@ -16,8 +16,8 @@ class StaleReport(APIException):
 
     def __init__(self, reported_at: dt.datetime, last_report_at: dt.datetime) -> None:
         super().__init__(
-            f"A report of {shown(last_report_at)} is already applied; "
-            f"this one, of {shown(reported_at)}, is not newer."
+            f"A report dated {shown(last_report_at)} is already applied; this report, dated "
+            f"{shown(reported_at)}, is not newer."
         )
         self.metadata = {
             "reported_at": shown(reported_at),
@@ -32,8 +32,8 @@ class ClockAhead(APIException):
 
     def __init__(self, reported_at: dt.datetime, database_time: dt.datetime) -> None:
         super().__init__(
-            f"The report is of {shown(reported_at)}, but it is only {shown(database_time)} here: "
-            "set the reporter's clock."
+            f"The report is dated {shown(reported_at)}, but the service's time is "
+            f"{shown(database_time)}: correct the reporter's clock."
         )
         self.metadata = {
             "reported_at": shown(reported_at),

@@ -113,16 +113,20 @@ def _read_head(body: bytes | bytearray, *, complete: bool) -> Snapshot | Delta:
         raise InvalidReport(faults.found) from error
     except RecursionError as error:
         raise InvalidJson("The JSON is nested too deeply.") from error
-    except ValueError as error:  # msgspec's, and Python's for bytes that are not UTF-8
+    except ValueError as error:  # msgspec's error, or Python's for bytes that are not UTF-8
         raise InvalidJson(f"The body is not JSON: {error}") from error
 
 
 def _check_moment(reported_at: dt.datetime, faults: _Faults) -> None:
     if reported_at > _LATEST:
-        faults.add("reported_at", "Is centuries ahead: check the reporter's clock.", "OUT_OF_RANGE")
+        faults.add(
+            "reported_at", "Is centuries in the future: check the reporter's clock.", "OUT_OF_RANGE"
+        )
     elif reported_at < _EARLIEST:
         faults.add(
-            "reported_at", "Is before Kubernetes: check the reporter's clock.", "OUT_OF_RANGE"
+            "reported_at",
+            "Is earlier than Kubernetes itself: check the reporter's clock.",
+            "OUT_OF_RANGE",
         )
 
 

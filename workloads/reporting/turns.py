@@ -60,5 +60,5 @@ class Turns:
             self._waiting -= 1
 
 
-#: The turns of this process.
+#: The queue of this process.
 turns: Final = Turns()

@@ -132,7 +132,7 @@ class _Head(Form):
         Meta(description="Seconds to the next report at most; null keeps the cluster's interval."),
     ] = None
     collector_version: Annotated[
-        Version, Meta(description="The reporter's own version text, such as agent/1.2.")
+        Version, Meta(description="The reporter's own version string, such as agent/1.2.")
     ] = ""
 
 

@@ -24,7 +24,7 @@ class Container(Form):
     """A container of a workload, over all its pods."""
 
     name: Annotated[ContainerName, Meta(description="As in the template.")]
-    image: Annotated[Image, Meta(description="The reference in the template.")]
+    image: Annotated[Image, Meta(description="The image reference in the template.")]
     restart_count: Annotated[Count, Meta(description="Sum over the pods.")] = 0
     state: Annotated[
         Literal["", "running", "waiting", "terminated"],

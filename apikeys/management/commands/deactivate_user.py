@@ -37,7 +37,7 @@ class Command(ServiceCommand):
         parser.add_argument(
             "--revoke",
             action="store_true",
-            help="revoke the user's keys and tokens, and disable the trust policies, for good",
+            help="revoke the user's keys and tokens, and disable the trust policies, permanently",
         )
         parser.add_argument(
             "--dry-run",
@@ -80,7 +80,7 @@ class Command(ServiceCommand):
                 "dry_run": options["dry_run"],
                 **counts,
             },
-            f"{username} {done if changed else 'was inactive already'}",
+            f"{username} {done if changed else 'was already inactive'}",
             f"{what}: {counts['api_keys']} API keys, {counts['access_tokens']} access tokens, "
             f"{counts['trust_policies']} trust policies",
         )

@@ -102,7 +102,7 @@ class Command(ServiceCommand):
 
 
 def _days(text: str) -> dt.timedelta:
-    """Return the duration of '30d' or '30'.
+    """Parse a number of days, such as '30d' or '30'.
 
     Raises:
         ArgumentTypeError: the text is not a number of days from 1 to 36500.

@@ -51,7 +51,7 @@ class Command(ServiceCommand):
         descendants = max(revoked - 1, 0)
         also = f", and {descendants} that descended from it" if descendants else ""
         line = (
-            f"{credential.pk} revoked{also}" if revoked else f"{credential.pk} was revoked already"
+            f"{credential.pk} revoked{also}" if revoked else f"{credential.pk} was already revoked"
         )
         if old_secret:
             line += "; this was its old secret, and its new secret is revoked too"

@@ -155,7 +155,7 @@ class Command(ServiceCommand):
                 "disabled": [{"id": pk, "changed": is_new} for pk, is_new in changed.items()],
             },
             *(
-                f"{pk} disabled" if is_new else f"{pk} was disabled already"
+                f"{pk} disabled" if is_new else f"{pk} was already disabled"
                 for pk, is_new in changed.items()
             ),
         )

@@ -84,7 +84,7 @@ def error_body(
     metadata: Mapping[str, str] | None = None,
     field_violations: list[dict[str, str]] | None = None,
 ) -> dict[str, Any]:
-    """Return the error format; ``message`` is for people, ``reason`` for programs."""
+    """Return the error format; ``message`` is human-readable, ``reason`` machine-readable."""
     info: dict[str, Any] = {"@type": _TYPE + "ErrorInfo", "reason": reason, "domain": DOMAIN}
     info["metadata"] = dict(metadata or {})
     details = [info]

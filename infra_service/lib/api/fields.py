@@ -133,7 +133,7 @@ class WholeField(serializers.IntegerField):
 
 
 class TimestampField(serializers.DateTimeField):
-    """An RFC 3339 timestamp. The offset is required, because a default would be a guess."""
+    """An RFC 3339 timestamp. The offset is required, because a default would be ambiguous."""
 
     default_error_messages = {
         "invalid": "Not an RFC 3339 timestamp with an offset, such as '2026-01-31T12:00:00Z'.",

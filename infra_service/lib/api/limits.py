@@ -57,7 +57,7 @@ class Limiter:
         self._pausing = threading.Lock()
 
     def hit(self, *limits: Limit) -> Usage | None:
-        """Increment the counter of each limit, and return the first exceeded limit, if any."""
+        """Increment the counter of each limit; return the first exceeded limit, if any."""
         return first_exceeded(self.count(*limits))
 
     def count(self, *limits: Limit) -> list[Usage]:

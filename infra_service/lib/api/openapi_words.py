@@ -144,13 +144,13 @@ def update_mask(serializer: type[serializers.Serializer[Any]]) -> tuple[Any, Ope
     known = {"type": "string", "enum": paths, "description": "A field that clients can change."}
     mask = {
         "anyOf": [text, list_of(Named(f"{name}Field", known))],
-        "description": "Names of fields: as a text with commas between them, or as a list.",
+        "description": "Field names, as a comma-separated string or as a list.",
     }
     field = type("MaskField", (serializers.JSONField,), {})
     extend_schema_field(as_component(f"{name}Mask", mask))(field)
     described = (
-        "The fields to change; `*` is all. Those of them that the body does not have are cleared. "
-        "Without a mask, the fields that are present are changed."
+        "The fields to change; `*` means all. Fields of the mask that are absent from the body are "
+        "cleared. Without a mask, the fields in the body are changed."
     )
     parameter = OpenApiParameter(
         "update_mask", text, OpenApiParameter.QUERY, description=f"As in the body. {described}"

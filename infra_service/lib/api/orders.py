@@ -51,7 +51,9 @@ def requested_key(parameters: QueryDict, view: Any) -> Sequence[str]:
     if asked not in orders:
         known = ", ".join(f"'{order}'" for order in orders)
         raise InvalidParameter(
-            PARAMETER, f"The list has no index in this order; known are {known}.", "UNKNOWN_VALUE"
+            PARAMETER,
+            f"The list cannot be sorted in this order. The supported orders are {known}.",
+            "UNKNOWN_VALUE",
         )
     return orders[asked]
 
@@ -59,7 +61,7 @@ def requested_key(parameters: QueryDict, view: Any) -> Sequence[str]:
 def described(view: Any) -> dict[str, Any]:
     """Return the OpenAPI description of the parameter."""
     (own,) = (order for order, key in orders_of(view).items() if list(key) == list(view.page_key))
-    text = f"The order of the items; `{own}` unless it is given."
+    text = f"The order of the items; the default is `{own}`."
     if moving := getattr(view, "moving_orders", ()):
         orders = ", ".join(f"`{order}`" for order in moving)
         text += (

@@ -159,7 +159,7 @@ class KeysetPagination(BasePagination):
         }
         described = {
             _SIZE: (f"Items per page: 1 to {MAX_PAGE_SIZE}; 0 means {DEFAULT_PAGE_SIZE}.", size),
-            _TOKEN: ("`next_page_token` of the page before.", {"type": "string"}),
+            _TOKEN: ("`next_page_token` of the previous page.", {"type": "string"}),
         }
         return [
             {"name": n, "in": "query", "required": False, "description": text, "schema": schema}

@@ -54,7 +54,7 @@ def decoded(body: bytes) -> Any:
         duplicate = duplicate_member(body) if isinstance(value, dict | list) else None
     except RecursionError as error:
         raise ParseError("The JSON is nested too deeply.") from error
-    except ValueError as error:  # msgspec's, and Python's for bytes that are not UTF-8
+    except ValueError as error:  # msgspec's error, or Python's for bytes that are not UTF-8
         raise ParseError(f"The body is not JSON: {error}") from error
     if b"\\u0000" in body and _has_nul(value):
         raise ParseError("A NUL character (\\u0000) is not allowed.")

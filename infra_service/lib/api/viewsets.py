@@ -120,7 +120,7 @@ class ResourceViewSet(ViewSetMixin, ListView[M]):
     def answer(
         self, instance: M, *, status: int = 200, secret: str | None = None, **beside: Any
     ) -> Response:
-        """Return the wrapped resource, with a new secret and further fields beside it."""
+        """Return the wrapped resource, with a new secret and further fields next to it."""
         body: dict[str, Any] = {self.resource: self.get_serializer(instance).data, **beside}
         if secret is None:
             return Response(body, status)
@@ -184,7 +184,7 @@ def _unwrap(body: Mapping[str, Any], resource: str) -> tuple[Mapping[str, Any], 
 
 def _output_only(name: str) -> ErrorDetail:
     return ErrorDetail(
-        f"{name} is output only, and no other field is to be changed.", "output_only"
+        f"{name} is output-only, and the request changes no other field.", "output_only"
     )
 
 

@@ -20,7 +20,7 @@ def stopped_by_signals(stop: Callable[[], None]) -> Iterator[None]:
     A second ``^C`` interrupts the block immediately.
 
     Raises:
-        KeyboardInterrupt: the block has ended after ``^C``.
+        KeyboardInterrupt: the block ended after ``^C``.
     """
     interrupts = []
 

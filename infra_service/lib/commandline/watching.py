@@ -38,7 +38,7 @@ def stop_of(options: Mapping[str, Any]) -> threading.Event:
         CommandError: an invalid interval, or an unwritable heartbeat file.
     """
     if options["interval"] <= 0:
-        raise CommandError("--interval is more than 0 seconds")
+        raise CommandError("--interval must be more than 0 seconds")
     stop = BeatingEvent(Heartbeat(options["heartbeat_file"]))
     if options["watch"] and options["until_eof"]:
         stop_at_eof(stop)

@@ -136,7 +136,7 @@ class Connection(http.client.HTTPConnection):
         except BaseException as error:
             self.close()
             if isinstance(error, TimeoutError):
-                raise FetchError("the answer took too long") from error
+                raise FetchError("the response took too long") from error
             if isinstance(error, (OSError, http.client.HTTPException)):
                 raise NoResponseError(error) from error
             raise
@@ -182,7 +182,7 @@ class Connection(http.client.HTTPConnection):
         with self.response_class(self.sock, method="CONNECT") as response:
             response.begin()
             if response.status not in range(200, 300):
-                raise OSError(f"the proxy answers with {response.status}")
+                raise OSError(f"the proxy responds with {response.status}")
 
 
 class _Bounded(io.RawIOBase):

@@ -19,7 +19,7 @@ def retry_after_seconds(header: str | None, longest: int = _LONGEST_PAUSE) -> fl
 
 
 class Deadline:
-    """The time by which everything must be done; ``silence`` limits each wait, in seconds."""
+    """The deadline of a whole operation; ``silence`` limits each wait, in seconds."""
 
     def __init__(self, seconds: float, silence: float = math.inf) -> None:
         self._at = time.monotonic() + seconds
@@ -33,5 +33,5 @@ class Deadline:
         """
         left = self._at - time.monotonic()
         if left <= 0:
-            raise FetchError("the answer took too long") from TimeoutError("timed out")
+            raise FetchError("the response took too long") from TimeoutError("timed out")
         return min(left, self._silence)

@@ -9,7 +9,7 @@ class NoResponseError(FetchError):
     """The network or the protocol failed; ``__cause__`` is the error."""
 
     def __init__(self, error: Exception) -> None:
-        # Not the error's text, which can contain data from the server.
+        # The error's text is omitted, because it can contain data from the server.
         super().__init__(f"no response: {type(error).__name__}")
 
 

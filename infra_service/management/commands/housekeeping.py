@@ -60,7 +60,7 @@ class Command(ServiceCommand):
             CommandError: a part failed in the last run.
         """
         if options["interval"] < 1 or options["max_seconds"] < 1:
-            raise CommandError("--interval and --max-seconds are at least 1")
+            raise CommandError("--interval and --max-seconds must be at least 1")
         stop = BeatingEvent(Heartbeat(options["heartbeat_file"]))
 
         with stopped_by_signals(stop.set):

@@ -33,9 +33,8 @@ class Command(ServiceCommand):
         parser.add_argument(
             "--all",
             action="store_true",
-            help="re-encrypt also documents that the first key encrypts, so that documents which "
-            "were stored before numbers of versions were a part of the encryption are bound to "
-            "theirs",
+            help="also re-encrypt documents that already use the first key, which binds documents "
+            "of older releases to their version numbers",
         )
 
     def handle(self, *_args: Any, **options: Any) -> None:

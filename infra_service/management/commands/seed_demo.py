@@ -55,9 +55,11 @@ class Command(ServiceCommand):
         """
         states, clusters, workloads = (options[n] for n in ("states", "clusters", "workloads"))
         if min(states, clusters, workloads) < 0 or (workloads and not clusters):
-            raise CommandError("the numbers are not negative, and workloads need a cluster")
+            raise CommandError("the numbers must not be negative, and workloads need a cluster")
         if states > histories.MOST:
-            raise CommandError(f"--states is at most {histories.MOST}, because each has a history")
+            raise CommandError(
+                f"--states must be at most {histories.MOST}, because each has a history"
+            )
         if states and AuditArchive.objects.exists():
             raise CommandError(
                 "audit events have been archived, and demo states would add events to that time: "

@@ -50,7 +50,8 @@ class Command(ServiceCommand):
         lines.append(f"older keys are needed by: {needing or 'nothing'}")
         if unnumbered:
             lines.append(
-                f"{unnumbered} are not bound to their numbers; rotate_state_keys --all binds them"
+                f"{unnumbered} are not bound to their version numbers; rotate_state_keys --all "
+                f"binds them"
             )
         self.report(
             {

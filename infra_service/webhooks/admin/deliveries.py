@@ -157,7 +157,8 @@ class DeliveryAdmin(ReadOnlyAdmin):
     @object_tool(
         label="Redeliver",
         permission="webhooks.change_webhookendpoint",
-        question="The message is sent again with the same webhook-id and all attempts. "
+        question="The message is sent again with the same webhook-id and the full number of "
+        "attempts. "
         "A receiver that deduplicates by id processes it once.",
         offered=lambda delivery: delivery.endpoint.is_enabled,
     )

@@ -135,7 +135,7 @@ class WebhookEndpointAdmin(BindingColumns, IssuePages):
             why, ago = _WHY_DISABLED.get(reason, reason), relative(endpoint.disabled_at)
             return format_html("{} {}, {}", badge("idle", "Disabled"), why, ago)
         if not endpoint.works:
-            why = "with its time, its owner or the key that made it"
+            why = "because it expired, or its owner or key is no longer valid"
             return format_html("{} {}", badge("idle", "Ended"), why)
         return badge("ok", "Enabled")
 
@@ -153,9 +153,9 @@ class WebhookEndpointAdmin(BindingColumns, IssuePages):
     def deliveries(self, endpoint: WebhookEndpoint) -> str:
         """Return a link to the endpoint's deliveries."""
         url = reverse("admin:webhooks_delivery_changelist")
-        return format_html('<a href="{}?endpoint={}">All of them</a>', url, endpoint.pk)
+        return format_html('<a href="{}?endpoint={}">View all</a>', url, endpoint.pk)
 
-    @admin.display(description="made by")
+    @admin.display(description="created by")
     def made_by(self, endpoint: Any) -> str:
         """Return the key and the token that limit the endpoint's lifetime."""
         makers = [one for one in (endpoint.maker_id, endpoint.maker_token_id) if one]

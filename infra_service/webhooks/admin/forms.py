@@ -20,7 +20,7 @@ class WebhookChangeForm(forms.Form):
     required_css_class = "required"
     is_change: ClassVar[bool] = True
 
-    name = forms.CharField(max_length=200, help_text="The receiver, for people.")
+    name = forms.CharField(max_length=200, help_text="A display name for the receiver.")
     url = forms.CharField(
         label="URL",
         max_length=MAX_URL,
@@ -37,7 +37,8 @@ class WebhookChangeForm(forms.Form):
     filter = forms.CharField(
         max_length=MAX_FILTER,
         required=False,
-        help_text="Only events at this place, such as field['environment'] = 'production'. Leave "
+        help_text="Only events at this location, such as field['environment'] = 'production'. "
+        "Leave "
         "empty for all.",
     )
     format = forms.ChoiceField(

@@ -42,7 +42,7 @@ class WebhookSerializer(StrictSerializer):
     id = serializers.UUIDField(
         read_only=True, help_text="Assigned by the service, in the order of creation."
     )
-    name = TextField(max_length=200, help_text="A name for people; it need not be unique.")
+    name = TextField(max_length=200, help_text="A display name; it need not be unique.")
     url = TextField(
         max_length=MAX_URL,
         help_text="https; http only to addresses of WEBHOOK_NETWORKS.",
@@ -85,7 +85,7 @@ class WebhookSerializer(StrictSerializer):
         allow_null=True,
         help_text="Null means no expiry. The expiry is never later than that of the creator.",
     )
-    created_at = TimestampField(read_only=True, help_text="Time of the creation.")
+    created_at = TimestampField(read_only=True, help_text="Creation time.")
     updated_at = TimestampField(
         read_only=True, help_text="Time of the last change, not of the last delivery."
     )

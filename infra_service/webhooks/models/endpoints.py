@@ -130,7 +130,7 @@ class WebhookEndpoint(GrantHolder):
 
     @property
     def retired_secret_signs(self) -> bool:
-        """Return whether the replaced secret signs beside the current secret."""
+        """Return whether the replaced secret signs in addition to the current secret."""
         until = self.retired_secret_until
         return self.retired_secret is not None and until is not None and until > timezone.now()
 

@@ -22,7 +22,7 @@ class TrailPosition(models.Model):
         constraints = [models.CheckConstraint(name="trailposition_is_one", condition=Q(id=1))]
 
     def __str__(self) -> str:
-        return "the position in the trail"
+        return "the position in the audit log"
 
 
 class HealthPosition(models.Model):

@@ -180,12 +180,12 @@ def _most(text: str) -> int | None:
     if text == _ALL:
         return None
     if not text.isdecimal() or not int(text):
-        raise CommandError("--history is a number of versions, or all")
+        raise CommandError("--history must be a number of versions, or all")
     return int(text)
 
 
 def _what(row: Row) -> str:
-    """Return the planned step, for people."""
+    """Return a human-readable planned step."""
     if row.reason:
         return f"{row.result}: {row.reason}"
     if row.result == UNCHANGED:

@@ -15,7 +15,7 @@ from states.keeping.attempts import IncompleteError
 if TYPE_CHECKING:
     from argparse import ArgumentParser
 
-#: Longer than any request lives, so that no object is swept before its row is written.
+#: Longer than any request takes, so that no object is swept before its row is written.
 _SAFE_HOURS: Final = 1
 
 
@@ -23,7 +23,7 @@ class Command(ServiceCommand):
     """Sweep the object store of STATE_STORAGE_URL."""
 
     help = (
-        "Delete objects that no version refers to, left by writers that lost a race or "
+        "Delete objects that no version refers to, left behind by writers that lost a race or "
         "crashed. The service can keep running."
     )
     examples = ("sweep_documents --dry-run", "sweep_documents --older-than-hours 48 --json")
@@ -50,7 +50,7 @@ class Command(ServiceCommand):
         if not storage.is_configured():
             raise CommandError("STATE_STORAGE_URL is not set")
         if not hours >= _SAFE_HOURS:
-            raise CommandError(f"--older-than-hours is at least {_SAFE_HOURS}")
+            raise CommandError(f"--older-than-hours must be at least {_SAFE_HOURS}")
         swept, incomplete = 0, None
         try:
             with self.progress("states", lambda: len(sweeping.directories())) as bar:

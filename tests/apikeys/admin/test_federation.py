@@ -94,7 +94,7 @@ def test_a_policy_of_written_conditions(
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"id_1": ""}, "Enter this id, or write conditions."),
+        ({"id_1": ""}, "Enter this id, or enter conditions."),
         ({"environment": ""}, "A policy with write scopes must not accept every branch and fork"),
         ({"written_conditions": "[]"}, "Enter ids or conditions, not both."),
         ({**NO_IDS, "written_conditions": "{}"}, "Must be a list of at least one condition"),
@@ -159,7 +159,7 @@ def test_a_platform_without_ids(administrator: Client, operator: User) -> None:
 
     answer = administrator.post(f"{POLICIES}add/", of_a_repository(issuer))
 
-    assert "Write conditions: this platform has no ids." in text_of(answer)
+    assert "Enter conditions: this platform has no ids." in text_of(answer)
 
 
 def test_unused_policies_filter(issuer: Issuer, operator: User) -> None:

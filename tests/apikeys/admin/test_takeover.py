@@ -198,7 +198,10 @@ def test_trust_policies_can_be_disabled_on_reactivation(operator: User) -> None:
     User.objects.filter(pk=operator.pk).update(is_active=False)
     administrator, path = person("administrator"), f"{USERS}{operator.pk}/change/"
     found = text_of(administrator.get(path))
-    assert "When this user is made active, pipelines get tokens by 1 trust policy again." in found
+    assert (
+        "If you make this user active, pipelines can get tokens through 1 trust policy again."
+        in found
+    )
     assert "will work again" not in found
 
     given = {"username": "operator", "is_active": "on", "revoke_credentials": "on"}

@@ -277,7 +277,7 @@ def test_a_slow_answer_ends_in_time(
     over.set()
 
     (delivery,) = hook.deliveries()
-    assert delivery["error"] == "the answer took too long"
+    assert delivery["error"] == "the response took too long"
 
 
 def test_in_order_for_each_resource(

@@ -188,7 +188,7 @@ class TestSentences:
     def test_answer_of_another_form(self, source: GitLab, replay: Replay) -> None:
         replay.first = [Reply(200, {}), Reply(200, {"data": {"project": {}}})]
 
-        with pytest.raises(SourceError, match="returns a response of an unknown form"):
+        with pytest.raises(SourceError, match="returns a response in an unknown format"):
             list(source.states())
 
     @pytest.mark.parametrize("text", ["gitlab:", "gitlab:/", "gitlab:https://gitlab.example/acme"])

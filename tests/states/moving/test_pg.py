@@ -125,7 +125,7 @@ def test_changed_meanwhile(backend: Backend) -> None:
     (version,) = source.versions(SourceState("prod"), 1)
     backend.put("prod", "[]")
 
-    with pytest.raises(SourceError, match="has changed while it was read"):
+    with pytest.raises(SourceError, match="changed while it was being read"):
         source.read(SourceState("prod"), version, LIMIT)
 
 

@@ -205,7 +205,7 @@ def test_without_versions_another_content_is_another_version(forgetful: Store) -
 
     (second,) = source.versions(found(source, "a"), None)
     assert second.id != first[0].id
-    with pytest.raises(SourceError, match="has changed while it was read"):
+    with pytest.raises(SourceError, match="changed while it was being read"):
         source.read(SourceState("a"), first[0], LIMIT)
 
 

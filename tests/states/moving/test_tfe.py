@@ -119,7 +119,7 @@ def test_otf(otf: TfeService, monkeypatch: pytest.MonkeyPatch) -> None:
 
         assert list(source.states()) == [
             SourceState("network-prod"),
-            SourceState("new", locked_by="somebody"),
+            SourceState("new", locked_by="an unknown client"),
         ]
         assert read(source, "network-prod") == DOCUMENTS
         assert source.versions(SourceState("network-prod"), 1)[0].author == ""
@@ -164,7 +164,7 @@ class TestSentences:
     def test_answer_of_another_form(self, source: Organization, replay: Replay) -> None:
         replay.first = [Reply(200, {"data": [{}]})]
 
-        with pytest.raises(SourceError, match="returns a response of an unknown form"):
+        with pytest.raises(SourceError, match="returns a response in an unknown format"):
             list(source.states())
 
     @pytest.mark.parametrize("text", ["tfe:", "tfe:https://app.terraform.io/app/acme"])

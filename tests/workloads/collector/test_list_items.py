@@ -37,7 +37,7 @@ def test_they_come_before_the_list_has_ended() -> None:
     items = list_items(iter([b'{"items": [{"a": 1}, {"a"', b": 2}", b"nonsense"]))
 
     assert [next(items), next(items)] == [{"a": 1}, {"a": 2}]
-    with pytest.raises(ValueError, match="'n' is none of"):
+    with pytest.raises(ValueError, match="'n' is not one of"):
         next(items)
 
 

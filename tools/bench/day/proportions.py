@@ -14,7 +14,7 @@ TEAMS_PER_STATE: Final = {1_000_000: 4, 5_000_000: 20}
 PIPELINES_PER_HOUR: Final = 30
 APPLY_SHARE: Final = 0.4
 
-#: Clusters of a team by their workloads, and clusters that only each so many teams have.
+#: Clusters of a team by their workloads, and clusters that only one in so many teams has.
 CLUSTERS: Final = {50: 2, 500: 1}
 TEAMS_PER_CLUSTER: Final = {5_000: 20}
 #: Seconds between two deltas of a cluster, with this share of its workloads changed, and between

@@ -81,7 +81,7 @@ def memory(server: LiveServer) -> tuple[int, int]:
 
 
 def _proportional(pid: int) -> int:
-    """Return the bytes of a process, with its part of shared memory; 0 if it has ended."""
+    """Return the bytes of a process, with its part of shared memory; 0 if it has exited."""
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     except OSError:

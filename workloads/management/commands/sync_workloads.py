@@ -93,7 +93,7 @@ class Command(ServiceCommand):
         self._failures: list[str] = []
         interval = options["interval"]
         if interval is not None and not 1 <= interval <= MAX_REPORT_INTERVAL:
-            raise CommandError(f"--interval is from 1 to {MAX_REPORT_INTERVAL} seconds")
+            raise CommandError(f"--interval must be from 1 to {MAX_REPORT_INTERVAL} seconds")
         try:
             targets = self._targets(options)
         except ConnectionSetupError as error:

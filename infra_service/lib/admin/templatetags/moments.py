@@ -1,4 +1,4 @@
-"""Relative timestamps, such as "3 hours ago", with the exact time on hover and for programs."""
+"""Relative timestamps, such as "3 hours ago", with the exact time on hover and in the markup."""
 
 from __future__ import annotations
 
