@@ -140,7 +140,7 @@ _METHODS: Final = (
 
 _READ: Final = (
     "Return the current document, exactly as it was pushed; compressed with gzip if the client "
-    "accepts it.\n\n{_METHODS}"
+    f"accepts it.\n\n{_METHODS}"
 )
 _PUSH: Final = (
     "Store a new state version; the body is the complete document. While the state is "

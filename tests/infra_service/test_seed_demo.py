@@ -328,7 +328,7 @@ def test_the_clusters_count_their_workloads() -> None:
     [{"states": -1}, {"workloads": 5, "clusters": 0}, {"clusters": -1, "workloads": 0}],
 )
 def test_negative_numbers_are_rejected(options: dict[str, int]) -> None:
-    with pytest.raises(CommandError, match="not negative"):
+    with pytest.raises(CommandError, match="must not be negative"):
         call_command("seed_demo", **options)
 
 
