@@ -197,7 +197,7 @@ def compared(machine: Machine, traffic: Traffic) -> None:
 
 def test_upgrade_and_downgrade_lose_no_data(machine: Machine, traffic: Traffic) -> None:
     clone, upgrade, *_ = commands("## With systemd")
-    (back,) = commands("## Back")
+    (back,) = commands("## Downgrade")
     assert clone == f"git clone <this repository> {RELEASES}/1.1.0"
     machine.copy("1.1.0")
 

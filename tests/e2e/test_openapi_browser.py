@@ -28,7 +28,7 @@ def test_swagger_ui(page: Page, live: LiveServer, token: str) -> None:
     # 2. An operation shows its scope, and can be executed.
     page.locator("#operations-states-list_states .opblock-summary-control").click()
     listed = page.locator("#operations-states-list_states")
-    listed.get_by_text("Needs the scope state:read").wait_for()
+    listed.get_by_text("Requires the scope state:read").wait_for()
     listed.get_by_text("field['name'] = 'value'").first.wait_for()
     # Its errors are a table; only its other responses are shown in detail.
     rows = listed.locator("tr.response")

@@ -134,7 +134,8 @@ def test_a_telephone_has_a_menu_on_every_page(browser: Browser, live: LiveServer
         expect(menu).not_to_be_visible()
         page.get_by_role("button", name="Menu").click()
         named = menu.locator("a:not(.add)").all_inner_texts()
-        assert faults(page, [(390, "light"), (390, "dark")]) == []
+        # On a wider screen the open menu would cover parts of links.
+        assert faults(page, [(390, "light"), (390, "dark")], between=()) == []
         page.set_viewport_size({"width": 390, "height": 900})
         page.keyboard.press("Escape")
         expect(menu).not_to_be_visible()

@@ -280,7 +280,7 @@ def test_pages_before_login(page: Page) -> None:
     wrong["refused log-in"] = faults(page)
     page.goto("/api/docs/")
     page.locator("#operations-states-list_states .opblock-summary-control").click()
-    page.get_by_text("Needs the scope state:read").wait_for()
+    page.get_by_text("Requires the scope state:read").wait_for()
     # Swagger UI's headings and landmarks break best practices, and its tables have a fixed width.
     found = faults(page, rules=WCAG)
     layout = re.compile("too narrow|broken")

@@ -73,10 +73,11 @@ def faults(
     page: Page,
     screens: Sequence[Screen] = SCREENS,
     rules: Sequence[str] = (*WCAG, "best-practice"),
+    between: Sequence[int] = (_TABLET,),
 ) -> list[str]:
     """Return the faults of the open page, in words; axe-core takes half a second.
 
-    At intermediate widths links may be stacked, so the size of targets is checked there too.
+    At the widths in between links may be stacked, so the size of targets is checked there too.
     """
     page.emulate_media(reduced_motion="reduce")  # or colours are in transition while they are read
     page.evaluate(_axe())
@@ -85,10 +86,10 @@ def faults(
         page.set_viewport_size({"width": width, "height": _HEIGHT})
         page.emulate_media(color_scheme=scheme)
         found += [f"{width} {scheme}: {fault}" for fault in page.evaluate(_RUN, rules)]
-    for width in (_TABLET, *(width for width, _ in SCREENS)):
+    for width in (*between, *(width for width, _ in SCREENS)):
         page.set_viewport_size({"width": width, "height": _HEIGHT})
         found += [f"{width}: {fault}" for fault in page.evaluate(_TOO_WIDE)]
-        if width == _TABLET:
+        if width in between:
             found += [f"{width}: {fault}" for fault in page.evaluate(_RUN, _SIZES)]
     page.set_viewport_size({"width": SCREENS[0][0], "height": _HEIGHT})
     page.emulate_media(color_scheme=SCREENS[0][1])

@@ -215,7 +215,7 @@ def test_claims_that_users_choose_are_warned_about():
     conditions = [*preset("GITHUB", IDS["GITHUB"]), *equals(actor="ada", sub="repo:acme/infra")]
     actor, sub = policy_warnings("GITHUB", conditions)
     assert actor.startswith("actor ")
-    assert sub.startswith("sub ")
+    assert sub.startswith("The format of sub ")
     assert policy_warnings("CUSTOM", equals(sub="build-7")) == []
 
 

@@ -221,7 +221,7 @@ def test_locks_are_reported_with_their_holders(store: Store) -> None:
         "a.tfstate": "ada@laptop",
         "a.tfstate-2": None,
         "b.tfstate": None,
-        "c.tfstate": "somebody",
+        "c.tfstate": "an unknown client",
     }
 
 
