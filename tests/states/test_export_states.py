@@ -390,7 +390,10 @@ def test_an_export_that_was_stopped(client: ApiClient, tmp_path: Path) -> None:
     [
         (b"", "manifest.jsonl is damaged"),
         (b'{"infra_service_export": 3, "exported_at": "2026-01-01T00:00:00Z"}', "is of format 3"),
-        (b'{"infra_service_export": 2, "exported_at": "2026-01-01T00:00:00Z"}', "does not name an installation"),
+        (
+            b'{"infra_service_export": 2, "exported_at": "2026-01-01T00:00:00Z"}',
+            "does not name an installation",
+        ),
     ],
 )
 def test_another_manifest(tmp_path: Path, line: bytes, message: str) -> None:
