@@ -182,6 +182,16 @@ def test_response_to_an_unread_body_announces_the_end_of_the_connection(backend:
         assert (answer.status, answer.headers["Connection"]) == (200, "keep-alive")
 
 
+def test_rejected_chunks_that_are_not_read_end_the_connection(backend: Backend) -> None:
+    with Wire(backend) as wire:
+        wire.head("POST", "/nosuch", Transfer_Encoding="chunked")
+        wire.chunks([b"{}"], end=b"")
+
+        answer = wire.answer()
+
+    assert (answer.status, answer.headers["Connection"]) == (411, "close")
+
+
 def test_chunked_body_over_the_limit_is_rejected(backend: Backend) -> None:
     with Wire(backend, timeout=60) as wire:
         wire.head("POST", Transfer_Encoding="chunked")

@@ -7,6 +7,7 @@ from django.db import connection
 
 from tools.bench.day import tables
 from tools.bench.day.__main__ import service
+from tools.bench.day.company import LISTS
 from tools.bench.day.steps import send, take
 
 pytestmark = [
@@ -14,7 +15,7 @@ pytestmark = [
     pytest.mark.skipif(connection.vendor != "postgresql", reason="measures PostgreSQL"),
 ]
 
-KINDS = {"exchange", "list", "lock", "page", "pull", "report", "snapshot", "unlock"}
+KINDS = {"exchange", "lock", "page", "pull", "report", "snapshot", "unlock"}
 
 
 def test_each_kind_of_work() -> None:
@@ -24,7 +25,8 @@ def test_each_kind_of_work() -> None:
         send(company, [(0.0, work) for work in company.rates()])
 
         assert dict(company.wrong) == {}
-        assert set(company.milliseconds) - {"push"} == KINDS
+        (a_list,) = set(company.milliseconds) - KINDS - {"push"}
+        assert a_list in LISTS
         assert (step.states, step.clusters, step.workloads) == (11, 4, 5_600)
-        assert step.used.wal > 0
+        assert min(step.memory) > 0
         assert len(tables.row(step).split("|")) == len(tables.HEADER[0].split("|"))

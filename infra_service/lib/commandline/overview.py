@@ -87,4 +87,7 @@ def run(argv: list[str]) -> None:
     collector would traverse all modules again and again, for a fifth of the time.
     """
     gc.disable()
-    ServiceUtility(argv).execute()
+    try:
+        ServiceUtility(argv).execute()
+    finally:
+        gc.enable()

@@ -20,8 +20,9 @@ def batches_of(queryset: QuerySet[M], size: int = _SIZE) -> Iterator[list[M]]:
     """Yield the rows in lists, in the order of their key, as they are when their list is read."""
     batch = list(queryset.order_by("pk")[:size])
     while batch:
+        last = batch[-1].pk  # a deleted instance has none
         yield batch
-        batch = list(queryset.filter(pk__gt=batch[-1].pk).order_by("pk")[:size])
+        batch = list(queryset.filter(pk__gt=last).order_by("pk")[:size])
 
 
 def in_batches(queryset: QuerySet[M]) -> Iterator[M]:

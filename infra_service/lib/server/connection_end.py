@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from gunicorn.http.body import ChunkedReader
+
 from infra_service.lib.server.arrivals import LARGEST_BODY
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from gunicorn.http.body import LengthReader
 
 
 def announce_end(application: Callable[..., Any]) -> Callable[..., Any]:
@@ -18,15 +22,21 @@ def announce_end(application: Callable[..., Any]) -> Callable[..., Any]:
     """
 
     def run(environ: dict[str, Any], start_response: Any) -> Any:
-        if int(environ.get("CONTENT_LENGTH") or 0) <= LARGEST_BODY:  # received before the thread
-            return application(environ, start_response)
+        is_chunked = "HTTP_TRANSFER_ENCODING" in environ
+        if not is_chunked and int(environ.get("CONTENT_LENGTH") or 0) <= LARGEST_BODY:
+            return application(environ, start_response)  # received before the thread
         response = start_response.__self__
 
         def start(*status_and_headers: Any) -> Any:
-            if response.req.body.reader.length:
+            if _is_unread(response.req.body.reader):
                 response.force_close()
             return start_response(*status_and_headers)
 
         return application(environ, start)
 
     return run
+
+
+def _is_unread(reader: LengthReader | ChunkedReader) -> bool:
+    """Return whether a part of the body, or the end of a chunked body, was not read."""
+    return reader.parser is not None if isinstance(reader, ChunkedReader) else reader.length > 0

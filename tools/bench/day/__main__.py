@@ -61,6 +61,7 @@ def _command(server: LiveServer, name: str) -> Iterator[int]:
     )  # fmt: skip
     try:
         yield process.pid
+        assert process.poll() is None, f"{name} ended with {process.returncode}"
     finally:
         process.terminate()
         process.wait(60)

@@ -38,13 +38,24 @@ class Client:
         self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
 
     def send(
-        self, kind: str, method: str, path: str, headers: Headers, body: bytes | None = None
+        self,
+        kind: str,
+        method: str,
+        path: str,
+        headers: Headers,
+        body: bytes | Callable[[], bytes] | None = None,
     ) -> bytes:
         """Send a request; record the milliseconds since it was due, or since the last response.
+
+        The time that a client needs to make the body does not count.
 
         Raises:
             UnexpectedStatusError: the status is not 2xx.
         """
+        if callable(body):
+            began = time.monotonic()
+            body = body()
+            self._due += time.monotonic() - began
         self._connection.request(method, path, body, {**JSON, **headers})
         response = self._connection.getresponse()
         content = response.read()

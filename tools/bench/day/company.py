@@ -32,16 +32,18 @@ Work = Callable[[float], None]
 #: The seconds after the start, and the work.
 Arrival = tuple[float, Work]
 
-_LISTS: Final = (
-    "/api/v1/states?page_size=50",
-    "/api/v1/states?filter=field['locked'] = 'true'",
-    "/api/v1/workloads?page_size=50",
-    "/api/v1/workloads?filter=field['health_status'] = 'DEGRADED'",
-    "/api/v1/workloads?filter=field['namespace'] = 'team-7' AND labels['team'] = 'team-7'",
-    "/api/v1/workloads:summary",
-    "/api/v1/clusters",
-    "/api/v1/audit-events?page_size=50",
-)
+#: The lists that people open, by name.
+LISTS: Final = {
+    "states": "/api/v1/states?page_size=50",
+    "locked states": "/api/v1/states?filter=field['locked'] = 'true'",
+    "workloads": "/api/v1/workloads?page_size=50",
+    "workloads of a health": "/api/v1/workloads?filter=field['health_status'] = 'DEGRADED'",
+    "workloads of a namespace and label": "/api/v1/workloads?filter=field['namespace'] = 'team-7'"
+    " AND labels['team'] = 'team-7'",
+    "summary of all workloads": "/api/v1/workloads:summary",
+    "clusters": "/api/v1/clusters",
+    "audit events": "/api/v1/audit-events?page_size=50",
+}
 _PAGES: Final = (
     "/admin/",
     "/admin/states/state/",
@@ -150,21 +152,24 @@ class Company:
                 client.send(pull, "GET", one.path, bearer)
                 if name == "apply":
                     push = pull.replace("pull", "push")
-                    document = one.next_document()
-                    client.send(push, "POST", f"{one.path}?ID={lock_id}", bearer, document)
+                    path = f"{one.path}?ID={lock_id}"
+                    client.send(push, "POST", path, bearer, one.next_document)
                 client.send("unlock", "UNLOCK", one.path, bearer, lock)
+            one.is_in_use.release()  # never after a failure: it may still be locked
         finally:
             client.close()
-            one.is_in_use.release()
 
     def _exchange(self, client: Client) -> str:
-        body = {
-            "grant_type": "urn:ietf:params:oauth:grant-type:token-exchange",
-            "client_id": self._policy,
-            "subject_token_type": "urn:ietf:params:oauth:token-type:jwt",
-            "subject_token": self._issuer.token(),
-        }
-        answer = client.send("exchange", "POST", "/v1/oauth/token", {}, json.dumps(body).encode())
+        def body() -> bytes:
+            form = {
+                "grant_type": "urn:ietf:params:oauth:grant-type:token-exchange",
+                "client_id": self._policy,
+                "subject_token_type": "urn:ietf:params:oauth:token-type:jwt",
+                "subject_token": self._issuer.token(),
+            }
+            return json.dumps(form).encode()
+
+        answer = client.send("exchange", "POST", "/v1/oauth/token", {}, body)
         token: str = json.loads(answer)["access_token"]
         return token
 
@@ -179,14 +184,15 @@ class Company:
         client = self._client(due)
         try:
             headers = {"Authorization": self._bearer, **GZIP}
-            client.send(kind, method, one.path, headers, body(one))
+            client.send(kind, method, one.path, headers, lambda: body(one))
         finally:
             client.close()
             one.is_in_use.release()
 
     def _list(self, due: float) -> None:
-        path = urllib.parse.quote(random.choice(_LISTS), safe="/?=&:")
-        self._look(due, "list", path, {"Authorization": self._bearer})
+        name, path = random.choice(list(LISTS.items()))
+        quoted = urllib.parse.quote(path, safe="/?=&:")
+        self._look(due, name, quoted, {"Authorization": self._bearer})
 
     def _page(self, due: float) -> None:
         self._look(due, "page", random.choice(_PAGES), {"Cookie": self._session})
@@ -208,3 +214,4 @@ class Company:
             one = random.choice(things)
             if one.is_in_use.acquire(blocking=False):
                 return one
+            time.sleep(0.001)

@@ -71,8 +71,8 @@ def take(company: Company, teams: int, seconds: float, commands: tuple[int, ...]
         cwd=ROOT, env=company.server.environment, stdout=subprocess.DEVNULL,
     )  # fmt: skip
     send(company, company.arrivals(seconds, random.Random(teams)))
+    used = Resources.used(company.server, (*commands, housekeeping.pid)).since(before)
     assert housekeeping.wait(60) == 0
-    used = Resources.used(company.server, commands).since(before)
     return Step(
         teams=teams,
         clusters=len(company.clusters),

@@ -37,7 +37,7 @@ def kinds(step: Step) -> list[str]:
     return lines
 
 
-_DRAWN = ("push", "list", "page", "report")
+_DRAWN = ("push", "workloads", "page", "report")
 
 
 def draw(steps: list[Step]) -> str:
