@@ -211,7 +211,7 @@ class AuditLogNotFound(NotFound):
 
 
 class ApiKeyRevoked(APIException):
-    meaning = "Revocation is permanent."
+    meaning = "A revoked key cannot be changed."
     status_code = 400
     rpc_status = "FAILED_PRECONDITION"
     default_code = "API_KEY_REVOKED"

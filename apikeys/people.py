@@ -1,7 +1,7 @@
-"""Permissions of people in the admin: a person cannot give or take over permissions they lack.
+"""Permissions of people in the admin: no person can grant, or obtain, permissions beyond their own.
 
-Django computes no permissions for an inactive user, so anybody could take over a deactivated user.
-These functions use the stored permissions instead.
+Django reports no permissions for an inactive user, so a check against it would let anybody take
+over a deactivated user. These functions use the stored permissions instead.
 """
 
 from __future__ import annotations

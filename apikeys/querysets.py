@@ -163,7 +163,7 @@ class CredentialQuerySet(GrantHolderQuerySet[C]):
         return self.active().exclude(self._owner_refused())
 
     def refused_for_owner(self) -> Self:
-        """Return credentials that have not ended, but have an inactive or idle owner."""
+        """Return working credentials whose owner is inactive or idle."""
         return self.active().filter(self._owner_refused())
 
     def _owner_refused(self) -> Q:

@@ -25,7 +25,7 @@ Row = TypeVar("Row")
 
 class InvalidFilter(APIException):
     meaning = (
-        "An invalid filter, as a 400; ``metadata`` holds its code, position and suggestion, if any."
+        "The filter is invalid; ``metadata`` has its code, its position and a suggestion, if any."
     )
     status_code = HTTP_400_BAD_REQUEST
     default_code = "INVALID_FILTER"

@@ -67,8 +67,8 @@ def _field(filterset: type[FilterSet], name: str, declared: Any) -> Field:
     plain = declared.lookup_expr == "exact" and not declared.exclude
     if declared.method or not (plain or isinstance(kind, BooleanType)):
         raise ImproperlyConfigured(
-            f"{filterset.__name__}.{name}: the filter language takes `method` from no filter, "
-            "`lookup_expr` and `exclude` from a boolean only"
+            f"{filterset.__name__}.{name}: the filter language does not support `method`, and "
+            "supports `lookup_expr` and `exclude` only for booleans"
         )
     path = declared.field_name
     unguarded = not columns and getattr(declared.field, "nullable", False)

@@ -54,14 +54,14 @@ def _printable(text: str) -> str:
 
 
 def _is_for_people() -> bool:
-    """Return whether lines are short: as ``LOG_FORMAT`` requests, else on a terminal.
+    """Return whether to write text lines: by ``LOG_FORMAT``, else if stderr is a terminal.
 
     Raises:
         ImproperlyConfigured: LOG_FORMAT has another value.
     """
     form = os.environ.get("LOG_FORMAT", "")
     if form not in ("", "json", "text"):
-        raise ImproperlyConfigured("LOG_FORMAT is neither json nor text, nor empty")
+        raise ImproperlyConfigured("LOG_FORMAT must be json, text or empty")
     return form == "text" or (form != "json" and sys.stderr.isatty())
 
 

@@ -13,7 +13,7 @@ class ClusterNotFound(NotFound):
 
 
 class ClusterExists(APIException):
-    meaning = "Cluster names are unique."
+    meaning = "Another cluster has this name."
     status_code = 409
     rpc_status = "ALREADY_EXISTS"
     default_code = "CLUSTER_EXISTS"

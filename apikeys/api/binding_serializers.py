@@ -47,10 +47,10 @@ class BindingSerializer(StrictSerializer):
         allow_null=True,
         help_text="The only accessible cluster, without any states; null means no such limit.",
     )
-    component_ids = _bound("States of these components.", IdField())
-    environment_ids = _bound("States in these environments.", IdField())
+    component_ids = _bound("Components whose states are accessible.", IdField())
+    environment_ids = _bound("Environments whose states are accessible.", IdField())
     application_ids = _bound(
-        "States of all current and future components of these applications.", IdField()
+        "Applications of which all current and future components are accessible.", IdField()
     )
     components = _named(
         "Slugs of components, in addition to the ids; write 'application/component' for "
@@ -143,9 +143,9 @@ class NetworksField(serializers.ListField):
             allow_empty=False,
             required=False,
             allow_null=True,
-            help_text="Networks (CIDR) from which the credential may be used; null is any address. "
-            "By default those of the creator. Adjacent and overlapping networks are "
-            "merged.",
+            help_text="Networks (CIDR) from which the credential may be used; null means any "
+            "address. The default is the creator's networks. Adjacent and overlapping networks "
+            "are merged.",
         )
 
     def to_internal_value(self, data: Any) -> Networks:  # type: ignore[override]

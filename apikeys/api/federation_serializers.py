@@ -25,7 +25,7 @@ from infra_service.lib.api.fields import (
     described,
 )
 
-DISABLED_AT: Final = "Null until it is disabled, which is final."
+DISABLED_AT: Final = "Time at which it was disabled, which is permanent; otherwise null."
 UPDATED_AT: Final = "Time of the last change, not of the last use."
 
 
@@ -55,7 +55,7 @@ class ObjectField(serializers.JSONField):
 @described("An issuer of identity tokens that this service trusts, and where its keys are.")
 class IssuerSerializer(StrictSerializer):
     id = serializers.RegexField(r"^iss-[0-9a-z]+$", read_only=True, help_text=ID)
-    kind = WordField(Issuer.Kind.choices, help_text="Cannot be changed.")
+    kind = WordField(Issuer.Kind.choices, help_text="The platform; it cannot be changed.")
     name = TextField(
         max_length=200, help_text="A display name; `manage.py trust` identifies issuers by it."
     )
@@ -124,7 +124,7 @@ class TrustPolicySerializer(BoundSerializer):
         help_text="Assigned by the service; pipelines send it as `client_id`. Not a secret.",
     )
     name = TextField(max_length=200, help_text=NAME)
-    issuer_id = TextField(max_length=40, help_text="Cannot be changed.")
+    issuer_id = TextField(max_length=40, help_text="The issuer; it cannot be changed.")
     conditions = ConditionsField(help_text="Conditions on claims. All of them must be met.")
     scopes = WordsField(Scope.choices, code="unknown_scope", allow_empty=False, help_text=SCOPES)
     binding = BindingSerializer(

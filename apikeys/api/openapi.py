@@ -184,7 +184,7 @@ access_tokens_schema = extend_schema_view(
 whoami_schema = extend_schema_view(
     get=extend_schema(
         operation_id="whoami",
-        summary="Who calls",
+        summary="Get the caller",
         responses=wrapped("CallerAnswer", "caller", CallerSerializer, user=_USER),
         examples=[answer_example({"caller": samples.CALLER, "user": samples.OWNER})],
     )

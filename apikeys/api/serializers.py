@@ -32,9 +32,9 @@ STATUS: Final = "Computed at the time of the response."
 
 @described("A user: the owner of a key, a token or a trust policy.")
 class OwnerSerializer(serializers.Serializer[Any]):
-    id = serializers.CharField(read_only=True, help_text="A UUID, as `actor_id` in the audit log.")
-    display_name = serializers.CharField(read_only=True, help_text="Empty until it is set.")
-    email = serializers.CharField(read_only=True, help_text="Empty if it is unknown.")
+    id = serializers.CharField(read_only=True, help_text="A UUID, the `actor_id` in the audit log.")
+    display_name = serializers.CharField(read_only=True, help_text="A display name; may be empty.")
+    email = serializers.CharField(read_only=True, help_text="The email address; may be empty.")
 
 
 class CredentialSerializer(BoundSerializer):
@@ -46,7 +46,7 @@ class CredentialSerializer(BoundSerializer):
     binding = BindingSerializer(
         required=False,
         allow_null=True,
-        help_text="The binding; null is everywhere. The default is the binding of the creator.",
+        help_text="The binding; null means everything. The default is the creator's binding.",
     )
     allowed_networks = NetworksField()
     expires_at = TimestampField(
@@ -59,7 +59,7 @@ class CredentialSerializer(BoundSerializer):
         UnusableReason.choices,
         read_only=True,
         allow_null=True,
-        help_text="The reason for refusals; null while the credential works.",
+        help_text="Why the credential is refused; null while it works.",
     )
     last_used_at = TimestampField(
         read_only=True,
@@ -70,7 +70,9 @@ class CredentialSerializer(BoundSerializer):
         read_only=True, allow_null=True, help_text="The client's address at `last_used_at`."
     )
     revoked_at = TimestampField(
-        read_only=True, allow_null=True, help_text="Null until it is revoked, which is final."
+        read_only=True,
+        allow_null=True,
+        help_text="Time of the revocation, which is permanent; otherwise null.",
     )
     created_by = OwnerSerializer(
         read_only=True, help_text="The owner, also when an operator created it."
@@ -105,7 +107,7 @@ class AccessTokenSerializer(CredentialSerializer):
     kind = WordField(
         AccessToken.Kind.choices,
         default=AccessToken.Kind.PERSONAL,
-        help_text="The default is PERSONAL.",
+        help_text="The kind of token; the default is PERSONAL.",
     )
     status = serializers.ChoiceField(AccessTokenStatus.choices, read_only=True, help_text=STATUS)
     api_key_id = serializers.CharField(

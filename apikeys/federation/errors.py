@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class IssuerNotFound(NotFound):
-    meaning = "No such issuer."
+    meaning = "The issuer does not exist."
     default_code = "ISSUER_NOT_FOUND"
     default_detail = "The issuer does not exist."
     advice = "GET /v1/issuers lists the issuers and their ids."

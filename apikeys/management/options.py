@@ -33,25 +33,25 @@ _BOUND: Final = {
 
 def add_credential_options(parser: ArgumentParser, *, required: bool) -> None:
     """Declare the shared options of keys and tokens."""
-    parser.add_argument("--user", required=required, help="the user name of its owner")
+    parser.add_argument("--user", required=required, help="the user name of the owner")
     parser.add_argument("--name", required=required, help="the purpose")
     parser.add_argument("--scopes", required=required, help="comma-separated list of these scopes")
-    parser.add_argument("--expires-at", help="RFC 3339, with an offset; no expiry when omitted")
+    parser.add_argument(
+        "--expires-at", help="expiry in RFC 3339, with an offset; the default is no expiry"
+    )
     parser.add_argument(
         "--network",
         action="append",
         metavar="CIDR",
-        help="a network from which it may be used; may be repeated",
+        help="a network from which the credential may be used; repeatable",
     )
-    parser.add_argument(
-        "--cluster", metavar="NAME", help="name or id of the cluster to which it is bound"
-    )
+    parser.add_argument("--cluster", metavar="NAME", help="name or id of the cluster to bind it to")
     for kind, more in _BOUND.items():
         parser.add_argument(
             f"--{kind}",
             action="append",
             metavar="NAME",
-            help=f"slug or id of the {kind} to which it is bound{more}; may be repeated",
+            help=f"slug or id of the {kind} to bind it to{more}; repeatable",
         )
     scopes = "\n".join(f"  {scope.value:<16}{scope.label}" for scope in Scope)
     parser.description = f"{parser.description}\n\nscopes:\n{scopes}"

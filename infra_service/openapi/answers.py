@@ -68,7 +68,7 @@ _BAD_REQUEST: Final = _detail(
 _REQUEST: Final = _detail(
     "RequestInfo",
     "The id of the request.",
-    request_id=_text("As in the header `X-Request-ID`, the log and the audit log."),
+    request_id=_text("The id in the header `X-Request-ID`, the log and the audit log."),
 )
 _DETAIL: Final = Named(
     "ErrorDetail",

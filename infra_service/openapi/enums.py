@@ -79,9 +79,9 @@ ENUMS: Final = {
     ),
     "WorkloadHealthStatus": EnumDoc(
         "workloads.models.HEALTH_STATUSES",
-        "HEALTHY: runs as it should; DEGRADED: runs with less than it should, is starting or is "
-        "being deleted; ERROR: does not run, and will not recover without help; "
-        "WORKLOAD_HEALTH_STATUS_UNSPECIFIED: the report does not reveal the health.",
+        "HEALTHY: runs as desired; DEGRADED: runs with fewer pods than desired, is starting or is "
+        "being deleted; ERROR: does not run, and does not recover by itself; "
+        "WORKLOAD_HEALTH_STATUS_UNSPECIFIED: the health is unknown.",
     ),
     "TransitionType": EnumDoc(
         "workloads.api.history_serializers.TRANSITION_TYPES",

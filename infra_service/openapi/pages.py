@@ -153,7 +153,7 @@ class SchemaView(APIView):
         examples=[answer_example({"openapi": "3.1.0", "info": {"title": "…"}, "paths": {}})],
     )
     def get(self, request: Request) -> HttpResponse:
-        """Return this document, in YAML or in JSON, as `Accept` requests."""
+        """Return this document in YAML or JSON, depending on `Accept`."""
         renderer = type(request.accepted_renderer)
         content = _written(renderer)  # type: ignore[arg-type]  # a class is hashable
         return HttpResponse(content, renderer.media_type)
@@ -174,6 +174,6 @@ class SwaggerView(SpectacularSwaggerSplitView):
         examples=[answer_example("<!DOCTYPE html>…")],
     )
     def get(self, *args: Any, **kwargs: Any) -> Response:
-        """Return a page that shows this document and sends requests, made of local files only."""
+        """Return a page that shows this document and can send requests. It loads only local files."""
         answer: Response = super().get(*args, **kwargs)  # type: ignore[no-untyped-call]
         return answer

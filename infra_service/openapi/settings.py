@@ -49,7 +49,7 @@ SPECTACULAR_SETTINGS = {
             "states": "States and their history, for people and tools.",
             "resources": "Resources in the current versions of all states.",
             "applications": "Groups of components.",
-            "components": "Pieces of infrastructure.",
+            "components": "Deployable units of infrastructure.",
             "environments": "Deployment targets of components.",
             "clusters": "Clusters and their workloads.",
             "workloads": "Workloads of all clusters.",

@@ -1,12 +1,12 @@
 """Read the audit log without gaps, even when events commit late.
 
-An event gets its id and time before its transaction commits. A reader that remembers the last id
-can therefore skip an event that commits later. This module reads in an order in which no event can
-appear behind the position.
+An event gets its id and time before its transaction commits. A reader that continues after the
+last id can therefore miss an event that commits later. This module uses an order in which every new
+event appears after the reader's position.
 
 - PostgreSQL records the transaction id beside each event (``transaction_id``, a column with a
   default that only this module uses). The reader selects events of transactions that are older
-  than every running transaction, so no more events of these can appear.
+  than every running transaction. These transactions have finished and add no events.
 - SQLite has one writer at a time, so row ids follow the order of the commits. VACUUM renumbers rows
   but keeps their order, so the position is an event whose row id is looked up.
 """

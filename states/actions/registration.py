@@ -37,7 +37,7 @@ def find_or_register(*, target: StateTarget, actor: Actor) -> State:
                 target.names, component_id, environment_id, new.created_at
             )
         else:
-            # The common moment marks what ``removal.unregister`` may remove.
+            # ``removal.unregister`` removes only entries with the same creation time as the state.
             made = {"created_at": new.created_at}
             Component.objects.bulk_create(
                 [Component(pk=component_id, **made)], ignore_conflicts=True
@@ -48,7 +48,7 @@ def find_or_register(*, target: StateTarget, actor: Actor) -> State:
         # The lock makes a concurrent move of the component include this state.
         component = Component.objects.select_for_update().filter(pk=component_id).first()
         if component is None:
-            raise RaceLostError  # deleted meanwhile, for it had no state
+            raise RaceLostError  # deleted in the meantime, because it had no state
         try:
             catalogue.lock_entry(Application, component.application_id)
         except NotFound as error:

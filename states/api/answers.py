@@ -97,7 +97,7 @@ class ResourceIndex(Struct):
         int,
         Meta(description=f"States whose current version is not in the index, up to {MOST:,}."),
     ]
-    waiting_is_exact: Annotated[bool, Meta(description="False when there are more.")]
+    waiting_is_exact: Annotated[bool, Meta(description="False if `waiting` is only a minimum.")]
     oldest_waiting_seconds: Annotated[
         float,
         Meta(
@@ -120,11 +120,11 @@ class ResourceIndexAnswer(Struct):
     next_page_token: NextPageToken
 
 
-_States = Annotated[int, Meta(ge=0, description="States whose current version has it.")]
+_States = Annotated[int, Meta(ge=0, description="Number of states whose current version has it.")]
 _Resources = Annotated[
-    int, Meta(ge=0, description="Managed instances, including deposed instances.")
+    int, Meta(ge=0, description="Number of managed instances, with deposed ones.")
 ]
-_DataSources = Annotated[int, Meta(ge=0, description="Instances of data sources.")]
+_DataSources = Annotated[int, Meta(ge=0, description="Number of data source instances.")]
 
 
 class ProviderCount(Struct):

@@ -121,7 +121,7 @@ class ApplicationViewSet(CatalogueViewSet):
 
 @components_schema
 class ComponentViewSet(CatalogueViewSet):
-    """Components: pieces of infrastructure, each with a state in each of its environments."""
+    """Components: deployable units of infrastructure, each with a state in each environment."""
 
     model = Component
     queryset = Component.objects.all()

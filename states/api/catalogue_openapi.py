@@ -32,14 +32,14 @@ applications_schema = resource_schema(
 )
 components_schema = resource_schema(
     "component",
-    "Components: pieces of infrastructure, each with a state in each of its environments.",
+    "Components: deployable units of infrastructure, each with a state in each environment.",
     ComponentSerializer,
     samples.COMPONENT,
     **_REACH,
 )
 environments_schema = resource_schema(
     "environment",
-    "Environments: where components are deployed.",
+    "Environments: deployment targets of components.",
     EnvironmentSerializer,
     samples.ENVIRONMENT,
     **_REACH,

@@ -73,10 +73,10 @@ class ApplicationSerializer(StrictSerializer):
 @described("A deployment target of components. It has no name if a push registered it by its id.")
 class EnvironmentSerializer(ApplicationSerializer):
     slug = SlugField(kind="environment")
-    require_lock = FlagField(default=False, help_text="Require the lock's ID for each push.")
+    require_lock = FlagField(default=False, help_text="Whether each push needs the lock's ID.")
 
 
-@described("A piece of infrastructure. It has no name if a push registered it by its id.")
+@described("A deployable unit of infrastructure. It has no name if a push registered it by its id.")
 class ComponentSerializer(StrictSerializer):
     id = serializers.UUIDField(read_only=True, help_text=_ID)
     name = TextField(max_length=200, help_text=_NAME)

@@ -41,7 +41,7 @@ class ComparedVersion(Struct):
     imported: Annotated[
         Any,
         Meta(
-            description="Metadata from the source of an imported version; absent in others.",
+            description="Metadata from the source of an imported version; otherwise absent.",
             extra_json_schema={"$ref": "#/components/schemas/Imported"},
         ),
     ] = UNSET

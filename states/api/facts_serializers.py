@@ -10,7 +10,7 @@ from rest_framework import serializers
 from infra_service.lib.api.fields import StrictSerializer, TextField, TimestampField, described
 from states.pipeline import lock_file, module_manifest
 
-_OF_PLATFORM: Final = "From the token of a keyless pipeline run; otherwise empty."
+_OF_PLATFORM: Final = "Taken from the token of a keyless pipeline run; otherwise empty."
 
 
 class FileField(serializers.CharField):
@@ -54,7 +54,8 @@ class AddressField(TextField):
 @described("A provider of a dependency lock file.")
 class ProviderSerializer(serializers.Serializer[Any]):
     source = serializers.CharField(  # type: ignore[assignment]  # a field has one
-        read_only=True, help_text="Its address, such as `registry.terraform.io/hashicorp/aws`."
+        read_only=True,
+        help_text="The source address, such as `registry.terraform.io/hashicorp/aws`.",
     )
     version = serializers.CharField(
         read_only=True, help_text="The selected version, such as `5.31.0`."
@@ -73,7 +74,8 @@ class ModuleSerializer(serializers.Serializer[Any]):
         read_only=True, help_text="The source, without credentials."
     )
     version = serializers.CharField(
-        read_only=True, help_text="Such as `5.1.0`; empty for local modules and modules from Git."
+        read_only=True,
+        help_text="The version, such as `5.1.0`; empty for local modules and modules from Git.",
     )
 
 

@@ -64,8 +64,8 @@ class StateFilters(FilterSet):  # type: ignore[misc]  # django-filter has no typ
     )
     # Versions with which the current version was created, as reported by a pipeline
     # (``UsedByState``).
-    provider = VersionsFilter(help_text="from the facts of the current version")
-    module = VersionsFilter(help_text="from the facts of the current version")
+    provider = VersionsFilter(help_text="a version in the facts of the current version")
+    module = VersionsFilter(help_text="a version in the facts of the current version")
 
     class Meta:
         model = State

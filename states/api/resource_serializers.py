@@ -28,13 +28,15 @@ class ResourceEntrySerializer(serializers.Serializer[Any]):
         read_only=True, help_text="The version of the state that was indexed."
     )
     address = serializers.CharField(
-        read_only=True, help_text='As in Terraform, such as `module.app.aws_s3_bucket.logs["eu"]`.'
+        read_only=True,
+        help_text='The address in Terraform, such as `module.app.aws_s3_bucket.logs["eu"]`.',
     )
     deposed = serializers.CharField(
         read_only=True, help_text="The key of a deposed object; empty for the current object."
     )
     module = serializers.CharField(
-        read_only=True, help_text="Such as `module.network`; empty in the root module."
+        read_only=True,
+        help_text="The module's address, such as `module.network`; empty in the root module.",
     )
     mode = serializers.CharField(
         read_only=True, help_text="`managed`, or `data` for a data source."

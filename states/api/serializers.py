@@ -135,7 +135,7 @@ class ImportedSerializer(PresentSerializer):
 @described("A version of a state, without its document.")
 class VersionSerializer(serializers.Serializer[Any]):
     number = serializers.IntegerField(
-        read_only=True, help_text="Counts the pushes and restores of the state; never reused."
+        read_only=True, help_text="The number of the version in its state; never reused."
     )
     serial = serializers.IntegerField(read_only=True, help_text=f"{_SERIAL}; can repeat.")
     lineage = serializers.CharField(read_only=True, allow_null=True, help_text=_LINEAGE)

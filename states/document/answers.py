@@ -11,7 +11,7 @@ from states.document.hidden import MASK
 from states.document.marked_places import HiddenValue
 
 _Hidden = Annotated[
-    HiddenValue | None, Meta(description="Why a value is hidden; null if no value is.")
+    HiddenValue | None, Meta(description="Why a value is hidden; null if none is hidden.")
 ]
 _Status = Annotated[
     str | None, Meta(description="The status, such as `pass`, `fail`, `error` or `unknown`.")
@@ -27,7 +27,7 @@ class Output(Struct):
     value: Annotated[Any, Meta(description=f"The value; `{MASK}` in place of hidden parts.")]
     type: Annotated[
         Any,
-        Meta(description=f'The type as in a state, such as `"string"`; may be `{MASK}`.'),
+        Meta(description=f'The type in the state, such as `"string"`; may be `{MASK}`.'),
     ]
     sensitive: Annotated[bool, Meta(description="Whether the configuration marks the output.")]
     hidden: _Hidden
@@ -43,7 +43,10 @@ class InstanceAddress(Struct):
         str | None, Meta(description="The key of a deposed object; null for the current object.")
     ]
     module: Annotated[
-        str | None, Meta(description="Such as `module.network`; null in the root module.")
+        str | None,
+        Meta(
+            description="The module's address, such as `module.network`; null in the root module."
+        ),
     ]
     mode: Annotated[str, Meta(description="`managed`, or `data` for a data source.")]
     type: Annotated[str, Meta(description="The resource type, such as `aws_s3_bucket`.")]
@@ -59,7 +62,9 @@ class Resource(InstanceAddress):
 
     provider: Annotated[
         str,
-        Meta(description='As in the state: `provider["registry.terraform.io/hashicorp/aws"]`.'),
+        Meta(
+            description='The value in the state: `provider["registry.terraform.io/hashicorp/aws"]`.'
+        ),
     ]
     status: Annotated[
         str | None, Meta(description="`tainted` if the next apply replaces it; otherwise null.")
@@ -82,7 +87,7 @@ class Resource(InstanceAddress):
     ]
     hidden: Annotated[
         HiddenValue | None,
-        Meta(description="Why a value without a mark of its own is hidden; null if no value is."),
+        Meta(description="Why an unmarked value is hidden; null if none is hidden."),
     ]
 
 

@@ -204,7 +204,7 @@ def _summary(
 
 
 def diff(before: bytes | None, after: bytes, *, start: int, size: int, hide: bool) -> ChangePage:
-    """Return changes between two documents, outputs first; None stands for an absent document."""
+    """Return a page of the changes between two documents; ``before`` may be missing."""
     with in_turn(before or b"", after) as effort:
         old = difference.NO_DOCUMENT if before is None else _parse(before, effort)
         new = _parse(after, effort)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def directories() -> dict[str, uuid.UUID]:
-    """Return the directories of the store that are of states, with the ids of those.
+    """Map the store's directories that belong to states to the ids of the states.
 
     Raises:
         StorageUnavailable: the object store does not answer.

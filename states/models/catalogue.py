@@ -47,7 +47,7 @@ class Application(CatalogueEntry):
 
 
 class Component(CatalogueEntry):
-    """A piece of infrastructure with a state in each environment."""
+    """A deployable unit of infrastructure, with a state in each environment."""
 
     named_by = ("component_ids",)
     shared_beyond = ("environment_ids",)

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 Row = TypeVar("Row", bound=models.Model)
 Rows = TypeVar("Rows", bound="QuerySet[Any, Any]")
 
-#: Maximum ids in a condition; more components may share a slug.
+#: Maximum ids in a condition. Components of different applications may share a slug.
 _MOST_IDS: Final = 1_000
-#: Maximum names that are searched for a part of a name before the states are read.
+#: Maximum catalogue names that a text search examines before it reads states.
 _MOST_NAMES: Final = 50_000
 
 

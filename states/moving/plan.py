@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 IMPORT: Final = "import"
 IMPORTED: Final = "imported"
 UNCHANGED: Final = "unchanged"
-#: The source has nothing of it, as where Terraform has moved it away.
+#: The source has no document for the state, such as after Terraform migrated it.
 EMPTY: Final = "empty"
 FAILED: Final = "failed"
-#: It has no address of its own here, which a map can change.
+#: The state has no unique address in this service; a map can assign one.
 REFUSED: Final = "refused"
 
 
@@ -29,7 +29,7 @@ class Row:
     """A state: its key in the source, its address here, and the planned or completed step.
 
     ``address`` is human-readable, and ``path`` is the backend's. ``versions`` counts the source's
-    versions within the requested number, and ``size_bytes`` their total size if the source gives
+    versions within the requested number, and ``size_bytes`` their total size if the source reports
     it; ``outstanding`` are still to be imported, and ``imported`` were imported by this run.
     """
 

@@ -50,11 +50,11 @@ def cpu_seconds(*roots: int) -> float:
 
 @contextlib.contextmanager
 def serving(**environment: str) -> Iterator[LiveServer]:
-    """Run a server on a database that may have been prepared before."""
+    """Run a server on a database that an earlier run may have prepared."""
     with tempfile.TemporaryDirectory(prefix="infra-bench-") as directory:
         server = LiveServer(Path(directory), **environment)
         with contextlib.suppress(subprocess.CalledProcessError):
-            server.prepare()  # its user may exist
+            server.prepare()  # the user may already exist
         server.start()
         try:
             yield server

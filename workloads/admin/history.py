@@ -26,7 +26,7 @@ _DAYS: Final = 7
 _CELL: Final = dt.timedelta(hours=2)
 _CELLS: Final = 12 * _DAYS
 _UNOBSERVED: Final = ""
-# If several fall into one cell, the last of these wins: even short trouble stays visible.
+# A cell shows the last of these statuses that occurs in it, so short failures stay visible.
 _RISING: Final = (
     _UNOBSERVED, HealthStatus.HEALTHY, HealthStatus.UNSPECIFIED, HealthStatus.DEGRADED,
     HealthStatus.ERROR,

@@ -14,9 +14,9 @@ _Count = Annotated[int, Meta(ge=0)]
 class AppliedReport(Struct):
     """The effect of a report on the stored workloads of its cluster."""
 
-    cluster_id: Annotated[uuid.UUID, Meta(description="As in the path.")]
+    cluster_id: Annotated[uuid.UUID, Meta(description="The id in the path.")]
     cluster_name: Annotated[str, Meta(description="The cluster's current name.")]
-    reported_at: Annotated[_Time, Meta(description="As in the report, in UTC.")]
+    reported_at: Annotated[_Time, Meta(description="The time in the report, in UTC.")]
     created: Annotated[_Count, Meta(description="Number of new workloads.")]
     updated: Annotated[_Count, Meta(description="Number of changed workloads.")]
     deleted: Annotated[_Count, Meta(description="Number of workloads that no longer exist.")]

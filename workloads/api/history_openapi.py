@@ -49,8 +49,11 @@ availability_schema = operation(
     parameters=[
         CLUSTER_ID,
         _WORKLOAD_ID,
-        _moment("since", f"The default is seven days before `until`, the maximum {KEPT.days}."),
-        _moment("until", "The default is now."),
+        _moment(
+            "since",
+            f"Start of the period: by default 7 and at most {KEPT.days} days before `until`.",
+        ),
+        _moment("until", "End of the period. The default is now."),
     ],
     responses={
         200: wrapped("AvailabilityAnswer", "availability", AvailabilitySerializer),

@@ -34,10 +34,16 @@ class TransitionSerializer(serializers.Serializer[Any]):
     )
     at = TimestampField(read_only=True, help_text="Time at which the reporter observed the change.")
     from_health_status = HealthOrNullField(
-        HEALTH_STATUSES, read_only=True, allow_null=True, help_text="Null when it appeared."
+        HEALTH_STATUSES,
+        read_only=True,
+        allow_null=True,
+        help_text="Health before; null for APPEARED.",
     )
     to_health_status = HealthOrNullField(
-        HEALTH_STATUSES, read_only=True, allow_null=True, help_text="Null when it disappeared."
+        HEALTH_STATUSES,
+        read_only=True,
+        allow_null=True,
+        help_text="Health after; null for DISAPPEARED.",
     )
     status_reason = serializers.CharField(
         read_only=True, help_text="The reason of the current health."
@@ -75,6 +81,6 @@ class AvailabilitySerializer(serializers.Serializer[Any]):
     unobserved_seconds = ElapsedField(
         source="unobserved",
         read_only=True,
-        help_text="Before the first report, in gaps between reports, after the last report, and "
-        "while the workload did not exist.",
+        help_text="Time before the first report, in gaps between reports, after the last report, "
+        "and while the workload did not exist.",
     )

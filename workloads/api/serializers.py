@@ -15,9 +15,9 @@ from workloads.models import HEALTH_STATUSES, KINDS
 
 @described("A container of a workload's template, over all its live pods.")
 class ContainerSerializer(serializers.Serializer[Any]):
-    name = serializers.CharField(help_text="As in the template, unique in the workload.")
+    name = serializers.CharField(help_text="The name in the template, unique in the workload.")
     image = serializers.CharField(help_text="The image reference in the template.")
-    restart_count = serializers.IntegerField(help_text="Sum over the pods.")
+    restart_count = serializers.IntegerField(help_text="The sum over all pods.")
     state = serializers.CharField(
         help_text="The worst of running, waiting and terminated; empty without a pod."
     )
@@ -45,7 +45,7 @@ class ContainersField(serializers.JSONField):
 class WorkloadSerializer(serializers.Serializer[Any]):
     id = serializers.UUIDField(
         read_only=True,
-        help_text="Assigned by the service; another uid in Kubernetes gets another id.",
+        help_text="Assigned by the service; a new uid in Kubernetes gets a new id.",
     )
     cluster_id = serializers.UUIDField(read_only=True, help_text="The cluster in which it runs.")
     cluster_name = serializers.CharField(read_only=True, help_text="The cluster's current name.")
@@ -53,7 +53,9 @@ class WorkloadSerializer(serializers.Serializer[Any]):
     name = serializers.CharField(
         read_only=True, help_text="Unique for the kind in its namespace and cluster."
     )
-    kind = serializers.ChoiceField(KINDS, read_only=True, help_text="Cannot change.")
+    kind = serializers.ChoiceField(
+        KINDS, read_only=True, help_text="The Kubernetes kind; it cannot change."
+    )
     labels = LabelsField(
         read_only=True, help_text="The labels of the object: keys and values are strings."
     )
@@ -65,7 +67,8 @@ class WorkloadSerializer(serializers.Serializer[Any]):
         help_text="A code such as NoReadyReplicas, and optionally `: ` with a detail; or empty.",
     )
     replicas_desired = serializers.IntegerField(
-        read_only=True, help_text="As in the spec; of a DaemonSet, the number of eligible nodes."
+        read_only=True,
+        help_text="The value in the spec; for a DaemonSet, the number of eligible nodes.",
     )
     replicas_ready = serializers.IntegerField(
         read_only=True, help_text="Pods that pass their readiness probes."
@@ -117,8 +120,8 @@ class ManagedWorkloadSerializer(WorkloadSerializer):
     managed_by = ManagedBySerializer(
         many=True,
         read_only=True,
-        help_text="Of states that you can read; empty for a token without state:read or with a "
-        f"cluster binding. {MOST_MANAGING} at most.",
+        help_text=f"At most {MOST_MANAGING} resources of states that you can read; empty for a "
+        "token without state:read or with a cluster binding.",
     )
 
 
@@ -126,8 +129,8 @@ class ManagedWorkloadSerializer(WorkloadSerializer):
 class ImageSerializer(serializers.Serializer[Any]):
     registry = serializers.CharField(help_text="The host, such as docker.io.")
     repository = serializers.CharField(help_text="The full name, such as docker.io/library/nginx.")
-    tag = serializers.CharField(help_text="Empty where a digest alone names the image.")
-    digest = serializers.CharField(help_text="Empty while it is not known.")
+    tag = serializers.CharField(help_text="Empty if only a digest identifies the image.")
+    digest = serializers.CharField(help_text="Empty while unknown.")
     workloads = serializers.IntegerField(
         source="in_workloads", help_text="Number of workloads that run it."
     )

@@ -36,15 +36,18 @@ def _count(description: str, *, nullable: bool = False) -> dict[str, Any]:
     return {"type": kind, "minimum": 0, "description": description}
 
 
-_OF_GROUP: Final = {"type": "string", "description": "Equal for all workloads of the group."}
+_OF_GROUP: Final = {
+    "type": "string",
+    "description": "The value that all workloads of the group share.",
+}
 _ENUMS: Final = dict(zip(GROUPED, ("WorkloadKind", "WorkloadHealthStatus"), strict=True))
 _SUMS: Final = {
     "workloads": _count("Number of workloads."),
     "workloads_measured": _count("Number of workloads with a known usage."),
     **{
-        name: _count("Sum over the measured workloads; null without one.", nullable=True)
+        name: _count("The sum over the measured workloads; null if there are none.", nullable=True)
         if name in MEASURED
-        else _count("Sum over the workloads.")
+        else _count("The sum over all workloads.")
         for name in SUMMED
     },
 }
@@ -58,7 +61,7 @@ def _summary(of: str, *, first: dict[str, Any], nullable: bool) -> Named:
         "workloads_managed": _count(
             f"Number of workloads that a resource of a state manages{beyond}.", nullable=nullable
         ),
-        "workloads_unmanaged": _count(f"Number of the others{beyond}.", nullable=nullable),
+        "workloads_unmanaged": _count(f"Number of the other workloads{beyond}.", nullable=nullable),
     }
     total = described_object(
         f"{of}SummaryTotal",
@@ -83,11 +86,11 @@ def _summary(of: str, *, first: dict[str, Any], nullable: bool) -> Named:
         },
         **sums,
     )
-    groups = {**list_of(group), "description": "In the order of their names."}
+    groups = {**list_of(group), "description": "The groups, ordered by name."}
     summary = described_object(
         f"{of}Summary",
         "Sums of replicas and resources.",
-        total={"allOf": [total], "description": "Over all groups."},
+        total={"allOf": [total], "description": "The sums over all groups."},
         groups=groups,
     )
     described = {"allOf": [summary], "description": "Computed at the time of the response."}

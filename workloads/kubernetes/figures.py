@@ -18,9 +18,9 @@ LIMITS: Final = "limits"
 USED: Final = "used"
 #: Descriptions in the OpenAPI document.
 DESCRIPTIONS: Final = {
-    REQUESTS: "Requested by the pods that have not ended, rounded up.",
-    LIMITS: "The limits of the pods that have not ended; a container without a limit adds 0.",
-    USED: "Used by the pods that have not ended, by the metrics API; null if it is unknown.",
+    REQUESTS: "Requests of the pods that have not terminated, rounded up.",
+    LIMITS: "Limits of the pods that have not terminated; a container without a limit adds 0.",
+    USED: "Usage of the pods that have not terminated, from the metrics API; null if unknown.",
 }
 
 

@@ -38,10 +38,12 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="fed-…: exchange the pod's own token for an access token",
     )
     parser.add_argument(
-        "--identity-token-file", metavar="F", help="the pod's own, for the issuer's audience"
+        "--identity-token-file", metavar="F", help="the pod's own token, for the issuer's audience"
     )
     parser.add_argument(
-        "--token-cache", metavar="F", help="keep the exchanged token here, for the next start"
+        "--token-cache",
+        metavar="F",
+        help="store the exchanged token in this file for the next start",
     )
     parser.add_argument(
         "--ca-file", metavar="F", help="CA certificates for the service, instead of the system's"
@@ -58,7 +60,7 @@ def reporting_target(options: dict[str, Any], version: str) -> Target:
     try:
         cluster_id = uuid.UUID(options["cluster"])
     except ValueError as error:
-        raise CommandError("with --report-to, --cluster is the id of the cluster") from error
+        raise CommandError("with --report-to, --cluster must be the id of the cluster") from error
     try:
         connection = ServiceConnection(options["report_to"], options["ca_file"])
     except AddressError as error:

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger("workloads.collector")
 
-_GZIP: Final = 31  # zlib's window bits for "gzip, and nothing else"
+_GZIP: Final = 31  # zlib's window bits for gzip only
 _LEVEL: Final = 1
 _ITEM: Final = msgspec.json.Decoder(Item)
 _ITEM_FIELDS: Final = tuple(n for n in WorkloadRecord.__struct_fields__ if n != "figures")
 
 
 def gzipped_body(report: Report) -> bytes:
-    """Return the body; only a single item of its JSON, of some megabytes, is held at a time."""
+    """Return the body, with one item of its JSON (up to some megabytes) in memory at a time."""
     packer = zlib.compressobj(_LEVEL, wbits=_GZIP)
     packed = [packer.compress(piece) for piece in _pieces(report)]
     packed.append(packer.flush())

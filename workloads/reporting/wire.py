@@ -45,7 +45,7 @@ class Item(PlaceForm, kw_only=True):
 
     uid: Annotated[
         Uid | None,
-        Meta(description="Another uid with the same name is another workload. Null if unknown."),
+        Meta(description="A new uid under the same name is a new workload. Null if unknown."),
     ] = None
     labels: Annotated[
         dict[LabelKey, LabelValue],
@@ -53,19 +53,20 @@ class Item(PlaceForm, kw_only=True):
     ] = {}
     health_status: Annotated[
         HealthStatus | None,
-        Meta(description="Null to have the service derive it from the other fields."),
+        Meta(description="If null, the service derives it from the other fields."),
     ] = None
     status_reason: Annotated[
-        Reason, Meta(description="Of `health_status`: a code, optionally with `: ` and a detail.")
+        Reason,
+        Meta(description="Why `health_status` applies: a code, optionally with `: ` and a detail."),
     ] = ""
     replicas_desired: Annotated[
         Count | None,
-        Meta(description="Null without `health_status` makes the health unspecified."),
+        Meta(description="If null without `health_status`, the health is unspecified."),
     ] = None
-    replicas_ready: Annotated[Count, Meta(description="As in the status.")] = 0
+    replicas_ready: Annotated[Count, Meta(description="The ready replicas in the status.")] = 0
     replicas_available: Annotated[
         Count | None,
-        Meta(description="The default is 0, of a StatefulSet the ready replicas."),
+        Meta(description="The default is 0; for a StatefulSet, the ready replicas."),
     ] = None
     cpu_requests_millicores: _Requests = 0
     cpu_limits_millicores: _Limits = 0
@@ -78,26 +79,26 @@ class Item(PlaceForm, kw_only=True):
         list[Container],
         Meta(
             max_length=MAX_ENTRIES,
-            description="Of the template. With `pods`, their state is derived from the pods.",
+            description="The template's containers. If `pods` is sent, it determines their state.",
         ),
     ] = []
     # The facts for the health, besides the replicas.
     replicas_updated: Annotated[
         Count | None,
-        Meta(description="Of the newest revision; the default is the desired replicas."),
+        Meta(description="Replicas of the newest revision; the default is the desired replicas."),
     ] = None
     replicas_total: Annotated[
         Count | None,
-        Meta(description="Of a Deployment, including those of an older revision."),
+        Meta(description="For a Deployment, all replicas, including older revisions."),
     ] = None
     created_at: Annotated[
         Moment | None,
-        Meta(description="Start of the grace period if nothing better is known."),
+        Meta(description="The grace period starts here if no later start is known."),
     ] = None
     deleting: Annotated[bool, Meta(description="Whether it has a deletion timestamp.")] = False
     generation: Annotated[
         Amount | None,
-        Meta(description="Without `observed_generation` it was never observed. Null if unknown."),
+        Meta(description="Without `observed_generation`, it was never observed. Null if unknown."),
     ] = None
     observed_generation: Annotated[
         Amount | None, Meta(description="The last generation that its controller has observed.")
@@ -105,13 +106,14 @@ class Item(PlaceForm, kw_only=True):
     paused: Annotated[bool, Meta(description="Whether its rollout is paused.")] = False
     on_delete: Annotated[bool, Meta(description="Whether its update strategy is OnDelete.")] = False
     partition: Annotated[
-        Count, Meta(description="Of a StatefulSet: pods below this ordinal are not updated.")
+        Count, Meta(description="For a StatefulSet, pods below this ordinal are not updated.")
     ] = 0
     progress_deadline_seconds: Annotated[
-        Count | None, Meta(description="Of a Deployment; it extends the grace of a rollout.")
+        Count | None,
+        Meta(description="For a Deployment; it extends the grace period of a rollout."),
     ] = None
     conditions: Annotated[
-        list[Condition], Meta(max_length=MAX_ENTRIES, description="As in the status.")
+        list[Condition], Meta(max_length=MAX_ENTRIES, description="The conditions in the status.")
     ] = []
     pods: Annotated[
         Annotated[list[Pod], Meta(max_length=MAX_PODS)] | None,
@@ -125,11 +127,15 @@ class _Head(Form):
     ]
     cluster_uid: Annotated[
         Uid | None,
-        Meta(description="Of the kube-system namespace. Only the first that arrives is accepted."),
+        Meta(
+            description="The uid of the kube-system namespace; the first one received is binding."
+        ),
     ] = None
     report_interval_seconds: Annotated[
         Interval | None,
-        Meta(description="Seconds to the next report at most; null keeps the cluster's interval."),
+        Meta(
+            description="Maximum seconds until the next report; null keeps the cluster's interval."
+        ),
     ] = None
     collector_version: Annotated[
         Version, Meta(description="The reporter's own version string, such as agent/1.2.")
@@ -144,7 +150,7 @@ class Snapshot(_Head, kw_only=True):
     """All workloads of a cluster."""
 
     workloads: Annotated[
-        _Items, Meta(description="Each workload once; missing workloads are deleted.")
+        _Items, Meta(description="All workloads, each once; missing workloads are deleted.")
     ]
 
 

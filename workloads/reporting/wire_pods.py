@@ -23,9 +23,9 @@ MAX_PODS: Final = 20_000
 class Container(Form):
     """A container of a workload, over all its pods."""
 
-    name: Annotated[ContainerName, Meta(description="As in the template.")]
+    name: Annotated[ContainerName, Meta(description="The name in the template.")]
     image: Annotated[Image, Meta(description="The image reference in the template.")]
-    restart_count: Annotated[Count, Meta(description="Sum over the pods.")] = 0
+    restart_count: Annotated[Count, Meta(description="The sum over all pods.")] = 0
     state: Annotated[
         Literal["", "running", "waiting", "terminated"],
         Meta(description="The worst state of all pods; empty without a pod."),
@@ -43,27 +43,31 @@ class Container(Form):
 class Termination(Form, kw_only=True):
     """The end of a container's last run."""
 
-    exit_code: Annotated[ExitCode, Meta(description="0 is a success.")]
-    reason: Annotated[Code, Meta(description="Such as OOMKilled.")] = ""
-    finished_at: Annotated[Moment | None, Meta(description="Null if it is unknown.")] = None
+    exit_code: Annotated[ExitCode, Meta(description="The exit code; 0 means success.")]
+    reason: Annotated[Code, Meta(description="A code such as OOMKilled.")] = ""
+    finished_at: Annotated[Moment | None, Meta(description="Time of the end; null if unknown.")] = (
+        None
+    )
 
 
 class PodContainer(Form):
     """A container of a pod, from its status."""
 
-    name: Annotated[ContainerName, Meta(description="As in the pod's spec.")]
+    name: Annotated[ContainerName, Meta(description="The name in the pod's spec.")]
     state: Annotated[
-        Literal["running", "waiting", "terminated"], Meta(description="The present state.")
+        Literal["running", "waiting", "terminated"], Meta(description="The current state.")
     ]
-    reason: Annotated[Code, Meta(description="Of the state, such as CrashLoopBackOff.")] = ""
-    exit_code: Annotated[ExitCode, Meta(description="Of a terminated container, or 0.")] = 0
+    reason: Annotated[Code, Meta(description="The state's reason, such as CrashLoopBackOff.")] = ""
+    exit_code: Annotated[
+        ExitCode, Meta(description="The exit code of a terminated container, or 0.")
+    ] = 0
     signal: Annotated[
         ExitCode, Meta(description="The signal that terminated the container, or 0.")
     ] = 0
     ready: Annotated[bool, Meta(description="Whether it passes its readiness probe.")] = False
-    restart_count: Annotated[Count, Meta(description="Since the creation of the pod.")] = 0
+    restart_count: Annotated[Count, Meta(description="Restarts since the pod was created.")] = 0
     last_termination: Annotated[
-        Termination | None, Meta(description="The end of the run before; null for the first run.")
+        Termination | None, Meta(description="The end of the previous run; null for the first run.")
     ] = None
     image: Annotated[Image, Meta(description="The reference in the pod's spec.")] = ""
     image_id: Annotated[
@@ -83,9 +87,10 @@ class Pod(Form):
         Meta(description="Pods that Succeeded or Failed do not count as live."),
     ]
     created_at: Annotated[
-        Moment | None, Meta(description="Start of the grace period without a condition.")
+        Moment | None,
+        Meta(description="The grace period starts here if no condition has a later start."),
     ] = None
-    reason: Annotated[Code, Meta(description="Of a Failed pod, such as Evicted.")] = ""
+    reason: Annotated[Code, Meta(description="The reason of a Failed pod, such as Evicted.")] = ""
     deleting: Annotated[
         bool, Meta(description="Whether it is being deleted; implied by `deleted_at`.")
     ] = False
@@ -94,19 +99,22 @@ class Pod(Form):
         Meta(description="Its deletion timestamp, at which it should have terminated."),
     ] = None
     unschedulable: Annotated[bool, Meta(description="Whether no node can run it.")] = False
-    containers: Annotated[_Containers, Meta(description="Including sidecars.")] = []
-    init_containers: Annotated[_Containers, Meta(description="Without sidecars.")] = []
+    containers: Annotated[_Containers, Meta(description="The containers, including sidecars.")] = []
+    init_containers: Annotated[
+        _Containers, Meta(description="The init containers, without sidecars.")
+    ] = []
 
 
 class Condition(Form):
     """A condition of the workload."""
 
-    type: Annotated[Code, Meta(description="Such as Available or Progressing.")]
+    type: Annotated[Code, Meta(description="The type, such as Available or Progressing.")]
     status: Annotated[
-        Literal["True", "False", "Unknown"], Meta(description="As in the status of the object.")
+        Literal["True", "False", "Unknown"],
+        Meta(description="The condition's status in the object."),
     ]
-    reason: Annotated[Code, Meta(description="A code of its controller, or empty.")] = ""
+    reason: Annotated[Code, Meta(description="The controller's reason code, or empty.")] = ""
     last_transition_at: Annotated[
         Moment | None,
-        Meta(description="Last change of the status. That of Available starts the grace period."),
+        Meta(description="Time of the last change; for Available, it starts the grace period."),
     ] = None

@@ -33,7 +33,7 @@ class RequestTimeout(APIException):
 
 
 class LengthRequired(APIException):
-    meaning = "A chunked body, which Django would read as empty."
+    meaning = "The body is chunked; Django would read it as empty."
     status_code = 411
     default_code = "LENGTH_REQUIRED"
     default_detail = "Send the body with a Content-Length."

@@ -153,7 +153,10 @@ def update_mask(serializer: type[serializers.Serializer[Any]]) -> tuple[Any, Ope
         "cleared. Without a mask, the fields in the body are changed."
     )
     parameter = OpenApiParameter(
-        "update_mask", text, OpenApiParameter.QUERY, description=f"As in the body. {described}"
+        "update_mask",
+        text,
+        OpenApiParameter.QUERY,
+        description=f"The same as `update_mask` in the body. {described}",
     )
     return field(required=False, help_text=described), parameter
 

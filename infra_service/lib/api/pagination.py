@@ -60,7 +60,7 @@ _INTEGER: Final = re.compile(r"-?[0-9]{1,10}", re.ASCII)
 
 
 class InvalidPageToken(APIException):
-    meaning = "A page token that is damaged, too old, or of another list or filter."
+    meaning = "The page token is damaged, too old, or from another list or filter."
     status_code = 400
     default_code = "INVALID_PAGE_TOKEN"
     default_detail = (
@@ -215,7 +215,7 @@ def page_schema(name: str, items: dict[str, Any], **beside: Any) -> dict[str, An
     }
     return {
         "type": "object",
-        "description": f"A page of the {name.replace('_', ' ').replace('api', 'API')}.",
+        "description": f"A page of {name.replace('_', ' ').replace('api', 'API')}.",
         "required": list(properties),
         "properties": properties,
     }

@@ -144,11 +144,11 @@ class Prefetch(Generic[M]):
 
 
 class CompiledChange(Generic[M]):
-    """An UPDATE with rows that are inserted if it changes a row, atomically.
+    """An UPDATE that inserts further rows, atomically, if it changes a row.
 
-    It updates a queryset with parameters. Each of ``columns`` is set to the argument of its name,
-    and ``fixed`` are constant values or expressions. On PostgreSQL it is a single statement and
-    round trip with its own transaction, which never waits for a client. The loser of a race writes
+    The queryset may have parameters. Each of ``columns`` is set to the argument of the same name,
+    and ``fixed`` holds constant values or expressions. On PostgreSQL it is one statement in one
+    round trip and its own transaction, which never waits for a client. The loser of a race writes
     nothing.
     """
 

@@ -10,11 +10,11 @@ from typing import Any, Final
 
 #: In seconds, except for ``tcp_user_timeout`` in milliseconds.
 _DEFAULTS: Final[dict[str, str | int]] = {
-    # For each of several hosts; an unreachable host delays each new connection by this.
+    # Per host: each unreachable host delays a new connection by this time.
     "connect_timeout": 3,
-    # A peer that does not acknowledge data is disconnected after 6 s,
+    # Disconnect after 6 s without an acknowledgement of sent data,
     "tcp_user_timeout": 6000,
-    # and so is a silent peer while a response is awaited, or in the pool.
+    # and after 6 s of silence while waiting for a response or in the pool.
     "keepalives": 1,
     "keepalives_idle": 3,
     "keepalives_interval": 1,

@@ -45,7 +45,7 @@ class WebhookSerializer(StrictSerializer):
     name = TextField(max_length=200, help_text="A display name; it need not be unique.")
     url = TextField(
         max_length=MAX_URL,
-        help_text="https; http only to addresses of WEBHOOK_NETWORKS.",
+        help_text="An https address; http is allowed only within WEBHOOK_NETWORKS.",
     )
     event_types = WordsField(
         NAMES,
@@ -61,7 +61,9 @@ class WebhookSerializer(StrictSerializer):
         "also with `_id`. Empty matches every location within the binding.",
     )
     format = WordField(
-        WebhookEndpoint.Format.choices, required=False, help_text="The default is standard."
+        WebhookEndpoint.Format.choices,
+        required=False,
+        help_text="The message format; the default is standard.",
     )
     enabled = FlagField(
         source="is_enabled",
@@ -108,16 +110,16 @@ class DeliverySerializer(serializers.Serializer[Delivery]):
     status = serializers.ChoiceField(
         choices=Delivery.Status.choices,
         read_only=True,
-        help_text="FAILED is final, except for a redelivery.",
+        help_text="The status; a FAILED delivery is only sent again by a redelivery.",
     )
     attempts = serializers.IntegerField(
         read_only=True, help_text="Number of attempts since the delivery or its redelivery."
     )
     next_attempt_at = TimestampField(
-        read_only=True, allow_null=True, help_text="Null unless the status is WAITING."
+        read_only=True, allow_null=True, help_text="Time of the next attempt; null unless WAITING."
     )
     last_attempt_at = TimestampField(
-        read_only=True, allow_null=True, help_text="Null before the first attempt."
+        read_only=True, allow_null=True, help_text="Time of the last attempt, or null."
     )
     response_status = serializers.IntegerField(
         read_only=True,

@@ -1,16 +1,16 @@
-"""Reading a page: no OFFSET, no COUNT, and a limit on the rows that are read.
+"""Read a page without OFFSET and COUNT, and with a limit on the rows that are read.
 
 A page is read in one of three ways.
 
-1. An index decides every condition and has the order of the list: the page is its next rows. The
-index may be of the rows that refer to the list's rows (``semi_joins``).
+1. An index covers every condition and the order of the list: the page is its next rows. The index
+may belong to another table that refers to the list's rows (``semi_joins``).
 2. An index finds at most ``MOST_ROWS`` rows, which are filtered and sorted. If it finds more rows
-for several values, and another index has those of each value in order, the next rows of each value
-are read.
+for several values, and another index has the rows of each value in order, the next rows of each
+value are read.
 3. Otherwise, at most ``MOST_ROWS`` rows are read in the order of the list and filtered. The page
 may be short or even empty; the next page continues behind it.
 
-So the cost of any filter is limited, and paging finds every match.
+The cost of any filter is therefore limited, and the pages contain every match.
 """
 
 from __future__ import annotations
