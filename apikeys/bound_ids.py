@@ -17,14 +17,14 @@ def bound_ids() -> set[uuid.UUID]:
 
     Tokens that were minted from a key share its lists, so few lists are read.
     """
-    lasting = Q(expires_at=None) | Q(expires_at__gt=timezone.now())
+    unexpired = Q(expires_at=None) | Q(expires_at__gt=timezone.now())
     found: set[uuid.UUID] = set()
     for model in apps.get_models():
         if not issubclass(model, GrantHolder):
             continue
         for name in LISTS:
             column = f"bound_{name}"
-            lists = model._base_manager.filter(lasting, (f"{column}__isnull", False))
+            lists = model._base_manager.filter(unexpired, (f"{column}__isnull", False))
             for ids in lists.order_by().values_list(column, flat=True).distinct().iterator():
                 found.update(map(uuid.UUID, ids))
     return found

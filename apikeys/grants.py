@@ -44,7 +44,7 @@ class Grant:
         return (
             self.scopes <= with_included(other.scopes)
             and self.binding.is_within(other.binding)
-            and _ends_by(self.expires_at, other.expires_at)
+            and _expires_by(self.expires_at, other.expires_at)
             and self.networks.is_within(other.networks)
         )
 
@@ -95,7 +95,7 @@ class Grant:
             raise GrantExceeded(holder, scopes=sorted(missing))
         if not wanted.binding.is_within(self.binding):
             raise GrantExceeded(holder)
-        if not _ends_by(wanted.expires_at, self.expires_at):
+        if not _expires_by(wanted.expires_at, self.expires_at):
             raise GrantExceeded(holder, latest=self.expires_at)
         if not wanted.networks.is_within(self.networks):
             raise GrantExceeded(holder, networks=self.networks.column() or ())
@@ -105,7 +105,7 @@ class Grant:
 EVERYTHING: Final = Grant(frozenset(Scope.values))
 
 
-def _ends_by(end: dt.datetime | None, latest: dt.datetime | None) -> bool:
+def _expires_by(end: dt.datetime | None, latest: dt.datetime | None) -> bool:
     return latest is None or (end is not None and end <= latest)
 
 

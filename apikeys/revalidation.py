@@ -183,10 +183,10 @@ def _adding(form: str) -> QuerySet[Any, Any]:
     )
     enough = Exists(working[MAX_WORKING_KEYS - 1 :])
     locked = ("self",) if form == "key" else ("self", "api_key")
-    makers = _CREDENTIALS[form](_PARAMETERS).filter(~enough)
+    creators = _CREDENTIALS[form](_PARAMETERS).filter(~enough)
     if form == "minted":
-        makers = makers.select_related("api_key")
-    return makers.select_for_update(no_key=True, of=locked)
+        creators = creators.select_related("api_key")
+    return creators.select_for_update(no_key=True, of=locked)
 
 
 _ACTING: Final = {form: CompiledInsert(partial(_acting, form)) for form in _CREDENTIALS}

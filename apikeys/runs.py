@@ -30,10 +30,10 @@ def run_of(actor: Actor) -> Run:
     tokens = AccessToken.objects.filter(pk=actor.token_id)
     columns = ("run", "trust_policy__issuer__kind", "trust_policy__issuer__url")
     found: Any = tokens.values_list(*columns).first()
-    said, kind, issuer = found or (None, "", "")
-    said = said or {}
+    claims, kind, issuer = found or (None, "", "")
+    claims = claims or {}
     repository, commit, run = (
-        str(said.get(name) or "")[:MOST_CHARACTERS] for name in ("repository", "commit", "run")
+        str(claims.get(name) or "")[:MOST_CHARACTERS] for name in ("repository", "commit", "run")
     )
     return Run(repository, commit, run, _url(kind, issuer, quote(repository), quote(run)))
 

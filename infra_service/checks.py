@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 # The admin has its own login; static files are public.
-_OTHER_DOORS = {"admin"}
+_OTHER_NAMESPACES = {"admin"}
 
 
 @register(Tags.admin)
@@ -42,7 +42,7 @@ def _undeclared(
     for entry in patterns:
         path = prefix + str(entry.pattern)
         if isinstance(entry, URLResolver):
-            if entry.namespace not in _OTHER_DOORS:
+            if entry.namespace not in _OTHER_NAMESPACES:
                 yield from _undeclared(entry.url_patterns, path)
             continue
         view = getattr(entry.callback, "cls", entry.callback)

@@ -27,13 +27,13 @@ class HousekeepingPartQuerySet(models.QuerySet["HousekeepingPart"]):
         """Return the parts that have not completed for too long."""
         return self.filter(succeeded_at__lt=timezone.now() - LATE_AFTER)
 
-    def take(self, name: str) -> uuid.UUID | None:
+    def claim(self, name: str) -> uuid.UUID | None:
         """Acquire the lease of a part; return the holder's id, or None if it is held."""
         self.get_or_create(name=name)
         now, holder = timezone.now(), uuid.uuid4()
         free = Q(leased_until=None) | Q(leased_until__lte=now)
-        taken = self.filter(free, name=name).update(holder=holder, leased_until=now + LEASE)
-        return holder if taken else None
+        is_claimed = self.filter(free, name=name).update(holder=holder, leased_until=now + LEASE)
+        return holder if is_claimed else None
 
     def held(self, name: str, holder: uuid.UUID) -> HousekeepingPartQuerySet:
         """Return the part if this holder has its lease."""

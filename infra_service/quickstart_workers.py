@@ -19,14 +19,16 @@ def main() -> None:
     """Run the named commands until standard input, a pipe of the server, is closed."""
     ended = threading.Event()
     stop_at_eof(ended)
-    workers = [threading.Thread(target=_keep_running, args=(name, ended)) for name in sys.argv[1:]]
+    workers = [
+        threading.Thread(target=_run_with_restarts, args=(name, ended)) for name in sys.argv[1:]
+    ]
     for worker in workers:
         worker.start()
     for worker in workers:
         worker.join()
 
 
-def _keep_running(name: str, ended: threading.Event) -> None:
+def _run_with_restarts(name: str, ended: threading.Event) -> None:
     # The command reads the same pipe, so it ends with the server even if this process is killed.
     command = [sys.executable, "manage.py", name, "--watch", "--until-eof"]
     while True:

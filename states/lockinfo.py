@@ -74,10 +74,17 @@ class LockInfo(msgspec.Struct, frozen=True):
         ``who`` comes from the client; ``taken_by`` is the authenticated owner, if known. It may
         belong to an earlier lock, because the previous release does not change it.
         """
-        said = {"who": self.Who, "operation": self.Operation, "created": self.Created}
+        fields = {
+            "who": self.Who,
+            "operation": self.Operation,
+            "created": self.Created,
+        }
         if taken_by is None or taken_by["lock_id"] != self.ID:
-            return said
-        return {**said, "taken_by": {name: taken_by[name] for name in ("name", "token_id")}}
+            return fields
+        return {
+            **fields,
+            "taken_by": {name: taken_by[name] for name in ("name", "token_id")},
+        }
 
     @classmethod
     def of_freeze(cls, state: State) -> LockInfo:

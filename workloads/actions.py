@@ -97,13 +97,13 @@ def record_collection_failure(
         ClusterBusy: a report is being applied, so the cluster is readable after all.
         CredentialsInvalid, TokenExpired, CallerChanged: see ``Actor.refresh``.
     """
-    goes_on = Q(collection_error_at__gt=F("last_received_at")) | Q(
+    is_ongoing = Q(collection_error_at__gt=F("last_received_at")) | Q(
         last_received_at=None, collection_error_at__isnull=False
     )
     values: dict[str, Any] = {
         "collection_error_at": Now(),
         "collection_failing_since": Case(
-            When(goes_on, then="collection_failing_since"), default=Now()
+            When(is_ongoing, then="collection_failing_since"), default=Now()
         ),
         "collection_error_reason": failure.reason.value,
         "collection_error_resource": safe_text(failure.resource, MAX_RESOURCE),

@@ -125,11 +125,11 @@ def cut(
     spans: Iterable[Span], gaps: Sequence[Gap], since: dt.datetime, until: dt.datetime
 ) -> Iterator[Span]:
     """Yield the spans between two times in order, without the gaps, which are ordered too."""
-    reached, number = since, 0
+    covered, number = since, 0
     for status, begin, finish in sorted(spans, key=lambda span: span.start):
         # Spans overlap if the database's clock was set back; no moment counts twice.
-        start, end = max(begin, reached), min(finish, until)
-        reached = max(reached, end)
+        start, end = max(begin, covered), min(finish, until)
+        covered = max(covered, end)
         while start < end:
             while number < len(gaps) and gaps[number].end <= start:
                 number += 1

@@ -37,44 +37,44 @@ def cluster_health(cluster: Cluster, now: dt.datetime) -> ClusterHealth:
     """
     if cluster.last_received_at is None:
         return ClusterHealth.PENDING
-    if now - cluster.last_received_at > patience(cluster):
+    if now - cluster.last_received_at > report_timeout(cluster):
         return ClusterHealth.UNREACHABLE
     if cluster.workloads_error:
         return ClusterHealth.ERROR
     return ClusterHealth.DEGRADED if cluster.workloads_degraded else ClusterHealth.HEALTHY
 
 
-def patience(cluster: Cluster) -> dt.timedelta:
+def report_timeout(cluster: Cluster) -> dt.timedelta:
     """Return the maximum time between two reports."""
     return dt.timedelta(seconds=MISSED_REPORTS * cluster.report_interval_seconds)
 
 
 def is_in_health(health: ClusterHealth, now: Expression) -> Q:
     """Return the condition for clusters with this ``cluster_health``."""
-    heard = in_contact("last_received_at", now)
+    contact = in_contact("last_received_at", now)
     return {
         ClusterHealth.PENDING: Q(last_received_at=None),
-        ClusterHealth.UNREACHABLE: Q(last_received_at__isnull=False) & ~heard,
-        ClusterHealth.ERROR: heard & Q(workloads_error__gt=0),
-        ClusterHealth.DEGRADED: heard & Q(workloads_error=0, workloads_degraded__gt=0),
-        ClusterHealth.HEALTHY: heard & Q(workloads_error=0, workloads_degraded=0),
+        ClusterHealth.UNREACHABLE: Q(last_received_at__isnull=False) & ~contact,
+        ClusterHealth.ERROR: contact & Q(workloads_error__gt=0),
+        ClusterHealth.DEGRADED: contact & Q(workloads_error=0, workloads_degraded__gt=0),
+        ClusterHealth.HEALTHY: contact & Q(workloads_error=0, workloads_degraded=0),
     }[health]
 
 
 def collection_status(cluster: Cluster, now: dt.datetime) -> CollectionStatus:
     """Return the collection status of a cluster at the database's time `now`."""
-    heard = last_contact_at(cluster)
-    if heard is None:
+    contact = last_contact_at(cluster)
+    if contact is None:
         return CollectionStatus.PENDING
-    if now - heard > patience(cluster):
+    if now - contact > report_timeout(cluster):
         return CollectionStatus.SILENT
     return CollectionStatus.OK if failing_since(cluster) is None else CollectionStatus.FAILING
 
 
 def last_contact_at(cluster: Cluster) -> dt.datetime | None:
     """Return the time of the collector's last report or failure."""
-    heard = (cluster.last_received_at, cluster.collection_error_at)
-    return max((moment for moment in heard if moment is not None), default=None)
+    contact = (cluster.last_received_at, cluster.collection_error_at)
+    return max((moment for moment in contact if moment is not None), default=None)
 
 
 def failing_since(cluster: Cluster) -> dt.datetime | None:
@@ -101,8 +101,8 @@ def seen_until(cluster: Cluster) -> dt.datetime | None:
 
 def in_contact(moment: str, now: Expression) -> Q:
     """Return the condition that the column `moment` is within the last three intervals."""
-    patience = F("report_interval_seconds") * Value(dt.timedelta(seconds=MISSED_REPORTS))
-    since = now - ExpressionWrapper(patience, DurationField())
+    report_timeout = F("report_interval_seconds") * Value(dt.timedelta(seconds=MISSED_REPORTS))
+    since = now - ExpressionWrapper(report_timeout, DurationField())
     return Q(**{f"{moment}__gte": ExpressionWrapper(since, DateTimeField())})
 
 
@@ -112,8 +112,8 @@ def is_silent(now: Expression) -> Q:
     Three consecutive reports are missing, even the first ones, or the collector cannot read the
     cluster.
     """
-    heard = in_contact("last_received_at", now)
+    contact = in_contact("last_received_at", now)
     is_new = Q(last_received_at=None) & in_contact("created_at", now)
     failed = Q(collection_error_at__isnull=False)
     never, before = Q(last_received_at=None), Q(last_received_at__lt=F("collection_error_at"))
-    return (~heard & ~is_new) | (failed & (never | before))
+    return (~contact & ~is_new) | (failed & (never | before))

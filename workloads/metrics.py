@@ -60,7 +60,7 @@ class _OfClusters:
             "Since the last report, of clusters that have reported.",
             labels=["cluster"],
         )
-        self.heard = GaugeMetricFamily(
+        self.contact_age = GaugeMetricFamily(
             "infra_cluster_heard_age_seconds",
             "Time since the last report or failure, of clusters with a report or failure.",
             labels=["cluster"],
@@ -87,15 +87,15 @@ class _OfClusters:
         )
 
     def gauges(self) -> tuple[GaugeMetricFamily, ...]:
-        return self.age, self.heard, self.lag, self.failing, self.interval, self.workloads
+        return self.age, self.contact_age, self.lag, self.failing, self.interval, self.workloads
 
     def add(self, cluster: Cluster, status: CollectionStatus) -> None:
         names, now = [cluster.name], cluster.read_at
         self.interval.add_metric(names, cluster.report_interval_seconds)
         if cluster.last_received_at is not None:
             self.age.add_metric(names, (now - cluster.last_received_at).total_seconds())
-        if (heard := last_contact_at(cluster)) is not None:
-            self.heard.add_metric(names, (now - heard).total_seconds())
+        if (contact_age := last_contact_at(cluster)) is not None:
+            self.contact_age.add_metric(names, (now - contact_age).total_seconds())
         if (behind := lag(cluster, now)) is not None:
             self.lag.add_metric(names, behind.total_seconds())
         since = failing_since(cluster)

@@ -49,7 +49,7 @@ def summarize(workloads: QuerySet[Workload, Any], *, by: str) -> dict[str, Any]:
     ``MOST_JOINED`` workloads, and null beyond.
     """
     columns = (by, *GROUPED)
-    is_of_one = by == "namespace"
+    is_single_cluster = by == "namespace"
     managed = {MANAGED[0]: Count("id", filter=managing().is_managed())}
     rows = list(
         workloads.order_by()
@@ -57,13 +57,13 @@ def summarize(workloads: QuerySet[Workload, Any], *, by: str) -> dict[str, Any]:
         .annotate(
             workloads=Count("id"),
             workloads_measured=Count(Coalesce(*MEASURED)),
-            **(managed if is_of_one else {}),
+            **(managed if is_single_cluster else {}),
             **{f"known_{name}": Count(name) for name in MEASURED},
             **{f"sum_{name}": _WideSum(name) for name in SUMMED},
         )
         .order_by(*columns)
     )
-    if not is_of_one and sum(row["workloads"] for row in rows) <= MOST_JOINED:
+    if not is_single_cluster and sum(row["workloads"] for row in rows) <= MOST_JOINED:
         counted = workloads.order_by().filter(managing().is_managed()).values(*columns)
         found = {
             tuple(row[name] for name in columns): row["number"]

@@ -12,7 +12,7 @@ from django.utils import timezone
 from apikeys import audit, tokens
 from apikeys.actions import descent
 from apikeys.actions.audited_changes import change_and_record, described, differences
-from apikeys.actions.rules import maker_columns, refuse_expired, refuse_retired
+from apikeys.actions.rules import creator_columns, refuse_expired, refuse_retired
 from apikeys.errors import (
     ApiKeyExpired,
     ApiKeyNotFound,
@@ -70,7 +70,7 @@ def create_api_key(
         name=name,
         digest=tokens.digest(secret),
         **grant.columns(),
-        **maker_columns(actor),
+        **creator_columns(actor),
     )
     refuse_expired(key)
     audit.record_key_activation(actor, "api_key.create", key.pk, **described(key))
@@ -111,7 +111,7 @@ def change_api_key(
     as_seen = ApiKey.objects.as_seen(key)
     with transaction.atomic():
         if grows:
-            descent.check_maker(key, held, wanted)
+            descent.check_parent(key, held, wanted)
         if not change_and_record(
             key.pk,
             as_seen,

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from apikeys.querysets import ApiKeyQuerySet, TrustPolicyQuerySet
 
 
-def check_maker(key: ApiKey | TrustPolicy, held: Grant, wanted: Grant) -> None:
+def check_parent(key: ApiKey | TrustPolicy, held: Grant, wanted: Grant) -> None:
     """Refuse a key or policy with a grant beyond its parent's.
 
     The parent is locked until the transaction ends.
@@ -36,8 +36,8 @@ def check_maker(key: ApiKey | TrustPolicy, held: Grant, wanted: Grant) -> None:
     """
     if key.maker_id is None:
         return
-    maker = ApiKey.objects.locked().get(pk=key.maker_id)
-    most, revocations = maker.grant, [maker.revoked_at]
+    parent = ApiKey.objects.locked().get(pk=key.maker_id)
+    most, revocations = parent.grant, [parent.revoked_at]
     if key.maker_token_id:
         tokens = AccessToken.objects.locked()
         token = tokens.filter(pk=key.maker_token_id).first()
@@ -68,23 +68,23 @@ def narrow(ancestor_id: str, grant: Grant, actor: Actor) -> None:
     A descendant without scopes, with an empty binding, or with more networks than a key can have,
     is revoked.
     """
-    makers = {ancestor_id: grant}
-    while makers:
+    parents = {ancestor_id: grant}
+    while parents:
         changes: dict[str, Mapping[str, Any]] = {}
         narrowed: dict[str, Grant] = {}
-        for key in _lock(ApiKey.objects.made_by_keys(makers)).values():
-            maker = makers[key.maker_id or ""]
-            if key.grant.is_within(maker):
+        for key in _lock(ApiKey.objects.made_by_keys(parents)).values():
+            parent = parents[key.maker_id or ""]
+            if key.grant.is_within(parent):
                 continue
-            left = key.grant.intersection(maker)
+            left = key.grant.intersection(parent)
             if left.is_empty or left.networks.is_over_limit:
                 revoke(ApiKey.objects.filter(pk=key.pk), ancestor_id, actor)
                 continue
             changes[key.pk] = _narrow(key, left) | {"ancestor": ancestor_id}
             narrowed[key.pk] = left
         audit.record_consequences(actor, "api_key.update", changes)
-        _narrow_policies(makers, ancestor_id, actor)
-        makers = narrowed
+        _narrow_policies(parents, ancestor_id, actor)
+        parents = narrowed
 
 
 def disable_policies(policies: TrustPolicyQuerySet, ancestor_id: str, actor: Actor) -> None:
@@ -95,7 +95,7 @@ def disable_policies(policies: TrustPolicyQuerySet, ancestor_id: str, actor: Act
         audit.record_consequences(actor, "trust_policy.disable", dict.fromkeys(ids, because))
 
 
-def lock_makers(made: TrustPolicy) -> None:
+def lock_ancestors(made: TrustPolicy) -> None:
     """Lock the parent of a policy until the transaction ends."""
     _lock_credentials(made.maker_id, made.maker_token_id)
 
@@ -114,13 +114,13 @@ def _lock_credentials(key_id: str | None, token_id: str) -> None:
         list(locked.filter(pk=credential_id).values_list("pk"))
 
 
-def _narrow_policies(makers: Mapping[str, Grant], ancestor_id: str, actor: Actor) -> None:
+def _narrow_policies(parents: Mapping[str, Grant], ancestor_id: str, actor: Actor) -> None:
     changes: dict[str, Mapping[str, Any]] = {}
-    for policy in _lock_policies(TrustPolicy.objects.filter(maker__in=makers)).values():
-        maker = makers[policy.maker_id or ""]
-        if policy.grant.is_within(maker):
+    for policy in _lock_policies(TrustPolicy.objects.filter(maker__in=parents)).values():
+        parent = parents[policy.maker_id or ""]
+        if policy.grant.is_within(parent):
             continue
-        left = policy.grant.intersection(maker)
+        left = policy.grant.intersection(parent)
         if left.is_empty or left.networks.is_over_limit:
             only = TrustPolicy.objects.filter(pk=policy.pk)
             disable_policies(only, ancestor_id, actor)

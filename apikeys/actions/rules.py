@@ -31,7 +31,7 @@ def refuse_expired(credential: GrantHolder) -> None:
         raise ExpiryPast
 
 
-def maker_columns(actor: Actor) -> dict[str, Any]:
+def creator_columns(actor: Actor) -> dict[str, Any]:
     """Return the columns with the key and token that make a row; empty for other actors."""
     caller = actor.caller
     if caller is None:

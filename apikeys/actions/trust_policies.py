@@ -16,7 +16,7 @@ from django.utils import timezone
 from apikeys import audit
 from apikeys.actions import descent
 from apikeys.actions.audited_changes import change_and_record, described, differences
-from apikeys.actions.rules import maker_columns, refuse_expired, refuse_retired
+from apikeys.actions.rules import creator_columns, refuse_expired, refuse_retired
 from apikeys.federation import kinds
 from apikeys.federation.assertions import verify
 from apikeys.federation.conditions import are_met, check
@@ -81,7 +81,7 @@ def create_trust_policy(
         created_by_id=actor.user_id,
         **grant.columns(),
         **lifetime,
-        **maker_columns(actor),
+        **creator_columns(actor),
     )
     refuse_expired(policy)
     _refuse_too_wide(policy)
@@ -111,7 +111,7 @@ def change_trust_policy(
     if policy is None:
         raise TrustPolicyNotFound
     # The lock order of a revocation: the parent, then the policy.
-    descent.lock_makers(policy)
+    descent.lock_ancestors(policy)
     _lock_issuer(policy.issuer_id)
     policy = policies.select_for_update(no_key=True, of=("self",)).get(pk=policy_id)
     if policy.disabled_at is not None:
@@ -128,7 +128,7 @@ def change_trust_policy(
         return
     if not wanted.is_within(held) or changed.keys() & {"conditions", "max_token_seconds"}:
         actor.grant.check(wanted)
-        descent.check_maker(policy, held, wanted)
+        descent.check_parent(policy, held, wanted)
     refuse_expired(policy)
     _refuse_too_wide(policy)
     audit.authorize_and_record(actor, "trust_policy.update", policy.pk, **changed)

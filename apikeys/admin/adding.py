@@ -52,9 +52,9 @@ class AddByForm(FormPage):
         """Create an object and return it."""
         raise NotImplementedError
 
-    def add_form(self, data: Any, asked: Mapping[str, Any]) -> forms.Form:
-        """Return the form; ``asked`` are the query parameters."""
-        del asked
+    def add_form(self, data: Any, requested: Mapping[str, Any]) -> forms.Form:
+        """Return the form; ``requested`` are the query parameters."""
+        del requested
         return self.add_form_class(data)
 
     def add_view(

@@ -64,8 +64,8 @@ class AuditedAdmin(KeysetAdmin):
             self._record(request, obj, "delete", [])
         return super().log_deletions(request, queryset)
 
-    def _record(self, request: HttpRequest, obj: Any, what: str, changes: Any) -> None:
-        action = f"{self.opts.model_name}.{what}"
+    def _record(self, request: HttpRequest, obj: Any, verb: str, changes: Any) -> None:
+        action = f"{self.opts.model_name}.{verb}"
         audit.authorize_and_record(
             Actor.of_person(request), action, obj.pk, name=str(obj), changes=changes
         )

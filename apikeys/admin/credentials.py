@@ -186,12 +186,12 @@ class ApiKeyAdmin(CredentialAdmin):
     when_empty = "People and pipelines mint access tokens from API keys. Add a key to start."
     secret_columns = ("digest", "previous_digest")
     origin_columns = ("maker_id", "maker_token_id")
-    fields = (*_COMMON, "previous_secret_ends", "shown_maker", "shown_id")
+    fields = (*_COMMON, "previous_secret_ends", "shown_parent", "shown_id")
     tools = ("rotate", "revoke")
     previous_secret_ends = moment_of("old_secret_expires_at", "old secret works until")
 
     @admin.display(description="created by")
-    def shown_maker(self, key: Any) -> str:
+    def shown_parent(self, key: Any) -> str:
         """Return the parent, whose revocation also revokes this key."""
         if key.maker_id is None:
             return str(self.get_empty_value_display())

@@ -163,8 +163,8 @@ class TrustPolicyAdmin(GrantColumns, AddByForm):
         """Return the policy with this id, or the policies with this text in their name."""
         return queryset.filter(Q(pk=term) | Q(name__icontains=term))
 
-    def add_form(self, data: Any, asked: Mapping[str, Any]) -> forms.Form:
-        return TrustPolicyForm(data, initial=dict(asked), site=self.admin_site)
+    def add_form(self, data: Any, requested: Mapping[str, Any]) -> forms.Form:
+        return TrustPolicyForm(data, initial=dict(requested), site=self.admin_site)
 
     def add_view(
         self, request: HttpRequest, form_url: str = "", extra_context: Any = None
@@ -190,7 +190,7 @@ class TrustPolicyAdmin(GrantColumns, AddByForm):
     ) -> HttpResponse:
         """Show the policy; show audit events only to people with permission to view them."""
         if (policy := context.get("original")) is not None:
-            policy.may_see_trail = request.user.has_perm("apikeys.view_auditevent")
+            policy.may_view_audit_log = request.user.has_perm("apikeys.view_auditevent")
         return super().render_change_form(request, context, *args, **kwargs)
 
     @admin.display(description="issuer")
@@ -227,7 +227,7 @@ class TrustPolicyAdmin(GrantColumns, AddByForm):
     @admin.display(description="last refusals")
     def refusals(self, policy: TrustPolicy) -> str:
         """Return refused exchanges with their reasons, newest first."""
-        if not getattr(policy, "may_see_trail", False):
+        if not getattr(policy, "may_view_audit_log", False):
             return "See the audit log."
         events = AuditEvent.objects.filter(resource_id=policy.pk, action="assertion.refuse")
         lines = [

@@ -23,7 +23,7 @@ _NONCE_BYTES: Final = 12
 _SECONDS: Final = 120
 
 
-def give(
+def store(
     request: HttpRequest, response: HttpResponse, *, credential_id: str, secret: str, path: str
 ) -> None:
     """Store the secret for the page at this path."""
@@ -41,7 +41,7 @@ def give(
     )
 
 
-def take(request: HttpRequest, credential_id: str) -> str | None:
+def load_once(request: HttpRequest, credential_id: str) -> str | None:
     """Return the secret and delete it; None if the session has no secret of this credential."""
     kept, key = request.session.pop(_NAME, None), request.COOKIES.get(_NAME)
     if kept is None or key is None:

@@ -63,7 +63,7 @@ class IssuePages(FormPage):
         credential = self.get_object(request, unquote(object_id))
         if credential is None:
             raise Http404
-        secret = handover.take(request, str(credential.pk))
+        secret = handover.load_once(request, str(credential.pk))
         if secret is None:
             messages.info(request, "Its secret was shown once and is not stored.")
             return HttpResponseRedirect(self._address(credential, "change"))
@@ -92,7 +92,7 @@ class IssuePages(FormPage):
         address = self._issued_address(credential.pk)
         response = HttpResponseRedirect(address)
         given = {"credential_id": str(credential.pk), "secret": secret, "path": address}
-        handover.give(request, response, **given)
+        handover.store(request, response, **given)
         return response
 
     def _issued_address(self, credential_id: Any) -> str:

@@ -167,19 +167,19 @@ class CredentialForm(forms.Form):
             }
         )
         if not serializer.is_valid():
-            self._tell(serializer.errors)
+            self._add_form_errors(serializer.errors)
         if self.errors:
             return given
         kind = {"kind": given["kind"]} if "kind" in given else {}
         defaults = {"expires_at": None, "binding": EVERYWHERE, "allowed_networks": ANYWHERE}
         return {"user": given["owner"], **kind, **defaults, **serializer.validated_data}
 
-    def _tell(self, errors: Any, field: str | None = None) -> None:
+    def _add_form_errors(self, errors: Any, field: str | None = None) -> None:
         """Add the serializer's errors to the form's fields."""
         if isinstance(errors, dict):
             for name, inner in errors.items():
                 known = name if name in self.fields else _FORM_FIELDS.get(name, field)
-                self._tell(inner, known)
+                self._add_form_errors(inner, known)
         elif isinstance(errors, list):
             for error in () if field in self.errors else errors:
                 self.add_error(field, str(error))

@@ -73,9 +73,9 @@ def _revives(user: User) -> str:
 
 def _revived_secrets(keys: int, tokens: int) -> str:
     counted = ((keys, "API key"), (tokens, "access token"))
-    what = " and ".join(f"{_number(n)} {name}{pluralize(n)}" for n, name in counted if n)
+    credentials = " and ".join(f"{_number(n)} {name}{pluralize(n)}" for n, name in counted if n)
     minted = f", and so will tokens minted from the key{pluralize(keys)}" if keys else ""
-    sentence = f"If you make this user active, {what} will work again for anyone with the"
+    sentence = f"If you make this user active, {credentials} will work again for anyone with the"
     return f"{sentence} secret{pluralize(keys + tokens)}{minted}."
 
 

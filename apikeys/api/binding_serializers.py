@@ -83,7 +83,7 @@ class BindingSerializer(StrictSerializer):
         if ids is None and names is None:
             return None
         found = frozenset(ids or ()) | frozenset(self._found(kind, f"{kind}s", names or ()))
-        if kind == "component" and self._maker.application_ids is not None:
+        if kind == "component" and self._caller_binding.application_ids is not None:
             self._found(kind, "component_ids", [str(one) for one in ids or ()])
         if len(found) > MAX_BOUND_IDS:
             detail = ErrorDetail(f"More than {MAX_BOUND_IDS} ids and slugs together.", "max_length")
@@ -95,7 +95,7 @@ class BindingSerializer(StrictSerializer):
         if not texts:
             return ()
         find_inside: Callable[..., dict[str, uuid.UUID]] = import_string(settings.BINDING_NAMES)
-        found = find_inside(kind, texts, self._maker)
+        found = find_inside(kind, texts, self._caller_binding)
         unknown: Any = {
             place: [ErrorDetail(f"No such {kind}.", f"unknown_{kind}")]
             for place, text in enumerate(texts)
@@ -106,7 +106,7 @@ class BindingSerializer(StrictSerializer):
         return found.values()
 
     @property
-    def _maker(self) -> Binding:
+    def _caller_binding(self) -> Binding:
         """Return the binding of the caller; commands and the admin are unrestricted."""
         request = self.context.get("request")
         return EVERYWHERE if request is None else caller_of(request).binding

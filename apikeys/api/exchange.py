@@ -40,7 +40,7 @@ class TokenExchangeView(APIView):
         if "HTTP_AUTHORIZATION" in request.META:
             raise RequestRefused("invalid_request", "Authorization: not accepted here.")
         parameters = read_parameters(request)
-        actor = _stranger(request)
+        actor = _unauthenticated_actor(request)
         with actions.recording_refusals(parameters.policy_id, actor):
             proof = actions.prove(policy_id=parameters.policy_id, token=parameters.token)
             count_exchange(request._request, proof.policy.pk, proof.policy.owner_id)
@@ -69,7 +69,7 @@ class TokenExchangeView(APIView):
         return Response(answer, status=HTTPStatus.BAD_REQUEST, headers=_NO_STORE)
 
 
-def _stranger(request: Request) -> Actor:
+def _unauthenticated_actor(request: Request) -> Actor:
     """Return the actor of a request that is not yet authenticated."""
     return Actor(
         name="",

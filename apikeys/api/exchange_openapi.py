@@ -128,7 +128,7 @@ _ANSWER: Final = described_object(
     },
     scope={"type": "string", "description": "The granted scopes, separated by spaces."},
 )
-_ASKED: Final[dict[str, Any]] = {
+_EXCHANGE: Final[dict[str, Any]] = {
     "grant_type": GRANT_TYPE,
     "client_id": "fed-03h9ydk2x8wq4c1m6tz0b5n7r",
     "subject_token": "eyJhbGciOiJSUzI1NiIsImtpZCI6Ii4uLiJ9...",
@@ -161,6 +161,6 @@ exchange_schema = extend_schema_view(
                 *FAILURES,
             ),
         },
-        examples=[request_example(_ASKED), answer_example(_ANSWERED)],
+        examples=[request_example(_EXCHANGE), answer_example(_ANSWERED)],
     )
 )

@@ -137,6 +137,6 @@ def _ttl(text: str) -> dt.timedelta:
     return dt.timedelta(seconds=int(text.removesuffix("s")))
 
 
-def _wrong(name: str, what: str) -> RequestRefused:
+def _wrong(name: str, problem: str) -> RequestRefused:
     shown = "".join(c for c in name[:64] if c.isascii() and c.isprintable() and c not in '"\\')
-    return RequestRefused("invalid_request", f"{shown}: {what}.")
+    return RequestRefused("invalid_request", f"{shown}: {problem}.")

@@ -72,7 +72,7 @@ _SHOWN_KEY = answer_example({"api_key": samples.API_KEY})
 _SHOWN_NEW_KEY = answer_example({"api_key": samples.API_KEY, "secret": samples.API_KEY_SECRET})
 # Swagger UI sends the example unchanged: a key with few permissions, in a binding that does not
 # exist.
-_ASKED_KEY = {
+_REQUESTED_KEY = {
     "name": "example",
     "scopes": ["state:read"],
     **{name: samples.API_KEY[name] for name in ("binding", "expires_at")},
@@ -94,7 +94,7 @@ api_keys_schema = extend_schema_view(
             **error_docs(TooManyApiKeys, GrantExceeded, SecretRetired),
         },
         examples=[
-            request_example({"api_key": _ASKED_KEY}),
+            request_example({"api_key": _REQUESTED_KEY}),
             _SHOWN_NEW_KEY,
         ],
     ),

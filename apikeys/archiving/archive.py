@@ -80,7 +80,7 @@ def _enter(path: Path, number: int, previous: str, actor: Actor) -> AuditArchive
     The file may come from a call that was killed before this step, or from another database.
     """
     found = files.contents(path)
-    if (found.number, found.previous) != (number, previous) or not _is_in_trail(path):
+    if (found.number, found.previous) != (number, previous) or not _is_recorded(path):
         raise ArchiveError(
             f"{path.name} exists and is not an archive of this audit log: move it elsewhere"
         )
@@ -102,7 +102,7 @@ def _enter(path: Path, number: int, previous: str, actor: Actor) -> AuditArchive
     return archive
 
 
-def _is_in_trail(path: Path) -> bool:
+def _is_recorded(path: Path) -> bool:
     """Return whether each event of the file equals its row in the audit log."""
     texts = files.events(path)
     while batch := list(itertools.islice(texts, _BATCH)):

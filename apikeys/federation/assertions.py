@@ -103,6 +103,6 @@ def _digest(token: str, claims: dict[str, Any]) -> bytes:
     same valid signature in two ways.
     """
     jti = claims.get("jti")
-    what = f"jti\0{jti}" if jti else f"signed\0{token.rpartition('.')[0]}"
-    whose = claims["iss"]
-    return hashlib.sha256(f"{whose}\0{what}".encode("utf-8", "surrogatepass")).digest()
+    identifier = f"jti\0{jti}" if jti else f"signed\0{token.rpartition('.')[0]}"
+    issuer_url = claims["iss"]
+    return hashlib.sha256(f"{issuer_url}\0{identifier}".encode("utf-8", "surrogatepass")).digest()

@@ -10,7 +10,10 @@ from rest_framework.exceptions import APIException, ErrorDetail
 class ExchangeRefused(APIException):
     """``error`` and ``default_detail`` are for the caller, the rest for the audit log."""
 
-    meaning = "The platform's token is not trusted. The audit log has the reason. The response has OAuth's format."
+    meaning = (
+        "The platform's token is not trusted. The audit log has the reason. The response has "
+        "OAuth's format."
+    )
     status_code = 400
     default_code = "INVALID_GRANT"
     default_detail = "The token was refused. The audit log has the reason."

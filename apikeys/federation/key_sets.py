@@ -35,7 +35,7 @@ KEPT: Final = dt.timedelta(days=1)
 PAUSE: Final = dt.timedelta(seconds=30)
 #: A fetch without a result by then belongs to a dead process.
 _LOST_AFTER: Final = dt.timedelta(seconds=SECONDS + 1)
-_LOOK_EVERY: Final = 0.1
+_POLL_SECONDS: Final = 0.1
 #: Requests per process that may wait for the fetch of another. Further requests are asked to retry,
 #: so that a slow issuer cannot occupy every thread.
 _waiting: Final = threading.BoundedSemaphore(16)
@@ -156,14 +156,14 @@ def _wait_for_fetch(issuer: Issuer) -> None:
         raise IssuerBusy
     try:
         while _is_being_fetched(issuer):
-            time.sleep(_LOOK_EVERY)
+            time.sleep(_POLL_SECONDS)
             issuer.refresh_from_db(fields=_COLUMNS)
     finally:
         _waiting.release()
 
 
 def _is_being_fetched(issuer: Issuer) -> bool:
-    asked_at, settled_at = issuer.key_set_asked_at, issuer.key_set_settled_at
-    if asked_at is None or asked_at <= timezone.now() - _LOST_AFTER:
+    requested_at, settled_at = issuer.key_set_asked_at, issuer.key_set_settled_at
+    if requested_at is None or requested_at <= timezone.now() - _LOST_AFTER:
         return False
-    return settled_at is None or settled_at < asked_at
+    return settled_at is None or settled_at < requested_at

@@ -107,9 +107,9 @@ def issuer_faults(kind: str, url: str, *, has_keys: bool) -> list[str]:
     """
     if not url or not url.isascii() or not url.isprintable():
         return ["Not printable ASCII text."]
-    whose = _platform_at(url) or kind
-    if whose != kind:
-        return [f"The kind of the issuer at this address is {whose}."]
+    actual = _platform_at(url) or kind
+    if actual != kind:
+        return [f"The kind of the issuer at this address is {actual}."]
     if kind == Kind.BUILDKITE and url != PLATFORMS[kind].url:
         return [f"The issuer of Buildkite is {PLATFORMS[kind].url}."]
     return [] if has_keys else address_faults(url)

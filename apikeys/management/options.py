@@ -64,7 +64,7 @@ class _PastCredentialSerializer(CredentialSerializer):
 
 
 def read_credential_options(
-    options: dict[str, Any], *, may_be_past: bool = False
+    options: dict[str, Any], *, allow_past_expiry: bool = False
 ) -> dict[str, Any]:
     """Return name, scopes, expires_at and binding, validated as in the API."""
     binding: dict[str, Any] = {"cluster_id": _cluster_id(options["cluster"])}
@@ -80,7 +80,7 @@ def read_credential_options(
         "binding": binding if any(binding.values()) else None,
         "allowed_networks": options["network"],
     }
-    return check_credential(given, may_be_past=may_be_past)
+    return check_credential(given, allow_past_expiry=allow_past_expiry)
 
 
 def _cluster_id(text: str | None) -> str | None:
@@ -98,13 +98,13 @@ def _cluster_id(text: str | None) -> str | None:
     return str(cluster_id)
 
 
-def check_credential(given: dict[str, Any], *, may_be_past: bool = False) -> dict[str, Any]:
+def check_credential(given: dict[str, Any], *, allow_past_expiry: bool = False) -> dict[str, Any]:
     """Return the fields, validated as in the API.
 
     Raises:
         CommandError: names the invalid field and the reason.
     """
-    serializer = _PastCredentialSerializer if may_be_past else CredentialSerializer
+    serializer = _PastCredentialSerializer if allow_past_expiry else CredentialSerializer
     defaults = {"expires_at": None, "binding": EVERYWHERE, "allowed_networks": ANYWHERE}
     return defaults | checked(serializer, given)
 

@@ -47,7 +47,7 @@ class Credential(GrantHolder):
         ]
 
     @property
-    def ends_at(self) -> dt.datetime | None:
+    def expiry(self) -> dt.datetime | None:
         """Return the expiry; None is never."""
         return self.expires_at
 
@@ -193,7 +193,7 @@ class AccessToken(Credential):
         return int((self.expires_at - self.created_at).total_seconds())
 
     @property
-    def ends_at(self) -> dt.datetime | None:
+    def expiry(self) -> dt.datetime | None:
         """Return the earlier expiry of the token and its origin; None is never."""
         origin = self.api_key or self.trust_policy
         ends = (self.expires_at, None if origin is None else origin.expires_at)

@@ -52,8 +52,8 @@ class ServiceAdminSite(AuditedSite):
 
     def audit_log_url(self, object_id: str) -> str:
         """Return the URL of the audit log, filtered by the object."""
-        trail = reverse("admin:apikeys_auditevent_changelist")
-        return f"{trail}?{urlencode({'q': object_id})}"
+        audit_log = reverse("admin:apikeys_auditevent_changelist")
+        return f"{audit_log}?{urlencode({'q': object_id})}"
 
     resources_of = staticmethod(event_names.describe)
     ids_named = staticmethod(event_names.ids_named)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from apikeys.models import AuditEvent
 from infra_service.demo.people import AGE, COMMAND, command_at
-from infra_service.demo.seeded_random import Chance
+from infra_service.demo.seeded_random import SeededRandom
 from infra_service.demo.stacks import PARTS
 from states.actions import catalogue
 from states.models import Application, Component, Environment
@@ -73,9 +73,9 @@ def places_read(number: int) -> list[Place]:
 
 def _environments_of(component: int) -> list[str]:
     """Return as many different environments as a component has states."""
-    chance, weights, drawn = Chance(_COMPONENT, component), dict(ENVIRONMENTS), []
+    rng, weights, drawn = SeededRandom(_COMPONENT, component), dict(ENVIRONMENTS), []
     for _ in range(STATES_OF_A_COMPONENT):
-        drawn.append(chance.pick(weights))
+        drawn.append(rng.pick(weights))
         del weights[drawn[-1]]
     return drawn
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from infra_service.demo.seeded_random import Chance
+from infra_service.demo.seeded_random import SeededRandom
 from workloads.collection import MAX_REPORT_INTERVAL
 from workloads.kubernetes.health import HealthStatus
 from workloads.reporting.reports import Report
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from workloads.kubernetes.records import WorkloadRecord
 
-_PAST: Final = 12
+_PAST_SEED: Final = 12
 _MINUTE, _HOUR, _DAY = dt.timedelta(minutes=1), dt.timedelta(hours=1), dt.timedelta(days=1)
 _INCIDENTS: Final = 14
 #: The time of an incident, which is over before the next begins.
@@ -47,31 +47,33 @@ def past_reports(
     number: int, records: Sequence[WorkloadRecord], now: dt.datetime, *, has_gap: bool
 ) -> list[Report]:
     """Return the past reports of a cluster whose workloads are now as in ``records``."""
-    chance, began = Chance(_PAST, number), now - _INCIDENTS * _TURN
+    rng, began = SeededRandom(_PAST_SEED, number), now - _INCIDENTS * _TURN
     healthy = [_with(one, HealthStatus.HEALTHY, "") for one in records]
     reports = [report_at(began, healthy, complete=True)]
     for turn in range(_INCIDENTS - 1):
-        reports += _incident(chance, began + (turn + chance.uniform(0.1, 0.8)) * _TURN, healthy)
+        reports += _incident(rng, began + (turn + rng.uniform(0.1, 0.8)) * _TURN, healthy)
     if has_gap:
-        gone, back = now - _GAP_BEFORE, now - _GAP_BEFORE + _GAP
+        gap_start, gap_end = now - _GAP_BEFORE, now - _GAP_BEFORE + _GAP
         # An incident that began just before the gap has no end.
-        reports = [r for r in reports if not gone - _LONGEST < r.reported_at < back + _LONGEST]
-        reports += [report_at(gone, [], interval=_HOUR.seconds), report_at(back, [])]
+        reports = [
+            r for r in reports if not gap_start - _LONGEST < r.reported_at < gap_end + _LONGEST
+        ]
+        reports += [report_at(gap_start, [], interval=_HOUR.seconds), report_at(gap_end, [])]
     reports.append(report_at(now - 20 * _MINUTE, records, complete=True))
     return sorted(reports, key=attrgetter("reported_at"))
 
 
 def _incident(
-    chance: Chance, began: dt.datetime, healthy: Sequence[WorkloadRecord]
+    rng: SeededRandom, began: dt.datetime, healthy: Sequence[WorkloadRecord]
 ) -> Iterator[Report]:
     """Yield the reports of an incident: degraded, partly in error, healthy again."""
-    count = int(chance.random() * _SHARE * len(healthy))
-    affected = [*healthy[:_FLAPPING], *chance.sample(healthy[_FLAPPING:], count)]
-    reason, worse = chance.pick(_BEGINS), chance.pick(_WORSENS)
+    count = int(rng.random() * _SHARE * len(healthy))
+    affected = [*healthy[:_FLAPPING], *rng.sample(healthy[_FLAPPING:], count)]
+    reason, worse = rng.pick(_BEGINS), rng.pick(_WORSENS)
     yield report_at(began, [_with(one, HealthStatus.DEGRADED, reason) for one in affected])
-    began += chance.uniform(2, 10) * _MINUTE
+    began += rng.uniform(2, 10) * _MINUTE
     yield report_at(began, [_with(one, HealthStatus.ERROR, worse) for one in affected[::2]])
-    yield report_at(began + chance.uniform(10, 110) * _MINUTE, affected)
+    yield report_at(began + rng.uniform(10, 110) * _MINUTE, affected)
 
 
 def _with(record: WorkloadRecord, health: HealthStatus, reason: str) -> WorkloadRecord:

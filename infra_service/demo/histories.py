@@ -19,7 +19,7 @@ from django.urls import reverse
 
 from apikeys.models import AccessToken
 from infra_service.demo.catalogue import Catalogue, place_of, places_read
-from infra_service.demo.seeded_random import Chance
+from infra_service.demo.seeded_random import SeededRandom
 from infra_service.demo.stacks import Stack
 from states.actions import history, locks
 from states.actions.facts import record_facts
@@ -80,11 +80,11 @@ class _History:
     def __init__(
         self, number: int, catalogue: Catalogue, writers: Sequence[Actor], now: dt.datetime
     ) -> None:
-        self._chance, place = Chance(_HISTORY, number), place_of(number)
+        self._rng, place = SeededRandom(_HISTORY, number), place_of(number)
         self._writers, self._now = writers, now
         self._target = catalogue.target_at(place)
         reads = {one.part: _address_of(catalogue.target_at(one)) for one in places_read(number)}
-        self._stack = Stack(place.part, place.environment, self._chance, reads)
+        self._stack = Stack(place.part, place.environment, self._rng, reads)
         self._part = place.part
         turn, self._situation = divmod(number, _ROUND)
         self._stale_for = _STALE[turn % len(_STALE)]
@@ -107,18 +107,18 @@ class _History:
     def _quiet_for(self) -> dt.timedelta:
         """Return the minimum time since the last apply."""
         quiet = {_STALE_LOCK: self._stale_for, _BROKEN_LOCK: 3 * _DAY, _DELETED: 2 * _DAY}
-        return quiet.get(self._situation, _HOUR * self._chance.random()) + 20 * _MINUTE
+        return quiet.get(self._situation, _HOUR * self._rng.random()) + 20 * _MINUTE
 
     def _moments(self, end: dt.datetime) -> list[dt.datetime]:
         """Return the times of applies: rare at first, then frequent and mostly in working hours."""
-        chance = self._chance
-        moments = [end - (_WEEKS + chance.uniform(5, 60)) * _DAY]
-        if chance.random() < _TODAY:
+        rng = self._rng
+        moments = [end - (_WEEKS + rng.uniform(5, 60)) * _DAY]
+        if rng.random() < _TODAY:
             moments.append(end)
-        for _ in range(chance.randrange(2, 9)):
-            moment = end - chance.uniform(1, _WEEKS) * _DAY
-            moment = moment.replace(hour=chance.choice(_WORKING_HOURS))
-            if moment.weekday() >= _SATURDAY and chance.random() < _AT_HOME:
+        for _ in range(rng.randrange(2, 9)):
+            moment = end - rng.uniform(1, _WEEKS) * _DAY
+            moment = moment.replace(hour=rng.choice(_WORKING_HOURS))
+            if moment.weekday() >= _SATURDAY and rng.random() < _AT_HOME:
                 moment -= 2 * _DAY
             moments.append(moment)
         moments.sort()
@@ -136,15 +136,15 @@ class _History:
         released = _at(writer, moment + _APPLY + _SECOND)
         locks.unlock(target=self._target, lock_id=lock.uuid, actor=released)
         if _is_pipeline(writer):
-            self._say_what_was_used(state.pk, _at(writer, moment + _APPLY + 2 * _SECOND))
+            self._record_facts(state.pk, _at(writer, moment + _APPLY + 2 * _SECOND))
         self.used[writer.token_id] = max(moment, self.used.get(writer.token_id, moment))
         self._created["versions"] += 1
         return state.version_number + 1
 
-    def _say_what_was_used(self, state_id: uuid.UUID, actor: Actor) -> None:
+    def _record_facts(self, state_id: uuid.UUID, actor: Actor) -> None:
         """Record a pipeline's facts about the version that it has just pushed."""
-        run = self._chance.randrange(1000, 9999)
-        aws = f"5.{self._chance.choice((31, 82, 100))}.0"
+        run = self._rng.randrange(1000, 9999)
+        aws = f"5.{self._rng.choice((31, 82, 100))}.0"
         module = f"registry.terraform.io/terraform-aws-modules/{self._part}/aws"
         record_facts(
             version=StateVersion.objects.filter(state_id=state_id).latest("number"),
@@ -153,15 +153,15 @@ class _History:
                 Provider("registry.terraform.io/hashicorp/aws", aws, "~> 5.31"),
                 Provider("registry.terraform.io/hashicorp/random", "3.6.3", ""),
             ],
-            modules=[Module(self._part, module, self._chance.choice(("4.2.0", "5.1.1")))],
-            commit=f"{self._chance.getrandbits(160):040x}",
+            modules=[Module(self._part, module, self._rng.choice(("4.2.0", "5.1.1")))],
+            commit=f"{self._rng.getrandbits(160):040x}",
             repository=f"acme/{self._part}",
             run=str(run),
             run_url=f"https://ci.example.com/runs/{run}",
         )
 
     def _lock(self, writer: Actor, moment: dt.datetime) -> LockInfo:
-        host = f"runner-{self._chance.randrange(1, 13):02}" if _is_pipeline(writer) else "laptop"
+        host = f"runner-{self._rng.randrange(1, 13):02}" if _is_pipeline(writer) else "laptop"
         lock = LockInfo(
             ID=str(uuid.uuid4()),
             Operation="OperationTypeApply",
@@ -175,7 +175,7 @@ class _History:
         """Put the state into its situation, some time after the last apply."""
         now, writer = self._now, self._writer()
         if self._situation == _FRESH_LOCK:
-            self._lock(writer, now - self._chance.uniform(1, 9) * _MINUTE)
+            self._lock(writer, now - self._rng.uniform(1, 9) * _MINUTE)
             self._created["locks"] += 1
         elif self._situation == _STALE_LOCK:
             self._lock(writer, now - self._stale_for)
@@ -198,7 +198,7 @@ class _History:
             history.delete(target=self._target, actor=_at(self._writers[0], now - 2 * _DAY))
 
     def _writer(self) -> Actor:
-        return self._chance.choice(self._writers)
+        return self._rng.choice(self._writers)
 
 
 def _address_of(target: StateTarget) -> str:

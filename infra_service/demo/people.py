@@ -86,9 +86,9 @@ def _load_tokens(users: Mapping[str, User], now: dt.datetime, created: Counter[s
             )
             created["access_tokens"] += 1
         if name in _AT_WORK:
-            who = users[owner].pk
+            owner_id = users[owner].pk
             address = f"192.0.2.{10 + len(writers)}"
-            writers.append(Actor(name=owner, user_id=who, token_id=token.pk, address=address))
+            writers.append(Actor(name=owner, user_id=owner_id, token_id=token.pk, address=address))
     return writers
 
 

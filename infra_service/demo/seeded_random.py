@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Chance(random.Random):
+class SeededRandom(random.Random):
     """Random values for a row of a kind."""
 
     def __init__(self, kind: int, number: int) -> None:

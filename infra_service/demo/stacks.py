@@ -10,7 +10,7 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from infra_service.demo.seeded_random import Chance
+    from infra_service.demo.seeded_random import SeededRandom
 
 _PROVIDER: Final = 'provider["registry.terraform.io/hashicorp/aws"]'
 _BUILT_IN: Final = 'provider["terraform.io/builtin/terraform"]'
@@ -97,22 +97,22 @@ class Stack:
     """The resources of a state. Each ``change`` is an apply, after which ``document`` is pushed."""
 
     def __init__(
-        self, part: str, environment: str, chance: Chance, reads: Mapping[str, str]
+        self, part: str, environment: str, rng: SeededRandom, reads: Mapping[str, str]
     ) -> None:
         """Start with some resources; ``reads`` maps parts to the URLs of other states."""
-        self._types, self._chance = _TYPES[part], chance
+        self._types, self._rng = _TYPES[part], rng
         self._part, self._environment, self._reads = part, environment, reads
         self._serial = 1
-        self._lineage = str(uuid.UUID(int=chance.getrandbits(128), version=4))
+        self._lineage = str(uuid.UUID(int=rng.getrandbits(128), version=4))
         self._resources: dict[tuple[str, str], dict[str, Any]] = {}
-        for _ in range(chance.choice(_FIRST)):
+        for _ in range(rng.choice(_FIRST)):
             self._add()
 
     def change(self) -> None:
         """Add, remove or alter one to three resources."""
         self._serial += 1
-        for _ in range(self._chance.choice((1, 1, 2, 3))):
-            self._chance.pick({self._alter: 6, self._add: 3, self._remove: 1})()
+        for _ in range(self._rng.choice((1, 1, 2, 3))):
+            self._rng.pick({self._alter: 6, self._add: 3, self._remove: 1})()
 
     def document(self) -> bytes:
         """Return the state in Terraform's format."""
@@ -131,9 +131,9 @@ class Stack:
         return msgspec.json.format(msgspec.json.encode(state), indent=2)
 
     def _add(self) -> None:
-        kind = self._chance.choice(list(self._types))
-        name = self._chance.choice(_NAMES)
-        drawn = self._chance.getrandbits(64)
+        kind = self._rng.choice(list(self._types))
+        name = self._rng.choice(_NAMES)
+        drawn = self._rng.getrandbits(64)
         self._resources.setdefault(
             (kind, name),
             {
@@ -145,11 +145,11 @@ class Stack:
 
     def _remove(self) -> None:
         if len(self._resources) > _FEWEST:
-            del self._resources[self._chance.choice(list(self._resources))]
+            del self._resources[self._rng.choice(list(self._resources))]
 
     def _alter(self) -> None:
-        key = self._chance.choice(list(self._resources))
-        attribute = self._chance.choice(list(self._types[key[0]]))
+        key = self._rng.choice(list(self._resources))
+        attribute = self._rng.choice(list(self._types[key[0]]))
         while (value := self._draw(key[0], attribute)) == self._resources[key][attribute]:
             pass
         self._resources[key][attribute] = value
@@ -157,8 +157,8 @@ class Stack:
     def _draw(self, kind: str, attribute: str) -> Any:
         choices = self._types[kind][attribute]
         if choices is _SECRET:
-            return f"{self._chance.getrandbits(96):024x}"
-        return self._chance.choice(choices)
+            return f"{self._rng.getrandbits(96):024x}"
+        return self._rng.choice(choices)
 
     def _outputs(self) -> dict[str, Any]:
         kind, name = min(self._resources)

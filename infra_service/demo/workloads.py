@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from infra_service.demo.health_history import past_reports, report_at
 from infra_service.demo.people import COMMAND
-from infra_service.demo.seeded_random import Chance
+from infra_service.demo.seeded_random import SeededRandom
 from workloads import actions
 from workloads.collection import (
     DEFAULT_REPORT_INTERVAL,
@@ -67,7 +67,7 @@ _FAILING, _SILENT = 1, 3
 #: The cluster with a gap of some hours in its reports.
 _INTERRUPTED: Final = 2
 #: The number of clusters with a history of health.
-_WITH_PAST: Final = 4
+_WITH_HISTORY: Final = 4
 _COLLECTOR: Final = "seed_demo"
 _FORBIDDEN: Final = CollectionFailure(
     reason=FailureReason.FORBIDDEN,
@@ -97,7 +97,7 @@ def report_clusters(total: int) -> int:
         falls_silent = number == _SILENT
         if cluster.collector_version == _COLLECTOR and falls_silent:
             continue
-        uid = uuid.UUID(int=Chance(_CLUSTER, number).getrandbits(128), version=4)
+        uid = uuid.UUID(int=SeededRandom(_CLUSTER, number).getrandbits(128), version=4)
         report = Report(
             reported_at=timezone.now(),
             complete=False,
@@ -128,7 +128,7 @@ def load_workloads(total: int, clusters: int, progress: Callable[[int], None]) -
         records = [_record(one, number) for one in missing if one * clusters // total == number]
         is_first = cluster.last_report_at is None
         reports = [report_at(timezone.now(), records, complete=is_first)] if records else []
-        if is_first and number < _WITH_PAST:
+        if is_first and number < _WITH_HISTORY:
             reports = past_reports(number, records, timezone.now(), has_gap=number == _INTERRUPTED)
         with transaction.atomic():
             for report in reports:
@@ -151,26 +151,26 @@ def _clusters(total: int) -> list[Cluster]:
 
 
 def _record(number: int, cluster: int) -> WorkloadRecord:
-    chance = Chance(_WORKLOAD, number)
-    team, app, kind = chance.choice(_TEAMS), chance.choice(_APPS), chance.pick(_KINDS)
-    health, reason = chance.pick(_HEALTH)
+    rng = SeededRandom(_WORKLOAD, number)
+    team, app, kind = rng.choice(_TEAMS), rng.choice(_APPS), rng.pick(_KINDS)
+    health, reason = rng.pick(_HEALTH)
     if health not in _SEEN[cluster % len(_SEEN)]:
         health, reason = HealthStatus.HEALTHY, ""
-    desired = 0 if reason == "ScaledToZero" else 1 + int(chance.expovariate(1 / 3))
+    desired = 0 if reason == "ScaledToZero" else 1 + int(rng.expovariate(1 / 3))
     ready = {HealthStatus.HEALTHY: desired, HealthStatus.DEGRADED: desired - 1}.get(health, 0)
-    cpu = desired * chance.choice((50, 100, 250, 500, 1000))
-    memory = desired * chance.choice((64, 128, 256, 512, 2048)) * _MIB
-    is_measured = chance.random() < _MEASURED
+    cpu = desired * rng.choice((50, 100, 250, 500, 1000))
+    memory = desired * rng.choice((64, 128, 256, 512, 2048)) * _MIB
+    is_measured = rng.random() < _MEASURED
     return WorkloadRecord(
         kind=kind,
-        namespace=f"{team}-{chance.choice(('core', 'jobs', 'tools', 'edge'))}",
+        namespace=f"{team}-{rng.choice(('core', 'jobs', 'tools', 'edge'))}",
         name=f"{app}-{number:x}",
-        uid=str(uuid.UUID(int=chance.getrandbits(128), version=4)),
+        uid=str(uuid.UUID(int=rng.getrandbits(128), version=4)),
         labels={
             "app.kubernetes.io/name": app,
             "app.kubernetes.io/instance": f"{app}-{number:x}",
             "team": team,
-            "tier": chance.pick(_TIERS),
+            "tier": rng.pick(_TIERS),
         },
         health_status=health,
         status_reason=reason,
@@ -180,27 +180,27 @@ def _record(number: int, cluster: int) -> WorkloadRecord:
         figures={
             "cpu_requests_millicores": cpu,
             "cpu_limits_millicores": 2 * cpu,
-            "cpu_used_millicores": int(cpu * chance.random()) if is_measured else None,
+            "cpu_used_millicores": int(cpu * rng.random()) if is_measured else None,
             "memory_requests_bytes": memory,
             "memory_limits_bytes": 2 * memory,
-            "memory_used_bytes": int(memory * chance.random()) if is_measured else None,
+            "memory_used_bytes": int(memory * rng.random()) if is_measured else None,
             "ephemeral_storage_requests_bytes": 0,
         },
-        containers=tuple(_containers(app, reason, chance)),
+        containers=tuple(_containers(app, reason, rng)),
     )
 
 
-def _containers(app: str, reason: str, chance: Chance) -> Iterator[ContainerRecord]:
-    names = (app, "proxy", "logs")[: chance.choice((1, 1, 1, 2, 3))]
+def _containers(app: str, reason: str, rng: SeededRandom) -> Iterator[ContainerRecord]:
+    names = (app, "proxy", "logs")[: rng.choice((1, 1, 1, 2, 3))]
     is_failing = reason in {"CrashLoopBackOff", "ImagePullBackOff"}
     is_idle = reason in {"ImagePullBackOff", "ScaledToZero"}
     for name in names:
-        image = f"registry.example.com/{name}:{chance.pick(_VERSIONS)}"
-        builds = ("new", "old") if chance.random() < _MOVED else ("new",)
+        image = f"registry.example.com/{name}:{rng.pick(_VERSIONS)}"
+        builds = ("new", "old") if rng.random() < _MOVED else ("new",)
         yield ContainerRecord(
             name=name,
             image=image,
-            restart_count=chance.randrange(1, 200) if is_failing else 0,
+            restart_count=rng.randrange(1, 200) if is_failing else 0,
             state=WAITING if is_failing else RUNNING,
             ready=not is_failing,
             running=() if is_idle else tuple(sorted(_running(image, build) for build in builds)),

@@ -50,7 +50,8 @@ _MEANINGS: Final = {
     "NOT_FOUND": "There is no resource at this path.",
     "NOT_ACCEPTABLE": "The requested media type (`Accept`) is not available.",
     "UNSUPPORTED_MEDIA_TYPE": "The body is not `application/json`.",
-    "RATE_LIMITED": "Too many requests with this token, or too many failed requests from this address.",
+    "RATE_LIMITED": "Too many requests with this token, or too many failed requests from this "
+    "address.",
 }
 # Returned by the server itself: percent-encoding lengthens a filter of 1024 characters.
 _TOO_LONG: Final = ErrorDoc(414, "URI_TOO_LONG", "The request line is over 8190 bytes.")

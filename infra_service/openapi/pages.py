@@ -174,6 +174,6 @@ class SwaggerView(SpectacularSwaggerSplitView):
         examples=[answer_example("<!DOCTYPE html>…")],
     )
     def get(self, *args: Any, **kwargs: Any) -> Response:
-        """Return a page that shows this document and can send requests. It loads only local files."""
+        """Return a page that shows this document and sends requests. It loads local files only."""
         answer: Response = super().get(*args, **kwargs)  # type: ignore[no-untyped-call]
         return answer

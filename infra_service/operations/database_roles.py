@@ -77,11 +77,11 @@ def _excess_privilege(role: str) -> str:
                 role,
             ],
         )
-        is_mighty, is_member, changes_the_trail, creates = cursor.fetchone()
+        is_mighty, is_member, changes_audit_log, creates = cursor.fetchone()
     if is_mighty:
         return "has more privileges than a service role"
     if is_member:
         return "is a member of another role"
-    if changes_the_trail:
+    if changes_audit_log:
         return "may change the audit log, or owns a table"
     return "may create tables" if creates else ""

@@ -38,8 +38,8 @@ def s3_storage(url: str) -> dict[str, Any]:
             f"known are {', '.join(sorted(_OPTIONS))}"
         )
     style = options.pop("addressing_style", "auto")
-    patience = options.pop("read_timeout", "15")
-    if not patience.isdecimal():
+    timeout = options.pop("read_timeout", "15")
+    if not timeout.isdecimal():
         raise ImproperlyConfigured("STATE_STORAGE_URL: read_timeout must be whole seconds")
     credentials = {}
     if parts.username and parts.password:
@@ -61,7 +61,7 @@ def s3_storage(url: str) -> dict[str, Any]:
                 signature_version="s3v4",
                 s3={"addressing_style": style},
                 connect_timeout=3,
-                read_timeout=int(patience),
+                read_timeout=int(timeout),
                 retries={"mode": "standard", "total_max_attempts": 2},
                 # Some S3-compatible stores reject the newer checksums, and documents have
                 # authenticated checksums of their own.

@@ -142,8 +142,8 @@ def _free_name(claims: Mapping[str, Any]) -> str:
     name = User.normalize_username(_NOT_IN_NAMES.sub("-", called))[:_LONGEST_NAME]
     if not User.objects.filter(username__iexact=name).exists():
         return name
-    who = f"{settings.OIDC_ISSUER}\n{claims['sub']}"
-    return f"{name}-{hashlib.sha256(who.encode()).hexdigest()[:8]}"
+    identity = f"{settings.OIDC_ISSUER}\n{claims['sub']}"
+    return f"{name}-{hashlib.sha256(identity.encode()).hexdigest()[:8]}"
 
 
 def _profile(claims: Mapping[str, Any]) -> dict[str, str]:

@@ -62,7 +62,7 @@ def begin() -> None:
 
     Call it in the transaction that saves a subscribing endpoint, before the save.
     """
-    if _is_wanted():
+    if _has_subscribers():
         return
     _save_positions(Cluster.objects.filter(last_received_at__isnull=False).order_by("pk"))
 
@@ -73,7 +73,7 @@ def publish_health_changes() -> int:
     Return 0 as well when another process is publishing. A change is lost if all subscribed
     endpoints are disabled.
     """
-    if not _is_wanted():
+    if not _has_subscribers():
         return 0
     gathered = dt.timedelta(minutes=settings.WEBHOOK_HEALTH_CHANGED_MINUTES)
     entered, quiet = 0, []
@@ -88,7 +88,7 @@ def publish_health_changes() -> int:
     return entered
 
 
-def _is_wanted() -> bool:
+def _has_subscribers() -> bool:
     """Return whether any endpoint subscribes to the type, even a disabled endpoint."""
     return any(
         TYPE in types for types in WebhookEndpoint.objects.values_list("event_types", flat=True)
@@ -183,13 +183,13 @@ def _worst_workloads(changes: TransitionQuerySet) -> Iterator[dict[str, Any]]:
         for place, health in enumerate(MOST_TROUBLE_FIRST)
     ]
     of_workload: Any = {"partition_by": ["workload_id"]}
-    last_ones = changes.annotate(
+    latest = changes.annotate(
         changes=Window(Count("*"), **of_workload),
         before=Window(FirstValue("from_health_status"), **of_workload, order_by="number"),
         newest=Window(RowNumber(), **of_workload, order_by="-number"),
         trouble=Case(*trouble, default=Value(len(trouble)), output_field=IntegerField()),
     ).filter(newest=1)
-    rows: list[Any] = list(last_ones.order_by("trouble", "-at", "workload_id")[:MOST_NAMED])
+    rows: list[Any] = list(latest.order_by("trouble", "-at", "workload_id")[:MOST_NAMED])
     places = {
         pk: place
         for pk, *place in Workload.objects.filter(

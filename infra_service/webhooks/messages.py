@@ -31,8 +31,8 @@ def message(endpoint: WebhookEndpoint, event: WebhookEvent) -> tuple[dict[str, s
         SecretUnreadableError: the endpoint's secret cannot be decrypted.
     """
     is_slack = endpoint.format == endpoint.Format.SLACK
-    told = slack_message(event) if is_slack else _standard(event)
-    body = json.dumps(told, separators=(",", ":")).encode()
+    payload = slack_message(event) if is_slack else _standard(event)
+    body = json.dumps(payload, separators=(",", ":")).encode()
     name, timestamp = message_id(event), int(time.time())
     signatures = [sign(secret, name, timestamp, body) for secret in signing_secrets(endpoint)]
     headers = {

@@ -23,8 +23,8 @@ def prune() -> Iterator[int]:
     ended = Delivery.objects.filter(created_at__lt=before).exclude(status=Delivery.Status.WAITING)
     while ids := list(ended.order_by("pk").values_list("pk", flat=True)[:_ROWS]):
         yield Delivery.objects.filter(pk__in=ids).delete()[0]
-    told = WebhookEvent.objects.filter(created_at__lt=before, deliveries=None)
-    while old := list(told.order_by("created_at").values_list("pk", flat=True)[:_ROWS]):
+    expired = WebhookEvent.objects.filter(created_at__lt=before, deliveries=None)
+    while old := list(expired.order_by("created_at").values_list("pk", flat=True)[:_ROWS]):
         WebhookEvent.objects.filter(pk__in=old).delete()
         yield 0
     periods = DisabledPeriod.objects.filter(ended_at__lt=before)

@@ -71,7 +71,7 @@ def publish(events: Sequence[WebhookEvent]) -> int:
 def _insert(events: Sequence[WebhookEvent]) -> int:
     if not events:
         return 0
-    endpoints = subscribers(min(event.happened_at for event in events))
+    endpoints = subscribers(min(event.observed_at for event in events))
     found = {
         event.pk: event for event in events if any(one.subscribes_to(event) for one in endpoints)
     }

@@ -25,7 +25,7 @@ from infra_service.webhooks.publishing import lock_details, publish, set_place
 from infra_service.webhooks.subscriptions import subscribers
 from states.lockinfo import LockInfo
 from states.models import State
-from workloads.cluster_health import ClusterHealth, is_in_health, patience
+from workloads.cluster_health import ClusterHealth, is_in_health, report_timeout
 from workloads.models import Cluster
 
 if TYPE_CHECKING:
@@ -138,12 +138,12 @@ def _expiring_keys(now: dt.datetime, endpoints: Collection[Reach]) -> QuerySet[A
 
 def _expiry_notice(key: ApiKey, now: dt.datetime) -> WebhookEvent | None:
     """Return the notice for a key; None if the key's lifetime is shorter than the notice."""
-    ends_at: Any = key.expires_at
-    days = next(d for d in EXPIRY_NOTICES if ends_at - dt.timedelta(days=d) <= now)
-    moment = ends_at - dt.timedelta(days=days)
+    expiry: Any = key.expires_at
+    days = next(d for d in EXPIRY_NOTICES if expiry - dt.timedelta(days=d) <= now)
+    moment = expiry - dt.timedelta(days=days)
     if moment < key.created_at:
         return None
-    data = {"name": key.name, "days": days, "expires_at": written(ends_at)}
+    data = {"name": key.name, "days": days, "expires_at": written(expiry)}
     event = event_at("api_key.expiring", key.pk, moment, moment, **data)
     event.owner_id = key.created_by_id
     return event
@@ -156,9 +156,9 @@ def _unreachable_clusters(_now: dt.datetime, _endpoints: Collection[Reach]) -> Q
 
 
 def _unreachable(cluster: Cluster, _now: dt.datetime) -> WebhookEvent:
-    heard: Any = cluster.last_received_at
-    moment = heard + patience(cluster)
-    return event_of_cluster("cluster.unreachable", cluster, heard, moment)
+    last_contact: Any = cluster.last_received_at
+    moment = last_contact + report_timeout(cluster)
+    return event_of_cluster("cluster.unreachable", cluster, last_contact, moment)
 
 
 def event_of_cluster(

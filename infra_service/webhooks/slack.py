@@ -25,11 +25,11 @@ _ESCAPED: Final = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 def slack_message(event: WebhookEvent) -> dict[str, Any]:
     """Return the payload: ``text`` for notifications, and a block for the channel."""
-    what = "A test of a webhook" if event.type == TEST else TYPES[event.type].description
+    title = "A test of a webhook" if event.type == TEST else TYPES[event.type].description
     lines = [f"{name}: {_escaped(value)}" for name, value in _details(event.data)]
-    section = {"type": "mrkdwn", "text": "\n".join([f"*{what}*", *lines])}
+    section = {"type": "mrkdwn", "text": "\n".join([f"*{title}*", *lines])}
     return {
-        "text": ", ".join([what, *lines[:1]]),
+        "text": ", ".join([title, *lines[:1]]),
         "blocks": [{"type": "section", "text": section}],
     }
 

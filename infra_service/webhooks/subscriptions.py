@@ -37,7 +37,7 @@ class Reach(NamedTuple):
 
     def subscribes_to(self, event: WebhookEvent) -> bool:
         """Return whether the endpoint may receive the event, and was enabled when it happened."""
-        return self.has(event) and self.was_enabled_at(event.happened_at)
+        return self.has(event) and self.was_enabled_at(event.observed_at)
 
     def was_enabled_at(self, moment: dt.datetime) -> bool:
         """Return whether the endpoint existed and was enabled, by the service's clock."""

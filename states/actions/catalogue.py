@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 E = TypeVar("E", bound=CatalogueEntry)
 
 #: The fields of an entry from which the addresses of its states are made.
-_NAMING: Final = {"name", "slug", "application_id"}
+_NAME_FIELDS: Final = {"name", "slug", "application_id"}
 
 _UNIQUE: Final = (
     (Application, "application_slug"),
@@ -75,8 +75,8 @@ def create(
             claims.refuse_same_name(entry, actor)
         claims.claim_by_name(entry, actor, suffix=slug_suffix)
     _insert(entry)
-    said = _values({**fields, "slug": entry.slug})
-    audit.authorize_and_record(actor, f"{model._meta.model_name}.create", entry.pk, **said)
+    values = _values({**fields, "slug": entry.slug})
+    audit.authorize_and_record(actor, f"{model._meta.model_name}.create", entry.pk, **values)
     return entry
 
 
@@ -154,7 +154,7 @@ def change(
     changed = _changed(entry, changes)
     if not changed:
         return
-    if _NAMING & changed.keys():
+    if _NAME_FIELDS & changed.keys():
         _check_freezes(entry)
     before = {name: getattr(entry, name) for name in changed}
     parent_id, slug = entry.parent_id, entry.slug

@@ -24,7 +24,7 @@ Kind = UsedVersion.Kind
 #: Rows per statement.
 _ROWS: Final = 500
 #: Facts from the caller; reporter and time are separate.
-SAID: Final = ("commit", "repository", "run", "run_url", "providers", "modules")
+FACT_FIELDS: Final = ("commit", "repository", "run", "run_url", "providers", "modules")
 
 
 @retrying
@@ -35,16 +35,16 @@ def record_facts(
     actor: Actor,
     providers: Sequence[Provider],
     modules: Sequence[Module],
-    **said: str,
+    **values: str,
 ) -> VersionFacts:
     """Replace the facts of the version; identical facts change nothing.
 
-    ``said`` are ``commit``, ``repository``, ``run`` and ``run_url``.
+    ``values`` are ``commit``, ``repository``, ``run`` and ``run_url``.
     """
     present = VersionFacts.objects.filter(pk=version.pk).first()
     facts = VersionFacts(
         version=version,
-        **said,
+        **values,
         providers=[provider._asdict() for provider in providers],
         modules=[module._asdict() for module in modules],
         recorded_at=actor.now(),
@@ -57,7 +57,7 @@ def record_facts(
         [facts],
         update_conflicts=True,
         unique_fields=["version"],
-        update_fields=[*SAID, "recorded_at", "recorded_by", "token_id"],
+        update_fields=[*FACT_FIELDS, "recorded_at", "recorded_by", "token_id"],
     )
     _use(version, providers, modules)
     audit.authorize_and_record(
@@ -65,7 +65,7 @@ def record_facts(
         "state.facts",
         version.state_id,
         version=version.number,
-        **said,
+        **values,
         providers=len(providers),
         modules=len(modules),
         replaced=present is not None,
@@ -74,7 +74,7 @@ def record_facts(
 
 
 def _said(facts: VersionFacts) -> dict[str, Any]:
-    return {name: getattr(facts, name) for name in SAID}
+    return {name: getattr(facts, name) for name in FACT_FIELDS}
 
 
 def _use(version: StateVersion, providers: Sequence[Provider], modules: Sequence[Module]) -> None:

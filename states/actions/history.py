@@ -56,7 +56,7 @@ def restore(
     stored, gzipped = reading.find_version(state_id=state_id, number=number)
     if stored is None:
         raise VersionNotFound
-    memory.take(RESTORE_FACTOR * sealing.size_of(gzipped))
+    memory.reserve(RESTORE_FACTOR * sealing.size_of(gzipped))
     old = sealing.decompress(gzipped)
     format4.refuse_encrypted(old)
     return _append(

@@ -243,7 +243,7 @@ class Rehearsal:
         self._previous = upload
 
 
-def end_import(*, destination: Destination, origin: Origin, actor: Actor) -> State:
+def finish_import(*, destination: Destination, origin: Origin, actor: Actor) -> State:
     """Release the lock of the import, if it is held; return the state.
 
     Raises:

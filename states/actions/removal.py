@@ -99,11 +99,11 @@ def remove_unused(
     Entries in the binding of a key, token, trust policy or webhook stay: an entry that is
     registered again has another id, which the binding would not include.
     """
-    gone = set[uuid.UUID]()
+    removed_ids = set[uuid.UUID]()
     for model in (Component, Application, Environment):
         unchanged = model._default_manager.filter(created_at__lt=before, updated_at__lt=before)
         for old in batches_of(unchanged, _BATCH):
-            used = _used_ids(model, [entry.pk for entry in old], without=gone)
+            used = _used_ids(model, [entry.pk for entry in old], without=removed_ids)
             unused = [entry for entry in old if entry.pk not in used]
             # Read for each batch: a run may take long, and a binding may be created meanwhile.
             bound = bound_ids() if unused else set()
@@ -112,7 +112,7 @@ def remove_unused(
                 for entry in unused
                 if entry.pk not in bound and (dry_run or _remove_if_unused(entry, before, actor))
             ]
-            gone |= {entry.pk for entry in removed}
+            removed_ids |= {entry.pk for entry in removed}
             yield removed
 
 

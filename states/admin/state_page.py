@@ -112,7 +112,7 @@ def _changes(state: State, versions: Sequence[StateVersion]) -> dict[int, Any]:
     return dict(zip(described, found, strict=True))
 
 
-def contents_of(state: State, *, is_asked: bool) -> dict[str, Any]:
+def contents_of(state: State, *, is_requested: bool) -> dict[str, Any]:
     """Return the outputs and resources of the current version; of a large version only on request.
 
     This is not recorded in the audit log, nor are the changes of each version: sensitive values are
@@ -121,7 +121,7 @@ def contents_of(state: State, *, is_asked: bool) -> dict[str, Any]:
     """
     if state.size_bytes is None:
         return {}
-    if state.size_bytes > READ_BYTES and not is_asked:
+    if state.size_bytes > READ_BYTES and not is_requested:
         return {"contents_large": True}
     try:
         stored, gzipped = reading.find_version(state_id=state.pk, number=state.version_number)

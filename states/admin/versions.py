@@ -83,12 +83,12 @@ class VersionPages(ReadOnlyAdmin):
     ) -> HttpResponse:
         """Show the state: lock, instructions, versions and contents."""
         state: State = context["original"]
-        is_asked = "contents" in request.GET
+        is_requested = "contents" in request.GET
         context |= {
             **state_page.lock_of(state, request),
             **state_page.backend_of(state, request),
             **state_page.history_of(state, request.GET.get("versions_before", ""), request),
-            **state_page.contents_of(state, is_asked=is_asked),
+            **state_page.contents_of(state, is_requested=is_requested),
             **state_page.related_to(state),
             **state_page.index_of(state, request),
             "may_download": request.user.has_perm(SECRETS),

@@ -107,7 +107,7 @@ class BackendView(DocumentAPIView):
     def _id(self, name: str) -> uuid.UUID:
         return _uuid(name, self.kwargs[name], _BY_NAMES)
 
-    def take_lock(self, request: Request) -> Response:
+    def acquire_lock(self, request: Request) -> Response:
         """Lock the state: 200 with the LockInfo, or 423 with the holder's."""
         target, actor = self.target(), Actor.of(request)
         info = LockInfo.parse(bodies.read_body(request._request, lockinfo.MAX_BYTES))
@@ -169,7 +169,7 @@ class StateView(BackendView):
 
     def lock(self, request: Request, **_path: str) -> Response:
         """Lock the state."""
-        return self.take_lock(request)
+        return self.acquire_lock(request)
 
     def unlock(self, request: Request, **_path: str) -> HttpResponse:
         """Unlock the state."""
@@ -185,7 +185,7 @@ class LockView(BackendView):
 
     def post(self, request: Request, **_path: str) -> Response:
         """Lock the state."""
-        return self.take_lock(request)
+        return self.acquire_lock(request)
 
     def delete(self, request: Request, **_path: str) -> HttpResponse:
         """Unlock the state."""

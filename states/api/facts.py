@@ -44,14 +44,14 @@ class FactsViewSet(OfStateViewSet):
         modules = module_manifest.parse(given.get("modules_file") or {"Modules": []})
         # The platform's values replace values that the caller omits.
         run = run_of(actor)
-        said = {"commit": run.commit, "run": run.id, "run_url": run.url}
+        run_facts = {"commit": run.commit, "run": run.id, "run_url": run.url}
         facts = record_facts(
             version=version,
             actor=actor,
             providers=providers,
             modules=modules,
             repository=run.repository,
-            **said | {name: given[name] for name in ("commit", "run_url") if name in given},
+            **run_facts | {name: given[name] for name in ("commit", "run_url") if name in given},
         )
         return self._answer(facts)
 

@@ -43,7 +43,7 @@ def document_response(request: Request | HttpRequest, gzipped: bytes) -> HttpRes
         headers["Content-Encoding"] = "gzip"
         response = HttpResponse(gzipped, "application/json", headers=headers)
     else:
-        memory.take(sealing.size_of(gzipped))
+        memory.reserve(sealing.size_of(gzipped))
         content = sealing.decompress(gzipped)
         response = HttpResponse(content, "application/json", headers=headers)
     if request.method != "HEAD":

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 #: Bytes of documents. Threads do not make Python faster, and keep small requests waiting for it.
 _LARGE: Final = 1024 * 1024
-_turn: Final = threading.Lock()
+_reading: Final = threading.Lock()
 #: Readers of a large document and waiting ones; further requests are rejected, because threads are
 #: few.
 _seats: Final = threading.BoundedSemaphore(4)
 
 
 @contextlib.contextmanager
-def in_turn(*gzipped: bytes) -> Iterator[Effort]:
+def limited_reading(*gzipped: bytes) -> Iterator[Effort]:
     """Wait for a turn; return the limit of work on these documents in the block.
 
     Raises:
@@ -32,22 +32,22 @@ def in_turn(*gzipped: bytes) -> Iterator[Effort]:
     """
     size = sum(map(sealing.size_of, gzipped))
     try:
-        with _turn_of(size), memory.released_at_end():
-            memory.take(size)
+        with _slot_for(size), memory.released_at_end():
+            memory.reserve(size)
             yield Effort(size)
     except RecursionError as error:
         raise StateFormatUnsupported("a value in it is nested too deeply") from error
 
 
 @contextlib.contextmanager
-def _turn_of(size: int) -> Iterator[None]:
+def _slot_for(size: int) -> Iterator[None]:
     if size <= _LARGE:
         yield
         return
     if not _seats.acquire(blocking=False):
         raise memory.MemoryUnavailable
     try:
-        with _turn:
+        with _reading:
             yield
     finally:
         _seats.release()

@@ -21,7 +21,7 @@ from states.document import (
     sealing,
     sensitive_paths,
 )
-from states.document.concurrency import in_turn
+from states.document.concurrency import limited_reading
 from states.document.hidden import encode
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def opened(gzipped: bytes) -> Iterator[tuple[Document, Effort]]:
     Raises:
         StateEncrypted, StateFormatUnsupported, StateTooComplex: see ``format4.parse``.
     """
-    with in_turn(gzipped) as effort:
+    with limited_reading(gzipped) as effort:
         yield _parse(gzipped, effort), effort
 
 
@@ -75,7 +75,7 @@ def written(gzipped: bytes) -> Iterator[tuple[bytes, Effort]]:
     Raises:
         StateFormatUnsupported: the block reads a value that is nested too deeply.
     """
-    with in_turn(gzipped) as effort:
+    with limited_reading(gzipped) as effort:
         yield sealing.decompress(gzipped), effort
 
 
@@ -90,7 +90,7 @@ def outputs(gzipped: bytes, *, start: int, size: int, hide: bool) -> Page:
         StateEncrypted, StateFormatUnsupported, StateTooComplex: see there; so for the other
             functions.
     """
-    with in_turn(gzipped) as effort:
+    with limited_reading(gzipped) as effort:
         document = _parse(gzipped, effort)
         found = sorted((document.outputs or {}).items())
         secrets = masking.secrets_of(effort, document) if hide else None
@@ -100,7 +100,7 @@ def outputs(gzipped: bytes, *, start: int, size: int, hide: bool) -> Page:
 
 def resources(gzipped: bytes, *, start: int, size: int, hide: bool) -> Page:
     """Return resource instances of a document, in its order."""
-    with in_turn(gzipped) as effort:
+    with limited_reading(gzipped) as effort:
         document = _parse(gzipped, effort)
         found = list(islice(document.instances(), start, start + size + 1))
         secrets = masking.secrets_of(effort, document) if hide else None
@@ -113,7 +113,7 @@ def outputs_document(gzipped: bytes, *, hide: bool) -> bytes:
 
     ``hide`` removes sensitive outputs, and outputs that contain a sensitive value.
     """
-    with in_turn(gzipped) as effort:
+    with limited_reading(gzipped) as effort:
         written = sealing.decompress(gzipped)
         document = format4.parse(written, effort)
         found = document.outputs or {}
@@ -152,7 +152,7 @@ class Overview(NamedTuple):
 
 def overview(gzipped: bytes, *, size: int, hide: bool) -> Overview:
     """Return an overview of a document, in a single pass."""
-    with in_turn(gzipped) as effort:
+    with limited_reading(gzipped) as effort:
         document = _parse(gzipped, effort)
         found = sorted((document.outputs or {}).items())
         secrets = masking.secrets_of(effort, document) if hide and found else None
@@ -179,7 +179,7 @@ def summaries(documents: Sequence[bytes]) -> list[VersionChanges | None]:
     Empty bytes stand for an absent document. The result is None where a document or its predecessor
     cannot be read.
     """
-    with in_turn(*filter(None, documents)) as effort:
+    with limited_reading(*filter(None, documents)) as effort:
         parsed = [_parsed(gzipped, effort) for gzipped in documents]
         return [_summary(before, after, effort) for before, after in pairwise(parsed)]
 
@@ -205,7 +205,7 @@ def _summary(
 
 def diff(before: bytes | None, after: bytes, *, start: int, size: int, hide: bool) -> ChangePage:
     """Return a page of the changes between two documents; ``before`` may be missing."""
-    with in_turn(before or b"", after) as effort:
+    with limited_reading(before or b"", after) as effort:
         old = difference.NO_DOCUMENT if before is None else _parse(before, effort)
         new = _parse(after, effort)
         found = difference.compare(old, new, hide=hide, effort=effort)

@@ -68,7 +68,7 @@ class _Index:
                 filed = self.words[view[i]]
                 yield phase + i * self._size, filed if isinstance(filed, list) else [filed]
 
-    def stands(self, text: bytes, place: int, pattern: bytes) -> bool:
+    def matches_at(self, text: bytes, place: int, pattern: bytes) -> bool:
         """Return whether the text contains the pattern with its word at this position."""
         start = place - self._middle(pattern)
         # A place before the text's first byte counts from its end, where the pattern has no room.
@@ -142,8 +142,8 @@ class Finder:
                 position = batch.positions[bisect_right(starts, place) - 1]
                 if position in found:
                     continue
-                standing = (why for part, why in patterns if index.stands(text, place, part))
-                cause = next(standing, None)
+                causes = (why for part, why in patterns if index.matches_at(text, place, part))
+                cause = next(causes, None)
                 if cause is not None:
                     found[position] = cause
                     if len(batch.parts) == 1:

@@ -85,8 +85,8 @@ def masked(secrets: Secrets, *sides: tuple[Any, Marks]) -> list[Any]:
 def _hides_in_its_object(scalar: Scalar) -> bool:
     """Return whether equal values of its object are hidden, however short the value is."""
     value = scalar.value
-    is_one = value != "" and not isinstance(value, bool | None)
-    return is_one and scalar.evidence > Evidence.MEMBER and not is_public(_as_text(value))
+    is_scalar = value != "" and not isinstance(value, bool | None)
+    return is_scalar and scalar.evidence > Evidence.MEMBER and not is_public(_as_text(value))
 
 
 #: The cost of normalizing a number with a fraction or an exponent, in steps.

@@ -155,9 +155,9 @@ def _is_generated(token: str) -> bool:
 
 
 def _looks_like_phrase(text: str) -> bool:
-    is_one = len(text) >= _LEAST_PHRASE and "/" not in text and _EMAIL.fullmatch(text) is None
+    is_candidate = len(text) >= _LEAST_PHRASE and "/" not in text and _EMAIL.fullmatch(text) is None
     return (
-        is_one
+        is_candidate
         and not has_public_form(text)
         and not text.strip().isdigit()
         and _bits(text) >= _PHRASE_BITS

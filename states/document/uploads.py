@@ -68,7 +68,7 @@ def read_document(request: HttpRequest) -> Upload:
         memory.demand(_FACTOR * announced)
     with demanding_utf8():
         for block in blocks(request, settings.STATE_MAX_BYTES):  # while the next block travels
-            memory.take(_FACTOR * len(block))
+            memory.reserve(_FACTOR * len(block))
             body += block
             digest.update(block)
             utf8.decode(block)

@@ -69,7 +69,7 @@ class Effort:
         self.spend(1 + weight // _DECODED_A_STEP)
         self._demand(weight)
         if weight > self._heaviest:  # two values at a time, or a value and its copy
-            memory.take(2 * (weight - self._heaviest))
+            memory.reserve(2 * (weight - self._heaviest))
             self._heaviest = weight
 
     def admit_document(self, document: bytes) -> None:
@@ -80,7 +80,7 @@ class Effort:
         """
         weight = _STRUCT * _count(document, b"{")
         self._demand(weight)
-        memory.take(weight)
+        memory.reserve(weight)
 
     def _demand(self, weight: int) -> None:
         if weight > self._most_bytes:

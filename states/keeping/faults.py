@@ -52,7 +52,7 @@ class StorageFaults:
         """
         self._is_other_object(name)
         self._digests.add(hashlib.sha256(fetched.content).digest())
-        is_damaged = fetched.is_as_told and len(self._digests) == 1
+        is_damaged = fetched.is_consistent and len(self._digests) == 1
         _count("damaged" if is_damaged else "altered", name)
         self._wait_or_raise(DocumentDamaged() if is_damaged else StorageInconsistent())
 

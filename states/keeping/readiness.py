@@ -14,7 +14,7 @@ _FRESH: Final = 30.0
 _WAIT: Final = 1.0
 
 _thread: Final = ThreadPoolExecutor(1, thread_name_prefix="bucket")
-_asked_at = 0.0
+_started_at = 0.0
 _verdict: Future[bool] | None = None
 
 
@@ -23,12 +23,12 @@ def is_store_refusing() -> bool:
 
     It is False while the store does not answer: most requests need no store.
     """
-    global _asked_at, _verdict
+    global _started_at, _verdict
     if not storage.is_configured():
         return False
     now, verdict = time.monotonic(), _verdict
-    if verdict is None or (verdict.done() and now - _asked_at > _FRESH):
-        _asked_at, _verdict = now, (verdict := _thread.submit(_refuses))
+    if verdict is None or (verdict.done() and now - _started_at > _FRESH):
+        _started_at, _verdict = now, (verdict := _thread.submit(_refuses))
     try:
         return verdict.result(timeout=_WAIT)
     except TimeoutError:

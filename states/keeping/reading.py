@@ -219,7 +219,7 @@ def _unsealed(
         stored, length = Stored(*row[:_LENGTH]), row[_LENGTH]
         bind_contextvars(state_id=str(stored.state_id))
         sealing.check_key(stored.encryption_key)
-        memory.take((1 + _BESIDE) * length)
+        memory.reserve((1 + _BESIDE) * length)
         try:
             if stored.document is None and not stored.object_name:
                 whole = _WHOLE.row(using=using, pk=stored.version_id)

@@ -52,7 +52,7 @@ def is_configured() -> bool:
     return _ALIAS in settings.STORAGES
 
 
-def takes_new_documents() -> bool:
+def receives_new_documents() -> bool:
     """Return whether new documents go to the object store."""
     return is_configured() and settings.STATE_STORAGE_WRITES
 
@@ -79,7 +79,7 @@ def place(
     Raises:
         StorageUnavailable: the store did not accept it.
     """
-    if takes_new_documents():
+    if receives_new_documents():
         return None, put(payload, state_id, version_id)
     return payload, ""
 
@@ -99,7 +99,7 @@ class Fetched(NamedTuple):
     """An object's content, and whether it matches the size and digest in the store's response."""
 
     content: bytes
-    is_as_told: bool
+    is_consistent: bool
 
 
 def fetch(name: str) -> Fetched:

@@ -16,7 +16,7 @@ from states.actions.importing import (
     Offered,
     Origin,
     Rehearsal,
-    end_import,
+    finish_import,
     import_version,
     outstanding,
 )
@@ -48,7 +48,7 @@ class Import:
     most: int | None
     actor: Actor
 
-    def look(self, plan: Plan) -> Iterator[Row]:
+    def list_states(self, plan: Plan) -> Iterator[Row]:
         """Fill the plan, and yield its rows; nothing is written.
 
         Raises:
@@ -175,7 +175,7 @@ class Import:
                 f"{_sentence(error)} {done} versions are imported, and the state stays "
                 "locked until a later run has imported the rest."
             ) from error
-        found = end_import(destination=destination, origin=self._origin(state), actor=self.actor)
+        found = finish_import(destination=destination, origin=self._origin(state), actor=self.actor)
         name_as_before(destination=destination, state_id=found.pk, actor=self.actor)
         result = IMPORTED if rest else UNCHANGED
         return replace(row, result=result, outstanding=0, imported=done, state_id=str(found.pk))

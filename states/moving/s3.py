@@ -38,7 +38,7 @@ _NULL: Final = "null"
 _NULL_WITH: Final = "null/"
 #: The prefix of an object's id in a store without versions, such as Google's.
 _PRESENT: Final = "etag/"
-_TELLS_NO_VERSIONS: Final = frozenset({"NotImplemented", "MethodNotAllowed", "InvalidArgument"})
+_NO_VERSION_LISTING: Final = frozenset({"NotImplemented", "MethodNotAllowed", "InvalidArgument"})
 _REFUSED: Final = frozenset({
     "403", "AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken",
     "InvalidToken",
@@ -107,7 +107,7 @@ class Bucket:
         """Yield the objects that are there now, in the order of their keys."""
         operation, name = (
             ("list_object_versions", "Versions")
-            if self._tells_versions
+            if self._lists_versions
             else ("list_objects_v2", "Contents")
         )
         pages = self._client.get_paginator(operation).paginate(
@@ -121,14 +121,14 @@ class Bucket:
                 yield key, [_version(entry) for entry in (newest, *older)][::-1]
 
     @cached_property
-    def _tells_versions(self) -> bool:
+    def _lists_versions(self) -> bool:
         """Return whether the store has ids of versions as S3 has them."""
         try:
             page = self._client.list_object_versions(
                 Bucket=self._bucket, Prefix=self._folder, MaxKeys=1
             )
         except self._client.exceptions.ClientError as error:
-            if _code(error) in _TELLS_NO_VERSIONS:
+            if _code(error) in _NO_VERSION_LISTING:
                 return False
             raise
         return all("VersionId" in entry for entry in page.get("Versions", ()))

@@ -38,12 +38,12 @@ def _client() -> Any:
             "boto3 is not installed: pip install --require-hashes -r requirements-s3.txt"
         ) from error
     # At private endpoints, buckets rarely have host names.
-    of_ones_own = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+    custom_endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
     config = Config(
         connect_timeout=10,
         read_timeout=60,
         retries={"mode": "standard"},
-        s3={"addressing_style": "path"} if of_ones_own else None,
+        s3={"addressing_style": "path"} if custom_endpoint else None,
         # S3-compatible stores may not support its newer checksums.
         response_checksum_validation="when_required",
     )

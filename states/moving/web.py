@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from infra_service.lib.http_client.connection import Response
 
 #: For each wait: to connect, and for the next bytes.
-_SILENCE_SECONDS: Final = 60
+_IDLE_SECONDS: Final = 60
 #: For a whole response: a service may send a byte, or an interim response, again and again.
 _ANSWER_SECONDS: Final = 15 * 60
 #: Of a response that is no document: a page of a list is some hundred kilobytes.
@@ -188,10 +188,10 @@ class WebClient:
             else:
                 if answer.status not in _PASSING or is_last:
                     return answer
-                asked = retry_after_seconds(
+                requested = retry_after_seconds(
                     answer.headers.get("Retry-After"), _LONGEST_PAUSE_SECONDS
                 )
-                pause = 2.0**attempt if asked is None else asked
+                pause = 2.0**attempt if requested is None else requested
             self._sleep(pause)
         raise AssertionError("the last attempt returns or raises")
 
@@ -204,7 +204,7 @@ class WebClient:
             headers["Content-Type"] = "application/json"
         if origin not in self._connections:
             self._connections[origin] = _new_connection(address)
-        deadline = Deadline(_ANSWER_SECONDS, _SILENCE_SECONDS)
+        deadline = Deadline(_ANSWER_SECONDS, _IDLE_SECONDS)
         return self._connections[origin].exchange(
             method, address, headers, body, deadline=deadline, limit=limit
         )

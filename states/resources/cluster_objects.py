@@ -39,5 +39,5 @@ def cluster_object(resource: Resource, attributes: dict[str, Any]) -> str | None
         namespace, name = attributes.get("namespace"), attributes.get("name")
         if isinstance(namespace, str) and isinstance(name, str):
             found = f"{namespace}/{name}"
-    is_one = isinstance(found, str) and 0 < len(found) <= MOST_OF_OBJECT and "\0" not in found
-    return found if is_one else None
+    is_valid = isinstance(found, str) and 0 < len(found) <= MOST_OF_OBJECT and "\0" not in found
+    return found if is_valid else None

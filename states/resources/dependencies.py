@@ -35,9 +35,9 @@ def write_dependencies(state: State, found: Sequence[RemoteState]) -> None:
     }
     own = StateDependency.objects.filter(state_id=state.pk)
     present = {_Row._make(columns): pk for pk, *columns in own.values_list("pk", *_Row._fields)}
-    gone = [pk for row, pk in present.items() if row not in rows]
-    for start in range(0, len(gone), _ROWS):
-        StateDependency.objects.filter(pk__in=gone[start : start + _ROWS]).delete()
+    stale = [pk for row, pk in present.items() if row not in rows]
+    for start in range(0, len(stale), _ROWS):
+        StateDependency.objects.filter(pk__in=stale[start : start + _ROWS]).delete()
     StateDependency.objects.bulk_create(
         [
             StateDependency(state_id=state.pk, **StateTarget.of(state).ids, **row._asdict())

@@ -26,9 +26,9 @@ def write_entries(state: State, found: Sequence[Found]) -> None:
             same.pop()
         else:
             new.append(one)
-    gone = list(chain.from_iterable(present.values()))
-    for start in range(0, len(gone), _ROWS):
-        ids = gone[start : start + _ROWS]
+    stale = list(chain.from_iterable(present.values()))
+    for start in range(0, len(stale), _ROWS):
+        ids = stale[start : start + _ROWS]
         ResourceDigest.objects.filter(entry_id__in=ids).delete()
         ResourceEntry.objects.filter(pk__in=ids).delete()
     for start in range(0, len(new), _ROWS):

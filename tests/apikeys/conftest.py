@@ -101,7 +101,7 @@ def owner(key_with: KeyWith) -> KeyOwner:
 
 
 @pytest.fixture
-def stranger(key_with: KeyWith, db: None) -> KeyOwner:
+def outsider(key_with: KeyWith, db: None) -> KeyOwner:
     """An unrelated user."""
     return key_with("apikey:read", "apikey:write", user=User.objects.create(username="stranger"))
 

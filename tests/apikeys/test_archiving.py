@@ -32,7 +32,7 @@ NEW_YEAR = dt.datetime(2021, 1, 1, tzinfo=dt.UTC)
 ACTOR = Actor(name="test")
 
 
-def happened(count: int, moment: dt.datetime = LONG_AGO, **more: Any) -> None:
+def record_events(count: int, moment: dt.datetime = LONG_AGO, **more: Any) -> None:
     for number in range(count):
         details = {"number": number, "text": "ä\ud800" if connection.vendor == "sqlite" else "ä"}
         insert(
@@ -69,9 +69,9 @@ def left() -> list[str]:
 @pytest.fixture
 def old(db: None) -> list[str]:
     """Ten events of long ago and then two of today."""
-    happened(10)
+    record_events(10)
     ids = left()
-    happened(2, timezone.now())
+    record_events(2, timezone.now())
     return ids
 
 
@@ -109,18 +109,18 @@ def test_archive_can_be_verified_with_standard_tools(old: list[str], tmp_path: P
 
 
 def test_young_events_stay(db: None, tmp_path: Path) -> None:
-    happened(1)
+    record_events(1)
     with pytest.raises(ArchiveError, match="older than a day"):
         archive_next(before=timezone.now(), directory=tmp_path, actor=ACTOR)
 
     # The first that is not from before ends it: the order of the trail is kept.
-    happened(1, timezone.now())
-    happened(1)
+    record_events(1, timezone.now())
+    record_events(1)
     assert [archive.events for archive in archive_all(tmp_path)] == [1]
     assert len(left()) == 1
 
 
-def test_archive_without_old_events(db: None, tmp_path: Path) -> None:
+def test_archive_without_old_events_writes_no_file(db: None, tmp_path: Path) -> None:
     assert archive_all(tmp_path) == []
     assert list(tmp_path.iterdir()) == []
 
@@ -178,7 +178,7 @@ def test_the_next_run_goes_on(
                     raise KilledError
                 return whole(*args, **given)
 
-            patched.setattr(archive, "_is_in_trail", lambda _path: True)
+            patched.setattr(archive, "_is_recorded", lambda _path: True)
             patched.setattr(AuditEvent.objects, "filter", second_batch)
         else:
             patched.setattr(archive, place, killed)
@@ -348,7 +348,7 @@ def test_events_outside_a_recorded_archive_cannot_be_deleted(
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="SQLite's own words")
 def test_sqlite_cannot_replace_events(verb: str, recursive: str, db: None) -> None:
     """REPLACE deletes conflicting rows without running the DELETE trigger."""
-    happened(2)
+    record_events(2)
     names = [field.column for field in AuditEvent._meta.concrete_fields]
     columns = ", ".join(f"'bob' AS {n}" if n == "actor_name" else n for n in names)
     into = f"INTO apikeys_auditevent ({', '.join(names)})"
@@ -370,7 +370,7 @@ def test_sqlite_cannot_replace_events(verb: str, recursive: str, db: None) -> No
 
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="PostgreSQL's own words")
 def test_replication_role_cannot_change_events(db: None) -> None:
-    happened(1)
+    record_events(1)
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SET LOCAL session_replication_role = replica")
         refused("UPDATE apikeys_auditevent SET actor_name = 'bob'")
@@ -381,7 +381,7 @@ def test_replication_role_cannot_change_events(db: None) -> None:
 # --- The command ----------------------------------------------------------------------------------
 
 
-def test_the_command(old: list[str], tmp_path: Path) -> None:
+def test_command_archives_events(old: list[str], tmp_path: Path) -> None:
     out, err = StringIO(), StringIO()
 
     call_command(

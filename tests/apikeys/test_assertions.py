@@ -94,7 +94,7 @@ def test_assertion_without_a_positive_lifetime_is_rejected(
 
 
 @pytest.mark.parametrize("seconds", [1, 3600])
-def test_the_shortest_and_the_longest(pipeline: Pipeline, seconds: int) -> None:
+def test_shortest_and_longest_tokens_are_accepted(pipeline: Pipeline, seconds: int) -> None:
     now = int(dt.datetime.now(dt.UTC).timestamp())
 
     assert pipeline.exchange(pipeline.token(iat=now, exp=now + seconds)).status_code == 200
@@ -108,7 +108,7 @@ def test_the_issuer_is_compared_byte_for_byte(pipeline: Pipeline, change: str) -
     assert why() == "assertion_invalid"
 
 
-def test_list_with_a_single_audience(pipeline: Pipeline) -> None:
+def test_list_with_a_single_audience_is_accepted(pipeline: Pipeline) -> None:
     """Kubernetes writes it so."""
     assert pipeline.exchange(pipeline.token(aud=[AUDIENCE])).status_code == 200
 
@@ -120,7 +120,7 @@ def test_the_clocks_may_be_apart_a_little(pipeline: Pipeline) -> None:
     assert pipeline.exchange(late).status_code == 200
 
 
-def test_no_signature(pipeline: Pipeline) -> None:
+def test_unsigned_token_is_rejected(pipeline: Pipeline) -> None:
     payload = claims_of("GITHUB", pipeline.server.url)
     for algorithm in ("none", "None", "NONE", ""):
         token = f"{parts({'alg': algorithm, 'kid': 'one'})}.{parts(payload)}."
@@ -144,7 +144,7 @@ def test_a_public_key_is_no_shared_secret(pipeline: Pipeline) -> None:
         assert why() == "algorithm_unexpected"
 
 
-def test_a_shared_secret_among_the_keys(pipeline: Pipeline, monkeypatch: Any) -> None:
+def test_shared_secret_among_the_keys_is_ignored(pipeline: Pipeline, monkeypatch: Any) -> None:
     shared = {"kty": "oct", "kid": "two", "k": parts("x" * 40), "use": "sig"}
     monkeypatch.setattr(Key, "public", shared)
 
@@ -159,7 +159,7 @@ def test_an_algorithm_that_the_issuer_does_not_use(pipeline: Pipeline) -> None:
     assert why() == "algorithm_unexpected"
 
 
-def test_a_key_for_another_algorithm(pipeline: Pipeline) -> None:
+def test_key_for_another_algorithm_is_ignored(pipeline: Pipeline) -> None:
     """The header can choose neither the key's algorithm nor another key."""
     Issuer.objects.update(algorithms=["ES256", "RS256"])
     private = rsa.generate_private_key(65537, 2048)
@@ -169,7 +169,7 @@ def test_a_key_for_another_algorithm(pipeline: Pipeline) -> None:
     assert why() == "key_unknown"
 
 
-def test_a_short_key(pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_short_key_is_ignored(pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> None:
     Issuer.objects.update(algorithms=["RS256"])
     private = rsa.generate_private_key(65537, 1024)
     public = jwt.algorithms.RSAAlgorithm.to_jwk(private.public_key(), as_dict=True)
@@ -184,27 +184,27 @@ def test_a_short_key(pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_key_of_another_issuer_is_rejected(pipeline: Pipeline) -> None:
-    stranger = Key("one")
+    outsider = Key("one")
 
-    token = sign(claims_of("GITHUB", pipeline.server.url), stranger)
+    token = sign(claims_of("GITHUB", pipeline.server.url), outsider)
 
     assert refusal(pipeline.exchange(token)) == REFUSED
     assert why() == "assertion_invalid"
 
 
-def test_headers_that_bring_keys(pipeline: Pipeline) -> None:
+def test_headers_with_keys_are_rejected(pipeline: Pipeline) -> None:
     """Keys in the token are ignored, and addresses in it are not requested."""
-    stranger = Key("one")
+    outsider = Key("one")
     payload = claims_of("GITHUB", pipeline.server.url)
     url = f"{pipeline.server.url}/evil"
     for header in (
-        {"jwk": stranger.public},
+        {"jwk": outsider.public},
         {"jku": url},
         {"x5u": url},
         {"x5c": ["MIIB"]},
         {"jku": url, "kid": "two"},
     ):
-        assert refusal(pipeline.exchange(sign(payload, stranger, **header))) == REFUSED
+        assert refusal(pipeline.exchange(sign(payload, outsider, **header))) == REFUSED
     assert set(pipeline.server.requested) == {DISCOVERY, KEYS}
     # Genuine tokens of the issuer may contain the header, which is ignored.
     good = sign(payload, pipeline.server.keys[0], jku=url, x5t="x")
@@ -240,7 +240,7 @@ def test_used_assertion_is_stored_beyond_its_expiry(pipeline: Pipeline) -> None:
     assert UsedAssertion.objects.get().expires_at.timestamp() == end + 60
 
 
-def test_half_a_character(pipeline: Pipeline) -> None:
+def test_lone_surrogate_is_rejected(pipeline: Pipeline) -> None:
     parameters = {**GRANT, "client_id": pipeline.policy_id, "subject_token": "\ud800.e30.e30"}
 
     answer = pipeline.post(PATH, json.dumps(parameters), "application/json")
@@ -266,7 +266,7 @@ NO_TOKENS = {
 
 
 @pytest.mark.parametrize("what", NO_TOKENS)
-def test_no_token_at_all(pipeline: Pipeline, what: str) -> None:
+def test_text_without_a_token_is_rejected(pipeline: Pipeline, what: str) -> None:
     header, claims, signature = pipeline.token().split(".")
     token = NO_TOKENS[what].format(header=header, claims=claims, signature=signature)
 

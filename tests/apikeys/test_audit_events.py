@@ -12,7 +12,7 @@ from tests.apikeys.conftest import KeyWith, wire
 from tests.conftest import ApiClient, ClientWith, error_reason
 
 PATH = "/api/v1/audit-events"
-SOMEBODY = uuid.UUID("0190b1c0-0000-7000-8000-000000000001")
+A_USER = uuid.UUID("0190b1c0-0000-7000-8000-000000000001")
 
 
 @pytest.fixture
@@ -21,10 +21,10 @@ def auditor(client_with: ClientWith) -> ApiClient:
 
 
 @pytest.fixture
-def trail(auditor: ApiClient) -> None:
+def events(auditor: ApiClient) -> None:
     """Three events, after the event of the auditor's own token."""
     ada = Actor(
-        name="ada", user_id=SOMEBODY, token_id="tok-a", address="2001:db8::1", request_id="r1"
+        name="ada", user_id=A_USER, token_id="tok-a", address="2001:db8::1", request_id="r1"
     )
     audit.authorize_and_record(ada, "state.push", "s1", version=1)
     audit.authorize_and_record(ada, "state.lock", "s1")
@@ -37,14 +37,14 @@ def found(auditor: ApiClient, **query: Any) -> list[tuple[str, str]]:
     return [(e["action"], e["resource_id"]) for e in response.json()["audit_events"]]
 
 
-def test_the_newest_first(auditor: ApiClient, trail: None) -> None:
+def test_newest_items_are_listed_first(auditor: ApiClient, events: None) -> None:
     assert found(auditor) == [
         ("state.push", "s2"), ("state.lock", "s1"), ("state.push", "s1"),
         ("access_token.issue", auditor.token.pk),
     ]  # fmt: skip
 
 
-def test_an_event(auditor: ApiClient, trail: None) -> None:
+def test_event_contains_all_fields(auditor: ApiClient, events: None) -> None:
     response = auditor.get(PATH + "/", {"filter": "field['actor_name'] = 'ada'", "page_size": 1})
 
     event = AuditEvent.objects.get(action="state.lock")
@@ -53,7 +53,7 @@ def test_an_event(auditor: ApiClient, trail: None) -> None:
             "id": str(event.pk),
             "occurred_at": wire(event.occurred_at),
             "action": "state.lock",
-            "actor_id": str(SOMEBODY),
+            "actor_id": str(A_USER),
             "actor_name": "ada",
             "token_id": "tok-a",
             "resource_id": "s1",
@@ -66,7 +66,7 @@ def test_an_event(auditor: ApiClient, trail: None) -> None:
     assert response.json()["next_page_token"]
 
 
-def test_pages(auditor: ApiClient, trail: None) -> None:
+def test_pages_contain_every_item_once(auditor: ApiClient, events: None) -> None:
     seen, token = [], ""
     for _ in range(4):
         answer = auditor.get(PATH, {"page_size": 1, "page_token": token}).json()
@@ -82,14 +82,16 @@ def test_pages(auditor: ApiClient, trail: None) -> None:
     [
         ("field['action'] = 'state.push'", 2),
         ("field['action'] STARTS_WITH 'state.'", 3),
-        (f"field['actor_id'] = '{SOMEBODY}'", 2),
+        (f"field['actor_id'] = '{A_USER}'", 2),
         ("field['token_id'] = 'tok-b'", 1),
         ("field['resource_id'] = 's1' AND field['action'] != 'state.lock'", 1),
         ("field['request_id'] = 'r1'", 2),
         ("field['occurred_at'] < '2020-01-01T00:00:00Z'", 0),
     ],
 )
-def test_filters(auditor: ApiClient, trail: None, expression: str, count: int) -> None:
+def test_filters_select_matching_items(
+    auditor: ApiClient, events: None, expression: str, count: int
+) -> None:
     assert len(found(auditor, filter=expression)) == count
 
 

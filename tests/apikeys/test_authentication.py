@@ -94,7 +94,7 @@ def test_a_header_that_holds_no_token(owner: KeyOwner, form: str) -> None:
     )
 
 
-def test_no_credentials(anonymous: Client) -> None:
+def test_missing_credentials_are_rejected(anonymous: Client) -> None:
     response = anonymous.get(WHOAMI)
 
     assert (response.status_code, error_reason(response)) == (401, "CREDENTIALS_MISSING")
@@ -135,7 +135,7 @@ def test_authentication_of_a_minted_token_is_a_single_query(owner: KeyOwner) -> 
     assert len(queries_of(f"Bearer {secret}")) == 1
 
 
-def test_an_expired_key(owner: KeyOwner) -> None:
+def test_expired_key_is_rejected(owner: KeyOwner) -> None:
     expire(owner.key)
 
     response = owner.get(WHOAMI)
@@ -152,7 +152,7 @@ def test_a_minted_token_expires_with_its_key(owner: KeyOwner) -> None:
     assert error_reason(minted.get(WHOAMI)) == "TOKEN_EXPIRED"
 
 
-def test_an_inactive_user(owner: KeyOwner) -> None:
+def test_inactive_user_is_refused(owner: KeyOwner) -> None:
     User.objects.update(is_active=False)
 
     assert error_reason(owner.get(WHOAMI)) == "CREDENTIALS_INVALID"
@@ -196,7 +196,7 @@ def basic(password: str) -> str:
     return f"Basic {base64.b64encode(password.encode()).decode()}"
 
 
-def test_basic_on_the_state_backend(client_with: ClientWith) -> None:
+def test_state_backend_accepts_basic_authentication(client_with: ClientWith) -> None:
     client = client_with("state:read")
 
     right = basic(f"anything:{client.secret}")
@@ -214,7 +214,7 @@ def test_basic_on_the_state_backend(client_with: ClientWith) -> None:
     ("lifetime", "is_announced"),
     [(None, False), (dt.timedelta(days=8), False), (dt.timedelta(days=6), True)],
 )
-def test_header_announces_expiry_a_week_before(
+def test_header_announces_expiry_in_the_last_week(
     key_with: KeyWith, lifetime: dt.timedelta | None, is_announced: bool
 ) -> None:
     client = key_with("apikey:read", lifetime=lifetime)

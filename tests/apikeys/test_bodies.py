@@ -37,7 +37,7 @@ class BrokenStream(io.BytesIO):
         raise self.error
 
 
-def test_a_chunked_body() -> None:
+def test_chunked_body_is_rejected() -> None:
     assert bodies.read_body(chunked(io.BytesIO(b"{}")), limit=2) == b"{}"
 
 
@@ -60,5 +60,5 @@ def test_a_body_that_ends_too_soon() -> None:
         bodies.read_body(request, limit=100)
 
 
-def test_no_body() -> None:
+def test_missing_body_is_rejected() -> None:
     assert bodies.read_body(RequestFactory().generic("UNLOCK", "/"), limit=100) == b""

@@ -20,7 +20,7 @@ def drawn(tag: str, **context: Any) -> str:
     return Template("{% load charts %}{% " + tag + " %}").render(Context(context))
 
 
-def test_bars() -> None:
+def test_bars_are_drawn_to_scale() -> None:
     page = drawn('bar_chart "x" points "A title" "MB"', points=[("mon", 0), ("tue", 5), ("w", 10)])
 
     assert 'role="img" aria-labelledby="x-title x-desc"' in page
@@ -39,13 +39,13 @@ def test_small_values_are_visible() -> None:
 
 @pytest.mark.parametrize("draw", [bar_chart, line_chart])
 @pytest.mark.parametrize("points", [[], [("a", 0)], [("a", 0), ("b", 0)]])
-def test_empty_chart(draw: Any, points: Any) -> None:
+def test_chart_without_data_is_drawn(draw: Any, points: Any) -> None:
     drawing = draw("x", points, "t")
 
     assert drawing["first"] == (points[0][0] if points else "")
 
 
-def test_a_line() -> None:
+def test_line_is_drawn_to_scale() -> None:
     points = line_chart("x", [("a", 0), ("b", 10), ("c", 5)], "t")["points"].split()
 
     xs = [float(point.split(",")[0]) for point in points]
@@ -58,7 +58,7 @@ def test_line_with_a_single_point_is_visible() -> None:
     assert line_chart("x", [("a", 7)], "t")["points"].split() == ["0.0,2.0", f"{WIDTH},2.0"]
 
 
-def test_shares() -> None:
+def test_shares_are_drawn() -> None:
     parts = [("ok", "Healthy", 3), ("error", "Error", 1)]
 
     def widths(drawn: str) -> list[tuple[float, float]]:

@@ -51,7 +51,7 @@ def described(component: str) -> Any:
     return Binding(component_ids=frozenset({uuid.UUID(component)})).described()
 
 
-def test_seed_in_words(operator: User) -> None:
+def test_seed_prints_a_text_result(operator: User) -> None:
     user, name, key_id, secret = run(*SEED).split()
 
     assert (user, name, key_id) == ("operator", "ci", ApiKey.objects.get().pk)
@@ -97,7 +97,7 @@ def seed_file(tmp_path: Path, text: str) -> tuple[str, ...]:
     return ("seed_apikeys", "--file", str(path), "--json")
 
 
-def test_seed_from_a_file(operator: User, tmp_path: Path) -> None:
+def test_keys_are_seeded_from_a_file(operator: User, tmp_path: Path) -> None:
     component = uuid.uuid4()
     command = seed_file(
         tmp_path,
@@ -157,14 +157,14 @@ BAD_FILES = {
 
 @pytest.mark.both
 @pytest.mark.parametrize(("text", "message"), BAD_FILES.values(), ids=BAD_FILES.keys())
-def test_seed_from_a_bad_file(operator: User, tmp_path: Path, text: str, message: str) -> None:
+def test_bad_seed_file_is_rejected(operator: User, tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(CommandError, match=message):
         run(*seed_file(tmp_path, text))
 
     assert not ApiKey.objects.exists()
 
 
-def test_seed_without_enough(operator: User) -> None:
+def test_seed_without_required_options_is_rejected(operator: User) -> None:
     with pytest.raises(CommandError, match="--file, or --name, --scopes, is missing"):
         run("seed_apikeys", "--user", "operator")
     with pytest.raises(CommandError, match="No such file"):
@@ -172,7 +172,7 @@ def test_seed_without_enough(operator: User) -> None:
 
 
 @pytest.mark.parametrize("way", ["id", "secret", "previous secret", "standard input"])
-def test_revoke_a_key(owner: KeyOwner, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_key_is_revoked(owner: KeyOwner, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     given = owner.key_id if way == "id" else owner.secret
     if way == "previous secret":
         owner.send("POST", owner.path + ":rotate", {"grace_period": 60})
@@ -193,12 +193,12 @@ def test_revoke_a_key(owner: KeyOwner, way: str, monkeypatch: pytest.MonkeyPatch
         assert run("revoke_apikey", given) == f"{owner.key_id} was already revoked\n"
 
 
-def test_revoke_in_words(owner: KeyOwner) -> None:
+def test_revoke_prints_a_text_result(owner: KeyOwner) -> None:
     assert run("revoke_apikey", owner.key_id) == f"{owner.key_id} revoked\n"
 
 
 @pytest.mark.parametrize("way", ["id", "secret"])
-def test_revoke_a_token(client_with: ClientWith, way: str) -> None:
+def test_token_is_revoked(client_with: ClientWith, way: str) -> None:
     client = client_with("state:read")
 
     text = run("revoke_apikey", client.token.pk if way == "id" else client.secret)
@@ -207,7 +207,7 @@ def test_revoke_a_token(client_with: ClientWith, way: str) -> None:
     assert client.get("/v1/whoami").status_code == 401
 
 
-def test_revoke_an_unknown_key(owner: KeyOwner) -> None:
+def test_unknown_key_is_reported(owner: KeyOwner) -> None:
     for given in ("key-1", "tok-1", "x", "", tokens.generate(tokens.TokenKind.API_KEY)):
         with pytest.raises(CommandError, match="no key or token matches"):
             run("revoke_apikey", given)
@@ -265,7 +265,7 @@ def test_several_secrets_are_rejected(owner: KeyOwner, client_with: ClientWith) 
 ISSUE = ("issue_token", "--user", "operator", "--name", "x", "--scopes", "state:read, state:write")
 
 
-def test_issue(operator: User) -> None:
+def test_token_is_issued(operator: User) -> None:
     outcome = json.loads(run(*ISSUE, "--kind", "service", "--json"))
 
     token = AccessToken.objects.get()
@@ -278,7 +278,7 @@ def test_issue(operator: User) -> None:
     assert (event.action, event.actor_name) == ("access_token.issue", "command issue_token")
 
 
-def test_issue_in_words(operator: User) -> None:
+def test_issue_prints_a_text_result(operator: User) -> None:
     token_id, secret = run(*ISSUE).split()
 
     assert (token_id, KeyClient(secret).get("/v1/whoami").status_code) == (
@@ -286,7 +286,7 @@ def test_issue_in_words(operator: User) -> None:
     )  # fmt: skip
 
 
-def test_issue_bound(operator: User) -> None:
+def test_bound_token_is_issued(operator: User) -> None:
     one, two = str(uuid.uuid4()), str(uuid.uuid4())
 
     run(*ISSUE, "--component", one, "--component", two, "--environment", one)
@@ -347,14 +347,16 @@ WRONG: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize(("more", "message"), WRONG.values(), ids=WRONG.keys())
-def test_issue_with_invalid_arguments(operator: User, more: tuple[str, ...], message: str) -> None:
+def test_issue_rejects_invalid_arguments(
+    operator: User, more: tuple[str, ...], message: str
+) -> None:
     with pytest.raises(CommandError, match=message):
         run(*ISSUE, *more)
 
     assert not AccessToken.objects.exists()
 
 
-def test_issue_to_an_inactive_user(operator: User) -> None:
+def test_issue_rejects_an_inactive_user(operator: User) -> None:
     User.objects.update(is_active=False)
 
     with pytest.raises(CommandError, match="there is no active user"):
@@ -368,7 +370,7 @@ def listed(*options: str) -> list[dict[str, Any]]:
     return found
 
 
-def test_list(operator: User) -> None:
+def test_credentials_are_listed(operator: User) -> None:
     component = str(uuid.uuid4())
     run(*SEED, "--expires-at", "2999-01-01T00:00:00Z")
     run(*ISSUE, "--kind", "service", "--component", component)
@@ -391,7 +393,7 @@ def test_list(operator: User) -> None:
     }  # fmt: skip
 
 
-def test_list_in_words(operator: User) -> None:
+def test_list_prints_a_table(operator: User) -> None:
     run(*SEED, "--expires-at", "2999-01-01T00:00:00Z")
     ApiKey.objects.update(name="c\x1b[2Ji")  # from before such names were refused
 
@@ -404,7 +406,7 @@ def test_list_in_words(operator: User) -> None:
     assert heading.index("ENDS") == line.index("2999")
 
 
-def test_list_by_owner_and_with_inactive_credentials(
+def test_list_filters_by_owner_and_includes_inactive_credentials(
     owner: KeyOwner, client_with: ClientWith, django_assert_num_queries: Any
 ) -> None:
     other = client_with("state:read")
@@ -429,7 +431,7 @@ def test_a_minted_token_is_listed_with_the_end_of_its_key(owner: KeyOwner) -> No
     end = token.expires_at - dt.timedelta(minutes=5)
     ApiKey.objects.update(expires_at=end)
 
-    assert AccessToken.objects.get().ends_at == end
+    assert AccessToken.objects.get().expiry == end
     assert {each["expires_at"] for each in listed()} == {f"{end:%Y-%m-%dT%H:%M:%S.%fZ}"}
 
 
@@ -519,7 +521,7 @@ def test_entry_of_an_extended_key_is_usable(operator: User) -> None:
     assert outcome["differs"]["expires_at"]["is"] is None
 
 
-def test_rotate(owner: KeyOwner, capsys: pytest.CaptureFixture[str]) -> None:
+def test_key_is_rotated(owner: KeyOwner, capsys: pytest.CaptureFixture[str]) -> None:
     outcome = json.loads(run("rotate_apikey", owner.key_id, "--grace-period", "60", "--json"))
 
     assert outcome["id"] == owner.key_id

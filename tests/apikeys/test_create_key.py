@@ -156,7 +156,9 @@ REFUSED: dict[str, tuple[Any, list[tuple[str, str]]]] = {
 
 @pytest.mark.both
 @pytest.mark.parametrize(("body", "faults"), REFUSED.values(), ids=REFUSED.keys())
-def test_a_refused_body(owner: KeyOwner, body: Any, faults: list[tuple[str, str]]) -> None:
+def test_invalid_body_is_rejected(
+    owner: KeyOwner, body: Any, faults: list[tuple[str, str]]
+) -> None:
     response = owner.send("POST", PATH, b"null" if body is None else body)
 
     assert (response.status_code, error_reason(response)) == (400, "INVALID_FIELDS")

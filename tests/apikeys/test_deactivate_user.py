@@ -15,7 +15,7 @@ from tests.apikeys.federation.test_trust_command import ISSUER, POLICY
 from tests.apikeys.test_commands import run
 
 pytestmark = pytest.mark.django_db
-WHO = "/v1/whoami"
+USER = "/v1/whoami"
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def ada(tmp_path: Path) -> dict[str, str]:
 
 def statuses(secrets: dict[str, str]) -> set[int]:
     return {
-        Client().get(WHO, headers={"Authorization": f"Bearer {secret}"}).status_code
+        Client().get(USER, headers={"Authorization": f"Bearer {secret}"}).status_code
         for secret in secrets.values()
     }
 

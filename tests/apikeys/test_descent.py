@@ -207,26 +207,26 @@ def test_keys_of_before_have_no_maker_and_go_on(root: KeyOwner, owner: KeyOwner)
     assert owner.send("PATCH", child.path, {"name": "x"}).status_code == 200
 
 
-def something(chance: random.Random) -> dict[str, Any]:
+def something(rng: random.Random) -> dict[str, Any]:
     """Return some scopes, a binding and an end, or not."""
-    ids = chance.choice([[A], [B], [A, B]])
+    ids = rng.choice([[A], [B], [A, B]])
     fields = {
-        "scopes": ["apikey:write", *chance.sample(SCOPES, chance.randint(1, 4))],
-        "binding": chance.choice([None, {"component_ids": [str(i) for i in ids]}]),
-        "expires_at": chance.choice([None, wire(NOW() + HOUR * chance.randint(1, 9))]),
+        "scopes": ["apikey:write", *rng.sample(SCOPES, rng.randint(1, 4))],
+        "binding": rng.choice([None, {"component_ids": [str(i) for i in ids]}]),
+        "expires_at": rng.choice([None, wire(NOW() + HOUR * rng.randint(1, 9))]),
     }
-    return {name: value for name, value in fields.items() if chance.random() < 0.4}
+    return {name: value for name, value in fields.items() if rng.random() < 0.4}
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(5))
 def test_key_never_exceeds_its_maker(root: KeyOwner, owner: KeyOwner, seed: int) -> None:
     """Whatever is done, in whatever order."""
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     keys = [root]
     for _ in range(60):
-        actor, target, fields = chance.choice(keys), chance.choice(keys), something(chance)
-        what = chance.random()
+        actor, target, fields = rng.choice(keys), rng.choice(keys), something(rng)
+        what = rng.random()
         if what < 0.5 and works(actor):
             held = actor.get("/v1/whoami").json()["caller"]["scopes"]
             body = {"name": "x", "scopes": held, **fields}
@@ -235,7 +235,7 @@ def test_key_never_exceeds_its_maker(root: KeyOwner, owner: KeyOwner, seed: int)
                 key = ApiKey.objects.get(pk=answer.json()["api_key"]["id"])
                 keys.append(KeyOwner(key, answer.json()["secret"]))
         elif what < 0.95:
-            chance.choice([actor, owner]).send("PATCH", target.path, fields)
+            rng.choice([actor, owner]).send("PATCH", target.path, fields)
         elif target is not root:
             owner.send("POST", target.path + ":revoke")
 
@@ -255,9 +255,9 @@ def test_an_owner_has_no_more_keys_than_a_revocation_can_take(
         for n in range(999)
     ]  # fmt: skip
     # Keys of other owners and revoked keys do not count towards the limit.
-    stranger = User.objects.create(username="stranger")
+    outsider = User.objects.create(username="stranger")
     others: list[dict[str, Any]] = [
-        {"created_by": stranger}, {"created_by": operator, "revoked_at": NOW()},
+        {"created_by": outsider}, {"created_by": operator, "revoked_at": NOW()},
     ]  # fmt: skip
     for n, other in enumerate(others, len(keys)):
         keys.append(ApiKey(name="x", scopes=["state:read"], digest=n.to_bytes(32), **other))
@@ -278,7 +278,7 @@ def test_an_owner_has_no_more_keys_than_a_revocation_can_take(
     with CaptureQueriesContext(connection) as captured:
         assert revoke(root, root.path) == 999
     assert len(captured) < 60  # SQLite takes fewer rows at a time than PostgreSQL
-    assert not ApiKey.objects.active().exclude(created_by=stranger).exists()
+    assert not ApiKey.objects.active().exclude(created_by=outsider).exists()
 
 
 def test_operators_revoke_by_the_same_rule(root: KeyOwner, operator: Any) -> None:

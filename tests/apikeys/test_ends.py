@@ -138,7 +138,7 @@ def test_retired_secret_cannot_create_or_change(retired: KeyOwner, key_with: Key
     assert ApiKey.objects.filter(revoked_at=None, name__in=["test", "other"]).count() == 2
 
 
-def test_a_token_from_before_the_rotation_manages_no_keys(owner: KeyOwner) -> None:
+def test_token_from_before_the_rotation_cannot_manage_keys(owner: KeyOwner) -> None:
     before = minted(owner)
     new = KeyClient(owner.send("POST", owner.path + ":rotate").json()["secret"])
     for client, status in ((before, 403), (minted(new), 200)):

@@ -36,7 +36,7 @@ from tests.support.issuer import CLAIMS, RUNS
 
 
 @pytest.mark.parametrize("kind", CLAIMS)
-def test_a_token_of_each_platform(pipeline_of: PipelineOf, kind: str) -> None:
+def test_token_of_each_platform_is_exchanged(pipeline_of: PipelineOf, kind: str) -> None:
     job = pipeline_of(kind)
     jti = "one" if kind != "BUILDKITE" else None
 
@@ -64,7 +64,7 @@ def test_a_token_of_each_platform(pipeline_of: PipelineOf, kind: str) -> None:
     assert job.policy.last_used_at == token.created_at
 
 
-def test_the_trail(pipeline: Pipeline) -> None:
+def test_exchange_is_recorded(pipeline: Pipeline) -> None:
     answer = pipeline.exchange()
 
     event, token = AuditEvent.objects.get(), AccessToken.objects.get()
@@ -93,7 +93,7 @@ def test_it_is_in_the_list_of_its_owner(pipeline: Pipeline, owner: KeyOwner) -> 
     assert shown["run"]["repository"] == "octo/infra"
 
 
-def test_json(pipeline: Pipeline) -> None:
+def test_json_body_is_accepted(pipeline: Pipeline) -> None:
     body: dict[str, Any] = {**GRANT, "client_id": pipeline.policy_id, "ttl": 900}
     body["subject_token"] = pipeline.token()
 
@@ -161,7 +161,7 @@ def test_a_policy_that_gives_little(pipeline_of: PipelineOf) -> None:
     assert job.policy.revision == 0
 
 
-ASKED_WRONGLY: dict[str, tuple[dict[str, str | None], str]] = {
+INVALID_REQUESTS: dict[str, tuple[dict[str, str | None], str]] = {
     "no grant type": ({"grant_type": None}, "invalid_request"),
     "another grant type": ({"grant_type": "client_credentials"}, "unsupported_grant_type"),
     "no type of the token": ({"subject_token_type": None}, "invalid_request"),
@@ -186,9 +186,9 @@ ASKED_WRONGLY: dict[str, tuple[dict[str, str | None], str]] = {
 
 
 @pytest.mark.both
-@pytest.mark.parametrize("what", ASKED_WRONGLY)
+@pytest.mark.parametrize("what", INVALID_REQUESTS)
 def test_invalid_requests_are_rejected(pipeline: Pipeline, what: str) -> None:
-    change, error = ASKED_WRONGLY[what]
+    change, error = INVALID_REQUESTS[what]
     good = {**GRANT, "client_id": pipeline.policy_id, "subject_token": pipeline.token()}
     parameters = {name: value for name, value in {**good, **change}.items() if value is not None}
 
@@ -243,20 +243,20 @@ def test_a_body_that_is_too_long(pipeline: Pipeline) -> None:
     assert (answer.status_code, error_reason(answer)) == (413, "REQUEST_TOO_LARGE")
 
 
-def test_another_media_type(pipeline: Pipeline) -> None:
+def test_other_media_type_is_rejected(pipeline: Pipeline) -> None:
     answer = pipeline.post(PATH, b"x", "text/plain")
 
     assert (answer.status_code, error_reason(answer)) == (415, "UNSUPPORTED_MEDIA_TYPE")
 
 
-def test_another_method(pipeline: Pipeline) -> None:
+def test_other_method_is_rejected(pipeline: Pipeline) -> None:
     assert error_reason(pipeline.get(PATH)) == "METHOD_NOT_ALLOWED"
 
 
 @pytest.mark.parametrize(
     "header", ["Bearer x", "Basic " + base64.b64encode(b"fed-1:x").decode(), "x"]
 )
-def test_other_credentials(pipeline: Pipeline, header: str) -> None:
+def test_other_credentials_are_rejected(pipeline: Pipeline, header: str) -> None:
     """A request with two credentials is rejected."""
     given = {**GRANT, "client_id": pipeline.policy_id, "subject_token": pipeline.token()}
 
@@ -343,8 +343,8 @@ UNTRUSTED: dict[str, tuple[str, dict[str, Any], str]] = {
 
 @pytest.mark.both
 @pytest.mark.parametrize("who", UNTRUSTED)
-def test_untrusted_jobs_are_rejected(pipeline_of: PipelineOf, who: str) -> None:
-    kind, claims, reason = UNTRUSTED[who]
+def test_untrusted_jobs_are_rejected(pipeline_of: PipelineOf, user: str) -> None:
+    kind, claims, reason = UNTRUSTED[user]
     job = pipeline_of(kind)
 
     answer = job.exchange(job.token(**claims))

@@ -76,13 +76,13 @@ TOKENS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", ISSUERS)
-def test_a_constraint_of_issuers(db: None, name: str) -> None:
+def test_database_enforces_constraints_of_issuers(db: None, name: str) -> None:
     with transaction.atomic(), pytest.raises(IntegrityError, match=name):
         make_issuer(**ISSUERS[name])
 
 
 @pytest.mark.parametrize("name", POLICIES)
-def test_a_constraint_of_policies(operator: User, name: str) -> None:
+def test_database_enforces_constraints_of_policies(operator: User, name: str) -> None:
     issuer = make_issuer()
 
     with transaction.atomic(), pytest.raises(IntegrityError, match=name):
@@ -119,7 +119,7 @@ def test_an_assertion_is_used_once(db: None) -> None:
     assert str(used).startswith("an assertion until ")
 
 
-def test_identifiers(operator: User) -> None:
+def test_identifiers_have_the_documented_form(operator: User) -> None:
     policy = make_policy(operator)
 
     assert policy.pk.startswith("fed-")
@@ -159,7 +159,7 @@ def test_exchanged_token_is_not_counted_as_issued(operator: User) -> None:
     token = make_token(policy)
 
     assert not AccessToken.objects.issued().exists()
-    assert token.ends_at == policy.expires_at
+    assert token.expiry == policy.expires_at
 
 
 def test_a_change_is_noticed(operator: User) -> None:

@@ -6,7 +6,7 @@ from tests.apikeys.conftest import KeyOwner, expire, wire
 from tests.conftest import error_reason
 
 
-def test_a_key(owner: KeyOwner) -> None:
+def test_key_is_returned_without_its_secret(owner: KeyOwner) -> None:
     response = owner.get(owner.path)
 
     key = owner.key
@@ -42,15 +42,15 @@ def test_an_expired_key_stays_readable(owner: KeyOwner, key_with: object) -> Non
 
 
 @pytest.mark.parametrize("key_id", ["key-1", "KEY-1", "x", "key-%20", "%00", "key-%00"])
-def test_no_such_key(owner: KeyOwner, key_id: str) -> None:
+def test_unknown_key_is_not_found(owner: KeyOwner, key_id: str) -> None:
     response = owner.get(f"/v1/api-keys/{key_id}")
 
     assert response.status_code == 404
     assert error_reason(response) in {"API_KEY_NOT_FOUND", "NOT_FOUND"}
 
 
-def test_anothers_key(owner: KeyOwner, stranger: KeyOwner) -> None:
-    response = owner.get(stranger.path)
+def test_key_of_another_owner_is_not_found(owner: KeyOwner, outsider: KeyOwner) -> None:
+    response = owner.get(outsider.path)
 
     assert (response.status_code, error_reason(response)) == (404, "API_KEY_NOT_FOUND")
 

@@ -40,7 +40,7 @@ def reach(binding: Binding) -> set[tuple[object, ...]]:
 
 
 @pytest.mark.parametrize(("one", "other"), PAIRS)
-def test_intersection_allows_what_both_bindings_allow(one: str, other: str) -> None:
+def test_intersection_allows_only_states_that_both_bindings_allow(one: str, other: str) -> None:
     first, second = BINDINGS[one], BINDINGS[other]
 
     assert reach(first.intersection(second)) == reach(first) & reach(second)
@@ -68,7 +68,7 @@ _BOUND = st.builds(Binding, st.none(), _IDS, _IDS, _IDS) | st.sampled_from(list(
 
 
 @given(wanted=_BOUND, held=_BOUND)
-def test_any_two_bindings(wanted: Binding, held: Binding) -> None:
+def test_intersection_of_any_two_bindings_is_exact(wanted: Binding, held: Binding) -> None:
     narrowed = wanted.within_applications_of(held)
 
     common = wanted.intersection(held)

@@ -168,7 +168,7 @@ def test_change_is_rolled_back_if_the_response_is_not_stored(
 
 
 @pytest.mark.parametrize("key", ["", "x" * 256, "a\tb", "ä", "\x7f"])
-def test_a_key_of_the_wrong_form(owner: KeyOwner, key: str) -> None:
+def test_idempotency_key_of_the_wrong_form_is_rejected(owner: KeyOwner, key: str) -> None:
     answer = post(owner, KEYS, WISH, key=key)
 
     assert (answer.status_code, error_reason(answer)) == (400, "IDEMPOTENCY_KEY_INVALID")
@@ -176,7 +176,7 @@ def test_a_key_of_the_wrong_form(owner: KeyOwner, key: str) -> None:
 
 
 @pytest.mark.parametrize("key", ["x", "x" * 255, '"8e03978e-40d5-43dd-bc93-6894a57f9324"', "a b"])
-def test_a_key_of_the_right_form(owner: KeyOwner, key: str) -> None:
+def test_idempotency_key_of_the_right_form_is_accepted(owner: KeyOwner, key: str) -> None:
     assert post(owner, KEYS, WISH, key=key).status_code == 201
     assert post(owner, KEYS, WISH, key=key)["Idempotent-Replayed"] == "true"
 

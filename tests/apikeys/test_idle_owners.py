@@ -96,7 +96,7 @@ def test_their_keys_work_again_when_they_have_signed_on(client_with: ClientWith)
     assert client.get("/v1/whoami").status_code == 200
 
 
-def test_pipelines_of_an_idle_owner(pipeline: Pipeline) -> None:
+def test_pipelines_of_an_idle_owner_are_refused(pipeline: Pipeline) -> None:
     secret = pipeline.exchange().json()["access_token"]
     become({**STAFF, "date_joined": 91})
 

@@ -356,7 +356,7 @@ def test_five_seconds_are_for_all_of_it() -> None:
 # --- Internal addresses ---------------------------------------------------------------------------
 
 
-def test_no_private_address(pipeline: Pipeline, settings: Any) -> None:
+def test_private_address_is_refused(pipeline: Pipeline, settings: Any) -> None:
     settings.ISSUER_NETWORKS = []
 
     assert refusal(pipeline.exchange()) == REFUSED
@@ -436,7 +436,7 @@ ADDRESSES = {
 
 
 @pytest.mark.parametrize("address", ADDRESSES)
-def test_allowed_addresses(address: str, settings: Any) -> None:
+def test_allowed_addresses_are_fetched(address: str, settings: Any) -> None:
     settings.ISSUER_NETWORKS = []
 
     assert is_allowed(ipaddress.ip_address(address)) is ADDRESSES[address]

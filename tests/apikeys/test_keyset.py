@@ -18,7 +18,7 @@ def test_integers_stay_integers() -> None:
     assert json.dumps(values) == '[5, "2026-01-01 00:00:00+00:00"]'
 
 
-def test_both_directions() -> None:
+def test_pages_follow_both_directions() -> None:
     assert columns_of(("-id",)) == (["id"], True)
     assert reversed_key(("-id",)) == ["id"]
     assert reversed_key(("namespace", "name")) == ["-namespace", "-name"]

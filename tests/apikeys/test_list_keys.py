@@ -31,7 +31,7 @@ def three(key_with: KeyWith) -> None:
 
 
 def test_list_contains_exactly_the_keys_of_the_owner(
-    owner: KeyOwner, three: None, stranger: KeyOwner
+    owner: KeyOwner, three: None, outsider: KeyOwner
 ) -> None:
     response = owner.get(PATH + "/")
 
@@ -60,11 +60,13 @@ def test_list_contains_exactly_the_keys_of_the_owner(
         ("NOT field['expires_at'] IS NULL AND field['status'] = 'ACTIVE'", ["active"]),
     ],
 )
-def test_filters(owner: KeyOwner, three: None, expression: str, found: list[str]) -> None:
+def test_filters_select_matching_items(
+    owner: KeyOwner, three: None, expression: str, found: list[str]
+) -> None:
     assert names(owner, filter=expression) == found
 
 
-def test_a_refused_filter(owner: KeyOwner) -> None:
+def test_invalid_filter_is_rejected(owner: KeyOwner) -> None:
     response = owner.get(PATH, {"filter": "field['statuss'] = 'ACTIVE'"})
 
     assert (response.status_code, error_reason(response)) == (400, "INVALID_FILTER")
@@ -73,7 +75,7 @@ def test_a_refused_filter(owner: KeyOwner) -> None:
     }  # fmt: skip
 
 
-def test_pages(owner: KeyOwner, three: None) -> None:
+def test_pages_contain_every_item_once(owner: KeyOwner, three: None) -> None:
     seen, token = [], ""
     for expected in (3, 1):
         answer = owner.get(PATH, {"page_size": 3, "page_token": token}).json()

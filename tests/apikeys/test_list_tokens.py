@@ -37,9 +37,11 @@ def names(owner: KeyOwner, expression: str = "") -> list[str]:
     return [token["name"] for token in answer["access_tokens"]]
 
 
-def test_all_of_the_callers_own(owner: KeyOwner, four: None, stranger: KeyOwner) -> None:
+def test_list_contains_all_tokens_of_the_caller(
+    owner: KeyOwner, four: None, outsider: KeyOwner
+) -> None:
     assert names(owner) == ["minted", "expired", "revoked", "test"]
-    assert names(stranger) == []
+    assert names(outsider) == []
 
 
 @pytest.mark.both
@@ -56,7 +58,9 @@ def test_all_of_the_callers_own(owner: KeyOwner, four: None, stranger: KeyOwner)
         ("field['created_at'] > '2999-01-01T00:00:00Z'", []),
     ],
 )
-def test_filters(owner: KeyOwner, four: None, expression: str, found: list[str]) -> None:
+def test_filters_select_matching_items(
+    owner: KeyOwner, four: None, expression: str, found: list[str]
+) -> None:
     assert names(owner, expression) == found
 
 
@@ -80,9 +84,9 @@ def test_token_is_shown_as_in_the_list(owner: KeyOwner) -> None:
     assert owner.get(path).json() == {"access_token": listed}
 
 
-def test_anothers_token(owner: KeyOwner, stranger: KeyOwner) -> None:
+def test_token_of_another_owner_is_not_found(owner: KeyOwner, outsider: KeyOwner) -> None:
     for token_id in (mint(owner, "x"), "tok-1"):
-        response = stranger.get(f"{PATH}/{token_id}")
+        response = outsider.get(f"{PATH}/{token_id}")
 
         assert (response.status_code, error_reason(response)) == (404, "ACCESS_TOKEN_NOT_FOUND")
 

@@ -28,7 +28,7 @@ def bearer(token: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {token}"}
 
 
-def test_ok(client_with: ClientWith) -> None:
+def test_successful_authentication_is_counted(client_with: ClientWith) -> None:
     client, counted = client_with("state:read"), Since()
 
     assert client.get("/v1/whoami").status_code == 200

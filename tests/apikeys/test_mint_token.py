@@ -49,7 +49,7 @@ def test_a_token_is_minted(owner: KeyOwner) -> None:
     assert KeyClient(secret).get("/v1/whoami").json()["caller"]["scopes"] == ["state:read"]
 
 
-def test_a_service_token(owner: KeyOwner) -> None:
+def test_service_token_is_minted(owner: KeyOwner) -> None:
     response = owner.send("POST", PATH + "/", {**GOOD, "kind": "SERVICE"})
 
     assert response.json()["access_token"]["kind"] == "SERVICE"
@@ -72,7 +72,7 @@ def test_it_is_written_to_the_trail(owner: KeyOwner) -> None:
 
 
 @pytest.mark.parametrize(("ttl", "seconds"), [("60s", 60), (60, 60), ("43200s", 43200)])
-def test_its_lifetime(owner: KeyOwner, ttl: Any, seconds: int) -> None:
+def test_requested_lifetime_is_applied(owner: KeyOwner, ttl: Any, seconds: int) -> None:
     owner.send("POST", PATH, {**GOOD, "ttl": ttl})
 
     token = AccessToken.objects.get()
@@ -108,7 +108,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[tuple[str, str]]]] = {
 
 
 @pytest.mark.parametrize(("more", "faults"), REFUSED.values(), ids=REFUSED.keys())
-def test_a_refused_body(
+def test_invalid_body_is_rejected(
     owner: KeyOwner, more: dict[str, Any], faults: list[tuple[str, str]]
 ) -> None:
     response = owner.send("POST", PATH, {**GOOD, **more})
@@ -119,7 +119,7 @@ def test_a_refused_body(
 
 
 @pytest.mark.parametrize("field", ["ttl", "expires_at"])
-def test_it_never_outlives_its_key(key_with: KeyWith, field: str) -> None:
+def test_token_expires_no_later_than_its_key(key_with: KeyWith, field: str) -> None:
     short = key_with("apikey:write", "state:read", lifetime=dt.timedelta(minutes=5))
     value = 3600 if field == "ttl" else wire(NOW() + dt.timedelta(hours=1))
 
@@ -129,13 +129,13 @@ def test_it_never_outlives_its_key(key_with: KeyWith, field: str) -> None:
     assert violations(response) == [(field, "LIFETIME_EXCEEDED")]
 
 
-def test_it_never_outgrows_its_key(owner: KeyOwner) -> None:
+def test_token_cannot_exceed_its_key(owner: KeyOwner) -> None:
     response = owner.send("POST", PATH, {**GOOD, "scopes": ["state:write"]})
 
     assert (response.status_code, error_reason(response)) == (403, "GRANT_EXCEEDED")
 
 
-def test_it_shrinks_with_its_key(owner: KeyOwner) -> None:
+def test_token_is_narrowed_with_its_key(owner: KeyOwner) -> None:
     fields = {"name": "x", "scopes": ["state:read", "apikey:read"]}
     minted = KeyClient(owner.send("POST", PATH, fields).json()["secret"])
     sooner = NOW() + dt.timedelta(minutes=1)

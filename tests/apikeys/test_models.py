@@ -56,7 +56,7 @@ BROKEN: dict[str, tuple[Any, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_a_constraint(operator: User, name: str) -> None:
+def test_database_enforces_the_constraint(operator: User, name: str) -> None:
     model, fields = BROKEN[name]
 
     with transaction.atomic(), pytest.raises(IntegrityError, match=name):

@@ -17,7 +17,7 @@ from infra_service.lib.admin.templatetags.moments import relative
         (dt.timedelta(days=-2, hours=-1), "in 2\xa0days"),
     ],
 )
-def test_relative(ago: dt.timedelta, text: str) -> None:
+def test_relative_times_are_readable(ago: dt.timedelta, text: str) -> None:
     moment = timezone.now() - ago
 
     exact = moment.astimezone(dt.UTC)

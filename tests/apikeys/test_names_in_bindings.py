@@ -161,7 +161,7 @@ def test_narrowed_maker_narrows_its_child(world: World, key_with: KeyWith) -> No
     assert ApiKey.objects.get(pk=other_id).revoked_at is not None
 
 
-def test_too_many_together(world: World, key_with: KeyWith) -> None:
+def test_too_many_names_are_rejected(world: World, key_with: KeyWith) -> None:
     many = [str(uuid.uuid4()) for _ in range(MAX_BOUND_IDS)]
     answer = create(key_with(*SCOPES), component_ids=many, components=["network"])
 

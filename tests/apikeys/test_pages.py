@@ -61,7 +61,9 @@ def all_pages(queryset: Any, key: tuple[str, ...], size: int) -> tuple[list[Any]
     size=st.integers(1, 7),
     most=st.integers(1, 9),
 )
-def test_any_filter(db: None, monkeypatch: pytest.MonkeyPatch, **given: Any) -> None:
+def test_any_filter_returns_every_match(
+    db: None, monkeypatch: pytest.MonkeyPatch, **given: Any
+) -> None:
     monkeypatch.setattr(reading, "MOST_ROWS", given["most"])
     monkeypatch.setattr(reading, "_LEAST_ROWS", 1)
     with transaction.atomic():  # rolled back, because the audit log is append-only

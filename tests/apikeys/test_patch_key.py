@@ -219,8 +219,8 @@ def test_an_expired_key_may_be_extended_by_another(owner: KeyOwner, target: KeyO
     assert target.get("/v1/whoami").status_code == 200
 
 
-def test_anothers_key(owner: KeyOwner, stranger: KeyOwner) -> None:
-    response = owner.send("PATCH", stranger.path, {"name": "x"})
+def test_key_of_another_owner_is_not_found(owner: KeyOwner, outsider: KeyOwner) -> None:
+    response = owner.send("PATCH", outsider.path, {"name": "x"})
 
     assert (response.status_code, error_reason(response)) == (404, "API_KEY_NOT_FOUND")
 

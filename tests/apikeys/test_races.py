@@ -63,7 +63,7 @@ def at_once(*requests: Any) -> list[Answer]:
 
 
 @pytest.mark.parametrize("round_", range(ROUNDS))
-def test_many_rotations_with_the_same_secret(key: LiveKey, round_: int) -> None:
+def test_only_one_of_many_rotations_succeeds(key: LiveKey, round_: int) -> None:
     path, secret = key.make()
 
     answers = at_once(
@@ -79,7 +79,7 @@ def test_many_rotations_with_the_same_secret(key: LiveKey, round_: int) -> None:
 
 
 @pytest.mark.parametrize("round_", range(ROUNDS))
-def test_a_rotation_and_a_revocation(key: LiveKey, round_: int) -> None:
+def test_rotation_and_revocation_are_serialized(key: LiveKey, round_: int) -> None:
     path, secret = key.make()
 
     rotation, revocation = at_once(
@@ -116,8 +116,8 @@ def test_patches_of_different_fields_all_count(key: LiveKey, round_: int) -> Non
     assert (shown["name"], shown["scopes"]) == ("new", ["state:read"])
     assert shown["expires_at"] == "2999-01-01T00:00:00.000000Z"
     assert shown["binding"]["component_ids"] == ["00000000-0000-4000-8000-000000000001"]
-    trail = [answer for answer in answers if answer.json()["api_key"]["id"] == shown["id"]]
-    assert len(trail) == 4
+    events = [answer for answer in answers if answer.json()["api_key"]["id"] == shown["id"]]
+    assert len(events) == 4
 
 
 @pytest.mark.parametrize("round_", range(ROUNDS))
@@ -132,7 +132,7 @@ def test_concurrent_patches_of_a_field_store_a_sent_value(key: LiveKey, round_: 
 
 
 @pytest.mark.parametrize("round_", range(ROUNDS))
-def test_a_patch_and_a_revocation(key: LiveKey, round_: int) -> None:
+def test_patch_and_revocation_are_serialized(key: LiveKey, round_: int) -> None:
     path, secret = key.make()
 
     patch, revocation = at_once(
@@ -151,7 +151,7 @@ def test_a_patch_and_a_revocation(key: LiveKey, round_: int) -> None:
 
 
 @pytest.mark.parametrize("round_", range(ROUNDS))
-def test_minting_and_revoking(key: LiveKey, round_: int) -> None:
+def test_minting_and_revocation_are_serialized(key: LiveKey, round_: int) -> None:
     path, secret = key.make()
     body = {"name": "x", "scopes": ["apikey:read"]}
 
@@ -209,7 +209,7 @@ conditions = [
 
 
 @pytest.mark.parametrize("round_", range(ROUNDS))
-def test_making_a_policy_and_revoking(live: LiveServer, round_: int) -> None:
+def test_policy_creation_and_revocation_are_serialized(live: LiveServer, round_: int) -> None:
     """No policy of the revoked key remains, in either order."""
     writer = LiveKey(live, *POLICY_WRITER)
     issuer = {"kind": "GITHUB", "name": "github", "audience": "https://infra.example.com"}

@@ -37,7 +37,7 @@ def test_it_is_repeated(sqlstate: str) -> None:
     assert action.calls == 4
 
 
-def test_not_for_ever() -> None:
+def test_retries_are_limited() -> None:
     action = Refusing(9, "40001")
 
     with pytest.raises(OperationalError):
@@ -53,7 +53,7 @@ def test_other_errors_are_the_callers() -> None:
     assert action.calls == 1
 
 
-def test_not_within_a_transaction(db: None) -> None:
+def test_transaction_is_not_retried(db: None) -> None:
     action = Refusing(1, "40001")
 
     with pytest.raises(OperationalError):

@@ -90,7 +90,7 @@ def test_renamed_caller_is_accepted(owner: KeyOwner, monkeypatch: pytest.MonkeyP
     assert owner.send("POST", "/v1/api-keys", NEW).status_code == 201
 
 
-DEEDS: dict[str, tuple[str, Any]] = {
+ACTIONS: dict[str, tuple[str, Any]] = {
     "a change": ("", {"name": "late"}),
     "a rotation": (":rotate", {}),
     "a revocation": (":revoke", {}),
@@ -98,7 +98,7 @@ DEEDS: dict[str, tuple[str, Any]] = {
 
 
 @pytest.mark.parametrize("by_token", [False, True], ids=["by a key", "by a token"])
-@pytest.mark.parametrize("name", DEEDS)
+@pytest.mark.parametrize("name", ACTIONS)
 def test_caller_revoked_while_waiting_for_a_row_lock_is_rejected(
     owner: KeyOwner,
     key_with: KeyWith,
@@ -110,7 +110,7 @@ def test_caller_revoked_while_waiting_for_a_row_lock_is_rejected(
     """Another transaction locks the row, and the caller is revoked before it releases the row."""
     other = key_with(*owner.key.scopes, name="other", lifetime=HOUR / 2)
     caller = minted(owner) if by_token else owner
-    tail, body = DEEDS[name]
+    tail, body = ACTIONS[name]
     change = ApiKeyQuerySet.change
 
     def wait_and_change(self: Any, **values: Any) -> int:
@@ -220,7 +220,7 @@ ENDS: dict[str, tuple[tuple[str, ...], Callable[[Any], object]]] = {
 @pytest.mark.parametrize(
     ("form", "what"), [(form, what) for what, (forms, _) in ENDS.items() for form in forms]
 )
-def test_a_deed_of_each_kind_and_each_form_of_caller(
+def test_each_kind_of_change_revalidates_each_form_of_caller(
     caller_of: Callable[[str], Any], form: str, what: str
 ) -> None:
     caller = caller_of(form)
@@ -238,7 +238,7 @@ def test_a_deed_of_each_kind_and_each_form_of_caller(
     assert not AuditEvent.objects.filter(action="z").exists()
 
 
-def test_an_issued_token(client_with: ClientWith) -> None:
+def test_issued_token_is_accepted(client_with: ClientWith) -> None:
     client = client_with("state:write")
     actor = Actor(name="x", caller=find_caller(client.secret))
     authorize_and_record(actor, "x", "y")

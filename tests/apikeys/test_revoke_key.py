@@ -55,8 +55,8 @@ def test_it_has_no_options(owner: KeyOwner) -> None:
     assert violations(response) == [("reason", "UNKNOWN_FIELD")]
 
 
-def test_anothers_key(owner: KeyOwner, stranger: KeyOwner) -> None:
-    response = owner.send("POST", stranger.path + ":revoke")
+def test_key_of_another_owner_is_not_found(owner: KeyOwner, outsider: KeyOwner) -> None:
+    response = owner.send("POST", outsider.path + ":revoke")
 
     assert (response.status_code, error_reason(response)) == (404, "API_KEY_NOT_FOUND")
-    assert stranger.key.revoked_at is None
+    assert outsider.key.revoked_at is None

@@ -29,8 +29,8 @@ def test_operator_issued_token_can_be_revoked(owner: KeyOwner, client_with: Clie
     assert issued.get("/v1/whoami").status_code == 401
 
 
-def test_anothers_token(client_with: ClientWith, stranger: KeyOwner) -> None:
-    response = stranger.send("POST", f"{PATH}/{client_with('state:read').token.pk}:revoke")
+def test_token_of_another_owner_is_not_found(client_with: ClientWith, outsider: KeyOwner) -> None:
+    response = outsider.send("POST", f"{PATH}/{client_with('state:read').token.pk}:revoke")
 
     assert (response.status_code, error_reason(response)) == (404, "ACCESS_TOKEN_NOT_FOUND")
 

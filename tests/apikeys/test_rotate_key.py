@@ -71,7 +71,9 @@ def test_it_is_written_to_the_trail(owner: KeyOwner) -> None:
         ([], [("body", "INVALID")]),
     ],
 )
-def test_a_refused_body(owner: KeyOwner, body: Any, faults: list[tuple[str, str]]) -> None:
+def test_invalid_body_is_rejected(
+    owner: KeyOwner, body: Any, faults: list[tuple[str, str]]
+) -> None:
     response = owner.send("POST", owner.path + ":rotate", body)
 
     assert response.status_code == 400
@@ -99,7 +101,7 @@ def test_a_narrower_key_may_be_rotated(owner: KeyOwner, key_with: KeyWith) -> No
     assert (whoami(narrow.secret), whoami(secret)) == (401, 200)
 
 
-def test_a_revoked_key(owner: KeyOwner, key_with: KeyWith) -> None:
+def test_revoked_key_cannot_be_rotated(owner: KeyOwner, key_with: KeyWith) -> None:
     other = key_with("state:read")
     actions.revoke_api_key(key=other.key, actor=Actor(name="test"))
 
@@ -108,7 +110,7 @@ def test_a_revoked_key(owner: KeyOwner, key_with: KeyWith) -> None:
     assert (response.status_code, error_reason(response)) == (400, "API_KEY_REVOKED")
 
 
-def test_an_expired_key(owner: KeyOwner, key_with: KeyWith) -> None:
+def test_expired_key_is_rejected(owner: KeyOwner, key_with: KeyWith) -> None:
     other = key_with("state:read")
     expire(other.key)
 
@@ -117,8 +119,8 @@ def test_an_expired_key(owner: KeyOwner, key_with: KeyWith) -> None:
     assert (response.status_code, error_reason(response)) == (400, "API_KEY_EXPIRED")
 
 
-def test_anothers_key(owner: KeyOwner, stranger: KeyOwner) -> None:
-    response = owner.send("POST", stranger.path + ":rotate")
+def test_key_of_another_owner_is_not_found(owner: KeyOwner, outsider: KeyOwner) -> None:
+    response = owner.send("POST", outsider.path + ":rotate")
 
     assert (response.status_code, error_reason(response)) == (404, "API_KEY_NOT_FOUND")
 

@@ -115,7 +115,7 @@ class BrokenError(Exception):
     """An error whose text contains a secret."""
 
 
-def test_failures_disclose_no_secrets(
+def test_failures_do_not_disclose_secrets(
     owner: KeyOwner, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     made: list[str] = []

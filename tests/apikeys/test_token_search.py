@@ -42,7 +42,7 @@ def test_as_it_is_written(before: str, token: str, after: str) -> None:
 
 
 @given(AROUND, TOKENS, AROUND, st.integers(1, 4))
-def test_escaped(before: str, token: str, after: str, times: int) -> None:
+def test_escaped_token_is_found(before: str, token: str, after: str, times: int) -> None:
     around = (json.dumps(part)[1:-1].encode() for part in (before, after))
     half = token[:7].encode() + escaped(token[7:], times)
     for inner in (escaped(token, times), half, escaped(token, times).upper().replace(b"U", b"u")):
@@ -52,7 +52,7 @@ def test_escaped(before: str, token: str, after: str, times: int) -> None:
 
 
 @given(st.binary(max_size=40), TOKENS, st.binary(max_size=40))
-def test_in_base64(before: bytes, token: str, after: bytes) -> None:
+def test_token_in_base64_is_found(before: bytes, token: str, after: bytes) -> None:
     whole = before + token.encode() + after
     for encoded in (base64.b64encode(whole), base64.urlsafe_b64encode(whole)):
         for text in (encoded, encoded.rstrip(b"="), b'{"x":"' + encoded + b'"}'):
@@ -84,14 +84,14 @@ def test_token_with_a_wrong_character_is_not_found(kind: TokenKind) -> None:
     assert find_tokens(f"{token[:20]}\n{token[20:]}".encode()) == []
 
 
-def test_several_and_each_once() -> None:
+def test_several_tokens_are_each_found_once() -> None:
     tokens = [generate(kind) for kind in TokenKind]
     text = "".join(tokens + tokens).encode() + base64.b64encode(tokens[0].encode())
 
     assert find_tokens(text) == tokens
 
 
-def test_no_more_than_so_many() -> None:
+def test_number_of_matches_is_limited() -> None:
     many = [generate(TokenKind.SERVICE) for _ in range(MOST + 5)]
 
     assert find_tokens(" ".join(many).encode()) == many[:MOST]

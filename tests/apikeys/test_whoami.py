@@ -11,7 +11,7 @@ from tests.apikeys.conftest import KeyOwner, KeyWith
 from tests.conftest import ClientWith, error_reason
 
 
-def test_an_api_key(owner: KeyOwner) -> None:
+def test_api_key_is_described(owner: KeyOwner) -> None:
     response = owner.get("/v1/whoami")
 
     assert response.status_code == 200
@@ -33,7 +33,7 @@ def test_an_api_key(owner: KeyOwner) -> None:
 
 
 @pytest.mark.parametrize("kind", [TokenKind.PERSONAL, TokenKind.SERVICE])
-def test_an_issued_token(client_with: ClientWith, kind: TokenKind) -> None:
+def test_issued_token_is_accepted(client_with: ClientWith, kind: TokenKind) -> None:
     client = client_with("state:read", kind=kind)
 
     caller = client.get("/v1/whoami/").json()["caller"]
@@ -42,7 +42,7 @@ def test_an_issued_token(client_with: ClientWith, kind: TokenKind) -> None:
     assert caller["api_key_id"] is None
 
 
-def test_a_bound_key(key_with: KeyWith) -> None:
+def test_binding_of_a_key_is_described(key_with: KeyWith) -> None:
     one, two = sorted((uuid.uuid4(), uuid.uuid4()), key=str)
     bound = key_with("state:read", binding=Binding(component_ids=frozenset({two, one})))
 

@@ -137,7 +137,7 @@ class ReplayServer:
         return Handler
 
     def answer(self, handler: BaseHTTPRequestHandler, path: str, query: dict[str, str]) -> None:
-        fault = self._stranger(handler, path, query) or self._fault(path, query)
+        fault = self._outsider(handler, path, query) or self._fault(path, query)
         if fault is not None:
             send(handler, fault)
             if fault.hold:
@@ -156,7 +156,7 @@ class ReplayServer:
             return self._watch(handler, path, query, form)
         return self._list(handler, path, query, form)
 
-    def _stranger(
+    def _outsider(
         self, handler: BaseHTTPRequestHandler, path: str, query: dict[str, str]
     ) -> Fault | None:
         """Reject requests without a token, and requests that have no recorded answer."""

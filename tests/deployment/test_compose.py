@@ -35,7 +35,7 @@ def test_compose_gives_it_no_more_than_it_needs(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", COMPOSE["services"])
-def test_compose_bounds_memory_and_processes(name: str) -> None:
+def test_compose_limits_memory_and_processes(name: str) -> None:
     service = COMPOSE["services"][name]
 
     assert 128 <= service["pids_limit"] <= 1024

@@ -75,7 +75,7 @@ def database() -> Iterator[Database]:
     made.drop()
 
 
-def test_the_page_deploys(tmp_path: Path, database: Database) -> None:
+def test_deploy_page_commands_work(tmp_path: Path, database: Database) -> None:
     page = tmp_path / "deploy.md"
     page.write_text(
         between("## Secrets", "## With containers")

@@ -60,7 +60,7 @@ def test_compose_accepts_the_file(clone: Path) -> None:
 
 
 @pytest.mark.long
-def test_the_commands_in_the_container(clone: Path) -> None:
+def test_commands_run_in_the_container(clone: Path) -> None:
     """With the container's environment, in this tree and on SQLite."""
     make, up, *inside = commands()
     assert up == ["docker", "compose", "up", "--build", "--detach"]

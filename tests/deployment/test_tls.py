@@ -152,7 +152,7 @@ def token(service: LiveServer) -> str:
     return service.token("state:read", "state:write", "state:admin")
 
 
-def test_terraform(behind: Behind, token: str, tmp_path: Path) -> None:
+def test_terraform_applies(behind: Behind, token: str, tmp_path: Path) -> None:
     if BINARY is None:
         pytest.skip("neither terraform nor tofu is on the PATH")
     backend = Backend(behind, token)
@@ -193,7 +193,7 @@ def test_the_log_has_the_address_of_the_client(behind: Behind, token: str) -> No
     assert line["address"] == "127.0.0.9"
 
 
-def test_without_tls(behind: Behind, token: str) -> None:
+def test_server_works_without_tls(behind: Behind, token: str) -> None:
     page = behind.plain("/admin/login/", "localhost")
     assert (page.status, page.headers["Location"]) == (301, "https://localhost/admin/login/")
     path = Backend(behind, token).path
@@ -209,7 +209,7 @@ def test_browsers_receive_hsts(behind: Behind) -> None:
     assert behind.request("GET", "/", headers={"Host": "other.example"}).status == 400
 
 
-def test_the_admin_at_a_port_of_its_own(behind: Behind) -> None:
+def test_admin_is_served_on_a_separate_port(behind: Behind) -> None:
     """The browser's origin includes the port, and must match the requested address."""
     page = behind.request("GET", "/admin/login/?next=/admin/")
     cookie = http.cookies.SimpleCookie(page.headers["Set-Cookie"])["csrftoken"]

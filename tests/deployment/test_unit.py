@@ -94,7 +94,7 @@ def test_each_unit_loads_the_secrets_that_may_lie_in_files(name: str) -> None:
     assert set(re.findall(r"`([A-Z_]+)`", listed)) == SECRETS
 
 
-def test_only_the_archives_unit_archives() -> None:
+def test_only_the_archive_unit_runs_the_archive() -> None:
     archive = UNITS["infra-archive"]
 
     assert values(archive, "StateDirectory") == ["infra-archive"]

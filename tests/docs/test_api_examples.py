@@ -16,7 +16,7 @@ FIXTURES = ROOT / "tests" / "states" / "fixtures"
 EVERYTHING = "state:read,state:write,state:admin"
 
 
-def test_a_keys_life(place: Path, service: LiveServer) -> None:
+def test_examples_cover_the_life_of_a_key(place: Path, service: LiveServer) -> None:
     soon = (dt.datetime.now(dt.UTC) + dt.timedelta(days=4)).date()
     words = {"http://127.0.0.1:8000": service.url, "2026-11-25T": f"{soon}T", **manage_py()}
     walk = Walk(place, readers(place, service.environment), words)
@@ -24,7 +24,7 @@ def test_a_keys_life(place: Path, service: LiveServer) -> None:
     assert walk.through(REFERENCE / "api-keys.md")
 
 
-def test_history(place: Path, service: LiveServer) -> None:
+def test_examples_cover_the_history(place: Path, service: LiveServer) -> None:
     token, secrets = service.tokens(EVERYTHING, f"{EVERYTHING},state:secrets")
     backend = Backend(service, token)
     for name in ("before", "after"):
@@ -64,9 +64,9 @@ def test_the_last_step_of_a_pipeline(place: Path, service: LiveServer) -> None:
     environment = {**readers(place, {}), "BASE_URL": service.url, "TOKEN": token}
     shell = Shell(place, environment)
     try:
-        who = "git -c user.name=ada -c user.email=ada@example.com"
+        user = "git -c user.name=ada -c user.email=ada@example.com"
         code, (commit,) = shell.run(
-            f"git init -q . && {who} commit -q --allow-empty -m x && git rev-parse HEAD"
+            f"git init -q . && {user} commit -q --allow-empty -m x && git rev-parse HEAD"
         )
         assert code == 0
         code, printed = shell.run(last_step.replace("'network'", f"'{name}'"))

@@ -21,20 +21,20 @@ ROWS: dict[str, str] = {
 }
 
 
-def test_actions() -> None:
+def test_documented_actions_match() -> None:
     resources = "api_key|access_token|assertion|issuer|trust_policy|state|cluster|webhook|audit"
     recorded = set(re.findall(rf'"((?:{resources})\.[a-z_]+)"', code()))
     for entry in CatalogueEntry.__subclasses__():
         recorded |= {f"{entry._meta.model_name}.{verb}" for verb in ("create", "update", "delete")}
     # The admin's events: tests/apikeys/admin/test_people.py.
-    recorded |= {f"{who}.{verb}" for who in ("user", "group") for verb in ("create", "change")}
+    recorded |= {f"{user}.{verb}" for user in ("user", "group") for verb in ("create", "change")}
     recorded |= {"group.delete", *re.findall(r'"(user\.[a-z_]+)"', code())} - {"user.pk"}
 
     # Events of webhooks alone.
     assert set(ROWS) == recorded - FINDERS.keys()
 
 
-def test_fields() -> None:
+def test_documented_fields_match() -> None:
     fields = re.findall(r"^\| `(\w+)` \|", PAGE.split("| action |")[0], re.MULTILINE)
 
     assert fields == list(AuditEventSerializer().fields)
@@ -77,7 +77,7 @@ def work_with_entries(client: ApiClient) -> None:
         assert {answer.status_code for answer in answers} <= {200, 201, 204}
 
 
-def test_details(client_with: ClientWith) -> None:
+def test_documented_details_match(client_with: ClientWith) -> None:
     """The recorded details are documented by key; of a change, the fields are the keys."""
     client = client_with(
         "state:read", "state:write", "state:admin", "cluster:write", "state:secrets"

@@ -45,7 +45,7 @@ def installation(place: Path) -> Iterator[LiveServer]:
         server.close()
 
 
-def test_commands(place: Path, installation: LiveServer, store_url: str) -> None:
+def test_documented_commands_match(place: Path, installation: LiveServer, store_url: str) -> None:
     named = ("--user", "operator", "--name", "leaked", "--scopes", "state:read", "--json")
     key, token = (
         json.loads(text)

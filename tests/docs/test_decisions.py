@@ -20,7 +20,7 @@ def test_numbers_are_linear() -> None:
 
 
 @pytest.mark.parametrize("path", DECISIONS, ids=lambda path: path.name[:4])
-def test_form(path: Path) -> None:
+def test_decisions_have_the_required_form(path: Path) -> None:
     text = path.read_text()
     _, status, *_ = text.split("\n\n")
     superseded = re.fullmatch(

@@ -106,7 +106,7 @@ def test_force_overrides(client_with: ClientWith) -> None:
     assert case.push(document(1, "other lineage"), "?force=true").status_code == 200
 
 
-def test_sizes() -> None:
+def test_documented_sizes_match() -> None:
     sizes = LIMITS.split("\n## Sizes\n")[1].split("\n## ")[0]
     documented = dict(re.findall(r"^\| (.+?) \| (.+?) \| .*\|$", sizes, re.MULTILINE))
     mebibyte, most = 1024**2, reading.MOST_ROWS

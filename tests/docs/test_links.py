@@ -27,7 +27,7 @@ def headings(document: Path) -> set[str]:
     return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in found}
 
 
-def test_links() -> None:
+def test_links_are_valid() -> None:
     anchors = functools.cache(headings)
     broken = [
         f"{document.relative_to(ROOT)}: {target.relative_to(ROOT)}#{heading}"

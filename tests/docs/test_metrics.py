@@ -39,7 +39,7 @@ def collected() -> Described:
     }
 
 
-def test_metrics(db: None) -> None:
+def test_documented_metrics_match(db: None) -> None:
     rows = re.findall(r"^\| `(\w+)` \| (\w+) \| ((?:`\w+`(?:, )?)*) ?\|", PAGE, re.MULTILINE)
     documented = {
         name: (type_, set(re.findall(r"`(\w+)`", labels))) for name, type_, labels in rows
@@ -49,7 +49,7 @@ def test_metrics(db: None) -> None:
     assert len(rows) == len(documented)
 
 
-def test_results_of_authentications() -> None:
+def test_documented_authentication_results_match() -> None:
     rows = re.findall(r"^\| `(\w+)` \| [^|]+ \|$", PAGE, re.MULTILINE)
 
     assert rows == [result.value for result in Authentication]

@@ -50,9 +50,7 @@ def test_they_are_found() -> None:
 
 
 @pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake.title)
-def test_error_message_suggests_the_fix(
-    mistake: Mistake, client_with: ClientWith, key: str
-) -> None:
+def test_error_message_states_the_fix(mistake: Mistake, client_with: ClientWith, key: str) -> None:
     token = client_with("state:read", "cluster:read", "cluster:write").secret
     first, *rest = re.findall("`([^`]+)`", mistake.request)
     method, path = first.split(" ")

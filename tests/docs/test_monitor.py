@@ -49,7 +49,7 @@ def test_prometheus_reaches_the_target_and_finds_the_rules(server: LiveServer) -
     assert via_proxy.status == 403
 
 
-def test_each_command(server: LiveServer, place: Path) -> None:
+def test_each_documented_command_works(server: LiveServer, place: Path) -> None:
     request_id = server.request("GET", "/admin/login/").headers["X-Request-ID"]
     # The server's log replaces the journal, and every request counts as slow.
     words = {

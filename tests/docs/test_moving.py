@@ -84,7 +84,9 @@ def names_of_states(service: LiveServer, token: str) -> dict[str, int]:
     }
 
 
-def test_move_here(place: Path, service: LiveServer, s3_port: int, database_url: str) -> None:
+def test_import_commands_work(
+    place: Path, service: LiveServer, s3_port: int, database_url: str
+) -> None:
     mine, gitlabs = service.tokens("state:read,state:write", "state:read,state:write")
     gitlab = Backend(service, gitlabs)
     old_state(Terraform(place / "network", "", ""), S3 % ("prod/network.tfstate", s3_port))
@@ -110,7 +112,7 @@ def test_move_here(place: Path, service: LiveServer, s3_port: int, database_url:
     assert [moved[name] is not None for name in places] == [True] * 6
 
 
-def test_move_away(place: Path, service: LiveServer, s3_port: int) -> None:
+def test_export_commands_work(place: Path, service: LiveServer, s3_port: int) -> None:
     (token,) = service.tokens("state:read,state:write")
     network = Terraform(place / "network", f"{service.url}/api/v1/state/at/network-out/prod", token)
     old_state(network, "")

@@ -41,7 +41,7 @@ def restarted(server: LiveServer, **environment: str) -> None:
     server.start()
 
 
-def test_there_and_back(server: LiveServer, place: Path) -> None:
+def test_round_trip_preserves_the_data(server: LiveServer, place: Path) -> None:
     backend = Backend(server, server.token("state:read", "state:write"))
     pip = ".venv/bin/pip install --require-hashes -r requirements-s3.txt"
     # The tests' environment has the packages: an installation takes minutes.

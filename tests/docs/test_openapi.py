@@ -81,7 +81,7 @@ def test_every_view_is_described() -> None:
         assert "LOCK and UNLOCK are methods of this path too" in operation["description"]
 
 
-def test_words(subtests: pytest.Subtests) -> None:
+def test_descriptions_use_the_vocabulary(subtests: pytest.Subtests) -> None:
     for name, (_, _, operation) in OPERATIONS.items():
         with subtests.test(name):
             assert operation["summary"][0].isupper()
@@ -107,7 +107,7 @@ def assert_shown(content: dict[str, Any]) -> None:
             assert [error.message for error in validator.iter_errors(example)] == []
 
 
-def test_examples(subtests: pytest.Subtests) -> None:
+def test_examples_match_their_schemas(subtests: pytest.Subtests) -> None:
     for name, (_, _, operation) in OPERATIONS.items():
         with subtests.test(name):
             if "requestBody" in operation:
@@ -122,7 +122,7 @@ def test_document_contains_no_token_like_text() -> None:
     assert re.findall(r"\bis[kps]_\w+", TEXT) == []
 
 
-def test_errors(subtests: pytest.Subtests) -> None:
+def test_documented_errors_match(subtests: pytest.Subtests) -> None:
     for name, (_, _, operation) in OPERATIONS.items():
         with subtests.test(name):
             answers = {code: resolved(answer) for code, answer in operation["responses"].items()}

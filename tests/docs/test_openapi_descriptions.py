@@ -17,15 +17,15 @@ def fields() -> Iterator[tuple[str, str, dict[str, Any]]]:
                 yield schema, name, field
 
 
-def test_schemas_and_enums() -> None:
+def test_schemas_and_enums_have_descriptions() -> None:
     assert [name for name, schema in SCHEMAS.items() if not schema.get("description")] == []
 
 
-def test_fields() -> None:
+def test_documented_fields_match() -> None:
     assert [f"{schema}.{name}" for schema, name, of in fields() if not of.get("description")] == []
 
 
-def test_parameters_and_headers() -> None:
+def test_parameters_and_headers_have_descriptions() -> None:
     for name, (_, _, operation) in OPERATIONS.items():
         parts = [*operation.get("parameters", ())]
         for answer in operation["responses"].values():

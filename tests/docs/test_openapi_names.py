@@ -23,7 +23,7 @@ def nodes(node: Any) -> Iterator[dict[str, Any]]:
             yield from nodes(part)
 
 
-def test_the_version_and_the_server() -> None:
+def test_version_and_server_are_declared() -> None:
     assert DOCUMENT["info"]["version"] == __version__
     assert [server["url"] for server in DOCUMENT["servers"]] == ["/"]
 

@@ -85,7 +85,7 @@ def test_force_unlock_before_1_10_sends_no_lock_id(backend: Backend, tokens: lis
     assert backend.holder() is None
 
 
-def test_an_encrypted_document(backend: Backend, service: LiveServer) -> None:
+def test_encrypted_document_is_stored(backend: Backend, service: LiveServer) -> None:
     assert backend.push(document()).status == 200
     assert backend.push(ENCRYPTED).status == 200
     assert backend.get().body == ENCRYPTED

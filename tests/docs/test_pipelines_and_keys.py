@@ -97,7 +97,7 @@ def issued(service: LiveServer) -> dict[str, str]:
 
 @pytest.mark.terraform
 @needs_terraform
-def test_pipelines(place: Path, service: LiveServer) -> None:
+def test_documented_pipelines_work(place: Path, service: LiveServer) -> None:
     next_year = (dt.datetime.now(dt.UTC) + dt.timedelta(days=365)).isoformat()
     (writer,) = service.tokens("state:write")
     words = {"http://127.0.0.1:8000": service.url, "isp_…": writer, **manage_py()}
@@ -177,7 +177,7 @@ def test_a_stuck_lock(place: Path, service: LiveServer) -> None:
 
 @pytest.mark.terraform
 @needs_terraform
-def test_a_frozen_state(place: Path, service: LiveServer) -> None:
+def test_frozen_state_rejects_changes(place: Path, service: LiveServer) -> None:
     token, writer = service.tokens("state:read,state:admin", "state:read,state:write")
     backend = Backend(service, writer)
     tf = Terraform(place / "network", backend.address, writer)

@@ -34,13 +34,13 @@ def first_column(text: str, pattern: str) -> list[str]:
     return re.findall(rf"^\| `({pattern})` \|", text, re.MULTILINE)
 
 
-def test_scopes() -> None:
+def test_scopes_match() -> None:
     documented = re.findall(r"^\| `(\w+:\w+)` \| (.+) \|$", reference("scopes"), re.MULTILINE)
 
     assert documented == [(scope.value, str(scope.label)) for scope in Scope]
 
 
-def test_kinds_and_the_scanners_pattern() -> None:
+def test_token_kinds_match_the_scanner_pattern() -> None:
     text = reference("scopes")
 
     assert first_column(text, "is._") == [kind.value for kind in TokenKind]
@@ -59,7 +59,7 @@ FRAMEWORK = {
 }  # fmt: skip
 
 
-def test_error_reasons() -> None:
+def test_documented_error_reasons_match() -> None:
     raised = set(re.findall(r'default_code = "([A-Z_0-9]+)"', code()))
     documented = re.findall(r"^\| \d{3} \| `([A-Z_0-9]+)` \|", reference("errors"), re.MULTILINE)
 
@@ -74,7 +74,7 @@ OF_FIELDS = {
 }  # fmt: skip
 
 
-def test_reasons_of_fields() -> None:
+def test_documented_field_reasons_match() -> None:
     ours = set(re.findall(r'"reason": "([A-Z_]+)"', code()))
     ours |= set(re.findall(r'InvalidParameter\(.+, "([A-Z_]+)"\)$', code(), re.MULTILINE))
     ours |= set(re.findall(r'reason: str = "([A-Z_]+)"', code()))
@@ -85,7 +85,7 @@ def test_reasons_of_fields() -> None:
     assert set(first_column(reference("errors"), "[A-Z_]+")) == ours | OF_FIELDS
 
 
-def test_commands() -> None:
+def test_documented_commands_match() -> None:
     text = reference("commands")
     commands = {name for name, app in get_commands().items() if app in OURS}
 
@@ -106,7 +106,7 @@ COMMON = {
 @pytest.mark.parametrize(
     "name", sorted(name for name, app in get_commands().items() if app in OURS)
 )
-def test_options(name: str) -> None:
+def test_documented_options_match(name: str) -> None:
     sections = dict(
         re.findall(r"^## (\w+)\n(.*?)(?=^## |\Z)", reference("commands"), re.MULTILINE | re.DOTALL)
     )
@@ -126,7 +126,7 @@ def test_options(name: str) -> None:
     assert documented - missing_here == options - COMMON
 
 
-def test_fields_and_statuses_of_keys_and_tokens() -> None:
+def test_documented_fields_and_statuses_of_keys_and_tokens_match() -> None:
     text = reference("api-keys")
     documented = re.findall(r"^\| `(\w+)` \| (both|key|token) \|", text, re.MULTILINE)
 
@@ -137,7 +137,7 @@ def test_fields_and_statuses_of_keys_and_tokens() -> None:
         assert f"`{status}`" in text
 
 
-def test_filterable_fields() -> None:
+def test_documented_filterable_fields_match() -> None:
     rows = re.findall(
         r"^\| `(\w+)` \| ((?:`\w+`(?:, )?)+) \|$", reference("api-keys"), re.MULTILINE
     )
@@ -185,7 +185,7 @@ def test_orders_of_lists() -> None:
     }
 
 
-def test_paths() -> None:
+def test_documented_paths_match() -> None:
     documented = set(re.findall(r"^\| `\w+ (/\S+)` \|", reference("api-keys"), re.MULTILINE))
 
     for path in documented:
@@ -193,7 +193,7 @@ def test_paths() -> None:
     assert len(documented) == 9
 
 
-def test_make_targets() -> None:
+def test_make_targets_exist() -> None:
     documents = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
     text = "\n".join(path.read_text() for path in documents)
     named = set(re.findall(r"(?:`|^\$ )make ([a-z][a-z-]+)", text, re.MULTILINE))

@@ -80,7 +80,9 @@ def finds(service: LiveServer, token: str, value: str) -> Any:
     return found.json()["resources"]
 
 
-def test_keys(place: Path, service: LiveServer, services: Services) -> None:
+def test_keys_are_rotated_as_documented(
+    place: Path, service: LiveServer, services: Services
+) -> None:
     if shutil.which("openssl") is None:
         pytest.skip("openssl is not on the PATH")
     soon = (dt.datetime.now(dt.UTC) + dt.timedelta(days=3)).isoformat()

@@ -95,7 +95,7 @@ def test_an_operator_signs_on_and_out(page: Page, provider: Provider) -> None:
     assert len(provider.logouts) == 1
 
 
-def test_reasons_of_the_page(page: Page, provider: Provider) -> None:
+def test_documented_sign_on_reasons_match(page: Page, provider: Provider) -> None:
     for claims, shown in (
         ({"groups": ["sales"]}, "sales"),
         ({"roles": ["platform-ops"]}, "roles"),
@@ -106,7 +106,7 @@ def test_reasons_of_the_page(page: Page, provider: Provider) -> None:
         expect(page.get_by_text("Request id:")).to_be_visible()
 
 
-def test_the_emergency_login_with_a_password(page: Page, installed: LiveServer) -> None:
+def test_emergency_login_with_a_password_works(page: Page, installed: LiveServer) -> None:
     page.goto("/admin/")
     page.get_by_label("Username").fill("operator")
     page.get_by_label("Password").fill(installed.environment["DJANGO_SUPERUSER_PASSWORD"])

@@ -61,7 +61,7 @@ def get(live: LiveServer, path: str, **headers: str) -> tuple[int, dict[str, str
         return answer.status, {k.lower(): v for k, v in answer.getheaders()}, answer.read()
 
 
-def test_links_and_anchors(site: Path) -> None:
+def test_links_and_anchors_are_valid(site: Path) -> None:
     pages = {f"/{page.relative_to(site).parent}/": page for page in site.rglob("index.html")}
     anchors = {
         path: set(re.findall(r' id="([^"]+)"', page.read_text())) for path, page in pages.items()
@@ -144,7 +144,7 @@ def test_only_files_of_the_site_are_served(live: LiveServer, path: str) -> None:
     assert b"NOT_FOUND" in body
 
 
-def test_search_in_a_browser(browser: Browser, live: LiveServer) -> None:
+def test_search_works_in_a_browser(browser: Browser, live: LiveServer) -> None:
     """The page's scripts and the worker of the search run under the policy; errors fail it."""
     with page_of(browser, live) as page:
         page.goto("/docs/")

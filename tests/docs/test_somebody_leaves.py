@@ -12,7 +12,7 @@ from tests.support.server import LiveServer
 PERSON = "from apikeys.models import User; User.objects.create_user('ada', password='p')"
 
 
-def test_departed_user(place: Path, service: LiveServer) -> None:
+def test_departed_user_is_deactivated(place: Path, service: LiveServer) -> None:
     options = ("--user", "ada", "--json")
     _, seeded, issued = service.run_commands(
         ("shell", "--no-imports", "-c", PERSON),

@@ -30,7 +30,7 @@ def rows() -> dict[str, str]:
     return {name: scope for names, scope in table for name in re.findall(r"`([^`]+)`", names)}
 
 
-def test_requests_and_their_scopes() -> None:
+def test_requests_need_the_documented_scopes() -> None:
     documented = rows()
 
     assert {method: documented[method] for method in StateBackendView.required_scopes} == {
@@ -41,7 +41,7 @@ def test_requests_and_their_scopes() -> None:
     }
 
 
-def test_lock_info() -> None:
+def test_documented_lock_info_matches() -> None:
     names = [field.name for field in msgspec.structs.fields(lockinfo.LockInfo)]
     (example,) = re.findall(r"^```json\n(.+?)^```", PAGE, re.MULTILINE | re.DOTALL)
 
@@ -49,7 +49,7 @@ def test_lock_info() -> None:
     assert [name for name in names if f"`{name}`" not in PAGE.split("## LockInfo")[1]] == []
 
 
-def test_limits() -> None:
+def test_documented_limits_match() -> None:
     page, lists = " ".join(PAGE.split()), " ".join(LISTS.split())
     assert f"over {lockinfo.MAX_BYTES // 1024} KiB" in page
     assert f"0 to {MAX_SERIAL}" in page
@@ -61,7 +61,7 @@ def test_limits() -> None:
     assert "for three days" in lists
 
 
-def test_documented_rules_for_bodies(service: LiveServer) -> None:
+def test_documented_body_rules_apply(service: LiveServer) -> None:
     token = service.token("state:read,state:write")
     backend = Backend(service, token)
 
@@ -74,7 +74,7 @@ def test_documented_rules_for_bodies(service: LiveServer) -> None:
     assert gzipped.headers["Cache-Control"] == "no-store"
 
 
-def test_the_loop_over_pages(service: LiveServer, place: Path) -> None:
+def test_documented_page_loop_works(service: LiveServer, place: Path) -> None:
     (script,) = re.findall(r"^```sh\n(.+?)^```", LISTS, re.MULTILINE | re.DOTALL)
     token = service.token("state:read,state:write")
     pushed = [Backend(service, token) for _ in range(3)]

@@ -41,7 +41,7 @@ LISTS = re.findall(r"^\| `(/api/v1/\S+)` \| `(\S+)` \| (.+) \| (.+) \|$", PAGE, 
 
 
 @pytest.mark.parametrize(("path", "scope", "order", "fields"), LISTS)
-def test_lists(path: str, scope: str, order: str, fields: str) -> None:
+def test_documented_lists_match(path: str, scope: str, order: str, fields: str) -> None:
     match = resolve(path.replace("{cluster_id}", "x"))
     view: type[GenericViewSet[Any]] = match.func.cls  # type: ignore[attr-defined]
 
@@ -65,13 +65,13 @@ def test_there_are_nine_lists() -> None:
         ("workloads[]", WorkloadSerializer),
     ],
 )
-def test_fields(name: str, serializer: Any) -> None:
+def test_documented_fields_match(name: str, serializer: Any) -> None:
     table = PAGE.split(f"| field of `{name}` |")[1].split("\n\n")[0]
 
     assert re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) == list(serializer().fields)
 
 
-def test_parts() -> None:
+def test_documented_parts_match() -> None:
     for serializer in (LockSerializer, ContainerSerializer):
         assert ", ".join(f"`{name}`" for name in serializer().fields) in PAGE
 
@@ -87,7 +87,7 @@ def masked(shown: Any, documented: Any) -> Any:
     return shown
 
 
-def test_examples(client_with: ClientWith) -> None:
+def test_examples_match_their_schemas(client_with: ClientWith) -> None:
     """Examples are of the demo data, which is deterministic except for a cluster's id."""
     load_states(8, lambda _done: None)
     load_clusters(1)

@@ -21,7 +21,7 @@ TREES = {
 }
 
 
-def test_addresses(place: Path) -> None:
+def test_addresses_match(place: Path) -> None:
     assert BINARY is not None
     expressions = re.findall(r'^ *state = (".*")$', DOCUMENT.read_text(), re.MULTILINE)
     for expression, (directory, names) in zip(expressions, TREES.items(), strict=True):
@@ -37,7 +37,7 @@ def test_addresses(place: Path) -> None:
         assert done.stdout.strip() == f'"http://127.0.0.1:8000/api/v1/state/at/{names}"'
 
 
-def test_matrix(place: Path, service: LiveServer) -> None:
+def test_matrix_of_addresses_works(place: Path, service: LiveServer) -> None:
     (token,) = service.tokens("state:read,state:write")
     configuration = 'terraform {\n  backend "http" {}\n}\nresource "terraform_data" "one" {}\n'
     (place / "main.tf").write_text(configuration)

@@ -26,7 +26,7 @@ PAGE = reference("trust-policies")
 HOW_TO = ROOT / "docs" / "how-to" / "keyless-pipelines.md"
 
 
-def test_paths() -> None:
+def test_documented_paths_match() -> None:
     documented = set(re.findall(r"^\| `\w+ (/\S+)` \|", PAGE, re.MULTILINE))
 
     assert len(documented) == 7
@@ -38,7 +38,7 @@ def test_paths() -> None:
     ("title", "serializer"),
     [("Issuers", IssuerSerializer), ("Trust policies", TrustPolicySerializer)],
 )
-def test_fields(title: str, serializer: Any) -> None:
+def test_documented_fields_match(title: str, serializer: Any) -> None:
     (section,) = re.findall(rf"^## {title}\n(.*?)^## ", PAGE, re.MULTILINE | re.DOTALL)
     rows = re.findall(r"^\| ((?:`\w+`(?:, )?)+) \|", section, re.MULTILINE)
 
@@ -47,7 +47,7 @@ def test_fields(title: str, serializer: Any) -> None:
     )
 
 
-def test_filterable_fields() -> None:
+def test_documented_filterable_fields_match() -> None:
     rows = re.findall(r"^\| `(\w+)` \| ((?:`\w+`(?:, )?)+) \|$", PAGE, re.MULTILINE)
 
     assert {name: re.findall(r"`(\w+)`", fields) for name, fields in rows} == {

@@ -13,7 +13,7 @@ from tests.support.server import LiveServer
 pytestmark = [pytest.mark.terraform, needs_terraform]
 
 
-def test_readme_and_then_the_tutorial(place: Path, quickstart: Quickstart) -> None:
+def test_readme_and_tutorial_work_in_order(place: Path, quickstart: Quickstart) -> None:
     """The README first, then the tutorial with the service in use; it starts once for both."""
     printed = quickstart.start()
     (token,) = re.findall(r"isp_\w{38}", printed)

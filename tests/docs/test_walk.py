@@ -58,7 +58,7 @@ def test_words_go_both_ways(tmp_path: Path) -> None:
     assert (tmp_path / "seen").read_text() == "http://[::1]:1/\n"
 
 
-def test_a_command_of_several_lines() -> None:
+def test_command_of_several_lines_is_run() -> None:
     (step,) = steps(console("$ curl -d '{", '  "a": 1}\' \\', "    there", "{}"))
 
     assert (step.command, step.output) == ("curl -d '{\n  \"a\": 1}' \\\n    there", ["{}"])
@@ -88,7 +88,7 @@ def test_a_command_that_never_ends(tmp_path: Path) -> None:
         ([], False),
     ],
 )
-def test_lines(documented: list[str], same: bool) -> None:
+def test_lines_are_compared(documented: list[str], same: bool) -> None:
     assert matches(documented, ["a", "b"]) is same
 
 

@@ -81,7 +81,7 @@ def test_an_agents_reports(place: Path, service: LiveServer) -> None:
     assert walk.through(ROOT / "docs" / "reference" / "workload-reports.md")
 
 
-def test_collecting(place: Path, service: LiveServer) -> None:
+def test_documented_collection_works(place: Path, service: LiveServer) -> None:
     """The cluster is recorded, so commands for a real cluster are skipped."""
     passed_over = (
         ".venv/bin/pip install --require-hashes -r requirements-kubernetes.txt",

@@ -173,28 +173,28 @@ class Walk:
             code, printed = shell.run(self._meant(step.command))
         printed = self._unchanged_fields(printed)
         place = f"{document.name}:{step.line}: {step.command}\n"
-        told = [line.rstrip() for line in step.output]
-        shown = "\n".join(["printed:", *printed, "", "documented:", *told])
+        reported = [line.rstrip() for line in step.output]
+        shown = "\n".join(["printed:", *printed, "", "documented:", *reported])
         assert (code != 0) == step.fails, f"{place}ended with {code}; {shown}"
-        assert matches(told, printed, any_figures=self.any_figures), place + shown
+        assert matches(reported, printed, any_figures=self.any_figures), place + shown
 
     def _meant(self, text: str) -> str:
-        for told, meant in self.words.items():
-            text = text.replace(told, meant)
+        for reported, meant in self.words.items():
+            text = text.replace(reported, meant)
         return text
 
     def _unchanged_fields(self, printed: list[str]) -> list[str]:
         text = _COLOUR.sub("", "\n".join(printed))
-        for told, meant in self.words.items():
-            text = text.replace(meant, told)
+        for reported, meant in self.words.items():
+            text = text.replace(meant, reported)
         lines = [line.rstrip() for line in text.splitlines()]
         return [line for line in lines if line and not _SLOW.search(line)]
 
 
-def matches(told: list[str], printed: list[str], *, any_figures: bool = False) -> bool:
+def matches(reported: list[str], printed: list[str], *, any_figures: bool = False) -> bool:
     """Return whether these lines match the document, with "…" for anything."""
     pattern = ""
-    for line in filter(None, told):
+    for line in filter(None, reported):
         if line.strip() == "…":
             pattern += r"(?:.*\n)*"
             continue

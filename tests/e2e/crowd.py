@@ -49,7 +49,7 @@ class Crowd:
         self._token = token
         self._threads = [
             threading.Thread(target=target)
-            for target in (*[self._client] * clients, self._watch, self._ask)
+            for target in (*[self._client] * clients, self._watch, self._send)
         ]
 
     def run(self, seconds: float) -> None:
@@ -89,7 +89,7 @@ class Crowd:
         while not self._stop.wait(0.1):
             self.peak = max(self.peak, memory_of(self.server))
 
-    def _ask(self) -> None:
+    def _send(self) -> None:
         """Send small requests, like most clients, and record their durations."""
         while not self._stop.wait(0.05):
             started = time.monotonic()

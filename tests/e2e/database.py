@@ -116,7 +116,7 @@ def contradictions(server: LiveServer, found: Snapshot | None = None) -> list[st
         versions = found.versions.get(state["id"], [])
         wrong += _of_current(state, versions)
         wrong += _of_lock(state, found)
-        wrong += _of_trail(state, versions, found)
+        wrong += _of_audit_log(state, versions, found)
         wrong += [problem for v in versions for problem in _of_document(v, keys)]
     known = {state["id"] for state in found.states}
     return wrong + [f"versions of no state: {orphan}" for orphan in found.versions.keys() - known]
@@ -157,7 +157,7 @@ def _of_lock(state: Row, found: Snapshot) -> list[str]:
     return wrong
 
 
-def _of_trail(state: Row, versions: list[Row], found: Snapshot) -> list[str]:
+def _of_audit_log(state: Row, versions: list[Row], found: Snapshot) -> list[str]:
     created = found.events.get(("state.create", str(state["id"])), 0)
     pushed = sum(
         found.events.get((action, str(state["id"])), 0) for action in ("state.push", "state.import")

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from xml.etree import ElementTree
 
 from tests.support.postgres import free_port
-from tests.support.waiting import PATIENCE
+from tests.support.waiting import MAX_WAIT
 
 BUCKET = "states"
 
@@ -33,7 +33,7 @@ def running() -> Iterator[int]:
     try:
         for _ in range(300):
             with contextlib.suppress(OSError):
-                _asked(port, "PUT", f"/{BUCKET}")
+                _requested(port, "PUT", f"/{BUCKET}")
                 break
             time.sleep(0.1)
         yield port
@@ -48,13 +48,13 @@ _SIGNED = "AWS4-HMAC-SHA256 Credential=key/20260101/us-east-1/s3/aws4_request"
 
 def etags(port: int) -> list[str]:
     """Return the ETags of all objects; that of an object uploaded in N parts ends in ``-N``."""
-    listing = ElementTree.fromstring(_asked(port, "GET", f"/{BUCKET}?list-type=2"))
+    listing = ElementTree.fromstring(_requested(port, "GET", f"/{BUCKET}?list-type=2"))
     return [(tag.text or "").strip('"') for tag in listing.iterfind(".//{*}ETag")]
 
 
-def _asked(port: int, method: str, path: str) -> bytes:
+def _requested(port: int, method: str, path: str) -> bytes:
     """Return the store's answer to a request of the test."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=MAX_WAIT)
     with contextlib.closing(connection):
         connection.request(method, path, headers={"Authorization": _SIGNED})
         answer = connection.getresponse()

@@ -35,7 +35,7 @@ while not over:
     over = bool(select.select([sys.stdin], [], [], 0)[0])
 print(runs)
 """
-_PATIENCE_SECONDS = 120
+_MAX_WAIT_SECONDS = 120
 
 _APPENDING = ("state.push", "state.restore")
 
@@ -95,26 +95,26 @@ class Storm:
         """Return the operations that no client has completed yet."""
         wanted = {"push", "push under lock", "restore", "read", "delete", "undelete"}
         with self.guard:
-            return wanted - {deed for deed, status in self.answers if status < 300}
+            return wanted - {action for action, status in self.answers if status < 300}
 
     def run(self, seconds: float) -> None:
         """Run all operations, from several threads, for this long.
 
         A slow machine gets the time to complete each operation once.
         """
-        deeds = [self.push_locked, self.push_unlocked, self.restore, self.read, self.break_lock]
-        weights = [*deeds, *deeds, self.push_locked, self.push_unlocked, self.delete_and_back]
+        actions = [self.push_locked, self.push_unlocked, self.restore, self.read, self.break_lock]
+        weights = [*actions, *actions, self.push_locked, self.push_unlocked, self.delete_and_back]
 
         end = time.monotonic() + seconds
 
         def goes_on() -> bool:
             late = time.monotonic() - end
-            return late < 0 or (late < _PATIENCE_SECONDS and bool(self.lacking()))
+            return late < 0 or (late < _MAX_WAIT_SECONDS and bool(self.lacking()))
 
         def client(number: int) -> None:
-            chance = random.Random(self.seed + number)
+            rng = random.Random(self.seed + number)
             while goes_on():
-                chance.choice(weights)(chance.choice(self.backends), chance)
+                rng.choice(weights)(rng.choice(self.backends), rng)
 
         threads = [threading.Thread(target=self._watched, args=(client, n)) for n in range(6)]
         for thread in threads:
@@ -128,57 +128,57 @@ class Storm:
         except Exception as error:  # noqa: BLE001 - whatever it is, the test is to fail of it
             self.wrong.append(repr(error))
 
-    def note(self, deed: str, answer: Answer, backend: Backend, stored: str = "") -> bool:
+    def note(self, action: str, answer: Answer, backend: Backend, stored: str = "") -> bool:
         """Count the answer and record its promise; return whether it was a success."""
         good = answer.status in (200, 204)
         with self.guard:
-            self.answers[deed, answer.status] += 1
+            self.answers[action, answer.status] += 1
             if good and stored:
                 self.acknowledged.setdefault(backend.component_id, set()).add(stored)
             if answer.status not in (200, 204, 404, 409, 423, 503):
-                self.wrong.append(f"{deed}: {answer.status} {answer.body[:300]!r}")
+                self.wrong.append(f"{action}: {answer.status} {answer.body[:300]!r}")
         return good
 
-    def _body(self, chance: random.Random) -> bytes:
-        noise = chance.randbytes(chance.choice((10, 1000, 60_000))).hex()
+    def _body(self, rng: random.Random) -> bytes:
+        noise = rng.randbytes(rng.choice((10, 1000, 60_000))).hex()
         return document(next(self.serials), noise=noise, once=str(uuid.uuid4()))
 
-    def push_unlocked(self, backend: Backend, chance: random.Random) -> None:
-        body = self._body(chance)
+    def push_unlocked(self, backend: Backend, rng: random.Random) -> None:
+        body = self._body(rng)
         self.note("push", backend.push(body), backend, md5(body))
 
-    def push_locked(self, backend: Backend, chance: random.Random) -> None:
+    def push_locked(self, backend: Backend, rng: random.Random) -> None:
         lock = str(uuid.uuid4())
         if self.note("lock", backend.lock(lock), backend):
-            body = self._body(chance)
+            body = self._body(rng)
             self.note("push under lock", backend.push(body, lock), backend, md5(body))
             self.note("unlock", backend.unlock(lock), backend)
 
-    def break_lock(self, backend: Backend, chance: random.Random) -> None:  # noqa: ARG002 - a deed
+    def break_lock(self, backend: Backend, rng: random.Random) -> None:  # noqa: ARG002 - a deed
         answer = self.history(backend).call(":force-unlock", reason="chaos")
         self.note("force-unlock", answer, backend)
 
-    def delete_and_back(self, backend: Backend, chance: random.Random) -> None:  # noqa: ARG002 - a deed
+    def delete_and_back(self, backend: Backend, rng: random.Random) -> None:  # noqa: ARG002 - a deed
         history = self.history(backend)
         answer = backend.server.request("DELETE", history.root, token=backend.token)
         if self.note("delete", answer, backend):
             while not self.note("undelete", history.call(":undelete"), backend):
                 time.sleep(0.01)
 
-    def restore(self, backend: Backend, chance: random.Random) -> None:
+    def restore(self, backend: Backend, rng: random.Random) -> None:
         history = self.history(backend)
         versions = history.versions()
         if versions:
-            number = chance.choice(versions)["number"]
+            number = rng.choice(versions)["number"]
             answer = history.call(f"/versions/{number}:restore")
             stored = answer.json()["version"]["md5"] if answer.status == 200 else ""
             self.note("restore", answer, backend, stored)
 
-    def read(self, backend: Backend, chance: random.Random) -> None:
+    def read(self, backend: Backend, rng: random.Random) -> None:
         history = self.history(backend)
         versions = history.versions()
         if versions:
-            version = chance.choice(versions)
+            version = rng.choice(versions)
             answer = history.document(version["number"])
             if self.note("read", answer, backend) and md5(answer.body) != version["md5"]:
                 self.wrong.append(f"altered: {version}")

@@ -88,7 +88,7 @@ BAD_HEAD = {
 
 
 @pytest.mark.parametrize("body", NO_JSON.values(), ids=NO_JSON.keys())
-def test_no_json(untouched: Backend, body: bytes) -> None:
+def test_non_json_is_rejected(untouched: Backend, body: bytes) -> None:
     message = assert_error(untouched.push(body), 400, "INVALID_DOCUMENT")
     assert message.startswith(
         ("The document is not a JSON object", "The document is not valid UTF")
@@ -96,18 +96,18 @@ def test_no_json(untouched: Backend, body: bytes) -> None:
 
 
 @pytest.mark.parametrize("body", NO_OBJECT.values(), ids=NO_OBJECT.keys())
-def test_no_object(untouched: Backend, body: bytes) -> None:
+def test_non_object_is_rejected(untouched: Backend, body: bytes) -> None:
     message = assert_error(untouched.push(body), 400, "INVALID_DOCUMENT")
     assert "Expected `object`, got" in message
 
 
 @pytest.mark.parametrize("body", TOO_DEEP.values(), ids=TOO_DEEP.keys())
-def test_100000_brackets(untouched: Backend, body: bytes) -> None:
+def test_deep_nesting_is_rejected(untouched: Backend, body: bytes) -> None:
     assert_error(untouched.push(body), 400, "INVALID_DOCUMENT")
 
 
 @pytest.mark.parametrize("body", BAD_HEAD.values(), ids=BAD_HEAD.keys())
-def test_bad_head(untouched: Backend, body: bytes) -> None:
+def test_invalid_head_is_rejected(untouched: Backend, body: bytes) -> None:
     assert_error(untouched.push(body), 400, "INVALID_DOCUMENT")
 
 
@@ -120,7 +120,7 @@ def test_outermost_serials_are_good(backend: Backend, serial: int) -> None:
     assert (state["serial"], state["lineage"]) == (serial, "ä" * 255)
 
 
-def test_no_serial_after_the_highest(backend: Backend) -> None:
+def test_serial_cannot_follow_the_highest(backend: Backend) -> None:
     assert backend.push(document(2**63 - 1)).status == 200
     answer = backend.push(b'{"version": 4, "lineage": "lineage"}')
     assert (answer.status, answer.reason) == (409, "SERIAL_CONFLICT")
@@ -141,7 +141,7 @@ def test_no_serial_after_the_highest(backend: Backend) -> None:
         "é",
     ],
 )
-def test_content_md5(untouched: Backend, given: str) -> None:
+def test_wrong_content_md5_is_rejected(untouched: Backend, given: str) -> None:
     answer = untouched.push(document(8), Content_MD5=given)
     assert_error(answer, 400, "CONTENT_MD5_MISMATCH")
 

@@ -96,11 +96,11 @@ def assert_refused(backend: Backend, credentials: str) -> None:
 
 
 @pytest.mark.parametrize("credentials", BAD_CREDENTIALS.values(), ids=BAD_CREDENTIALS.keys())
-def test_bad_credentials(backend: Backend, credentials: str) -> None:
+def test_bad_credentials_are_rejected(backend: Backend, credentials: str) -> None:
     assert_refused(backend, credentials)
 
 
-def test_damaged_tokens(backend: Backend) -> None:
+def test_damaged_tokens_are_rejected(backend: Backend) -> None:
     """A changed character: in the checksum, or in the checked part."""
     good = backend.token
     for place in (4, len(good) - 1):
@@ -122,7 +122,7 @@ def test_basic_takes_any_user_name(backend: Backend, user: str) -> None:
     assert backend.server.request("GET", backend.path, headers=headers).status == 404
 
 
-def test_no_credentials(backend: Backend) -> None:
+def test_missing_credentials_are_rejected(backend: Backend) -> None:
     answer = backend.server.request("GET", backend.path)
     assert_error(answer, 401, "CREDENTIALS_MISSING")
     assert answer.headers["WWW-Authenticate"] == (
@@ -144,7 +144,7 @@ def test_scope_is_checked_before_the_path(live: LiveServer, reader_token: str, m
 
 
 @pytest.mark.parametrize("method", ["PUT", "PATCH", "OPTIONS", "TRACE", "PROPFIND"])
-def test_unknown_method(backend: Backend, method: str) -> None:
+def test_unknown_method_is_rejected(backend: Backend, method: str) -> None:
     assert_error(backend.send(method), 405, "METHOD_NOT_ALLOWED")
 
 
@@ -187,7 +187,7 @@ def assert_answered(
 
 @pytest.mark.parametrize("path", UNKNOWN)
 @pytest.mark.parametrize("method", ["GET", "POST", "LOCK", "UNLOCK"])
-def test_unknown_path(live: LiveServer, token: str, method: str, path: str) -> None:
+def test_unknown_path_is_not_found(live: LiveServer, token: str, method: str, path: str) -> None:
     for suffix in ("", "/"):
         assert_answered(live, token, method, path + suffix, expected=(404, "NOT_FOUND"))
 
@@ -201,7 +201,7 @@ def test_final_slash_makes_no_difference(
     assert_answered(live, token, method, path + suffix, expected=expected)
 
 
-def test_wrong_host(live: LiveServer, token: str) -> None:
+def test_wrong_host_is_rejected(live: LiveServer, token: str) -> None:
     answer = live.request("GET", STATE, token=token, headers={"Host": "elsewhere.example"})
     assert_error(answer, 400, "BAD_REQUEST")
 
@@ -254,7 +254,7 @@ def test_http_1_0_needs_no_host(backend: Backend) -> None:
 @pytest.mark.parametrize(
     ("data", "status", "reason"), BY_THE_SERVER.values(), ids=BY_THE_SERVER.keys()
 )
-def test_refused_before_the_application(
+def test_invalid_requests_are_refused_before_the_application(
     backend: Backend, data: bytes, status: int, reason: str
 ) -> None:
     """In the error format, logged once without the token (see conftest); the next request works."""

@@ -59,7 +59,7 @@ def test_body_is_shorter_than_its_content_length(stored: Backend, sent: int) -> 
         assert wire.is_closed()
 
 
-def test_shorter_body_that_would_be_a_document(stored: Backend) -> None:
+def test_truncated_body_is_not_stored_as_a_document(stored: Backend) -> None:
     """Even complete JSON is not stored if Content-Length is larger."""
     with Wire(stored) as wire:
         wire.head("POST", Content_Length=len(document(2)) + 1)
@@ -87,14 +87,14 @@ def test_next_request_follows_the_body(backend: Backend) -> None:
 
 
 @pytest.mark.parametrize("size", [1_000, 65_536, 1_000_000])
-def test_chunked(backend: Backend, size: int) -> None:
+def test_chunked_body_is_accepted(backend: Backend, size: int) -> None:
     with Wire(backend) as wire:
         wire.head("POST", **CHUNKED)
         wire.chunks(parts_of(BODY, size))
         assert_stored(backend, wire)
 
 
-def test_chunks_with_extensions_and_trailers(backend: Backend) -> None:
+def test_chunks_with_extensions_and_trailers_are_accepted(backend: Backend) -> None:
     with Wire(backend) as wire:
         wire.head("POST", **CHUNKED)
         wire.send(b"%X;name=value\r\n" % len(BODY), BODY, b"\r\n0\r\nChecked: yes\r\n\r\n")
@@ -113,7 +113,7 @@ def test_chunks_with_extensions_and_trailers(backend: Backend) -> None:
         b"",
     ],
 )
-def test_damaged_chunks(stored: Backend, damage: bytes) -> None:
+def test_damaged_chunks_are_rejected(stored: Backend, damage: bytes) -> None:
     with Wire(stored) as wire:
         wire.head("POST", **CHUNKED)
         wire.send(damage)
@@ -132,13 +132,13 @@ def test_both_lengths_are_refused(stored: Backend) -> None:
 
 
 @pytest.mark.parametrize("length", ["x", "-1", "1, 2", "+5"])
-def test_invalid_content_length(stored: Backend, length: str) -> None:
+def test_invalid_content_length_is_rejected(stored: Backend, length: str) -> None:
     with Wire(stored) as wire:
         wire.head("POST", Content_Length=length)
         assert wire.received.read(12) == b"HTTP/1.1 400"
 
 
-def test_expect_continue(backend: Backend) -> None:
+def test_expect_continue_is_answered(backend: Backend) -> None:
     with Wire(backend) as wire:
         wire.head("POST", Content_Length=len(BODY), Expect="100-continue")
         assert wire.line() == b"HTTP/1.1 100 Continue\r\n"
@@ -185,14 +185,16 @@ class TestUnlock:
         assert backend.holder() is not None
 
     @pytest.mark.parametrize(("method", "suffix"), [("UNLOCK", ""), ("DELETE", "/lock")])
-    def test_chunked_empty(self, backend: Backend, method: str, suffix: str) -> None:
+    def test_empty_chunked_body_is_rejected(
+        self, backend: Backend, method: str, suffix: str
+    ) -> None:
         with Wire(backend) as wire:
             wire.head(method, suffix, **CHUNKED)
             wire.chunks([])
             assert wire.answer().status == 200
         assert backend.holder() is None
 
-    def test_chunked_with_another_id(self, backend: Backend) -> None:
+    def test_chunked_body_with_another_id_is_rejected(self, backend: Backend) -> None:
         with Wire(backend) as wire:
             wire.head("UNLOCK", **CHUNKED)
             wire.chunks([json.dumps(lock_info(str(uuid.uuid4()))).encode()])
@@ -200,7 +202,9 @@ class TestUnlock:
         assert (answer.status, answer.reason) == (409, "LOCK_NOT_HELD")
         assert backend.holder() is not None
 
-    def test_chunked_with_its_id(self, backend: Backend, lock_id: str, writer_token: str) -> None:
+    def test_chunked_body_with_its_id_is_accepted(
+        self, backend: Backend, lock_id: str, writer_token: str
+    ) -> None:
         with Wire(backend.with_token(writer_token)) as wire:
             wire.head("UNLOCK", **CHUNKED)
             wire.chunks(parts_of(json.dumps(lock_info(lock_id)).encode(), 7))
@@ -208,7 +212,7 @@ class TestUnlock:
         assert backend.holder() is None
 
     @pytest.mark.parametrize("headers", [CHUNKED, {"Content_Length": 200}])
-    def test_body_got_lost(self, backend: Backend, headers: dict[str, object]) -> None:
+    def test_lost_body_is_rejected(self, backend: Backend, headers: dict[str, object]) -> None:
         with Wire(backend) as wire:
             wire.head("UNLOCK", **headers)
             wire.end_of_input()

@@ -20,7 +20,7 @@ def found(backend: Backend) -> Snapshot:
     return snapshot(backend.server, backend)
 
 
-def test_whole(backend: Backend, found: Snapshot) -> None:
+def test_intact_history_passes(backend: Backend, found: Snapshot) -> None:
     assert contradictions(backend.server, found) == []
 
 
@@ -43,17 +43,17 @@ def test_damaged_record(backend: Backend, found: Snapshot, column: str, value: o
 
 
 @pytest.mark.parametrize("column", ["number", "md5", "size_bytes", "encryption_key"])
-def test_damaged_version(backend: Backend, found: Snapshot, column: str) -> None:
+def test_damaged_version_is_reported(backend: Backend, found: Snapshot, column: str) -> None:
     version = found.versions[found.states[0]["id"]][0]
     version[column] = version[column] * 2
     assert contradictions(backend.server, found) != []
 
 
-def test_lost_version(backend: Backend, found: Snapshot) -> None:
+def test_lost_version_is_reported(backend: Backend, found: Snapshot) -> None:
     del found.versions[found.states[0]["id"]][1]
     assert contradictions(backend.server, found) != []
 
 
-def test_lock_without_an_audit_event(backend: Backend, found: Snapshot) -> None:
+def test_lock_without_an_audit_event_is_reported(backend: Backend, found: Snapshot) -> None:
     found.events["state.lock", str(found.states[0]["id"])] = 0
     assert contradictions(backend.server, found) != []

@@ -93,7 +93,7 @@ def test_every_type_has_a_name(generated: Generated) -> None:
     assert [name for name in names if re.search(r"\d$", name)] == []
 
 
-def test_keys(generated: Generated, key: Any) -> None:
+def test_keys_are_managed(generated: Generated, key: Any) -> None:
     models = generated.models
     body = models.CreateApiKeyRequest(
         api_key=models.ApiKeyRequest(name="deploy", scopes=[models.Scope.STATEREAD])
@@ -118,7 +118,7 @@ def test_keys(generated: Generated, key: Any) -> None:
     assert revoked.api_key.status is models.ApiKeyStatus.API_KEY_STATUS_REVOKED
 
 
-def test_the_documented_program(
+def test_documented_program_works(
     live: LiveServer, generated: Generated, token: Any, writer_token: str
 ) -> None:
     """The program of docs/how-to/openapi.md, unchanged."""
@@ -155,7 +155,7 @@ def document(serial: int, size: int) -> dict[str, Any]:
     }
 
 
-def test_states(generated: Generated, token: Any) -> None:
+def test_states_are_listed(generated: Generated, token: Any) -> None:
     models, call = generated.models, generated.call
     environment = uuid.uuid4()
     components = [uuid.uuid4() for _ in range(3)]
@@ -193,17 +193,17 @@ def test_states(generated: Generated, token: Any) -> None:
     assert (difference.before.serial, difference.after.serial) == (1, 2)
 
 
-def test_locks_and_errors(generated: Generated, token: Any) -> None:
+def test_locks_and_errors_are_typed(generated: Generated, token: Any) -> None:
     models, call = generated.models, generated.call
     place = (uuid.uuid4(), uuid.uuid4())
-    held = models.NewLockInfo(id=uuid.uuid4(), who="ada@laptop")
+    held = models.NewLockInfo(id=uuid.uuid4(), user="ada@laptop")
     assert call(token, "state_backend", "lock_state", *place, body=held).id == str(held.id)
 
     refused = call(
         token, "state_backend", "lock_state", *place, body=models.NewLockInfo(id=uuid.uuid4())
     )  # fmt: skip
     assert isinstance(refused, models.LockInfoError)
-    assert (refused.id, refused.who, refused.error.code) == (str(held.id), "ada@laptop", 423)
+    assert (refused.id, refused.user, refused.error.code) == (str(held.id), "ada@laptop", 423)
     body = models.StateDocument.from_dict(document(1, 1))
     assert call(token, "state_backend", "push_state", *place, body=body, id=held.id) is None
     assert call(token, "state_backend", "unlock_state", *place, body=held) is None
@@ -222,7 +222,7 @@ def test_locks_and_errors(generated: Generated, token: Any) -> None:
     assert unknown.error.details[0].reason == "CREDENTIALS_INVALID"
 
 
-def test_clusters_and_workloads(generated: Generated, token: Any) -> None:
+def test_clusters_and_workloads_are_listed(generated: Generated, token: Any) -> None:
     models, call = generated.models, generated.call
     name = f"generated {uuid.uuid4()}"
     body = models.CreateClusterRequest(cluster=models.ClusterRequest(name=name))

@@ -103,7 +103,7 @@ def keyless(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Keyless]:
 
 @pytest.mark.terraform
 @pytest.mark.parametrize("kind", CLAIMS)
-def test_apply_with_a_token_for_the_platforms(keyless: Keyless, kind: str, tmp_path: Path) -> None:
+def test_platform_token_applies(keyless: Keyless, kind: str, tmp_path: Path) -> None:
     """With curl, like a pipeline's script; the audit log names the run."""
     if BINARY is None:
         pytest.skip("neither terraform nor tofu is on the PATH")
@@ -129,7 +129,7 @@ def test_apply_with_a_token_for_the_platforms(keyless: Keyless, kind: str, tmp_p
 
     assert "Resources: 1 added, 0 changed, 0 destroyed" in tf.apply().out
 
-    (exchanged, pushed) = trail(keyless, "access_token.exchange", "state.push")
+    (exchanged, pushed) = events(keyless, "access_token.exchange", "state.push")
     assert pushed["token_id"] == exchanged["token_id"] == exchanged["resource_id"]
     assert pushed["actor_name"] == "pipelines"
     run = exchanged["details"]["run"]
@@ -137,7 +137,7 @@ def test_apply_with_a_token_for_the_platforms(keyless: Keyless, kind: str, tmp_p
     assert environment["PLATFORM_TOKEN"] not in keyless.server.log.read_text()
 
 
-def trail(keyless: Keyless, *actions: str) -> list[Any]:
+def events(keyless: Keyless, *actions: str) -> list[Any]:
     """Return the last event of each of these actions."""
     token = keyless.server.token("audit:read")
     found = []
@@ -148,7 +148,7 @@ def trail(keyless: Keyless, *actions: str) -> list[Any]:
     return found
 
 
-def test_hundred_exchanges_of_an_assertion_issue_a_single_token(keyless: Keyless) -> None:
+def test_one_of_a_hundred_exchanges_of_an_assertion_succeeds(keyless: Keyless) -> None:
     token, before = keyless.token("GITHUB"), keyless.issuer.requested[KEYS]
 
     answers = in_threads([lambda: keyless.exchange("GITHUB", token) for _ in range(100)])

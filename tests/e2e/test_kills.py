@@ -30,7 +30,7 @@ def mortal() -> Iterator[LiveServer]:
         yield server
 
 
-def test_killed_at_random_moments(mortal: LiveServer) -> None:
+def test_kills_at_random_moments_lose_no_data(mortal: LiveServer) -> None:
     traffic = Traffic(mortal, mortal.token("state:read", "state:write", "state:admin"))
     for _ in range(KILLS):
         before = traffic.acknowledged()

@@ -72,7 +72,7 @@ def roomy() -> Iterator[tuple[LiveServer, str, Memory]]:
 
 
 @pytest.mark.parametrize("make", [padded, incompressible, numerous])
-def test_memory_of_64_mib(roomy: tuple[LiveServer, str, Memory], make: object) -> None:
+def test_memory_of_64_mib_suffices(roomy: tuple[LiveServer, str, Memory], make: object) -> None:
     server, token, memory = roomy
     assert callable(make)
     body = make(LIMIT)
@@ -94,7 +94,7 @@ def test_memory_of_64_mib(roomy: tuple[LiveServer, str, Memory], make: object) -
     assert packed <= MEMORY
 
 
-def test_chunked_64_mib(roomy: tuple[LiveServer, str, Memory]) -> None:
+def test_chunked_body_of_64_mib_is_accepted(roomy: tuple[LiveServer, str, Memory]) -> None:
     server, token, memory = roomy
     body, backend = padded(LIMIT), Backend(server, token)
     memory.reset()

@@ -61,9 +61,7 @@ def while_writing(read: Callable[[], None], *writers: Callable[[], None]) -> Non
     in_threads([readers, *[lambda step=step: write(step) for step in writers]])
 
 
-def test_states_created_changed_and_deleted_between_pages(
-    live: LiveServer, token: str, lister: str
-) -> None:
+def test_pages_stay_complete_while_states_change(live: LiveServer, token: str, lister: str) -> None:
     environment_id = uuid.uuid4()
 
     def new() -> Backend:
@@ -76,7 +74,7 @@ def test_states_created_changed_and_deleted_between_pages(
     changing = new()
     serials = iter(range(2, 1_000_000))
 
-    def come_and_go() -> None:
+    def connect_and_close() -> None:
         assert new().send("DELETE").status == 200
 
     def come() -> None:
@@ -95,7 +93,7 @@ def test_states_created_changed_and_deleted_between_pages(
         assert [component for component in listed if component in set(stable)] == stable
         assert listed.count(str(changing.component_id)) == 1
 
-    while_writing(read, come_and_go, come, change)
+    while_writing(read, connect_and_close, come, change)
 
 
 @pytest.fixture
@@ -105,7 +103,7 @@ def alone() -> Iterator[LiveServer]:
         yield server
 
 
-def test_workloads_created_between_pages(alone: LiveServer) -> None:
+def test_pages_stay_complete_while_workloads_are_created(alone: LiveServer) -> None:
     token = alone.token("cluster:read")
     options = ("--states", "0", "--clusters", "1", "--json")
     alone.run_commands(("seed_demo", *options, "--workloads", "300"))

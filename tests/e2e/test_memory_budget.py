@@ -24,7 +24,7 @@ def narrow() -> Iterator[LiveServer]:
         yield server
 
 
-def test_a_crowd(narrow: LiveServer) -> None:
+def test_many_clients_stay_within_the_budget(narrow: LiveServer) -> None:
     workers = narrow.workers()
     crowd = Crowd(narrow, clients=24, size=SIZE)
     before = memory_of(narrow)

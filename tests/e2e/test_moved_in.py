@@ -119,7 +119,7 @@ def moved(live: LiveServer, old: Old, directory: Path, *options: str) -> Any:
 
 
 @pytest.mark.parametrize("backend", ["s3", "pg"])
-def test_moved(
+def test_moved_state_is_read(
     backend: str,
     request: pytest.FixtureRequest,
     tmp_path: Path,

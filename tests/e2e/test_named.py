@@ -80,7 +80,7 @@ def test_a_slash_that_is_percent_encoded(live: LiveServer, token: str) -> None:
 
 @pytest.mark.terraform
 @pytest.mark.parametrize("parts", [2, 3], ids=["without", "with-application"])
-def test_terraform(
+def test_terraform_applies(
     terraform: MakeTerraform, live: LiveServer, token: str, reader_token: str, parts: int
 ) -> None:
     names = [new_name(kind) for kind in ("application", "component", "environment")]
@@ -115,7 +115,9 @@ def test_terraform(
 
 
 @pytest.mark.terraform
-def test_outputs_without_the_state(terraform: MakeTerraform, live: LiveServer, token: str) -> None:
+def test_outputs_are_read_without_the_state(
+    terraform: MakeTerraform, live: LiveServer, token: str
+) -> None:
     named = Named(live, token)
     terraform(
         """
@@ -151,7 +153,7 @@ def test_outputs_without_the_state(terraform: MakeTerraform, live: LiveServer, t
 
 
 @pytest.mark.terraform
-def test_a_consumer_beside_a_sensitive_object(
+def test_consumer_reads_outputs_beside_a_sensitive_object(
     terraform: MakeTerraform, live: LiveServer, token: str
 ) -> None:
     """A sensitive object hides outputs that contain its password, not its region or port."""
@@ -198,7 +200,7 @@ def test_a_consumer_beside_a_sensitive_object(
 
 
 @pytest.mark.terraform
-def test_a_matrix_of_components_and_environments(
+def test_matrix_of_components_and_environments_applies(
     terraform: MakeTerraform, live: LiveServer, token: str
 ) -> None:
     """The same configuration, with an address from the environment, as with Terragrunt and

@@ -54,7 +54,7 @@ def verified(server: LiveServer) -> int:
     return checked
 
 
-def test_documents_large_and_small(backend: Backend, line: Line) -> None:
+def test_large_and_small_documents_are_stored(backend: Backend, line: Line) -> None:
     """Above 8 MiB the upload has several parts, and its ETag is no MD5."""
     large = incompressible(12 * 2**20, serial=2)
     assert backend.push(document(1)).status == 200
@@ -115,7 +115,7 @@ def test_store_that_does_not_return_its_objects(
     recovery.join()
 
 
-def test_it_hangs(backend: Backend, line: Line) -> None:
+def test_hanging_store_is_reported(backend: Backend, line: Line) -> None:
     """A client gets an answer before its timeout, and other clients are served meanwhile."""
     assert backend.push(document(1)).status == 200
     line.fault = "silence"

@@ -7,7 +7,7 @@ from playwright.sync_api import Page
 from tests.support.server import LiveServer
 
 
-def test_swagger_ui(page: Page, live: LiveServer, token: str) -> None:
+def test_swagger_ui_sends_requests(page: Page, live: LiveServer, token: str) -> None:
     """The fixture also checks the console for errors."""
     requested: list[str] = []
     failed: list[str] = []

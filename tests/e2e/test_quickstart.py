@@ -88,7 +88,7 @@ def test_a_port_is_not_shared(quickstart: Quickstart, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("port", ["80000", "0", "-1", "x", "8 0", "", "9" * 5000, "²"])
-def test_invalid_port(port: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_port_is_rejected(port: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["quickstart", f"--port={port}"])
 
     with pytest.raises(SystemExit) as refused:

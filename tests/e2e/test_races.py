@@ -97,7 +97,7 @@ def test_20_different_pushes_with_the_same_serial(backend: Backend) -> None:
     assert problems(backend) == []
 
 
-def test_20_rising_serials_at_once(backend: Backend) -> None:
+def test_twenty_rising_serials_keep_the_newest(backend: Backend) -> None:
     bodies = [document(serial) for serial in range(1, MANY + 1)]
     answers = at_once(backend, [push_call(body) for body in bodies])
     assert {answer.status for answer in answers} <= {200, 409}
@@ -146,7 +146,7 @@ def storm(backend: Backend) -> Counter[str]:
     return seen
 
 
-def test_storm(live: LiveServer, token: str) -> None:
+def test_concurrent_clients_keep_the_state_consistent(live: LiveServer, token: str) -> None:
     backends = [Backend(live, token) for _ in range(2)]
     clients = [lambda b=b: storm(b) for b in backends for _ in range(8)]
     seen = sum(in_threads(clients), Counter[str]())

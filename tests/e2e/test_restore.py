@@ -76,7 +76,9 @@ def test_a_restored_state_is_taken_at_once(terraform: MakeTerraform, backend: Ba
     assert backend.get().json()["serial"] > version["serial"]
 
 
-def test_a_restored_state_of_another_lineage(terraform: MakeTerraform, backend: Backend) -> None:
+def test_restored_state_of_another_lineage_is_accepted(
+    terraform: MakeTerraform, backend: Backend
+) -> None:
     """A state that was replaced by force: the old content returns with the current lineage."""
     tf = terraform(TWO)
     tf.apply()
@@ -123,7 +125,7 @@ def test_force_unlock_frees_a_state_that_terraform_could_not_lock(
     tf.apply()
 
 
-def test_delete_and_undelete(terraform: MakeTerraform, backend: Backend) -> None:
+def test_deleted_state_is_restored(terraform: MakeTerraform, backend: Backend) -> None:
     tf = terraform(TWO)
     tf.apply()
     history = History(backend)

@@ -19,7 +19,7 @@ from tests.support.server import LiveServer, live_server
 
 CLIENTS = 64
 LIMIT = 4  # seconds, instead of 15 and 30
-PATIENCE = 20  # seconds for an answer that takes milliseconds on a machine that is not loaded
+MAX_WAIT = 20  # seconds for an answer that takes milliseconds on a machine that is not loaded
 
 LOG_IN = (
     b"POST /admin/login/ HTTP/1.1\r\nHost: localhost\r\nCookie: csrftoken=" + b"a" * 32 + b"\r\n"
@@ -67,7 +67,7 @@ def clients(server: LiveServer, sent: bytes, count: int = CLIENTS) -> Iterator[l
         for _ in range(count):
             client = stack.enter_context(socket.socket())
             client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-            client.settimeout(PATIENCE)
+            client.settimeout(MAX_WAIT)
             client.connect(("127.0.0.1", server.port))
             client.sendall(sent)
             opened.append(client)
@@ -77,9 +77,9 @@ def clients(server: LiveServer, sent: bytes, count: int = CLIENTS) -> Iterator[l
 def assert_others_are_answered(server: LiveServer, token: str) -> None:
     started = time.monotonic()
     for path in ("/healthz", "/readyz", "/v1/whoami", "/api/v1/states", "/admin/login/"):
-        assert server.request("GET", path, token=token, timeout=PATIENCE).status == 200
+        assert server.request("GET", path, token=token, timeout=MAX_WAIT).status == 200
     # Before, no client was answered, or each only after a slow client's timeout.
-    assert time.monotonic() - started < PATIENCE
+    assert time.monotonic() - started < MAX_WAIT
 
 
 def end_of(client: socket.socket) -> bytes:
@@ -121,7 +121,7 @@ def test_client_waiting_for_100_continue_gets_it_once(server: LiveServer) -> Non
         assert client.recv(65536).startswith(b"HTTP/1.1 403 ")  # no cookie of this service
 
 
-def test_a_byte_now_and_then_helps_little(server: LiveServer, token: str) -> None:
+def test_occasional_bytes_do_not_extend_the_timeout(server: LiveServer, token: str) -> None:
     ended = threading.Event()
 
     def drip() -> None:
@@ -165,7 +165,7 @@ def test_clients_that_do_not_read_are_disconnected(server: LiveServer) -> None:
 
 def stalled_push(backend: Backend) -> Wire:
     """Begin a push that is too large for the loop, and stop in the middle."""
-    wire = Wire(backend, timeout=3 * PATIENCE)
+    wire = Wire(backend, timeout=3 * MAX_WAIT)
     wire.head("POST", Content_Length=2_000_000)
     wire.send(b"x" * 10)
     return wire
@@ -182,7 +182,7 @@ def test_a_push_that_is_slow_and_not_too_slow(server: LiveServer, token: str) ->
     """Each byte extends the time: it takes longer than the limit for a stalled client."""
     backend = Backend(server, token)
     body = document(1, filler="x" * 1_500_000)
-    with Wire(backend, timeout=3 * PATIENCE) as wire:
+    with Wire(backend, timeout=3 * MAX_WAIT) as wire:
         wire.head("POST", Content_Length=len(body))
         for start in range(0, len(body), 100_000):
             wire.send(body[start : start + 100_000])

@@ -183,7 +183,7 @@ def test_first_pushes_against_creations(catalogue: Catalogue, name: str) -> None
     assert catalogue.read(names).body == document(1)
 
 
-def test_two_entries_exchange_slugs_under_creations(catalogue: Catalogue, name: str) -> None:
+def test_two_entries_exchange_slugs_during_creations(catalogue: Catalogue, name: str) -> None:
     """An administrator takes a former slug while writers request it: only the administrator may."""
     first = catalogue.made("environment", name=f"{name} first", slug=f"{name}a")
     second = catalogue.made("environment", name=f"{name} second", slug=f"{name}b")

@@ -68,19 +68,19 @@ class Victim:
         answer = boss.send("POST", "/v1/access-tokens", fields, secret=self.secret)
         self.token: str = answer.json()["secret"]
         self.state = f"/api/v1/state/{uuid.uuid4()}/env/{uuid.uuid4()}"
-        assert self.deed("POST", self.state, document(1)).status == 200
-        made = self.deed("POST", "/api/v1/clusters", {"name": str(uuid.uuid4())}).json()
+        assert self.action("POST", self.state, document(1)).status == 200
+        made = self.action("POST", "/api/v1/clusters", {"name": str(uuid.uuid4())}).json()
         self.cluster = f"/api/v1/clusters/{made['cluster']['id']}"
-        made = self.deed("POST", "/api/v1/components", {"name": str(uuid.uuid4())}).json()
+        made = self.action("POST", "/api/v1/components", {"name": str(uuid.uuid4())}).json()
         self.component = f"/api/v1/components/{made['component']['id']}"
-        assert self.deed("GET", "/v1/whoami").status == 200
+        assert self.action("GET", "/v1/whoami").status == 200
 
     def _make(self, secret: str) -> tuple[str, str]:
         body = {"name": "victim", "scopes": [*SCOPES, *MORE]}
         made = self.boss.send("POST", "/v1/api-keys", body, secret=secret).json()
         return f"/v1/api-keys/{made['api_key']['id']}", made["secret"]
 
-    def deed(self, method: str, path: str, body: Any = b"") -> Answer:
+    def action(self, method: str, path: str, body: Any = b"") -> Answer:
         content = body if isinstance(body, bytes) else json.dumps(body).encode()
         headers = {"Content-Type": "application/json"}
         return self.boss.server.request(method, path, content, token=self.token, headers=headers)
@@ -90,9 +90,9 @@ class Victim:
         return {"reported_at": now, "workloads": []}
 
 
-Deed = Callable[[Victim], tuple[str, str, str, Any]]
+Action = Callable[[Victim], tuple[str, str, str, Any]]
 NEW = {"name": "made too late", "scopes": ["state:read"]}
-DEEDS: dict[str, Deed] = {
+ACTIONS: dict[str, Action] = {
     "create a key": lambda v: (v.secret, "POST", "/v1/api-keys", NEW),
     "create a key by a token": lambda v: (v.token, "POST", "/v1/api-keys", NEW),
     "mint": lambda v: (v.secret, "POST", "/v1/access-tokens", NEW),
@@ -135,10 +135,10 @@ def seen(boss: LiveKey, victim: Victim) -> list[Any]:
     return [late, lists, document, other, records]
 
 
-@pytest.mark.parametrize("name", DEEDS)
-def test_body_received_after_the_revocation(boss: LiveKey, name: str) -> None:
+@pytest.mark.parametrize("name", ACTIONS)
+def test_body_received_after_the_revocation_is_rejected(boss: LiveKey, name: str) -> None:
     victim = Victim(boss)
-    token, method, path, body = DEEDS[name](victim)
+    token, method, path, body = ACTIONS[name](victim)
     stalled = Stalled(boss.server, token, method, path, body)
     before = seen(boss, victim)
 
@@ -150,7 +150,7 @@ def test_body_received_after_the_revocation(boss: LiveKey, name: str) -> None:
     assert seen(boss, victim) == before
 
 
-def test_body_received_after_the_key_lost_scopes(boss: LiveKey) -> None:
+def test_body_received_after_the_key_lost_scopes_is_rejected(boss: LiveKey) -> None:
     victim = Victim(boss)
     stalled = Stalled(boss.server, victim.token, "POST", victim.state, document(2))
 
@@ -159,7 +159,7 @@ def test_body_received_after_the_key_lost_scopes(boss: LiveKey) -> None:
 
     assert (answer.status, answer.reason) == (503, "CALLER_CHANGED")
     assert answer.headers["Retry-After"] == "1"
-    again = victim.deed("POST", victim.state, document(2))
+    again = victim.action("POST", victim.state, document(2))
     assert (again.status, again.reason) == (403, "SCOPE_INSUFFICIENT")
 
 
@@ -174,7 +174,7 @@ def test_body_received_after_the_key_was_renamed(boss: LiveKey) -> None:
         assert stalled.go_on().status == 200
 
 
-def test_body_received_after_the_token_expired(boss: LiveKey) -> None:
+def test_body_received_after_the_token_expired_is_rejected(boss: LiveKey) -> None:
     victim = Victim(boss)
     fields = {"name": "short", "scopes": [*SCOPES, *MORE], "ttl": 2}
     token = boss.send("POST", "/v1/access-tokens", fields, secret=victim.secret).json()["secret"]

@@ -46,7 +46,7 @@ def test_another_directory_sees_the_same_state(terraform: MakeTerraform) -> None
     terraform(TWO).run("plan", "-detailed-exitcode", code=0)
 
 
-def test_change_then_destroy(terraform: MakeTerraform, backend: Backend) -> None:
+def test_change_and_destroy_succeed(terraform: MakeTerraform, backend: Backend) -> None:
     tf = terraform(TWO)
     tf.apply()
     tf.write(TWO.replace("first", "changed"))
@@ -63,7 +63,7 @@ def test_change_then_destroy(terraform: MakeTerraform, backend: Backend) -> None
     assert problems(backend) == []
 
 
-def test_state_mv_and_rm(terraform: MakeTerraform) -> None:
+def test_state_mv_and_rm_work(terraform: MakeTerraform) -> None:
     tf = terraform(TWO)
     tf.apply()
     tf.run("state", "mv", "terraform_data.a", "terraform_data.moved")
@@ -72,7 +72,7 @@ def test_state_mv_and_rm(terraform: MakeTerraform) -> None:
     assert tf.resources() == ["terraform_data.moved"]
 
 
-def test_import(terraform: MakeTerraform) -> None:
+def test_import_works(terraform: MakeTerraform) -> None:
     tf = terraform('resource "terraform_data" "found" {}')
     tf.run("import", "terraform_data.found", "an-id-of-elsewhere")
     (resource,) = tf.pull()["resources"]
@@ -128,7 +128,7 @@ def test_state_push_force_of_another_lineage(terraform: MakeTerraform, backend: 
     assert tf.pull()["lineage"] == "another"
 
 
-def test_migrate_from_a_local_state(terraform: MakeTerraform, backend: Backend) -> None:
+def test_local_state_is_migrated_to_the_service(terraform: MakeTerraform, backend: Backend) -> None:
     tf = terraform(TWO, init=False)
     (tf.directory / "backend.tf").unlink()
     tf.run("init")
@@ -145,7 +145,7 @@ def test_migrate_from_a_local_state(terraform: MakeTerraform, backend: Backend) 
     tf.run("plan", "-detailed-exitcode", code=0)
 
 
-def test_migrate_back_to_a_local_state(terraform: MakeTerraform, backend: Backend) -> None:
+def test_state_is_migrated_back_to_a_local_file(terraform: MakeTerraform, backend: Backend) -> None:
     tf = terraform(TWO)
     tf.apply()
     (tf.directory / "backend.tf").unlink()
@@ -154,7 +154,7 @@ def test_migrate_back_to_a_local_state(terraform: MakeTerraform, backend: Backen
     assert local["resources"] == backend.get().json()["resources"]
 
 
-def test_remote_state_data_source(
+def test_remote_state_data_source_reads_outputs(
     terraform: MakeTerraform, backend: Backend, token: str, reader_token: str
 ) -> None:
     terraform(TWO).apply()

@@ -17,7 +17,7 @@ DIGITS = "0.1234567890123456789012345"
 WHOLE = "1234567890123456789012345"
 
 
-def test_numbers_with_25_digits(terraform: MakeTerraform, backend: Backend) -> None:
+def test_numbers_with_25_digits_are_preserved(terraform: MakeTerraform, backend: Backend) -> None:
     tf = terraform(f'resource "terraform_data" "a" {{ input = [{DIGITS}, {WHOLE}] }}')
     tf.apply()
     stored = backend.get().body
@@ -53,7 +53,7 @@ def test_pulled_state_is_pushed_back_unchanged(terraform: MakeTerraform, backend
     assert len(versions) == 1  # the same serial and the same bytes
 
 
-def test_20_megabytes(terraform: MakeTerraform, backend: Backend) -> None:
+def test_document_of_20_megabytes_is_stored(terraform: MakeTerraform, backend: Backend) -> None:
     tf = terraform("""
         locals {
           kilobyte = join("", [for i in range(32) : sha256(tostring(i))]) # 2 KiB
@@ -71,7 +71,7 @@ def test_20_megabytes(terraform: MakeTerraform, backend: Backend) -> None:
     tf.run("plan", "-detailed-exitcode", code=0)
 
 
-def test_wrong_password(terraform: MakeTerraform, backend: Backend) -> None:
+def test_wrong_password_is_rejected(terraform: MakeTerraform, backend: Backend) -> None:
     tf = terraform(ONE)
     tf.environment["TF_HTTP_PASSWORD"] = "wrong"
     (tf.directory / ".terraform" / "terraform.tfstate").unlink()
@@ -80,7 +80,7 @@ def test_wrong_password(terraform: MakeTerraform, backend: Backend) -> None:
     assert versions_of(backend) == []
 
 
-def test_token_of_a_revoked_kind_of_form(terraform: MakeTerraform, backend: Backend) -> None:
+def test_malformed_or_revoked_token_is_rejected(terraform: MakeTerraform, backend: Backend) -> None:
     """A token with a typing error is refused like an unknown token."""
     tf = terraform(ONE)
     tf.environment["TF_HTTP_PASSWORD"] = backend.token[:-1] + "~"

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from tests.e2e.backend import Backend, document
 from tests.e2e.database import Snapshot
 from tests.support.server import Answer, LiveServer
-from tests.support.waiting import PATIENCE, wait_until
+from tests.support.waiting import MAX_WAIT, wait_until
 
 
 def md5(body: bytes) -> str:
@@ -103,7 +103,7 @@ class Traffic:
         """Return the number of acknowledged pushes."""
         return sum(len(ledger.acknowledged) for ledger in self.ledgers)
 
-    def wait_until_each_has(self, more: int, seconds: float = PATIENCE) -> None:
+    def wait_until_each_has(self, more: int, seconds: float = MAX_WAIT) -> None:
         """Wait until this many more pushes to each state were acknowledged."""
         wanted = [(ledger, len(ledger.acknowledged) + more) for ledger in self.ledgers]
         wait_until(lambda: all(len(one.acknowledged) >= n for one, n in wanted), seconds)
@@ -134,11 +134,11 @@ class Traffic:
             while not self._stop.is_set():
                 habit(ledger)
 
-    def _ask(self, ask: Callable[[], Answer], *expected: int) -> int:
+    def _send(self, send: Callable[[], Answer], *expected: int) -> int:
         """Return the status of the answer, unless the server is gone."""
         while True:
             try:
-                answer = ask()
+                answer = send()
             except (OSError, http.client.HTTPException) as error:
                 raise GoneError from error
             with self._mutex:
@@ -156,7 +156,7 @@ class Traffic:
         serial = next(ledger.serials)
         body = document(serial, nonce=uuid.uuid4().hex, filler=random.randbytes(size).hex())
         ledger.sent[md5(body)] = serial
-        pushed = self._ask(lambda: ledger.backend.push(body, lock_id), *expected) == 200
+        pushed = self._send(lambda: ledger.backend.push(body, lock_id), *expected) == 200
         if pushed:
             ledger.acknowledged[md5(body)] = serial
         return pushed
@@ -170,7 +170,7 @@ class Traffic:
         lock_id = str(uuid.uuid4())
         ledger.locks_sent.add(lock_id)
         refusals = (423,) if ledger.shared else ()
-        if self._ask(lambda: ledger.backend.lock(lock_id), 200, *refusals) == 423:
+        if self._send(lambda: ledger.backend.lock(lock_id), 200, *refusals) == 423:
             self._stop.wait(0.02)
             return
         ledger.lock_held = lock_id
@@ -179,7 +179,7 @@ class Traffic:
         ledger.lock_held = None  # from here on it may be locked or not
         # A repeated LOCK may find that another client already has the lock.
         refusals = (409,) if ledger.shared and self._persistent else ()
-        self._ask(lambda: ledger.backend.unlock(lock_id), 200, *refusals)
+        self._send(lambda: ledger.backend.unlock(lock_id), 200, *refusals)
         ledger.locks_released.add(lock_id)
 
     def release_locks(self) -> None:

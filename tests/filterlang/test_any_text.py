@@ -121,6 +121,6 @@ def test_an_answer_or_a_refusal(text):
     ],
     ids=lambda value: value[:24] if isinstance(value, str) else value,
 )
-def test_nasty_texts(text, code, position):
+def test_hostile_texts_are_matched_literally(text, code, position):
     error = verdict(text)
     assert (error.code, error.position) == (code, position)

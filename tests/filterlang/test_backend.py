@@ -47,28 +47,28 @@ def test_a_view_without_a_field_set_is_left_alone():
     assert not filtered({"filter": "what?"}, BARE).query.where
 
 
-def test_a_refused_filter():
+def test_invalid_filter_is_rejected():
     assert refused({"filter": "field['name'] == 'x'"}) == (
         "expected an operator; did you mean = ?",
         {"code": "syntax", "position": "14", "suggestion": "did you mean = ?"},
     )
 
 
-def test_a_refused_filter_without_a_suggestion():
+def test_invalid_filter_may_have_no_suggestion():
     assert refused({"filter": "(field['name'] = 'x'"}) == (
         "'(' is never closed",
         {"code": "syntax", "position": "0"},
     )
 
 
-def test_one_filter_only():
+def test_second_filter_is_rejected():
     assert refused({"filter": ["field['name'] = 'x'", ""]}) == (
         "expected one filter; join the filters with AND",
         {"code": "syntax", "position": "0", "suggestion": "join the filters with AND"},
     )
 
 
-def test_the_openapi_parameter():
+def test_openapi_parameter_is_complete():
     (parameter,) = FilterLanguageBackend().get_schema_operation_parameters(VIEW)
     description = parameter.pop("description")
     fields = parameter.pop("x-filter-fields")

@@ -62,7 +62,7 @@ LABEL = Q(("labels__filterlang_label_equals", {"a": "x"}))
         ("labels['a'] IS NULL", ~Q(("labels__filterlang_label_exists", "a"))),
     ],
 )
-def test_conditions(text, condition):
+def test_conditions_are_compiled(text, condition):
     assert compile_filter(RowFilters, text).deconstruct() == condition.deconstruct()
 
 
@@ -119,7 +119,7 @@ def test_integers_that_the_column_cannot_store(predicate, condition):
         ("> '9999-12-31T23:59:59.9999999Z'", NO_MOMENT),
     ],
 )
-def test_times_between_two_microseconds(predicate, condition):
+def test_times_between_two_microseconds_are_compared_exactly(predicate, condition):
     compiled = compile_filter(RowFilters, f"field['created_at'] {predicate}")
     assert compiled.deconstruct() == condition.deconstruct()
 

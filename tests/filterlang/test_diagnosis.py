@@ -86,7 +86,7 @@ JOIN = "expected AND, OR, ')' or the end"
         ("field['a']='it's'", 15, JOIN, "write a quote inside a value twice: ''"),
     ],
 )
-def test_position_message_and_suggestion(text, position, message, suggestion):
+def test_error_has_position_message_and_suggestion(text, position, message, suggestion):
     with pytest.raises(FilterError) as caught:
         parse(text)
     error = caught.value
@@ -121,5 +121,5 @@ def test_an_error_reads_as_message_and_suggestion():
         ("status_name", ""),
     ],
 )
-def test_closest(word, choice):
+def test_closest_name_is_suggested(word, choice):
     assert closest(word, ["Deployment", "status_text", "status_tests", "created_at"]) == choice

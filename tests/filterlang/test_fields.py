@@ -52,7 +52,7 @@ def test_it_is_made_once():
         ("labels.", "labels", ""),
     ],
 )
-def test_find(name, field, key):
+def test_fields_are_found(name, field, key):
     assert find(FIELDS, Term(name, 6, "=", 14)) == (FIELDS[field], key)
 
 
@@ -73,7 +73,7 @@ def test_find(name, field, key):
         ("_state", ""),
     ],
 )
-def test_an_unknown_field(name, suggestion):
+def test_unknown_field_is_rejected(name, suggestion):
     message = f"unknown field '{name}'; filterable fields: {ALL}"
     assert refused(name) == ("unknown_field", 6, message, suggestion)
 
@@ -103,7 +103,7 @@ PRESENCE = ["EXISTS", "IS NULL", "IS NOT NULL"]
     "operator",
     [*ORDER, "~=", "CONTAINS", "STARTS_WITH", "ENDS_WITH", *PRESENCE],
 )
-def test_operators_by_type(name, kind, allowed, operator):
+def test_each_type_supports_its_operators(name, kind, allowed, operator):
     if operator in allowed:
         assert find(FIELDS, Term(name, 6, operator, 14))[0].type.name == kind
     else:
@@ -134,7 +134,7 @@ def test_a_filter_that_cannot_be_honoured(filterset):
     )
 
 
-def test_a_filter_without_a_type():
+def test_filter_without_a_type_is_refused():
     class Numbers(FilterSet):
         size = NumberFilter()
 

@@ -30,7 +30,7 @@ def refused(name, text, quoted=True):
 
 
 @pytest.mark.parametrize("text", [UUID_TEXT, UUID_TEXT.upper()])
-def test_uuid(text):
+def test_uuid_is_parsed(text):
     assert convert("id", text) == UUID(UUID_TEXT)
 
 
@@ -48,7 +48,7 @@ def test_uuid(text):
         UUID_TEXT.replace("0198", "01\u06698"),
     ],
 )
-def test_not_a_canonical_uuid(text):
+def test_non_canonical_uuid_is_rejected(text):
     assert refused("id", text) == ("expected a UUID", "")
 
 
@@ -57,7 +57,7 @@ def test_not_a_canonical_uuid(text):
     [("10", 10), ("-0", 0), ("007", 7), (str(-(2**63)), -(2**63)), (str(2**63 - 1), 2**63 - 1)],
 )
 @pytest.mark.parametrize("quoted", [True, False])
-def test_integer(text, value, quoted):
+def test_integer_is_parsed(text, value, quoted):
     assert convert("size_bytes", text, quoted) == value
 
 
@@ -79,7 +79,7 @@ def test_integer(text, value, quoted):
         "9" * 1000,
     ],
 )
-def test_not_an_integer(text):
+def test_non_integer_is_rejected(text):
     assert refused("size_bytes", text) == (INTEGERS, "")
 
 
@@ -97,12 +97,12 @@ def test_not_an_integer(text):
         ("9999-12-31T23:59:59.999999Z", datetime(9999, 12, 31, 23, 59, 59, 999999, tzinfo=UTC)),
     ],
 )
-def test_timestamp(text, value):
+def test_timestamp_is_parsed(text, value):
     converted = convert("created_at", text)
     assert (converted, converted.tzinfo) == (value, UTC)
 
 
-def test_a_timestamp_between_two_microseconds():
+def test_timestamp_between_two_microseconds_is_parsed():
     below, above = convert("created_at", "2026-01-31T12:00:00.1234567Z")
     assert (below.microsecond, above.microsecond) == (123456, 123457)
 
@@ -114,7 +114,7 @@ def test_a_timestamp_between_two_microseconds():
         ("2147483648", (2**31 - 1, None)),
     ],
 )
-def test_an_integer_beyond_the_column(text, around):
+def test_integer_beyond_the_column_is_rejected(text, around):
     assert convert("replicas", text) == around
 
 
@@ -139,7 +139,7 @@ def test_an_integer_beyond_the_column(text, around):
         ("2026-01-31T12:00:00 01:00", "write + as %2B in an address: '2026-01-31T12:00:00+01:00'"),
     ],
 )
-def test_not_a_timestamp(text, suggestion):
+def test_non_timestamp_is_rejected(text, suggestion):
     assert refused("created_at", text) == (TIMESTAMP, suggestion)
 
 
@@ -147,12 +147,12 @@ def test_not_a_timestamp(text, suggestion):
     ("text", "value"), [("true", True), ("True", True), ("false", False), ("FALSE", False)]
 )
 @pytest.mark.parametrize("quoted", [True, False])
-def test_boolean(text, value, quoted):
+def test_boolean_is_parsed(text, value, quoted):
     assert convert("paused", text, quoted) is value
 
 
 @pytest.mark.parametrize("text", ["", "1", "0", "yes", "on", "None", " true"])
-def test_not_a_boolean(text):
+def test_non_boolean_is_rejected(text):
     assert refused("paused", text) == ("expected true or false", "")
 
 
@@ -165,7 +165,7 @@ def test_not_a_boolean(text):
         ("WORKLOAD_HEALTH_STATUS_UNSPECIFIED", "WORKLOAD_HEALTH_STATUS_UNSPECIFIED"),
     ],
 )
-def test_enum(text, value):
+def test_enum_value_is_parsed(text, value):
     assert convert("health_status", text) == value
 
 
@@ -182,7 +182,7 @@ def test_enum(text, value):
         ("HEALTHY ", "did you mean 'HEALTHY'?"),
     ],
 )
-def test_not_in_the_enum(text, suggestion):
+def test_unknown_enum_value_is_rejected(text, suggestion):
     assert refused("health_status", text) == (f"expected one of {', '.join(HEALTHS)}", suggestion)
 
 
@@ -197,7 +197,7 @@ def test_text_is_quoted(name):
     assert refused(name, "10", quoted=False) == ("expected a quoted value", "quote the value: '10'")
 
 
-def test_a_form_field_without_a_type():
+def test_form_field_without_a_type_is_refused():
     message = "the filter language has no type for DecimalField"
     with pytest.raises(ImproperlyConfigured, match=message):
         field_type(forms.DecimalField())

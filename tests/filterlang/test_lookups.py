@@ -39,13 +39,13 @@ NASTY = "%_\\*?[]"
         (Piece(""), "%%", "**"),
     ],
 )
-def test_a_piece_of_a_text(piece, like, glob):
+def test_part_of_a_text_is_matched(piece, like, glob):
     path = "name__filterlang_matches"
     assert where(PostgreSQL, path, piece) == (f"{NAME} LIKE %s", [like])
     assert where(SQLite, path, piece) == (f"{NAME} GLOB %s", [glob])
 
 
-def test_a_piece_of_a_text_in_any_case():
+def test_part_of_a_text_is_matched_in_any_case():
     path, piece = "name__filterlang_matches", Piece("WeÉ%", ignore_case=True)
     assert where(PostgreSQL, path, piece) == (f'LOWER({NAME} COLLATE "C") LIKE %s', [r"%weÉ\%%"])
     assert where(SQLite, path, piece) == (rf"{NAME} LIKE %s ESCAPE '\'", [r"%WeÉ\%%"])
@@ -60,7 +60,7 @@ def test_a_label_equals():
     )
 
 
-def test_label_in_lookup():
+def test_label_in_a_list_is_matched():
     path, value = "labels__filterlang_label_in", {"a": ("x", "y")}
     sql, (pairs,) = where(PostgreSQL, path, value)
     assert sql == f"{LABELS} @> ANY(%s)"
@@ -77,7 +77,7 @@ def test_a_label_exists():
     assert where(SQLite, path, "a.b") == (f"{EACH})", ["a.b"])
 
 
-def test_a_piece_of_a_label():
+def test_part_of_a_label_is_matched():
     path, piece = "labels__filterlang_label_matches", Piece("x", at_start=True)
     assert where(PostgreSQL, path, {"0": piece}) == (
         f"COALESCE(({LABELS} ->> %s) LIKE %s, FALSE)",
@@ -89,7 +89,7 @@ def test_a_piece_of_a_label():
     )
 
 
-def test_a_piece_of_a_label_in_any_case():
+def test_part_of_a_label_is_matched_in_any_case():
     path, piece = "labels__filterlang_label_matches", Piece("X", ignore_case=True)
     assert where(PostgreSQL, path, {"0": piece}) == (
         f'COALESCE(LOWER(({LABELS} ->> %s) COLLATE "C") LIKE %s, FALSE)',

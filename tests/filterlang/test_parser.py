@@ -63,7 +63,7 @@ def test_term_records_text_and_positions():
         ("IS\tNot  NULL", "IS NOT NULL", []),
     ],
 )
-def test_operators(operands, operator, values):
+def test_operators_are_parsed(operands, operator, values):
     term = parse(f"field['a']{operands}")
     assert (term.operator, [value.text for value in term.values]) == (operator, values)
 
@@ -91,7 +91,7 @@ def test_operators(operands, operator, values):
         ("false", "false", False),
     ],
 )
-def test_values(written, text, quoted):
+def test_values_are_parsed(written, text, quoted):
     assert value_of(written) == Value(text, quoted, 13)
 
 
@@ -144,7 +144,7 @@ def test_keywords_may_touch_other_characters():
         ("field['a']=\u0661", 11),
     ],
 )
-def test_syntax_errors(text, position):
+def test_syntax_errors_are_reported(text, position):
     assert refused(text)[:2] == (Code.SYNTAX, position)
 
 
@@ -180,7 +180,7 @@ def test_any_character_may_be_in_quotes(character):
     assert value_of(f"'{character}'").text == character
 
 
-def test_the_longest_text():
+def test_longest_text_is_parsed():
     assert parse(f"field['a']='{'x' * 1011}'").values[0].text == "x" * 1011
     assert refused(f"field['a']='{'x' * 1012}'") == (
         Code.TOO_LONG,
@@ -198,7 +198,7 @@ def test_terms_are_not_limited():
     assert names(parse(text)) == ["or", *["a"] * 60]
 
 
-def test_the_deepest_parentheses():
+def test_deepest_parentheses_are_parsed():
     assert names(parse(f"{'(' * 16}{A}{')' * 16}")) == "a"
     assert refused(f"{'(' * 17}{A}{')' * 17}") == (
         Code.TOO_DEEP,
@@ -215,7 +215,7 @@ def test_depth_is_of_nesting_and_not_of_number():
     ("character", "what"),
     [("\0", "NUL"), ("\ud800", "a lone surrogate")],
 )
-def test_refused_characters(character, what):
+def test_invalid_characters_are_reported(character, what):
     text = f"field['a'] = 'x{character}'"
     assert refused(text) == (Code.CHARACTER, 15, f"{what} is not allowed in a filter")
 
@@ -228,5 +228,5 @@ def test_a_parenthesis_that_is_never_closed(text, position):
 
 
 @pytest.mark.parametrize(("text", "position"), [(f"{A})", 12), (f"({A}) ) OR {B}", 15)])
-def test_unmatched_closing_parenthesis(text, position):
+def test_unmatched_closing_parenthesis_is_reported(text, position):
     assert refused(text) == (Code.SYNTAX, position, "')' closes nothing")

@@ -66,7 +66,7 @@ class Workloads(FilterSet):
         ),
     ],
 )
-def test_table(text, code, position, message, suggestion):
+def test_documented_table_matches(text, code, position, message, suggestion):
     with pytest.raises(FilterError) as caught:
         compile_filter(Workloads, text)
     error = caught.value

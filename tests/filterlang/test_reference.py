@@ -27,7 +27,7 @@ def code(cell):
     return re.findall(r"`([^`]+)`", cell)
 
 
-def test_types_and_operators():
+def test_documented_types_and_operators_match():
     types = {
         field.type.name: list(field.type.operators)
         for field in field_set(VersionedFilters).values()
@@ -40,7 +40,7 @@ def test_every_operator_is_of_some_type():
     assert set.union(*types) == set(grammar.OPERATORS)
 
 
-def test_keywords():
+def test_documented_keywords_match():
     listed = code(PAGE.split("- Keywords (")[1].split(")")[0])
     used = {
         word for operator in grammar.OPERATORS for word in operator.split() if word.isidentifier()
@@ -50,11 +50,11 @@ def test_keywords():
     assert shown == used | {"AND", "OR"}
 
 
-def test_error_codes():
+def test_documented_error_codes_match():
     assert [code(cell) for cell, _ in table("Errors")] == [[str(reason)] for reason in Code]
 
 
-def test_limits():
+def test_documented_limits_match():
     assert f"- {grammar.MAX_LENGTH} characters." in PAGE
     assert f"- {grammar.MAX_DEPTH} nested parentheses." in PAGE
     assert f"{filters.INT64_MIN} to {filters.INT64_MAX}" in PAGE
@@ -76,7 +76,7 @@ def test_examples_are_of_the_language(expression):
     assert parse(expression)
 
 
-def test_the_example_of_an_error():
+def test_documented_error_example_matches():
     (example,) = map(json.loads, re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL))
     (text,) = re.findall(r"For `(.*)`:", PAGE)
     with pytest.raises(FilterError) as caught:

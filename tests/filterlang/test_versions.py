@@ -46,7 +46,7 @@ def before(one, other):
     return (len(pre) > len(other_pre)) - (len(pre) < len(other_pre))
 
 
-def test_the_order():
+def test_versions_are_ordered():
     keys = [sort_key(version) for version in IN_ORDER]
     for (one, first), (other, second) in itertools.pairwise(zip(IN_ORDER, keys, strict=True)):
         assert first < second, (one, other)
@@ -66,7 +66,7 @@ VERSIONS = st.builds(
 
 
 @given(st.lists(VERSIONS, min_size=2, max_size=5))
-def test_any_versions(versions):
+def test_order_of_any_versions_is_total(versions):
     keys = {version: sort_key(version) for version in versions}
     for one, other in itertools.product(versions, repeat=2):
         expected = before(one, other)
@@ -88,7 +88,7 @@ def test_keys_are_of_printed_ascii(version):
     ["", "v5", "5.", ".5", "5.0.0.0", "05", "5.01", "-5", "5-", "5-a..b", "5+", "5 ", "5.x", "~> 5",
      "\u0665", "5.0.0-é"],
 )  # fmt: skip
-def test_no_versions(text):
+def test_invalid_versions_have_no_order(text):
     assert sort_key(text) is None
 
 
@@ -97,7 +97,7 @@ def test_a_version_has_at_most_a_hundred_characters():
     assert sort_key("1" * 101) is None
 
 
-def test_filter_by_version():
+def test_filter_compares_versions():
     compiled = compile_filter(VersionedFilters, "field['uses.a.b/c.version'] < '5'")
     assert compiled.children == [("uses__version", VersionComparison("a.b/c", "<", sort_key("5")))]
     compiled = compile_filter(VersionedFilters, "field['uses.c.version'] != 5")
@@ -118,7 +118,7 @@ def test_filter_by_version():
         ("field['name.version'] = '5'", Code.UNKNOWN_FIELD, 6, None),
     ],
 )  # fmt: skip
-def test_refused(text, code, position, suggestion):
+def test_invalid_versions_are_refused(text, code, position, suggestion):
     with pytest.raises(FilterError) as refused:
         compile_filter(VersionedFilters, text)
     assert (refused.value.code, refused.value.position) == (code, position)

@@ -89,7 +89,9 @@ def test_each_event_counts_its_own_queries(client: ApiClient, state: State, even
 
 
 @pytest.mark.parametrize("method", ["GET", "LOCK", "DELETE"])
-def test_the_states_id(client: ApiClient, state: State, events: Any, method: str) -> None:
+def test_log_has_the_id_of_the_state(
+    client: ApiClient, state: State, events: Any, method: str
+) -> None:
     lock = json.dumps({"ID": str(uuid.uuid4())})
     events()
 
@@ -124,14 +126,16 @@ def test_no_id_stays_for_the_next_request(client: ApiClient, state: State, event
 @pytest.mark.parametrize(
     "path", ["/api/v1/states/{}", "/api/v1/states/{}/versions", "/api/v1/states/{}/versions/1"]
 )
-def test_ids_of_a_path_of_a_state(client: ApiClient, state: State, events: Any, path: str) -> None:
+def test_log_has_ids_from_a_state_path(
+    client: ApiClient, state: State, events: Any, path: str
+) -> None:
     events()
     assert client.get(path.format(state.pk)).status_code == 200
 
     assert events()[0]["state_id"] == str(state.pk)
 
 
-def test_ids_of_a_path_of_a_cluster(
+def test_log_has_ids_from_a_cluster_path(
     client: ApiClient, cluster: Cluster, workload: Any, events: Any
 ) -> None:
     one: Workload = workload()

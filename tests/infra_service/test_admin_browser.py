@@ -11,7 +11,7 @@ from tests.support.browser import log_in, page_of
 from tests.support.server import LiveServer
 
 
-def test_the_life_of_a_token(page: Page, live: LiveServer) -> None:
+def test_token_is_issued_and_revoked_in_the_browser(page: Page, live: LiveServer) -> None:
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     log_in(page, live)
     expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
@@ -45,7 +45,7 @@ def test_the_life_of_a_token(page: Page, live: LiveServer) -> None:
     assert secret not in live.log.read_text()
 
 
-def test_by_keyboard_alone(page: Page, live: LiveServer) -> None:
+def test_pages_work_with_the_keyboard_alone(page: Page, live: LiveServer) -> None:
     page.goto("/admin/apikeys/apikey/add/")
     keys = page.keyboard
     expect(page.get_by_label("Username")).to_be_focused()

@@ -101,7 +101,7 @@ if connection.vendor == "sqlite":
 
 
 @pytest.mark.long
-def test_parameters(root: Client, rows: None) -> None:
+def test_unknown_parameters_are_rejected(root: Client, rows: None) -> None:
     answers = {}
     for page, model, shown in lists():
         for value in HOSTILE:
@@ -116,7 +116,7 @@ def test_parameters(root: Client, rows: None) -> None:
 
 
 @pytest.mark.long
-def test_ids(root: Client) -> None:
+def test_hostile_ids_are_not_found(root: Client) -> None:
     given = [quote(VALUES[name]) for name in IDS]
     paths = ["r/1/1/", *(f"r/1/{pk}/" for pk in given)]
     for page, _, shown in lists():

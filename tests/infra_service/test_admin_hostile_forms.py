@@ -172,7 +172,7 @@ class Form:
 
 
 @pytest.mark.long
-def test_forms(root: Client, objects: list[Any]) -> None:
+def test_hostile_forms_are_rejected(root: Client, objects: list[Any]) -> None:
     wrong = []
     for page in pages_of(objects):
         if (shown := root.get(page)).status_code == 404:
@@ -186,7 +186,7 @@ def test_forms(root: Client, objects: list[Any]) -> None:
 
 
 @pytest.mark.long
-def test_addresses_of_forms(root: Client, objects: list[Any]) -> None:
+def test_hostile_form_addresses_are_rejected(root: Client, objects: list[Any]) -> None:
     wrong = []
     for page in pages_of(objects):
         shown = root.get(page)

@@ -158,7 +158,7 @@ def address_of(page: Page, name: str, pattern: URLPattern) -> str:
     return reverse(f"admin:{name}", kwargs=given) + QUERIES.get(name, "")
 
 
-def test_every_page_of_the_admin(person: Page) -> None:
+def test_every_page_of_the_admin_passes(person: Page) -> None:
     """New pages are covered automatically.
 
     The pages alternate between the screens, so that the common parts are tested on both.
@@ -194,7 +194,7 @@ def submitted(page: Page) -> None:
         page.locator("#content [type=submit]:not([name])").last.click()
 
 
-def test_forms_with_errors(person: Page) -> None:
+def test_forms_with_errors_are_accessible(person: Page) -> None:
     """A form that is sent as it is."""
     page, wrong = person, {}
     patterns = {
@@ -216,7 +216,7 @@ def test_forms_with_errors(person: Page) -> None:
     assert {name: found for name, found in wrong.items() if found} == {}
 
 
-def test_pages_after_a_click(person: Page, story: Story) -> None:
+def test_pages_after_a_click_are_accessible(person: Page, story: Story) -> None:
     """A new secret, the confirmation of a bulk revocation, and the secrets of a state."""
     page, wrong = person, {}
     page.goto("/admin/apikeys/apikey/add/")
@@ -269,7 +269,7 @@ def test_missing_pages_and_empty_lists(browser: Browser, live: LiveServer, perso
     assert {path: found for path, found in wrong.items() if found} == {}
 
 
-def test_pages_before_login(page: Page) -> None:
+def test_pages_before_login_are_accessible(page: Page) -> None:
     wrong = {}
     page.goto("/admin/")
     wrong["log-in"] = faults(page)

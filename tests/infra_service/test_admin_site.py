@@ -36,7 +36,7 @@ def log_in(password: str, address: str = "192.0.2.1") -> Any:
     return Client().post(LOGIN, given, REMOTE_ADDR=address)
 
 
-def test_log_in(visitor: User, three_tries: None) -> None:
+def test_user_logs_in(visitor: User, three_tries: None) -> None:
     answer = log_in(PASSWORD)
 
     assert (answer.status_code, answer["Location"]) == (302, "/accounts/profile/")
@@ -111,7 +111,7 @@ def test_our_style_sheets_come_after_all_of_djangos(db: None) -> None:
     assert sheets.count("admin_base") == 4
 
 
-def test_policy(db: None, anonymous: Client) -> None:
+def test_content_security_policy_is_sent(db: None, anonymous: Client) -> None:
     policy = (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
         "font-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; "
@@ -123,7 +123,7 @@ def test_policy(db: None, anonymous: Client) -> None:
         assert "Content-Security-Policy" not in anonymous.get(path)
 
 
-def test_names(anonymous: Client) -> None:
+def test_names_are_shown(anonymous: Client) -> None:
     page = anonymous.get(LOGIN).content.decode()
 
     assert "Infrastructure management service" in page

@@ -84,7 +84,9 @@ def shown(answer: Any) -> list[Any]:
         ("/admin/webhooks/trailposition/", (404, 404, 404, 404)),
     ],
 )
-def test_read_access_per_group(path: str, statuses: tuple[int, ...], delivery: Delivery) -> None:
+def test_groups_can_read_their_pages(
+    path: str, statuses: tuple[int, ...], delivery: Delivery
+) -> None:
     where = path.format(hook=delivery.endpoint_id, delivery=delivery.pk)
 
     got = [person(*filter(None, [group])).get(where).status_code for group in MEMBERS]
@@ -101,7 +103,9 @@ def test_read_access_per_group(path: str, statuses: tuple[int, ...], delivery: D
         (f"{DELIVERIES}{{delivery}}/change/", (403, 403, 403, 403)),
     ],
 )
-def test_write_access_per_group(path: str, statuses: tuple[int, ...], delivery: Delivery) -> None:
+def test_groups_can_change_their_objects(
+    path: str, statuses: tuple[int, ...], delivery: Delivery
+) -> None:
     where = path.format(hook=delivery.endpoint_id, delivery=delivery.pk)
     got = []
     for group in MEMBERS:
@@ -113,7 +117,7 @@ def test_write_access_per_group(path: str, statuses: tuple[int, ...], delivery: 
     assert tuple(got) == statuses
 
 
-def test_a_form_of_another_site(endpoint: WebhookEndpoint) -> None:
+def test_form_of_another_site_is_rejected(endpoint: WebhookEndpoint) -> None:
     client = person("operator", enforce_csrf_checks=True)
 
     assert client.post(f"{HOOKS}{endpoint.pk}/disable/").status_code == 403
@@ -122,7 +126,7 @@ def test_a_form_of_another_site(endpoint: WebhookEndpoint) -> None:
     assert endpoint.is_enabled
 
 
-def test_list_and_detail_pages_of_an_endpoint_and_its_delivery(delivery: Delivery) -> None:
+def test_pages_show_an_endpoint_and_its_delivery(delivery: Delivery) -> None:
     client = person("viewer")
 
     row, page = (
@@ -168,7 +172,7 @@ def test_the_trail_leads_to_the_endpoint(endpoint: WebhookEndpoint) -> None:
     assert f'href="{HOOKS}{endpoint.pk}/change/"' in person("viewer").get(TRAIL).content.decode()
 
 
-def test_disabled_and_enabled_again(endpoint: WebhookEndpoint) -> None:
+def test_webhook_is_disabled_and_enabled_again(endpoint: WebhookEndpoint) -> None:
     waiting, client = make_delivery(endpoint), person("operator")
 
     done = client.post(f"{HOOKS}{endpoint.pk}/disable/", follow=True)
@@ -197,7 +201,7 @@ def test_disabled_and_enabled_again(endpoint: WebhookEndpoint) -> None:
     ]
 
 
-def test_redelivered(delivery: Delivery) -> None:
+def test_delivery_is_sent_again(delivery: Delivery) -> None:
     done = person("operator").post(f"{DELIVERIES}{delivery.pk}/redeliver/", follow=True)
 
     assert "The message is queued for redelivery." in text_of(done)
@@ -261,7 +265,7 @@ def test_a_webhook_can_be_typed(endpoint: WebhookEndpoint) -> None:
     assert 'name="endpoint"' in person("viewer").get(DELIVERIES).content.decode()
 
 
-def test_pages_of_deliveries(endpoint: WebhookEndpoint) -> None:
+def test_deliveries_are_paginated(endpoint: WebhookEndpoint) -> None:
     """Fifty per page: each page reads its rows and one more, however many exist."""
     made = [make_delivery(endpoint).pk for _ in range(60)]
     client = person("viewer")
@@ -275,7 +279,7 @@ def test_pages_of_deliveries(endpoint: WebhookEndpoint) -> None:
     assert second.context["cl"].next_url is None
 
 
-def test_as_many_statements_for_many_endpoints(operator: User) -> None:
+def test_number_of_statements_is_constant_for_many_endpoints(operator: User) -> None:
     client, counted = person("viewer"), []
     for _ in range(2):
         for _ in range(5):
@@ -287,7 +291,7 @@ def test_as_many_statements_for_many_endpoints(operator: User) -> None:
 
 
 @pytest.mark.long
-def test_hostile_addresses(delivery: Delivery) -> None:
+def test_hostile_addresses_are_rejected(delivery: Delivery) -> None:
     client = person("operator")
     client.raise_request_exception = False
     values = ("a%00b", "%ed%a0%80", "9" * 30, "9" * 4400, "-1", "[0,1e999]", '[0,"x"]',

@@ -68,7 +68,7 @@ def can_mount() -> bool:
 
 
 @pytest.mark.skipif(not can_mount(), reason="this user may not mount a file system")
-def test_a_full_disk(directory: Path) -> None:
+def test_full_disk_is_reported(directory: Path) -> None:
     done = subprocess.run(
         ["unshare", "-m", "sh", "-c", _ON_A_SMALL_DISK, "sh", directory, sys.executable, _WORKER],
         cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True,

@@ -14,7 +14,7 @@ TEXTS = ["plain", "a\tb\nc\\d\r", r"\N", "é €"]
 
 @pytest.mark.parametrize("text", TEXTS)
 @pytest.mark.parametrize("is_full", [True, False])
-def test_binary_json_and_unknown_values(db: None, text: str, is_full: bool) -> None:
+def test_binary_json_and_null_values_are_written(db: None, text: str, is_full: bool) -> None:
     now = timezone.now()
     key = ApiKey(
         id="key-1",

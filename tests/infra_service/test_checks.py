@@ -64,7 +64,7 @@ class urlpatterns_of:  # noqa: N801 - stands for a module
         (Things.as_view({"get": "list"}), []),
     ],
 )
-def test_views(settings: Any, view: Any, missing: list[str]) -> None:
+def test_views_are_checked(settings: Any, view: Any, missing: list[str]) -> None:
     settings.ROOT_URLCONF = urlpatterns_of(path("a/", include([path("b", view)])))
 
     found = every_view_declares_its_access()

@@ -37,7 +37,7 @@ def client_of(peer: str, forwarded: str | None = None) -> str:
         ("[fe80::1%25eth0]:443", "fe80::1"),
     ],
 )
-def test_addresses(text: str, address: str) -> None:
+def test_client_addresses_are_parsed(text: str, address: str) -> None:
     assert str(parse_address(text)) == address
 
 
@@ -66,7 +66,9 @@ def test_header_is_ignored_without_a_proxy(settings: Any) -> None:
         ("6.6.6.6, [2001:db8::1]:443", "2001:db8::1"),
     ],
 )
-def test_address_behind_a_single_proxy(forwarded: str | None, client: str, settings: Any) -> None:
+def test_client_address_is_read_behind_a_single_proxy(
+    forwarded: str | None, client: str, settings: Any
+) -> None:
     settings.BEHIND_TLS_PROXY = True
 
     assert client_of(PROXY, forwarded) == client
@@ -85,7 +87,9 @@ def test_address_behind_a_single_proxy(forwarded: str | None, client: str, setti
         ("198.51.100.1", "192.0.2.7", "198.51.100.1"),
     ],
 )
-def test_several_proxies(peer: str, forwarded: str, client: str, settings: Any) -> None:
+def test_client_address_is_read_behind_several_proxies(
+    peer: str, forwarded: str, client: str, settings: Any
+) -> None:
     settings.BEHIND_TLS_PROXY = True
     settings.TRUSTED_PROXIES = [ipaddress.ip_network("10.0.0.0/8")]
 
@@ -93,7 +97,7 @@ def test_several_proxies(peer: str, forwarded: str, client: str, settings: Any) 
 
 
 @pytest.mark.parametrize(("peer", "status"), [(PROXY, 404), ("198.51.100.1", 400)])
-def test_only_a_proxy_speaks_for_tls(peer: str, status: int, settings: Any) -> None:
+def test_only_a_trusted_proxy_declares_tls(peer: str, status: int, settings: Any) -> None:
     settings.BEHIND_TLS_PROXY = settings.SECURE_SSL_REDIRECT = True
     settings.SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
     settings.TRUSTED_PROXIES = [ipaddress.ip_network("10.0.0.0/8")]

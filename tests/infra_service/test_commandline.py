@@ -36,7 +36,7 @@ DJANGOS = {
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_help(name: str) -> None:
+def test_help_shows_examples(name: str) -> None:
     command = load_command_class(get_commands()[name], name)
     parser = command.create_parser("manage.py", name)
     text = parser.format_help()
@@ -131,7 +131,7 @@ class Counting(ServiceCommand):
         self.report({"things": 4}, "4 things")
 
 
-def test_a_bar_on_a_terminal(each_count_is_drawn: None) -> None:
+def test_terminal_shows_a_bar(each_count_is_drawn: None) -> None:
     out, terminal = io.StringIO(), Terminal()
 
     call_command(Counting(), stdout=out, stderr=terminal)
@@ -149,7 +149,7 @@ def test_a_bar_on_a_terminal(each_count_is_drawn: None) -> None:
 
 
 @pytest.mark.parametrize(("err", "options"), [(Terminal(), ["--json"]), (io.StringIO(), [])])
-def test_no_bar(err: io.StringIO, options: list[str]) -> None:
+def test_output_without_a_terminal_has_no_bar(err: io.StringIO, options: list[str]) -> None:
     call_command(Counting(), *options, stdout=io.StringIO(), stderr=err)
 
     assert err.getvalue() == "noted\nwrong\n"

@@ -15,7 +15,7 @@ from infra_service.sign_on import code_secrets
 from tests.states.test_documents import new_key
 
 
-def test_the_stored_form() -> None:
+def test_stored_form_is_stable() -> None:
     """Nonce, ciphertext and tag: releases before wrote the same bytes."""
     (configured,) = encryption.keyring().values()
     nonce = bytes(range(12))
@@ -45,7 +45,7 @@ def test_the_key_has_32_bytes(settings: Any) -> None:
         encryption.keyring()
 
 
-def test_secrets_of_codes(settings: Any) -> None:
+def test_secrets_of_codes_are_encrypted(settings: Any) -> None:
     old = settings.STATE_ENCRYPTION_KEYS[0]
     stored = code_secrets.encrypt("SECRET", 1)
     assert code_secrets.key_name_of(stored) == encryption.current_key()

@@ -114,7 +114,7 @@ def test_parts_that_are_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(("value", "days"), [("0", 0), ("90", 90), (" 700000\n", 700_000)])
-def test_days(value: str, days: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_days_are_parsed(value: str, days: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOME_DAYS", value)
 
     assert Env().days("SOME_DAYS", default=1) == days
@@ -123,7 +123,7 @@ def test_days(value: str, days: int, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("value", ["-1", "700001", "1000000000", "1.5", "a week", "", "٩٠"])
-def test_no_days(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_days_are_rejected(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOME_DAYS", value)
 
     with pytest.raises(ImproperlyConfigured, match="SOME_DAYS is not a number of days from 0 to"):

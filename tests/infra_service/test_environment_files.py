@@ -57,7 +57,7 @@ def load(file: Path, text: str) -> dict[str, str]:
         ("A=crlf\r", "crlf"),
     ],
 )
-def test_values(line: str, value: str, tmp_path: Path) -> None:
+def test_values_are_parsed(line: str, value: str, tmp_path: Path) -> None:
     text = f"\n# a comment with A=b and 'a quote\n ;another\n{line}\nZ=last\n"
 
     loaded = load(tmp_path / "env", text)
@@ -86,7 +86,7 @@ def test_line_without_an_assignment_is_rejected(text: str, line: int, tmp_path: 
     assert not {"A", "B", "1A", ""} & os.environ.keys()
 
 
-def test_a_nul_character(tmp_path: Path) -> None:
+def test_nul_character_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(EnvironmentFileError, match="env, line 2: contains a NUL character"):
         load(tmp_path / "env", "A=b\nB=c\0d\n")
 
@@ -113,7 +113,7 @@ def test_an_option_of_a_command_is_the_commands() -> None:
 
 
 @pytest.mark.parametrize("arguments", [["--env-file"], ["--env-file=", "check"]])
-def test_no_file(arguments: list[str]) -> None:
+def test_missing_file_is_reported(arguments: list[str]) -> None:
     with pytest.raises(EnvironmentFileError, match="--env-file needs the name of a file"):
         environment_files.load_named(["manage.py", *arguments])
 

@@ -52,7 +52,7 @@ def test_no_path_takes_options(client_with: ClientWith, path: str) -> None:
     "path",
     ["/index.html", "/nothing", "/api/v1/nothing/", "/v1", "/v1/admin/x", "/%00", "/api/v1//"],
 )
-def test_an_unknown_path(client: Client, path: str) -> None:
+def test_unknown_path_is_not_found(client: Client, path: str) -> None:
     response = client.post(path)
 
     assert (response.status_code, error_reason(response)) == (404, "NOT_FOUND")
@@ -77,7 +77,7 @@ def test_an_unknown_path(client: Client, path: str) -> None:
     }
 
 
-def test_a_wrong_host(client: Client) -> None:
+def test_wrong_host_is_rejected(client: Client) -> None:
     response = client.get("/api/v1/nothing", headers={"Host": "evil.example"})
 
     assert (response.status_code, error_reason(response)) == (400, "BAD_REQUEST")
@@ -113,7 +113,9 @@ def test_a_wrong_host(client: Client) -> None:
         ("/api/v1/states/1/ressources", "/api/v1/states/1/resources"),
     ],
 )
-def test_a_path_with_another_prefix(client: Client, requested_path: str, meant: str) -> None:
+def test_path_with_another_prefix_is_not_found(
+    client: Client, requested_path: str, meant: str
+) -> None:
     response = client.post(requested_path)
 
     assert (response.status_code, error_reason(response)) == (404, "NOT_FOUND")
@@ -134,13 +136,17 @@ def test_a_path_with_another_prefix(client: Client, requested_path: str, meant: 
         "/x/undelete",
     ],
 )
-def test_unknown_path_without_a_similar_path(client: Client, requested_path: str) -> None:
+def test_unknown_path_without_a_similar_path_has_no_suggestion(
+    client: Client, requested_path: str
+) -> None:
     error = client.post(requested_path).json()["error"]
 
     assert error["message"].endswith("/api/docs/ lists the available paths.")
 
 
-def test_an_internal_error(client: Client, monkeypatch: pytest.MonkeyPatch, capfd: Any) -> None:
+def test_internal_error_has_the_error_form(
+    client: Client, monkeypatch: pytest.MonkeyPatch, capfd: Any
+) -> None:
     from infra_service.operations.health import HealthView  # noqa: PLC0415 - beside its use
 
     def fail(*_: Any) -> None:
@@ -166,7 +172,7 @@ def test_an_internal_error(client: Client, monkeypatch: pytest.MonkeyPatch, capf
         (exceptions.Throttled(wait=1.2), 429, "RESOURCE_EXHAUSTED", "RATE_LIMITED"),
     ],
 )  # fmt: skip
-def test_known_exceptions(
+def test_known_exceptions_have_the_error_form(
     request_: HttpRequest, exception: Exception, status: int, rpc_status: str, reason: str
 ) -> None:
     response = answer(request_, exception)
@@ -225,7 +231,7 @@ def test_other_exceptions_are_djangos(request_: HttpRequest) -> None:
     ("exception", "status", "reason"),
     [(Exception(), 400, "BAD_REQUEST"), (RequestDataTooBig(), 413, "REQUEST_TOO_LARGE")],
 )
-def test_before_any_view(
+def test_errors_before_any_view_have_the_error_form(
     request_: HttpRequest, exception: Exception, status: int, reason: str
 ) -> None:
     response = handlers.bad_request(request_, exception)
@@ -234,7 +240,7 @@ def test_before_any_view(
     assert f'"reason": "{reason}"' in response.content.decode()
 
 
-def test_forbidden_outside_the_api(request_: HttpRequest) -> None:
+def test_forbidden_page_outside_the_api_is_html(request_: HttpRequest) -> None:
     response = handlers.permission_denied(request_, PermissionDenied())
 
     assert response.status_code == 403

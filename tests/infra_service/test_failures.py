@@ -148,7 +148,7 @@ def _address() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("error", [PoolTimeout("none"), TooManyRequests("too many")])
-def test_a_pool_without_connections(error: Exception) -> None:
+def test_pool_without_connections_is_reported_as_busy(error: Exception) -> None:
     assert reason(_caused(error)) == "DATABASE_BUSY"
 
 
@@ -223,7 +223,7 @@ def test_sqlite_finds_no_table(database: sqlite3.Connection) -> None:
 
 
 @pytest.mark.parametrize("error", [IntegrityError("x"), RuntimeError("x"), None])
-def test_a_mistake_of_ours(error: Exception | None) -> None:
+def test_programming_error_is_an_internal_error(error: Exception | None) -> None:
     assert failure_of(error) is None
 
 

@@ -16,21 +16,21 @@ def client() -> Client:
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/healthz/"])
-def test_alive_without_a_database(client: Client, path: str) -> None:
+def test_health_is_ok_without_a_database(client: Client, path: str) -> None:
     response = client.get(path)
 
     assert (response.status_code, response.json()) == (200, {"status": "ok"})
 
 
 @pytest.mark.parametrize("path", ["/readyz", "/readyz/"])
-def test_ready(client: Client, db: None, path: str) -> None:
+def test_migrated_service_is_ready(client: Client, db: None, path: str) -> None:
     response = client.get(path)
 
     assert response.status_code == 200
     assert response.json() == {"status": "ok", "version": __version__}
 
 
-def test_not_ready_before_the_migrations(
+def test_unmigrated_service_is_not_ready(
     client: Client, db: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(health, "_seen_migrated", False)
@@ -43,7 +43,7 @@ def test_not_ready_before_the_migrations(
     assert response["Retry-After"] == "5"
 
 
-def test_not_ready_without_the_database(client: Client, db: None) -> None:
+def test_service_without_the_database_is_not_ready(client: Client, db: None) -> None:
     with pytest.MonkeyPatch.context() as patch, database_is_gone():
         # On PostgreSQL it has a connection of its own.
         patch.setitem(connection.settings_dict, "HOST", "127.0.0.1")

@@ -172,7 +172,7 @@ def fresh(probe: str, file: Path) -> bool:
     return subprocess.run(["sh", "-c", documented], check=False).returncode == 0
 
 
-def test_the_documented_probe(tmp_path: Path) -> None:
+def test_documented_probe_works(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "how-to" / "monitor.md").read_text()
     (probe,) = re.findall(r"^\$ (test -n .+ && echo alive)$", page, re.MULTILINE)
     file = tmp_path / "heartbeat"

@@ -76,7 +76,9 @@ def token(owner: User, name: str, ends: dt.datetime | None, **fields: Any) -> Ac
     )
 
 
-def test_ended_tokens(operator: User, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_expired_tokens_are_deleted(
+    operator: User, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(ended, "BATCH", 3)
     settings.ACCESS_TOKENS_KEPT_DAYS = 10
     now = timezone.now()
@@ -127,7 +129,7 @@ def test_audit_log_names_the_deleted_token(operator: User) -> None:
     assert recorded == {"name": "ci", "kind": "SERVICE", "owner": "operator"}
 
 
-def test_expired_sessions(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_expired_sessions_are_deleted(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parts, "_SESSIONS", 2)
     for number, days in enumerate((-3, -2, -1, 1)):
         Session.objects.create(
@@ -230,9 +232,9 @@ def test_a_failure_stops_no_other_work_of_its_part(
 
 
 def test_part_runs_in_a_single_process_at_a_time(db: None) -> None:
-    holder = HousekeepingPart.objects.take("tokens")
+    holder = HousekeepingPart.objects.claim("tokens")
     assert holder is not None
-    assert HousekeepingPart.objects.take("tokens") is None
+    assert HousekeepingPart.objects.claim("tokens") is None
     outcomes = housekeeping()
     assert outcomes["tokens"]["status"] == "held"
     assert outcomes["sessions"]["status"] == "done"
@@ -277,7 +279,7 @@ def test_a_part_is_bounded_in_time(rows: None, replace: Any) -> None:
     assert HousekeepingPart.objects.get(name="tokens").succeeded_at == before
 
 
-def test_metrics(rows: None) -> None:
+def test_metrics_are_exported(rows: None) -> None:
     HousekeepingPart.objects.filter(name="tokens").update(removed=7, seconds=1.5)
 
     found = {metric.name: metric for metric in metrics.HousekeepingCollector().collect()}
@@ -298,7 +300,7 @@ def test_metrics(rows: None) -> None:
 
 
 @pytest.mark.parametrize("options", [("--interval", "0"), ("--max-seconds", "0")])
-def test_bad_options(options: tuple[str, str]) -> None:
+def test_bad_options_are_rejected(options: tuple[str, str]) -> None:
     with pytest.raises(CommandError):
         call_command("housekeeping", *options)
 

@@ -103,7 +103,7 @@ def test_a_connection_that_the_server_closed_is_opened_again(peer: Peer) -> None
 
 
 @pytest.mark.parametrize("head", [b"Content-Length: 5000", b"Transfer-Encoding: chunked"])
-def test_limits_of_a_body(peer: Peer, head: bytes) -> None:
+def test_size_of_a_body_is_limited(peer: Peer, head: bytes) -> None:
     body = b"x" * 5000 if b"Length" in head else b"1388\r\n" + b"x" * 5000 + b"\r\n0\r\n\r\n"
     for status in (b"200", b"403"):
         peer.talk = sends(b"HTTP/1.1 %s x\r\n%s\r\n\r\n%s" % (status, head, body))
@@ -170,7 +170,7 @@ def test_rejected_address_is_not_connected(peer: Peer) -> None:
     assert peer.connections == 0
 
 
-def test_the_tunnel_of_a_proxy(peer: Peer) -> None:
+def test_proxy_tunnel_is_used(peer: Peer) -> None:
     """A proxy that opens the tunnel without speaking TLS, and a proxy that refuses it."""
     peer.talk = sends(b"HTTP/1.1 200 OK\r\n\r\n")
     url = "https://service.example:8443"
@@ -199,7 +199,7 @@ def test_an_interruption_before_or_while_it_waits(peer: Peer) -> None:
     assert len(peer.received) == 1
 
 
-def test_an_ipv6_address() -> None:
+def test_ipv6_address_is_connected() -> None:
     peer = Peer("::1")
     peer.talk = sends(b"HTTP/1.1 204 x\r\n\r\n")
     try:
@@ -234,7 +234,7 @@ def test_a_name_that_is_not_resolved_in_time(monkeypatch: pytest.MonkeyPatch) ->
         ("https://example.com/", "example.com", 443),
     ],
 )
-def test_host_and_port(url: str, host: str, port: int) -> None:
+def test_host_and_port_are_sent(url: str, host: str, port: int) -> None:
     connection = Connection(url)
 
     assert (connection.host, connection.port) == (host, port)

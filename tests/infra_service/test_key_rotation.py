@@ -128,7 +128,7 @@ def test_values_whose_key_is_missing(
     ]
 
 
-def test_only_other_values_lack_their_key(hook: WebhookEndpoint, settings: Any) -> None:
+def test_only_values_of_other_keys_are_reported(hook: WebhookEndpoint, settings: Any) -> None:
     settings.STATE_ENCRYPTION_KEYS = [new_key()]
 
     _, error, _ = run("verify_states")
@@ -152,7 +152,7 @@ def test_damaged_value_does_not_stop_the_rotation(
     ]
 
 
-def test_expired_values_need_no_key(
+def test_expired_values_do_not_need_a_key(
     hook: WebhookEndpoint, answer: IdempotentRequest, settings: Any
 ) -> None:
     past = timezone.now() - dt.timedelta(seconds=1)

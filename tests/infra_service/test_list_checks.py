@@ -54,7 +54,7 @@ class Unordered(Searched):
         ),
     ],
 )
-def test_filters(settings: Any, view: Any, wrong: list[str]) -> None:
+def test_filters_select_matching_items(settings: Any, view: Any, wrong: list[str]) -> None:
     settings.ROOT_URLCONF = urlpatterns_of(path("a", view.as_view({"get": "list"})))
 
     found = every_filter_is_in_an_index()
@@ -103,7 +103,7 @@ class UnorderedInItsScope(OfOneToken):
         (UnorderedInItsScope, 1),
     ],
 )
-def test_orders(settings: Any, view: Any, number: int) -> None:
+def test_orders_are_checked(settings: Any, view: Any, number: int) -> None:
     settings.ROOT_URLCONF = urlpatterns_of(path("a", view.as_view({"get": "list"})))
 
     found = every_list_is_in_the_order_of_an_index()

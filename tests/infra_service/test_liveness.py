@@ -55,7 +55,7 @@ def test_terminated_connection_in_the_pool_is_replaced(administrator: Any) -> No
     assert backend_pid() != pid
 
 
-def test_a_loss_empties_the_pool(administrator: Any) -> None:
+def test_lost_connection_empties_the_pool(administrator: Any) -> None:
     """Other connections may be dead too without reporting an error."""
     backend_pid()  # opens the pool
     pool = connection.pool

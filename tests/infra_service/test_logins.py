@@ -50,7 +50,7 @@ def try_to_log_in(name: str, password: str, client: Client | None = None) -> Any
     return client.post(LOGIN, given, headers={"X-Request-ID": "mine"})
 
 
-def test_in_and_out(ada: User) -> None:
+def test_login_and_logout_are_recorded(ada: User) -> None:
     browser = Client()
     answer = try_to_log_in("ada", PASSWORD, browser)
     browser.post("/admin/logout/")
@@ -93,13 +93,13 @@ def test_failed_logins_are_recorded_up_to_a_limit(
     assert [line.get("name") for line in logged] == [None, "ada"] * 5
 
 
-def test_a_failure_outside_of_a_page(ada: User) -> None:
+def test_failure_outside_of_a_page_is_recorded(ada: User) -> None:
     assert authenticate(username="ada", password=OTHER) is None
 
     assert events() == [("user.login_failed", "", str(ada.pk), {"name": "ada"})]
 
 
-def test_change_of_the_own_password(ada: User) -> None:
+def test_change_of_the_own_password_is_recorded(ada: User) -> None:
     browser = Client()
     try_to_log_in("ada", PASSWORD, browser)
 
@@ -111,7 +111,7 @@ def test_change_of_the_own_password(ada: User) -> None:
     assert events()[1:] == [("user.password", "ada", str(ada.pk), {"name": "ada", "own": True})]
 
 
-def test_change_of_another_users_password(ada: User) -> None:
+def test_change_of_the_password_of_another_user_is_recorded(ada: User) -> None:
     person("administrator").post(
         f"/admin/apikeys/user/{ada.pk}/password/",
         {"password1": OTHER, "password2": OTHER, "usable_password": "true"},
@@ -122,7 +122,7 @@ def test_change_of_another_users_password(ada: User) -> None:
     assert set_ == ("user.password", who, str(ada.pk), {"name": "ada", "own": False})
 
 
-def test_commands(ada: User, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commands_are_recorded(ada: User, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DJANGO_SUPERUSER_PASSWORD", PASSWORD)
     call_command("createsuperuser", "--noinput", "--username", "root", "--email", "r@example.com")
     monkeypatch.setattr(
@@ -138,7 +138,7 @@ def test_commands(ada: User, monkeypatch: pytest.MonkeyPatch) -> None:
     ]
 
 
-def test_a_shell(ada: User) -> None:
+def test_shell_is_recorded(ada: User) -> None:
     ada.set_password(OTHER)
     ada.save()
     User.objects.create_superuser("root", "r@example.com", PASSWORD)

@@ -19,7 +19,7 @@ from infra_service import logs
 SECRET = tokens.generate(TokenKind.SERVICE)
 
 
-def test_our_events(capfd: pytest.CaptureFixture[str]) -> None:
+def test_own_events_are_json_lines(capfd: pytest.CaptureFixture[str]) -> None:
     structlog.get_logger("test").warning(f"saw {SECRET}", nested={"deep": [SECRET]}, other=object)
 
     line = capfd.readouterr().err
@@ -28,7 +28,7 @@ def test_our_events(capfd: pytest.CaptureFixture[str]) -> None:
     assert json.loads(line)["nested"] == {"deep": ["[token]"]}
 
 
-def test_tracebacks(capfd: pytest.CaptureFixture[str]) -> None:
+def test_tracebacks_are_logged_without_secrets(capfd: pytest.CaptureFixture[str]) -> None:
     try:
         int(SECRET)
     except ValueError:
@@ -38,7 +38,7 @@ def test_tracebacks(capfd: pytest.CaptureFixture[str]) -> None:
     assert "ValueError: invalid literal for int() with base 10: '[token]'" in event["exception"]
 
 
-def test_the_standard_librarys_events() -> None:
+def test_events_of_the_standard_library_are_json_lines() -> None:
     formatter = logs.formatter()
     try:
         int(SECRET)
@@ -75,7 +75,9 @@ def test_wherever_it_stands(text: str, separator: str, capfd: pytest.CaptureFixt
 
 @pytest.mark.parametrize("form", ["Basic {}", "basic  {}", "Basic%20{}", "{{'A': 'Basic {}'}}"])
 @pytest.mark.parametrize("name", ["", "u", "us", "ci"])
-def test_basic_credentials(form: str, name: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_basic_credentials_are_redacted(
+    form: str, name: str, capfd: pytest.CaptureFixture[str]
+) -> None:
     encoded = base64.b64encode(f"{name}:{SECRET}".encode()).decode()
 
     structlog.get_logger("test").warning(form.format(encoded))
@@ -95,7 +97,7 @@ def for_people(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("for_people")
-def test_a_line_for_people(capfd: pytest.CaptureFixture[str]) -> None:
+def test_text_line_is_short(capfd: pytest.CaptureFixture[str]) -> None:
     log = structlog.get_logger("test")
     request = {"method": "POST", "path": "/api/v1/states", "status": 200, "duration_ms": 9.4}
     log.info("request", **request, user="operator", queries=3)

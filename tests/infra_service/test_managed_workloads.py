@@ -77,7 +77,9 @@ def counts(client: ApiClient, cluster: Cluster, text: str = "") -> tuple[int, in
     return total["workloads_managed"], total["workloads_unmanaged"]
 
 
-def test_by_its_uid(backend: Backend, reader: ApiClient, cluster: Cluster) -> None:
+def test_workload_is_matched_by_its_uid(
+    backend: Backend, reader: ApiClient, cluster: Cluster
+) -> None:
     apply(cluster, report(0, record(uid=UID), record("other")))
     assert (one(reader, cluster)["managed"], one(reader, cluster)["managed_by"]) == (False, [])
     manages(backend, UID)
@@ -171,7 +173,7 @@ def test_a_release_joins_and_leaves_with_the_label(
         assert one(reader, cluster, namespace="edge")["managed"] is (labels is OF_RELEASE)
 
 
-def test_several_states_manage_the_same_object(
+def test_several_states_may_manage_the_same_object(
     backend: Backend, reader: ApiClient, cluster: Cluster
 ) -> None:
     apply(cluster, report(0, record(uid=UID)))
@@ -212,7 +214,7 @@ def test_filter_accepts_only_true_and_false(reader: ApiClient, cluster: Cluster)
         assert (answer.status_code, error_reason(answer)) == (400, "INVALID_FILTER"), text
 
 
-def test_over_all_clusters(backend: Backend, reader: ApiClient, cluster: Cluster) -> None:
+def test_all_clusters_are_counted(backend: Backend, reader: ApiClient, cluster: Cluster) -> None:
     """The list, and the sums."""
     other = Cluster.objects.create(name="other")
     apply(cluster, report(0, record(uid=UID)))
@@ -248,7 +250,7 @@ def test_counts_are_omitted_above_the_limit(
     assert counted() == [(None, None), (None, None)]
 
 
-def test_pages_of_unmanaged_workloads(
+def test_pages_contain_every_unmanaged_workload(
     backend: Backend, reader: ApiClient, cluster: Cluster
 ) -> None:
     things = [
@@ -268,7 +270,9 @@ def test_pages_of_unmanaged_workloads(
     assert sorted(found) == sorted(f"w{n}" for n in range(1, 20, 2))
 
 
-def test_statements(backend: Backend, reader: ApiClient, cluster: Cluster) -> None:
+def test_number_of_statements_is_constant(
+    backend: Backend, reader: ApiClient, cluster: Cluster
+) -> None:
     """One more statement for a workload, and no more for the list and the summary."""
     apply(cluster, report(0, record(uid=UID)))
     manages(backend, UID)
@@ -292,7 +296,7 @@ def test_reports_and_pushes_do_not_query_the_index(
     assert [q["sql"] for q in captured if "cluster_object" in q["sql"]] == []
 
 
-def test_a_recorded_cluster(
+def test_recorded_cluster_is_matched(
     backend: Backend, reader: ApiClient, cluster: Cluster, tmp_path: Path
 ) -> None:
     """States of the recorded workloads of a real cluster, except its DaemonSets."""
@@ -374,7 +378,7 @@ def test_bound_token_sees_managing_states_inside_its_binding(
     assert Workload.objects.filter(StatesManage().is_managed()).exists()
 
 
-def test_on_its_page_in_the_admin(backend: Backend, cluster: Cluster) -> None:
+def test_admin_page_shows_the_managing_state(backend: Backend, cluster: Cluster) -> None:
     apply(cluster, report(0, record(uid=UID), record("other")))
     manages(backend, UID)
     Component.objects.update(name="shop-web")

@@ -26,9 +26,9 @@ def answered(view: Callable[[], HttpResponse]) -> HttpResponse:
 
 def test_the_first_megabyte_is_free() -> None:
     def view() -> HttpResponse:
-        memory.take(MIB)
+        memory.reserve(MIB)
         assert memory.BUDGET.held == 0
-        memory.take(10)
+        memory.reserve(10)
         assert memory.BUDGET.held == 10
         return HttpResponse()
 
@@ -40,13 +40,13 @@ def test_the_first_megabyte_is_free() -> None:
 @pytest.mark.django_db
 def test_request_over_the_budget_is_rejected() -> None:
     def other() -> HttpResponse:
-        memory.take(2 * MIB)
+        memory.reserve(2 * MIB)
         return HttpResponse(b"x" * (2 * MIB))
 
     def view() -> HttpResponse:
-        memory.take(10 * MIB)
+        memory.reserve(10 * MIB)
         with pytest.raises(memory.MemoryUnavailable) as caught:
-            memory.take(MIB)
+            memory.reserve(MIB)
         assert caught.value.wait
         assert memory.BUDGET.held == 10 * MIB
         return HttpResponse()
@@ -62,7 +62,7 @@ def test_request_over_the_budget_is_rejected() -> None:
 def test_request_larger_than_the_budget_gets_its_own_error() -> None:
     def view() -> HttpResponse:
         with pytest.raises(memory.MemoryInsufficient):
-            memory.take(12 * MIB)
+            memory.reserve(12 * MIB)
         return HttpResponse()
 
     answered(view)
@@ -70,7 +70,7 @@ def test_request_larger_than_the_budget_gets_its_own_error() -> None:
 
 def test_an_error_gives_all_back() -> None:
     def view() -> HttpResponse:
-        memory.take(5 * MIB)
+        memory.reserve(5 * MIB)
         raise RuntimeError
 
     with pytest.raises(RuntimeError):
@@ -81,9 +81,9 @@ def test_an_error_gives_all_back() -> None:
 
 def test_block_releases_its_memory() -> None:
     def view() -> HttpResponse:
-        memory.take(2 * MIB)
+        memory.reserve(2 * MIB)
         with memory.released_at_end():
-            memory.take(3 * MIB)
+            memory.reserve(3 * MIB)
         assert memory.BUDGET.held == MIB
         return HttpResponse()
 
@@ -91,7 +91,7 @@ def test_block_releases_its_memory() -> None:
 
 
 def test_memory_is_not_counted_outside_of_requests() -> None:
-    memory.take(100 * MIB)
+    memory.reserve(100 * MIB)
     memory.release_memory(1)
 
     assert memory.BUDGET.held == 0
@@ -101,7 +101,9 @@ def test_memory_is_not_counted_outside_of_requests() -> None:
     ("limit", "factor", "check_id"),
     [("STATE_MAX_BYTES", 5, "states.E002"), ("WORKLOADS_MAX_BYTES", 8, "workloads.E001")],
 )
-def test_a_budget_for_the_largest(settings: Any, limit: str, factor: int, check_id: str) -> None:
+def test_budget_must_cover_the_largest_request(
+    settings: Any, limit: str, factor: int, check_id: str
+) -> None:
     """Restoring the largest document, or reading the largest report: else it is always refused."""
     settings.STATE_MAX_BYTES = settings.WORKLOADS_MAX_BYTES = MIB
     setattr(settings, limit, 10 * MIB)

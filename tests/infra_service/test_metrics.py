@@ -49,7 +49,7 @@ OF_PROXIES = {
 
 @pytest.mark.parametrize("name", OF_PROXIES)
 @pytest.mark.parametrize("behind_proxy", [False, True])
-def test_never_through_a_proxy(
+def test_metrics_are_refused_through_a_proxy(
     client: Client, db: None, settings: Any, name: str, behind_proxy: bool
 ) -> None:
     settings.BEHIND_TLS_PROXY = behind_proxy
@@ -59,7 +59,7 @@ def test_never_through_a_proxy(
     assert (answer.status_code, error_reason(answer)) == (403, "PERMISSION_DENIED")
 
 
-def test_the_setting(client: Client, db: None, settings: Any) -> None:
+def test_setting_enables_metrics(client: Client, db: None, settings: Any) -> None:
     settings.METRICS_NETWORKS = [ipaddress.ip_network("10.1.0.0/16")]
     assert client.get("/metrics", REMOTE_ADDR="10.1.2.3").status_code == 200
     assert client.get("/metrics", REMOTE_ADDR="10.2.2.3").status_code == 403
@@ -77,13 +77,13 @@ def test_a_scrape_comes_to_an_address_and_without_tls(
     assert client.get("/metrics", headers={"Host": "10.1.2.3:8000"}).status_code == 200
 
 
-def test_only_reading(client: Client) -> None:
+def test_metrics_accept_only_get(client: Client) -> None:
     answer = client.post("/metrics")
 
     assert (answer.status_code, error_reason(answer)) == (405, "METHOD_NOT_ALLOWED")
 
 
-def test_metrics_without_the_database(client: Client, db: None) -> None:
+def test_metrics_work_without_the_database(client: Client, db: None) -> None:
     with database_is_gone():
         answer = client.get("/metrics")
 
@@ -93,7 +93,9 @@ def test_metrics_without_the_database(client: Client, db: None) -> None:
     assert "infra_state_locks" not in answer.text
 
 
-def test_queries_of_a_scrape(client: Client, db: None, django_assert_num_queries: Any) -> None:
+def test_number_of_queries_of_a_scrape_is_constant(
+    client: Client, db: None, django_assert_num_queries: Any
+) -> None:
     """Locks, freezes, clusters, housekeeping, webhooks; states missing from the index."""
     with django_assert_num_queries(10):
         client.get("/metrics")

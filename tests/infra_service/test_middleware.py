@@ -208,7 +208,7 @@ def test_the_event_names_the_token_by_its_id(
     assert client.secret not in json.dumps(event)
 
 
-def test_the_address_behind_a_proxy(
+def test_address_behind_a_proxy_is_used(
     client: Client, settings: Any, capfd: pytest.CaptureFixture[str]
 ) -> None:
     headers = {"X-Forwarded-For": "6.6.6.6, 192.0.2.7"}

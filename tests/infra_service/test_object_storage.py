@@ -17,7 +17,7 @@ def options(url: str) -> dict[str, Any]:
     return found
 
 
-def test_url_with_all_options() -> None:
+def test_url_accepts_all_options() -> None:
     found = options(
         "s3://key:se%2Fcret@states/prod/eu"
         "?endpoint_url=https://minio.example:9000&region_name=eu-west-1&addressing_style=path&read_timeout=5"
@@ -63,7 +63,7 @@ def test_addresses_that_are_refused(url: str, problem: str) -> None:
     assert "hunter2" not in str(caught.value)
 
 
-def test_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_extra_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "botocore.config", None)
 
     with pytest.raises(ImproperlyConfigured, match=r"infra-service\[s3\]"):

@@ -84,7 +84,7 @@ def findings(*groups: str) -> dict[str, Finding]:
     return {finding.name: finding for finding in found}
 
 
-def test_empty_installation(db: None) -> None:
+def test_empty_installation_has_no_findings(db: None) -> None:
     answer = person("viewer").get("/admin/")
 
     assert "attention" not in answer.context["overview"]
@@ -142,7 +142,7 @@ def test_tokens_are_not_counted_without_permission(db: None, operator: User) -> 
     assert {row["kind"] for row in ending.rows} == {"API key"}
 
 
-def test_locks(db: None, operator: User) -> None:
+def test_locks_are_counted(db: None, operator: User) -> None:
     load_states(40, nothing)
     State.objects.update(lock_id=None, lock_info=None, lock_acquired_at=None)
     found = list(State.objects.order_by("id"))
@@ -207,7 +207,7 @@ def test_a_lock_of_the_release_before(db: None) -> None:
     assert "earlier" not in text_of(person("operator").get("/admin/"))
 
 
-def test_pushes_per_day(db: None) -> None:
+def test_pushes_are_counted_per_day(db: None) -> None:
     load_states(1, nothing)  # pushed in 2025
     for days in (0, 0, 1, 13, 14):
         pushed(days * DAY)
@@ -255,7 +255,7 @@ def change(cluster: Cluster, **values: Any) -> None:
     Cluster.objects.filter(pk=cluster.pk).update(**values)
 
 
-def test_clusters_by_health(five: list[Cluster]) -> None:
+def test_clusters_are_counted_by_health(five: list[Cluster]) -> None:
     a, b, c, d, _ = five
     change(a, workloads_error=1)
     change(b, workloads_degraded=1)
@@ -270,7 +270,7 @@ def test_clusters_by_health(five: list[Cluster]) -> None:
     assert str(shown["count"]) == "5"
 
 
-def test_silent_clusters(five: list[Cluster]) -> None:
+def test_silent_clusters_are_listed(five: list[Cluster]) -> None:
     a, b, c, d, _ = five
     change(a, last_received_at=NOW() - 2 * DAY)
     never = {"last_report_at": None, "last_received_at": None, "last_snapshot_at": None}
@@ -297,7 +297,7 @@ def test_silent_clusters(five: list[Cluster]) -> None:
     }  # fmt: skip
 
 
-def test_workloads_in_error(five: list[Cluster]) -> None:
+def test_workloads_in_error_are_listed(five: list[Cluster]) -> None:
     a, b, c, *_ = five
     load_workloads(50, 5, nothing)
     Workload.objects.update(health_status="HEALTHY")
@@ -335,7 +335,7 @@ def test_keys_and_tokens_that_expire_soon(db: None, operator: User) -> None:
         assert client.get(url).context["cl"].result_count == 3
 
 
-def test_unused_keys_and_tokens(db: None, operator: User) -> None:
+def test_unused_keys_and_tokens_are_listed(db: None, operator: User) -> None:
     for make in (key, token):
         for name in ("used", "new", "ended", "revoked", "never"):
             made = make(operator, name)
@@ -359,7 +359,7 @@ def test_unused_keys_and_tokens(db: None, operator: User) -> None:
         assert shown.name == "never"
 
 
-def test_failed_logins(db: None, operator: User) -> None:
+def test_failed_logins_are_counted(db: None, operator: User) -> None:
     def fail(address: str, name: str = "") -> None:
         details = {"name": name} if name else {}
         authorize_and_record(Actor(name="", address=address), "user.login_failed", "", **details)
@@ -406,7 +406,7 @@ def test_jobs_that_did_not_run(db: None) -> None:
     assert "housekeeping of tokens last done 3 days ago" in text
 
 
-def test_the_latest_events(db: None) -> None:
+def test_latest_events_are_listed(db: None) -> None:
     member = person("viewer")
     for n in range(12):
         authorize_and_record(ACTOR, "test.done", n)
@@ -454,7 +454,7 @@ def test_resource_names_in_events_are_hidden_without_permission(db: None) -> Non
     assert cluster.name not in text_of(client.get("/admin/"))
 
 
-def test_queries(db: None, operator: User) -> None:
+def test_number_of_queries_is_constant(db: None, operator: User) -> None:
     """So many at most, however much there is of everything; and each reads no more than so much."""
     client = person("operator")
     counted = []

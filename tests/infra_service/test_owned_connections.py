@@ -118,7 +118,9 @@ def ask(watch: Watch, client: Client, method: str, path: str, body: bytes) -> An
     return answer
 
 
-def test_every_path_of_the_api(client_with: ClientWith, watch: Watch) -> None:
+def test_every_path_of_the_api_returns_its_connection(
+    client_with: ClientWith, watch: Watch
+) -> None:
     client = client_with(*SCOPES)
     names = sample(client)
     statuses: Counter[int] = Counter()
@@ -179,7 +181,7 @@ def test_an_object_store_is_waited_for_without_a_connection(
     assert watch.seen["open"]
 
 
-def test_every_page_of_the_admin(watch: Watch) -> None:
+def test_every_page_of_the_admin_passes(watch: Watch) -> None:
     browser = person("Operators", is_superuser=True)
     for model in admin.site._registry:
         path = f"/admin/{model._meta.app_label}/{model._meta.model_name}/"
@@ -202,6 +204,6 @@ def test_a_log_in(watch: Watch) -> None:
     watch.look("sending")
 
 
-def test_a_refused_token(watch: Watch) -> None:
+def test_invalid_token_returns_its_connection(watch: Watch) -> None:
     assert KeyClient("isp_x").get("/v1/whoami").status_code == 401
     watch.look("sending")

@@ -93,7 +93,9 @@ def keys(operator: User) -> list[ApiKey]:
         ("created_by_id", "name", "id"),
     ],
 )
-def test_every_row_once_in_order(keys: list[ApiKey], key: tuple[str, ...], size: int) -> None:
+def test_pages_contain_every_row_once_in_order(
+    keys: list[ApiKey], key: tuple[str, ...], size: int
+) -> None:
     rows = walk(ApiKey.objects.all(), view(*key), size)
 
     assert rows == list(ApiKey.objects.order_by(*key))
@@ -113,7 +115,9 @@ ORDERED = view("-created_at", "-id", other_keys=(("name", "id"),))
         ("name desc", ("-name", "-id")),
     ],
 )
-def test_requested_order(keys: list[ApiKey], order: str, key: tuple[str, ...], size: int) -> None:
+def test_requested_order_is_applied(
+    keys: list[ApiKey], order: str, key: tuple[str, ...], size: int
+) -> None:
     rows = walk(ApiKey.objects.all(), ORDERED, size, order_by=order)
 
     assert rows == list(ApiKey.objects.order_by(*key))
@@ -174,7 +178,7 @@ def test_rows_that_come_and_go_between_pages(keys: list[ApiKey]) -> None:
 
 
 @pytest.mark.parametrize(("text", "size"), [("", 50), ("0", 50), ("1", 1), ("100", 100)])
-def test_page_sizes(operator: User, text: str, size: int) -> None:
+def test_page_sizes_are_limited(operator: User, text: str, size: int) -> None:
     with CaptureQueriesContext(connection) as queries:
         page(ApiKey.objects.all(), page_size=text)
 
@@ -185,7 +189,7 @@ def test_page_sizes(operator: User, text: str, size: int) -> None:
     "text",
     ["-1", "101", "x", "1.0", " 1", "+1", "1_0", "١", "9" * 5000, "1\0"],  # noqa: RUF001
 )
-def test_refused_page_sizes(operator: User, text: str) -> None:
+def test_invalid_page_sizes_are_rejected(operator: User, text: str) -> None:
     with pytest.raises(InvalidParameter) as caught:
         page(ApiKey.objects.all(), page_size=text)
 
@@ -291,7 +295,7 @@ def test_parameters_that_are_not_the_lists(
     assert (violation["field"], violation["reason"]) == (field, reason)
 
 
-def test_schema_of_parameters_and_response() -> None:
+def test_schema_describes_parameters_and_response() -> None:
     pagination = KeysetPagination()
     pagination.view = BY_ID
 

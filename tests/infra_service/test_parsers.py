@@ -87,7 +87,7 @@ def test_the_member_that_is_there_twice_is_named(owner: KeyOwner) -> None:
 @pytest.mark.parametrize(
     "field", ["name", "scopes", "expires_at", "binding", "update_mask", "ttl", "kind"]
 )
-def test_any_value_in_any_field(owner: KeyOwner, field: str, value: bytes) -> None:
+def test_any_value_in_any_field_gets_a_response(owner: KeyOwner, field: str, value: bytes) -> None:
     body = b'{"%s": %s}' % (field.encode(), value)
 
     for method, path in (
@@ -99,7 +99,7 @@ def test_any_value_in_any_field(owner: KeyOwner, field: str, value: bytes) -> No
         assert owner.send(method, path, body).status_code == 400
 
 
-def test_too_large(owner: KeyOwner, settings: Any) -> None:
+def test_too_large_input_is_rejected(owner: KeyOwner, settings: Any) -> None:
     response = owner.send("POST", PATH, b'"' + b"x" * settings.DATA_UPLOAD_MAX_MEMORY_SIZE + b'"')
 
     assert (response.status_code, error_reason(response)) == (413, "REQUEST_TOO_LARGE")
@@ -128,7 +128,7 @@ def test_a_client_that_goes_away() -> None:
 
 
 @given(st.binary(max_size=200))
-def test_any_bytes(body: bytes) -> None:
+def test_any_bytes_get_a_response(body: bytes) -> None:
     with contextlib.suppress(ParseError):
         parse(body)
 

@@ -61,8 +61,8 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         port = postgres.free_port()
         configuration.write_text(_INI.format(host=host, database_port=database.port, port=port))
         with configuration.open() as read, (configuration.parent / "log").open("w") as log:
-            nobody = pwd.getpwnam("nobody")
-            user = {"user": nobody.pw_uid, "group": nobody.pw_gid} if os.getuid() == 0 else {}
+            unknown = pwd.getpwnam("nobody")
+            user = {"user": unknown.pw_uid, "group": unknown.pw_gid} if os.getuid() == 0 else {}
             # Its own user may not read the tests' directory, so the file is handed over open.
             assert _PROGRAM is not None
             process = subprocess.Popen(

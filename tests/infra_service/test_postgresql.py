@@ -101,7 +101,7 @@ def test_closed_iterator_returns_its_connection() -> None:
     assert not is_owned()
 
 
-def test_a_cursor_in_a_cursor() -> None:
+def test_nested_cursor_works() -> None:
     with connection.cursor() as outer:
         with connection.cursor() as inner:
             inner.execute("SELECT 1")

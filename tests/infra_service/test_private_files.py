@@ -80,7 +80,7 @@ def test_directory_writable_by_other_users_is_rejected(tmp_path: Path, bits: int
             opened(root)
 
 
-def test_a_folder_of_another_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_folder_of_another_user_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if os.geteuid() == 0:
         os.chown(tmp_path, 12345, -1)
     else:

@@ -27,7 +27,7 @@ def server(tmp_path: Path) -> Iterator[Redis]:
 @pytest.fixture
 def limiter(server: Redis, monkeypatch: pytest.MonkeyPatch) -> Limiter:
     """A limiter that counts reliably on a busy machine."""
-    monkeypatch.setattr(redis_counters, "_PATIENCE", 10)
+    monkeypatch.setattr(redis_counters, "_TIMEOUT", 10)
     limiter = Limiter(RedisCounters(server.url))
     window = limits.WINDOW
     if time.time() % window > window - 5:  # both hits must be in the same window

@@ -68,9 +68,9 @@ MOMENTS = st.datetimes(_FIRST, _LAST, timezones=st.just(dt.UTC))
 
 @postgres
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(lineage=st.none() | TEXTS, who=TEXTS, name=TEXTS, moment=MOMENTS, locked=st.booleans())
-def test_states(
-    db: None, *, lineage: str | None, who: str, name: str, moment: dt.datetime, locked: bool
+@given(lineage=st.none() | TEXTS, user=TEXTS, name=TEXTS, moment=MOMENTS, locked=st.booleans())
+def test_states_are_rendered(
+    db: None, *, lineage: str | None, user: str, name: str, moment: dt.datetime, locked: bool
 ) -> None:
     state = State(
         id=uuid.UUID(int=int(moment.timestamp() * 1000) << 80),
@@ -82,7 +82,7 @@ def test_states(
     )
     if locked:
         state.lock_id, state.lock_acquired_at = uuid.uuid4(), moment
-        state.lock_info = {"Operation": who, "Who": who, "Version": ""}
+        state.lock_info = {"Operation": user, "Who": user, "Version": ""}
     State.objects.all().delete()
     state.save()
 
@@ -100,7 +100,7 @@ def test_states(
     used=st.none() | st.integers(0, 2**63 - 1),
     image=TEXTS,
 )
-def test_workloads(
+def test_workloads_are_rendered(
     workload: NewWorkload, *, labels: dict[str, str], reason: str, used: int | None, image: str
 ) -> None:
     Workload.objects.all().delete()
@@ -119,7 +119,7 @@ def test_workloads(
 
 
 @pytest.mark.skipif(connection.vendor == "postgresql", reason="where the rows are values()")
-def test_rows_without_instances(db: None) -> None:
+def test_rows_are_rendered_without_instances(db: None) -> None:
     state = State.objects.create(
         component=Component.objects.create(), environment=Environment.objects.create()
     )
@@ -263,7 +263,7 @@ def test_annotations_and_fields_that_are_not_shown(db: None) -> None:
         ({"a": serializers.ErrorDetail("x", "y")}, b'{"a":"x"}'),
     ],
 )
-def test_the_renderer(data: Any, body: bytes) -> None:
+def test_renderer_encodes_every_type(data: Any, body: bytes) -> None:
     assert JsonRenderer().render(data) == body
 
 

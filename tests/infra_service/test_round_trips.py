@@ -109,7 +109,7 @@ def test_a_push(wire: Wire, state: Backend) -> None:
     assert trips(wire, lambda: state.push(same, f"?ID={lock_id}")) == [1]
 
 
-def test_a_document(wire: Wire, state: Backend) -> None:
+def test_document_is_read_in_two_round_trips(wire: Wire, state: Backend) -> None:
     # Caller and document; event.
     assert trips(wire, state.get) == [2]
 
@@ -192,7 +192,7 @@ def test_statements_are_not_prepared_behind_a_pooler(wire: Wire, state: Backend)
     assert trips(wire, *calls) == [2, 2, 2, 2]
 
 
-def test_lists(wire: Wire, state: Backend) -> None:
+def test_lists_are_read_in_few_round_trips(wire: Wire, state: Backend) -> None:
     client = state.client
     paths = ("/api/v1/states", "/api/v1/states?page_size=2", "/api/v1/components")
     # Caller, page.
@@ -211,7 +211,7 @@ def test_unchanged_report(wire: Wire, client_with: ClientWith) -> None:
     assert trips(wire, report) == [5]
 
 
-def test_tokens(wire: Wire, key_with: KeyWith) -> None:  # noqa: F811 - the fixture
+def test_tokens_are_minted_in_few_round_trips(wire: Wire, key_with: KeyWith) -> None:  # noqa: F811 - the fixture
     owner = key_with("apikey:write", "state:read")
     new = {"access_token": {"name": "x", "scopes": ["state:read"]}}
     # Caller; token with its event; token as it is shown, with its owner.

@@ -75,7 +75,7 @@ def test_a_list_without_pages_can_be_described() -> None:
         ),
     ],
 )
-def test_formats(
+def test_formats_are_described(
     accept: str, media_type: str, start: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each is made once; nothing that is asked changes it."""

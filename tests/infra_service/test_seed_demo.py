@@ -58,7 +58,7 @@ def counts() -> dict[type[Model], int]:
     return {model: model._default_manager.count() for model in models}
 
 
-def test_so_many_of_each() -> None:
+def test_requested_numbers_are_created() -> None:
     summary = seed(states=10, clusters=3, workloads=70)
 
     assert summary == {
@@ -109,12 +109,12 @@ def test_second_run_reports_nothing_added() -> None:
     assert out.getvalue().startswith("added nothing in ")
 
 
-def test_zero_of_everything() -> None:
+def test_zero_of_everything_is_accepted() -> None:
     assert set(seed(states=0, clusters=0, workloads=0).values()) == {0}
     assert set(counts().values()) == {0}
 
 
-def test_a_past(client_with: ClientWith) -> None:
+def test_demo_data_has_a_history(client_with: ClientWith) -> None:
     """Each version, lock and expiry has its event, at the time stored in the row."""
     now = timezone.now()
     seed(states=WITH_A_PAST, clusters=0, workloads=0)
@@ -216,7 +216,7 @@ def test_demo_has_webhooks_and_trust_policies() -> None:
     }  # fmt: skip
 
 
-def test_no_past_beside_an_archive() -> None:
+def test_history_beside_an_archive_is_refused() -> None:
     key = uuid.uuid4()
     AuditArchive.objects.create(number=1, digest="0" * 64, events=1, first_id=key, last_id=key)
 
@@ -337,7 +337,7 @@ def test_more_states_than_have_a_history_are_refused() -> None:
         call_command("seed_demo", states=121)
 
 
-def test_progress_on_a_terminal(each_count_is_drawn: None) -> None:
+def test_terminal_shows_progress(each_count_is_drawn: None) -> None:
     out, terminal = io.StringIO(), Terminal()
     call_command("seed_demo", states=8, clusters=1, workloads=4, stdout=out, stderr=terminal)
 

@@ -29,7 +29,7 @@ def permissions_of(name: str) -> set[str]:
     return {f"{app}.{codename}" for app, codename in pairs}
 
 
-def test_makes_the_groups_once(db: None) -> None:
+def test_groups_are_created_once(db: None) -> None:
     assert run() == {"viewer": True, "operator": True, "administrator": True}
     assert run() == {"viewer": False, "operator": False, "administrator": False}
 

@@ -84,7 +84,7 @@ def test_a_refusal_is_an_answer(silent: socket.socket) -> None:
     assert watching.answers()
 
 
-class Told(Watch):
+class Reported(Watch):
     """A watch with given results, without connections."""
 
     def __init__(self, *answers: bool) -> None:
@@ -96,7 +96,7 @@ class Told(Watch):
 
 @pytest.fixture
 def waiting(db: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[WatchedConnection]:
-    monkeypatch.setattr(stalled_server, "PATIENCE", 0.01)
+    monkeypatch.setattr(stalled_server, "TIMEOUT", 0.01)
     wrapper: Any = connection
     parameters = wrapper.get_connection_params()
     with WatchedConnection.connect(**parameters) as opened:
@@ -107,7 +107,7 @@ def waiting(db: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[WatchedConnec
 
 
 @on_postgresql
-@pytest.mark.parametrize("limit", [(60, Told(True, True, False)), (0.1, None)])
+@pytest.mark.parametrize("limit", [(60, Reported(True, True, False)), (0.1, None)])
 def test_a_statement_without_an_answer(waiting: WatchedConnection, limit: Any) -> None:
     waiting.limit(*limit)
     with pytest.raises(psycopg.OperationalError, match="does not respond"):
@@ -116,7 +116,7 @@ def test_a_statement_without_an_answer(waiting: WatchedConnection, limit: Any) -
 
 
 @on_postgresql
-def test_a_deadline(waiting: WatchedConnection) -> None:
+def test_deadline_is_enforced(waiting: WatchedConnection) -> None:
     """The answer is given up, and its connection with it; a faster answer arrives."""
     began = time.monotonic()
     with within(20):
@@ -130,7 +130,7 @@ def test_a_deadline(waiting: WatchedConnection) -> None:
 
 @on_postgresql
 def test_a_statement_that_takes_long(waiting: WatchedConnection) -> None:
-    answers = Told(*[True] * 100)
+    answers = Reported(*[True] * 100)
     waiting.limit(60, answers)
     assert waiting.execute("SELECT pg_sleep(0.5), 7").fetchone() == ("", 7)
     assert len(answers._answers) < 100

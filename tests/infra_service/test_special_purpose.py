@@ -23,7 +23,7 @@ def exceptions(block: Block) -> list[Block]:
 
 
 @pytest.mark.parametrize("block", [*IPV4, *IPV6], ids=lambda block: block.network)
-def test_each_row(block: Block) -> None:
+def test_each_registry_row_is_applied(block: Block) -> None:
     network = ipaddress.ip_network(block.network)
     inner = [ipaddress.ip_network(other.network) for other in exceptions(block)]
     size = network.num_addresses
@@ -99,7 +99,7 @@ def test_a_network_of_a_setting_has_the_address_within() -> None:
         ("256.0.0.1", None), ("a" * 70, None),
     ],
 )  # fmt: skip
-def test_literals(host: str, address: str | None) -> None:
+def test_address_literals_are_classified(host: str, address: str | None) -> None:
     found = parse_literal(host)
 
     assert (found and str(found)) == address

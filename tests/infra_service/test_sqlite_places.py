@@ -22,7 +22,7 @@ from infra_service.lib.database.sqlite import base
 def test_writer_above_the_limit_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     places = threading.BoundedSemaphore(1)
     monkeypatch.setattr(base, "places", places)
-    monkeypatch.setattr(base, "_PATIENCE", 0.01)
+    monkeypatch.setattr(base, "_QUEUE_TIMEOUT", 0.01)
     with transaction.atomic():
         assert places.acquire(blocking=False)  # the owner of the lock holds no place
         places.release()

@@ -60,7 +60,7 @@ def our_commands() -> dict[str, BaseCommand]:
     }
 
 
-def test_commands_load_few_modules_and_workers_load_all() -> None:
+def test_only_workers_load_all_modules() -> None:
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT, *our_commands()],
         env={**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings"},

@@ -57,7 +57,7 @@ WHOLE = {
 }
 
 
-def test_schema_of() -> None:
+def test_schema_describes_a_struct() -> None:
     schema = schema_of(Whole)
 
     assert schema == WHOLE
@@ -68,7 +68,7 @@ def test_schema_of() -> None:
     assert colour.name == "Colour"
 
 
-def test_page_of() -> None:
+def test_page_schema_describes_a_struct() -> None:
     page = page_of(Whole, "red_wholes", count={"type": "integer"})
 
     assert page.name == "WholePage"

@@ -19,7 +19,7 @@ PATHS = ["/admin/login/", "/admin/", "/admin/logout/", "/admin/apikeys/user/add/
 
 
 @pytest.fixture
-def stranger() -> Client:
+def outsider() -> Client:
     client = Client(raise_request_exception=False, enforce_csrf_checks=True)
     client.cookies["csrftoken"] = COOKIE
     return client
@@ -35,20 +35,20 @@ def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("size", [10, 500_000])
 def test_file_of_an_anonymous_client_is_rejected(
-    db: None, stranger: Client, directory: Path, path: str, size: int
+    db: None, outsider: Client, directory: Path, path: str, size: int
 ) -> None:
     for form in (
         {"file": SimpleUploadedFile("x", b"x" * size)},
         {f"field{n}": "x" for n in range(900)} | {"file": SimpleUploadedFile("x", b"x")},
     ):
-        answer = stranger.post(path, form)
+        answer = outsider.post(path, form)
 
         assert (answer.status_code, error_reason(answer)) == (400, "FILE_REFUSED")
         assert list(directory.iterdir()) == []
 
 
 @pytest.mark.parametrize("content", ["multipart/form-data; boundary=b", "text/plain"])
-def test_a_large_form_is_not_read(db: None, stranger: Client, content: str) -> None:
+def test_a_large_form_is_not_read(db: None, outsider: Client, content: str) -> None:
     class Unread:
         def read(self, *_: Any) -> bytes:
             raise AssertionError("it was read")
@@ -58,13 +58,13 @@ def test_a_large_form_is_not_read(db: None, stranger: Client, content: str) -> N
     length = {"wsgi.input": Unread(), "CONTENT_LENGTH": str(1024 * 1024 + 1)}
     if content == "text/plain":
         content = "application/x-www-form-urlencoded"
-    answer = stranger.generic("POST", "/admin/login/", b"x", content, **length)
+    answer = outsider.generic("POST", "/admin/login/", b"x", content, **length)
 
     assert (answer.status_code, error_reason(answer)) == (413, "REQUEST_TOO_LARGE")
 
 
-def test_very_many_fields(db: None, stranger: Client) -> None:
-    answer = stranger.post("/admin/login/", {f"field{n}": "x" for n in range(10_000)})
+def test_very_many_fields_are_rejected(db: None, outsider: Client) -> None:
+    answer = outsider.post("/admin/login/", {f"field{n}": "x" for n in range(10_000)})
     assert answer.status_code == 400
 
 

@@ -38,20 +38,20 @@ class Walk(NamedTuple):
     client: ApiClient | None = None
 
 
-def touch(_row: Any, _chance: random.Random) -> dict[str, Any]:
+def touch(_row: Any, _rng: random.Random) -> dict[str, Any]:
     return {"updated_at": timezone.now()}
 
 
-def use(_row: Any, _chance: random.Random) -> dict[str, Any]:
+def use(_row: Any, _rng: random.Random) -> dict[str, Any]:
     return {"last_used_at": timezone.now()}
 
 
-def rename(_row: Any, chance: random.Random) -> dict[str, Any]:
-    return {"name": f"{chance.random():.6f}"}
+def rename(_row: Any, rng: random.Random) -> dict[str, Any]:
+    return {"name": f"{rng.random():.6f}"}
 
 
-def change_health(_row: Any, chance: random.Random) -> dict[str, Any]:
-    return {"health_status": chance.choice(HEALTH)}
+def change_health(_row: Any, rng: random.Random) -> dict[str, Any]:
+    return {"health_status": rng.choice(HEALTH)}
 
 
 def states() -> Walk:
@@ -62,7 +62,7 @@ def states() -> Walk:
     return Walk("/api/v1/states", "states", State.objects, touch)
 
 
-def lock(row: Any, _chance: random.Random) -> dict[str, Any]:
+def lock(row: Any, _rng: random.Random) -> dict[str, Any]:
     """Unlock a locked state, and lock another one."""
     if row.lock_id is not None:
         return {"lock_id": None, "lock_info": None, "lock_acquired_at": None}
@@ -173,17 +173,17 @@ def pages(client: ApiClient, walk: Walk, order: str) -> Iterator[list[str]]:
 
 def walked(client: ApiClient, walk: Walk, order: str, seed: int) -> tuple[Counter[str], set[str]]:
     """Return how often each item was on a page, and which items changed meanwhile."""
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     ids = [str(pk) for pk in walk.rows.values_list("pk", flat=True)]
-    movable = chance.sample(ids, len(ids) // 2)
+    movable = rng.sample(ids, len(ids) // 2)
     seen: Counter[str] = Counter()
     moved: set[str] = set()
     for number, page in enumerate(pages(client, walk, order)):
         seen.update(page)
         # A walk in an order that items join at its end ends when they cease to.
-        for pk in chance.sample(movable, 2) if number < ITEMS else ():
+        for pk in rng.sample(movable, 2) if number < ITEMS else ():
             row = walk.rows.filter(pk=pk)
-            row.update(**walk.move(row.get(), chance))
+            row.update(**walk.move(row.get(), rng))
             moved.add(pk)
     return seen, moved
 

@@ -74,7 +74,7 @@ def test_other_expect_headers_are_ignored(expect: bytes) -> None:
     assert not arriving.is_expecting
 
 
-def test_the_time_for_headers_and_body(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_headers_and_body_have_time_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [1000.0]
     monkeypatch.setattr(arrivals.time, "monotonic", lambda: now[0])
     arriving = Arrival(75, largest_head=1000)
@@ -160,7 +160,7 @@ def test_a_large_rest_is_waited_for(pair: Pair, monkeypatch: pytest.MonkeyPatch)
         pair.ours.sendall(bytes(LARGEST_REST + 10_000_000))
 
 
-def test_fast_client_gains_no_longer_timeout(pair: Pair) -> None:
+def test_fast_client_does_not_extend_its_timeout(pair: Pair) -> None:
     pair.ours.receiving.waited(0, 1_000_000_000)
     assert pair.ours.receiving.left == pace.BODY_TIMEOUT
     pair.ours.receiving.waited(10, pace.LEAST_RATE)
@@ -244,7 +244,9 @@ def test_connections_that_linger_make_room(loop: Loop) -> None:
     assert ended[0].recv(1) == b""
 
 
-def test_connections_linger_up_to_a_number(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_number_of_lingering_connections_is_limited(
+    loop: Loop, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(worker, "_MOST_LINGERING", 2)
     for _ in range(8):
         loop.connect(b"GET")
@@ -328,7 +330,7 @@ def test_an_event_of_a_connection_that_was_just_ended(loop: Loop) -> None:
     assert loop.worker.nr_conns == 0
 
 
-def test_a_thread_that_failed(loop: Loop) -> None:
+def test_failed_thread_closes_its_connection(loop: Loop) -> None:
     loop.connect()
     (conn,) = loop.worker._waiting
     loop.worker._forget(conn)

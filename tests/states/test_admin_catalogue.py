@@ -25,7 +25,7 @@ def root(kind: str) -> str:
     [("", [403] * 3), ("viewer", [200, 200, 403]), ("operator", [200, 200, 403]),
      ("administrator", [200, 200, 200])],
 )  # fmt: skip
-def test_page_permissions(db: None, kind: str, group: str, statuses: list[int]) -> None:
+def test_pages_require_permissions(db: None, kind: str, group: str, statuses: list[int]) -> None:
     entry = KINDS[kind].objects.create(name="one")
     client = person(*filter(None, [group]))
     pages = [root(kind), f"{root(kind)}{entry.pk}/change/", f"{root(kind)}add/"]
@@ -38,7 +38,7 @@ def test_page_permissions(db: None, kind: str, group: str, statuses: list[int]) 
 
 
 @every_kind
-def test_delete_an_unused_entry(db: None, kind: str) -> None:
+def test_unused_entry_is_deleted(db: None, kind: str) -> None:
     entry = KINDS[kind].objects.create(name="old", slug="old")
     delete = f"{root(kind)}{entry.pk}/delete/"
     client = person("administrator")
@@ -198,7 +198,7 @@ def test_the_list_costs_the_same(db: None, kind: str) -> None:
     assert len(set(shown)) == 60
 
 
-def test_the_components_of_an_application(db: None) -> None:
+def test_page_lists_the_components_of_an_application(db: None) -> None:
     application = Application.objects.create(name="billing")
     Component.objects.create(name="inside", application=application)
     Component.objects.create(name="outside")

@@ -67,7 +67,7 @@ def test_needs_its_permission(state: State) -> None:
     assert State.objects.get().frozen_at is None
 
 
-def test_offered_actions(state: State, admin: Backend) -> None:
+def test_offered_actions_depend_on_permissions(state: State, admin: Backend) -> None:
     def offered() -> list[str]:
         answer = person("administrator").get(page(state))
         restores = answer.content.decode().count("/restore-version/?number=")
@@ -84,7 +84,7 @@ def test_offered_actions(state: State, admin: Backend) -> None:
     assert offered() == ["Force-unlock", "Freeze", "0"]
 
 
-def test_lists_and_the_overview(state: State, admin: Backend) -> None:
+def test_lists_and_overview_show_the_freeze(state: State, admin: Backend) -> None:
     viewer = person("viewer")
     admin.call(":freeze", {"reason": "upgrade", "expected_until": "2999-01-01T00:00:00Z"})
 

@@ -44,7 +44,7 @@ def find(client: Client, value: str, **more: str) -> str:
 
 
 @pytest.mark.parametrize(("group", "status"), [("", 403), ("viewer", 200), ("operator", 200)])
-def test_page_permissions(network: Backend, group: str, status: int) -> None:
+def test_pages_require_permissions(network: Backend, group: str, status: int) -> None:
     client = person(*filter(None, [group]))
     entry = ResourceEntry.objects.order_by("pk")[0]
     pages = [LIST, f"{LIST}{entry.pk}/change/", FIND]
@@ -92,14 +92,18 @@ def test_search_value_is_accepted_only_by_post(network: Backend, viewer: Client)
         ({"value": "x", "after": "[["}, "Please correct the marked fields"),
     ],
 )
-def test_invalid_search_values(viewer: Client, given: dict[str, str], fault: str) -> None:
+def test_invalid_search_values_are_rejected(
+    viewer: Client, given: dict[str, str], fault: str
+) -> None:
     answer = viewer.post(FIND, given)
 
     assert fault in text_of(answer)
     assert "found" not in answer.context
 
 
-def test_more_of_them(backend: Backend, viewer: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_further_results_are_linked(
+    backend: Backend, viewer: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(resources, "FOUND", 3)
     backend.push(with_things(1, **{f"n{number}": "same" for number in range(7)}))
     index()

@@ -26,7 +26,7 @@ def kinds(answer: Any) -> dict[str, list[str]]:
     return {kind.title: [row[0] for row in kind.rows] for kind in answer.context["found"]}
 
 
-def ask(text: str, *groups: str) -> dict[str, list[str]]:
+def send(text: str, *groups: str) -> dict[str, list[str]]:
     answer = person(*(groups or ("viewer",))).post(SEARCH, {"text": text})
     assert answer.status_code == 200
     return kinds(answer)
@@ -46,7 +46,7 @@ def state(backend: Backend) -> State:
     return State.objects.get()
 
 
-def test_each_kind(state: State) -> None:
+def test_each_kind_of_object_is_found(state: State) -> None:
     owner = User.objects.create_user("payer")
     key = make_key(owner, "payments ci")
     cluster = Cluster.objects.create(name="pay-1")
@@ -58,7 +58,7 @@ def test_each_kind(state: State) -> None:
     )  # fmt: skip
     list(indexing.index_due())
 
-    found = ask("pay")
+    found = send("pay")
 
     assert found == {
         "States": ["payments in live"],
@@ -69,20 +69,20 @@ def test_each_kind(state: State) -> None:
         "Api keys": ["payments ci"],
         "Users": ["payer"],
     }
-    assert ask("payments live") == {"States": ["payments in live"]}
-    assert ask(str(state.pk)) == {"States": ["payments in live"]}
-    assert list(ask(str(state.component_id))) == ["States", "Components"]
-    assert ask(key.pk) == {"Api keys": ["payments ci"]}
-    assert ask("shop/payd") == {"Workloads": ["payd"]}
+    assert send("payments live") == {"States": ["payments in live"]}
+    assert send(str(state.pk)) == {"States": ["payments in live"]}
+    assert list(send(str(state.component_id))) == ["States", "Components"]
+    assert send(key.pk) == {"Api keys": ["payments ci"]}
+    assert send("shop/payd") == {"Workloads": ["payd"]}
     both = ["aws_instance.web[0]", "aws_instance.web[1]"]
-    assert ask("aws_instance.web") == {"Resources": both}
-    assert ask("aws_instance.web[1]") == {"Resources": both[1:]}
-    assert ask("i-0") == {"Resources": both[:1]}
+    assert send("aws_instance.web") == {"Resources": both}
+    assert send("aws_instance.web[1]") == {"Resources": both[1:]}
+    assert send("i-0") == {"Resources": both[:1]}
 
 
 @pytest.mark.parametrize("text", ["", " ", "\0", "nothing", "%", "_", "'", "key-", "x" * 5000])
 def test_what_finds_nothing(state: State, text: str) -> None:
-    assert ask(text) == {}
+    assert send(text) == {}
 
 
 def test_secrets_are_not_searched(state: State, backend: Backend) -> None:

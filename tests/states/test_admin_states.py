@@ -63,7 +63,7 @@ def last_event() -> AuditEvent:
         ("administrator", [200, 200, 200, 200, 200, 200, 200]),
     ],
 )
-def test_page_permissions(state: State, group: str, statuses: list[int]) -> None:
+def test_pages_require_permissions(state: State, group: str, statuses: list[int]) -> None:
     client = person(*filter(None, [group]))
     pages = [
         LIST, page(state), page(state, "compare") + "?before=1&after=2",
@@ -141,7 +141,7 @@ def test_requests_without_csrf_token_are_rejected(state: State) -> None:
     assert State.objects.get().revision == state.revision
 
 
-def test_restore(free: State, backend: Backend) -> None:
+def test_operator_restores_a_version(free: State, backend: Backend) -> None:
     client = person("operator")
     form = client.get(page(free, "restore-version"), {"number": "1"})
     assert 'value="1"' in form.content.decode()
@@ -173,7 +173,7 @@ def test_rejected_actions_show_the_reason(state: State) -> None:
     assert State.objects.get().revision == state.revision
 
 
-def test_delete_and_undelete(free: State, backend: Backend) -> None:
+def test_deleted_state_is_restored(free: State, backend: Backend) -> None:
     client = person("administrator")
     refused = client.post(page(free, "delete-state"), {"reason": " "})
     assert "This field is required." in text_of(refused)
@@ -230,7 +230,7 @@ def test_the_lock_on_the_page(state: State) -> None:
     assert " UTC, for 3 hours" in confirmation.content.decode().replace("\xa0", " ")
 
 
-def test_backend_configuration_to_copy(state: State) -> None:
+def test_page_shows_the_backend_configuration(state: State) -> None:
     address = f"http://testserver/api/v1/state/{state.component_id}/env/{state.environment_id}"
     text = text_of(person("viewer").get(page(state)))
     assert text.count(address) == 4
@@ -251,7 +251,9 @@ def test_backend_configuration_lists_names_first(state: State) -> None:
     assert text.index("The address by ids") < text.index(by_ids)
 
 
-def test_offered_actions(state: State, admin: Backend, lock_id: uuid.UUID) -> None:
+def test_offered_actions_depend_on_permissions(
+    state: State, admin: Backend, lock_id: uuid.UUID
+) -> None:
     def offered(group: str) -> list[str]:
         answer = person(group).get(page(state))
         return [tool["tool"].label for tool in answer.context["tools"]]
@@ -267,7 +269,7 @@ def test_offered_actions(state: State, admin: Backend, lock_id: uuid.UUID) -> No
     ] == ["Undelete"]
 
 
-def test_missing_states_and_versions(db: None) -> None:
+def test_missing_states_and_versions_are_not_found(db: None) -> None:
     client = person("administrator")
     nothing = f"{LIST}{uuid.uuid4()}"
     assert client.get(f"{nothing}/change/").status_code == 302

@@ -38,7 +38,7 @@ def recorded(admin: Backend) -> Backend:
     return admin
 
 
-def test_versions_and_their_charts(recorded: Backend) -> None:
+def test_page_shows_versions_and_charts(recorded: Backend) -> None:
     answer = person("viewer").get(page(recorded))
 
     text = text_of(answer)
@@ -55,7 +55,7 @@ def test_versions_and_their_charts(recorded: Backend) -> None:
     assert "Download version 2" in text_of(person("administrator").get(page(recorded)))
 
 
-def test_a_state_without_versions(backend: Backend, lock_id: Any) -> None:
+def test_state_without_versions_is_shown(backend: Backend, lock_id: Any) -> None:
     assert backend.lock(lock_id).status_code == 200
     assert "No versions." in text_of(person("viewer").get(page(backend)))
 
@@ -112,7 +112,7 @@ def test_a_document_as_it_was_pushed(recorded: Backend) -> None:
 
 
 @pytest.mark.parametrize("group", ["viewer", "operator"])
-def test_a_difference_without_its_secrets(recorded: Backend, group: str) -> None:
+def test_difference_hides_secrets(recorded: Backend, group: str) -> None:
     answer = person(group).get(*compared(recorded, 1, 2))
 
     text = text_of(answer)
@@ -126,7 +126,7 @@ def test_a_difference_without_its_secrets(recorded: Backend, group: str) -> None
     ]
 
 
-def test_a_difference_with_its_secrets(recorded: Backend) -> None:
+def test_difference_shows_secrets_with_permission(recorded: Backend) -> None:
     client = person("administrator")
     address, query = compared(recorded, 1, 2)
     hidden = client.get(address, query)
@@ -158,7 +158,7 @@ def test_comparison_page_matches_the_api(recorded: Backend, seeing: Backend) -> 
             assert attribute["path"] in text
 
 
-def test_a_difference_in_pages(admin: Backend) -> None:
+def test_difference_is_paginated(admin: Backend) -> None:
     def outputs(value: str) -> dict[str, Any]:
         return {f"o{n:03}": {"value": f"{value}{n}", "type": "string"} for n in range(CHANGES + 5)}
 
@@ -213,7 +213,7 @@ def test_the_rows_of_a_page_are_bounded(admin: Backend) -> None:
     assert b"k" * 2001 not in answer.content
 
 
-def test_changes_stand_in_the_order_of_addresses(admin: Backend) -> None:
+def test_changes_are_in_the_order_of_addresses(admin: Backend) -> None:
     def counted(attribute: str) -> dict[str, Any]:
         keys = [10, 9, "b", 2, None, "a"]
         instances = [{"index_key": key, "attributes": {"x": attribute}} for key in keys]
@@ -238,7 +238,7 @@ def resources_of(*names: str, value: str = "x") -> list[dict[str, Any]]:
     ]
 
 
-def test_changes_of_each_version(admin: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changes_of_each_version_are_shown(admin: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
     admin.push(document(1, resources=resources_of("a", "b")))
     admin.push(document(2, resources=resources_of("b", "c", "d", value="y")))
     admin.push(document(3, resources=resources_of("b", "c", "d", value="y")))
@@ -301,7 +301,7 @@ def test_a_document_that_cannot_be_shown_leaves_the_page(recorded: Backend) -> N
     assert "3 current" in text
 
 
-def test_the_contents_of_a_version(recorded: Backend) -> None:
+def test_page_shows_the_contents_of_a_version(recorded: Backend) -> None:
     address = page(recorded, "versions/2/contents/")
     for group in ("viewer", "administrator"):
         answer = person(group).get(address)
@@ -323,7 +323,7 @@ def test_the_contents_of_a_version(recorded: Backend) -> None:
         assert "The state has no version with this number" in text_of(gone)
 
 
-def test_contents_in_pages(admin: Backend) -> None:
+def test_contents_are_paginated(admin: Backend) -> None:
     names = [f"r{number:03}" for number in range(contents_page.ITEMS + 5)]
     outputs = {name: {"value": name, "type": "string"} for name in names}
     admin.push(document(1, resources=resources_of(*names), outputs=outputs))

@@ -174,7 +174,7 @@ def test_bound_token_moves_components_only_between_visible_applications(
     assert client.send("PATCH", world.path("web"), {"application_id": None}).status_code == 200
 
 
-def test_deleted_states_grant_no_visibility(client_with: ClientWith, world: World) -> None:
+def test_deleted_states_do_not_grant_visibility(client_with: ClientWith, world: World) -> None:
     client = bound(client_with, world, "dev")
     State.objects.filter(environment=world["dev"]).update(deleted_at=timezone.now())
 
@@ -205,7 +205,9 @@ def test_bound_token_creates_entries_inside_its_binding(
             assert error_reason(answer) == "BINDING_INSUFFICIENT"
 
 
-def test_components_of_a_bound_application(client_with: ClientWith, world: World) -> None:
+def test_components_of_a_bound_application_are_visible(
+    client_with: ClientWith, world: World
+) -> None:
     client = bound(client_with, world, "shop")
     for application, status in (("shop", 201), ("bank", 400), (None, 403)):
         fields = {"name": "new", "application_id": application and str(world[application])}
@@ -243,7 +245,7 @@ def test_no_state_is_registered_outside_a_binding(world: World) -> None:
     assert State.objects.filter(component_id=world["ledger"]).count() == 1
 
 
-def test_a_token_of_a_cluster(client_with: ClientWith, world: World) -> None:
+def test_token_bound_to_a_cluster_sees_no_states(client_with: ClientWith, world: World) -> None:
     client = client_with(*SCOPES, bound_cluster_id=uuid4())
     for kind in KINDS:
         assert client.items(f"/api/v1/{kind}s", f"{kind}s") == []
@@ -290,7 +292,7 @@ def many(db: None, monkeypatch: pytest.MonkeyPatch) -> dict[str, uuid.UUID]:
     return {name: environment.pk for name, environment in environments.items()}
 
 
-def test_all_pages_of_many(client_with: ClientWith, many: dict[str, uuid.UUID]) -> None:
+def test_pages_contain_every_item(client_with: ClientWith, many: dict[str, uuid.UUID]) -> None:
     for names in ("late", "seldom", "once", "never", "seldom late once"):
         environments = [many[name] for name in names.split()]
         client = client_with("state:read", bound_environment_ids=list(map(str, environments)))

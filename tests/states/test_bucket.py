@@ -108,7 +108,7 @@ def test_an_object_that_is_missing_in_its_bucket(
     assert error_reason(backend.get()) == "DOCUMENT_MISSING"
 
 
-def test_readiness(installation: Installation, db: None) -> None:
+def test_readiness_checks_the_store(installation: Installation, db: None) -> None:
     assert Client().get("/readyz").status_code == 200
 
     installation.with_bucket("no-such-bucket")

@@ -46,7 +46,7 @@ def shown(entry: Any) -> dict[str, Any]:
     return fields
 
 
-def test_create(admin: ApiClient, kind: str) -> None:
+def test_entry_is_created(admin: ApiClient, kind: str) -> None:
     answer = admin.send("POST", path(kind), {kind: {"name": " billing "}})
 
     entry = KINDS[kind]._default_manager.get()
@@ -71,7 +71,7 @@ def test_in_the_order_of_names(admin: ApiClient, kind: str, order: str, names: s
     assert "".join(entry["name"] for entry in found) == names
 
 
-def test_create_a_component_of_an_application(admin: ApiClient) -> None:
+def test_component_of_an_application_is_created(admin: ApiClient) -> None:
     application = Application.objects.create(name="shop")
     fields = {"name": "dns", "application_id": str(application.pk)}
     answer = admin.send("POST", "/api/v1/components", {"component": fields})
@@ -97,7 +97,7 @@ def test_get_and_list(admin: ApiClient, kind: str) -> None:
             assert items == [shown(entry) for entry in found]
 
 
-def test_components_of_an_application(admin: ApiClient) -> None:
+def test_components_of_an_application_are_listed(admin: ApiClient) -> None:
     application = Application.objects.create()
     component = Component.objects.create(application=application)
     Component.objects.create()
@@ -107,7 +107,7 @@ def test_components_of_an_application(admin: ApiClient) -> None:
 
 
 @pytest.mark.both
-def test_rename(admin: ApiClient, kind: str) -> None:
+def test_entry_is_renamed(admin: ApiClient, kind: str) -> None:
     entry = KINDS[kind]._default_manager.create(name="a")
     KINDS[kind]._default_manager.update(updated_at=LONG_AGO)
     answer = admin.send("PATCH", path(kind, entry), {kind: {"name": "b"}, "update_mask": "name"})
@@ -121,7 +121,7 @@ def test_rename(admin: ApiClient, kind: str) -> None:
     assert (event.action, event.details) == (f"{kind}.update", details)
 
 
-def test_empty_patch(admin: ApiClient, kind: str) -> None:
+def test_empty_patch_changes_no_field(admin: ApiClient, kind: str) -> None:
     entry = KINDS[kind]._default_manager.create(name="a")
 
     for body in ({}, {kind: {"name": "a"}}, {kind: {"id": str(uuid.uuid4()), "name": "a"}}):
@@ -158,7 +158,7 @@ def test_invalid_fields_are_rejected(
     assert not Component.objects.exists()
 
 
-def test_unknown_id(admin: ApiClient, kind: str) -> None:
+def test_unknown_id_is_not_found(admin: ApiClient, kind: str) -> None:
     for entry_id in (uuid.uuid4(), "x"):
         for method in ("GET", "PATCH"):
             answer = admin.send(method, f"{path(kind)}/{entry_id}", {})
@@ -168,7 +168,7 @@ def test_unknown_id(admin: ApiClient, kind: str) -> None:
             assert answer.json()["error"]["message"].startswith(beginning)
 
 
-def test_required_scopes(anonymous: Client, client_with: ClientWith, kind: str) -> None:
+def test_scopes_are_required(anonymous: Client, client_with: ClientWith, kind: str) -> None:
     entry = KINDS[kind]._default_manager.create(name="a")
     writer, reader = client_with("state:write"), client_with("state:read")
     body = {kind: {"name": "b"}}

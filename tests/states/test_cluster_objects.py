@@ -56,7 +56,7 @@ CASES: list[tuple[str, dict[str, Any], dict[str, Any], str | None]] = [
 
 
 @pytest.mark.parametrize(("kind", "attributes", "more", "kept"), CASES)
-def test_stored_cluster_objects(
+def test_cluster_objects_are_stored(
     backend: Backend, kind: str, attributes: dict[str, Any], more: dict[str, Any], kept: str | None
 ) -> None:
     backend.push(state(resource("x", instance(attributes), type=kind, **more)))

@@ -155,7 +155,7 @@ def test_a_hidden_change_of_kind_is_a_change(old: Any, new: Any) -> None:
     ]
 
 
-def test_an_identity_alone(backend: Backend, seeing: Backend) -> None:
+def test_changed_identity_is_a_difference(backend: Backend, seeing: Backend) -> None:
     for name in ("before", "after"):
         document = (CASES / f"02-identity-only/{name}.tfstate").read_bytes()
         assert backend.push(document).status_code == 200
@@ -281,7 +281,7 @@ def test_pages_go_through_all_kinds(backend: Backend) -> None:
     assert sizes == [2, 2, 2, 2, 1]
 
 
-def test_another_version_of_terraform(backend: Backend) -> None:
+def test_other_terraform_version_is_a_difference(backend: Backend) -> None:
     for serial, version in enumerate(("1.11.4", "1.12.0"), start=1):
         document = json.loads(state(resource("x", instance())))
         body = {**document, "serial": serial, "terraform_version": version}

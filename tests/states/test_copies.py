@@ -56,7 +56,7 @@ def hidden_names(*, sensitive: dict[str, Any], plain: dict[str, Any]) -> set[str
 
 
 class TestRegionInASensitiveOutput:
-    def test_every_reader(self, backend: Backend, client_with: ClientWith) -> None:
+    def test_every_reader_masks_copies(self, backend: Backend, client_with: ClientWith) -> None:
         backend.push(CASE)
         index()
         reader = client_with("state:read", "state:outputs")
@@ -88,7 +88,9 @@ class TestRegionInASensitiveOutput:
         index()
         assert found("arn:aws:ec2:eu-west-1:111122223333:vpc/vpc-0shop") == ["aws_vpc.main"]
 
-    def test_a_password_beside_the_region(self, backend: Backend, client_with: ClientWith) -> None:
+    def test_password_equal_to_the_region_is_masked(
+        self, backend: Backend, client_with: ClientWith
+    ) -> None:
         body = json.loads(CASE)
         url = f"postgres://app:{PASSWORD}@db.shop.example:5432/shop"
         body["outputs"]["connection"]["value"]["password"] = PASSWORD
@@ -170,7 +172,7 @@ def test_a_reason_is_short_however_long_the_name_is() -> None:
         {"cidrs": ["0.0.0.0/0", "10.0.0.0/16"]},
     ],
 )
-def test_public_values_cause_no_masking(sensitive: dict[str, Any]) -> None:
+def test_public_values_are_not_masked(sensitive: dict[str, Any]) -> None:
     plain = {
         "arn": "arn:aws:ec2:eu-west-1:111122223333:vpc/vpc-0shop",
         "port_": 5432, "ports": [15433, "15433"], "flag_": True, "off": False, "nothing_": None,
@@ -346,7 +348,7 @@ def planted(draw: Any) -> tuple[Any, str]:
 
 
 @given(planted(), st.booleans())
-def test_planted_secrets_never_leak(case: tuple[Any, str], in_output: bool) -> None:
+def test_planted_secrets_are_masked(case: tuple[Any, str], in_output: bool) -> None:
     marked, secret = case
     copies = [*written(secret), secret + "\nmore", [secret], {"a": {secret: 1}}]
     plain = {f"o{i}": output(copy) for i, copy in enumerate(copies)}

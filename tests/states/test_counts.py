@@ -48,7 +48,9 @@ def counts(client: ApiClient, path: str) -> Any:
     return client.items(path, name, page_size=2)
 
 
-def test_counts_by_provider_type_and_version(backend: Backend, reader: ApiClient) -> None:
+def test_states_are_counted_by_provider_type_and_version(
+    backend: Backend, reader: ApiClient
+) -> None:
     other = Backend(backend.client)
     backend.push(document(1, "1.11.4", "aws_x", "aws_x", "data.aws_y", "thing"))
     other.push(document(1, "1.5.0", "aws_x"))
@@ -77,7 +79,7 @@ def test_counts_by_provider_type_and_version(backend: Backend, reader: ApiClient
     assert [one["terraform_version"] for one in counts(reader, VERSIONS)] == ["1.12.0", "1.5.0"]
 
 
-def test_deleted_and_restored_states(backend: Backend, client_with: ClientWith) -> None:
+def test_deleted_and_restored_states_are_counted(backend: Backend, client_with: ClientWith) -> None:
     admin = backend.as_client(client_with("state:read", "state:write", "state:admin"))
     backend.push(document(1, "1.11.4", "aws_x"))
     index()
@@ -155,7 +157,9 @@ def test_counts_cover_visible_states_only(client_with: ClientWith) -> None:
     assert CountTotal.objects.filter(states__lt=0).count() == 0
 
 
-def test_queries(backend: Backend, reader: ApiClient, django_assert_num_queries: Any) -> None:
+def test_number_of_queries_is_constant(
+    backend: Backend, reader: ApiClient, django_assert_num_queries: Any
+) -> None:
     backend.push(document(1, "1.11.4", *(f"aws_{number}" for number in range(30))))
     index()
     reader.get(TYPES)  # the token's use is noted, once

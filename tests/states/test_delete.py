@@ -34,7 +34,7 @@ def test_a_push_revives_it(admin: Backend) -> None:
     assert admin.get().content == document(1, lineage="another")
 
 
-def test_the_same_document_revives_it_too(admin: Backend) -> None:
+def test_push_of_the_same_document_restores_the_state(admin: Backend) -> None:
     admin.push(document(7))
     admin.delete()
 
@@ -59,7 +59,7 @@ def test_unknown_state_returns_404(admin: Backend) -> None:
     assert (response.status_code, error_reason(response)) == (404, "STATE_NOT_FOUND")
 
 
-def test_twice(admin: Backend) -> None:
+def test_second_deletion_is_not_found(admin: Backend) -> None:
     admin.push(document())
     admin.delete()
 

@@ -30,7 +30,7 @@ def test_locked_state_is_not_deleted(admin: Backend, lock_id: uuid.UUID) -> None
     assert response.json()["ID"] == str(lock_id)
 
 
-def test_twice(admin: Backend) -> None:
+def test_second_deletion_is_not_found(admin: Backend) -> None:
     admin.push(document())
     admin.client.delete(admin.root)
 

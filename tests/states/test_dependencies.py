@@ -122,7 +122,7 @@ def test_by_ids_and_by_names(backend: Backend, network: Backend, reader: ApiClie
         "ftp://testserver/api/v1/state/at/network/prod",
     ],
 )
-def test_addresses_of_other_services(
+def test_addresses_of_other_services_are_unknown(
     backend: Backend, network: Backend, reader: ApiClient, address: str
 ) -> None:
     backend.push(reading(1, http("x", address)))
@@ -166,7 +166,7 @@ def test_addresses_of_other_services(
         ("x" * 51, {"address": SECRET}, ""),
     ],
 )  # fmt: skip
-def test_stored_location_of_a_configuration(
+def test_location_is_stored_without_secrets(
     backend: Backend, reader: ApiClient, backend_name: str, config: Any, location: str
 ) -> None:
     backend.push(reading(1, remote("x", backend_name, config)))
@@ -179,7 +179,7 @@ def test_stored_location_of_a_configuration(
     assert SECRET not in json.dumps(list(StateDependency.objects.values()), default=str)
 
 
-def test_document_written_by_terraform(backend: Backend, reader: ApiClient) -> None:
+def test_document_written_by_terraform_is_read(backend: Backend, reader: ApiClient) -> None:
     backend.push(AFTER)
     index()
 
@@ -203,7 +203,7 @@ def test_sensitive_configuration_is_not_shown(backend: Backend, reader: ApiClien
     assert SECRET not in one["location"]
 
 
-def test_a_token_in_an_address(backend: Backend, reader: ApiClient) -> None:
+def test_token_in_an_address_is_not_stored(backend: Backend, reader: ApiClient) -> None:
     backend.push(reading(1, http("x", f"https://h/{reader.secret}")))
     index()
 
@@ -234,7 +234,9 @@ def test_it_follows_the_states(backend: Backend, network: Backend, client_with: 
     assert not StateDependency.objects.exists()
 
 
-def test_pages(backend: Backend, network: Backend, reader: ApiClient) -> None:
+def test_pages_contain_every_item_once(
+    backend: Backend, network: Backend, reader: ApiClient
+) -> None:
     """First the sources, then the readers, each exactly once."""
     backend.push(reading(1, *(http(f"r{n}", f"{HOST}{network.path}") for n in range(5))))
     network.push(reading(2, *(http(f"n{n}", f"{HOST}{backend.path}") for n in range(3))))
@@ -319,7 +321,7 @@ def test_required_scope_and_valid_queries(
         assert client.get(f"/api/v1/states/{odd}/dependencies").status_code == 404
 
 
-def test_the_page_of_the_admin(backend: Backend, network: Backend) -> None:
+def test_admin_page_shows_the_data(backend: Backend, network: Backend) -> None:
     sources = (http("a", f"{HOST}{network.path}"), remote("b", "s3", {"bucket": "b", "key": "k"}))
     backend.push(reading(1, *sources))
     index()

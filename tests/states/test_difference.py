@@ -60,7 +60,7 @@ def change(where: str, action: str, before: Any, after: Any, sensitive: bool = F
     }
 
 
-def test_recorded_states() -> None:
+def test_recorded_states_are_compared() -> None:
     page = diff(BEFORE, AFTER)
 
     assert page.versions == ("1.11.4", "1.11.4")
@@ -109,7 +109,7 @@ def test_recorded_states() -> None:
     }
 
 
-def test_recorded_states_reveal_no_password() -> None:
+def test_recorded_states_hide_passwords() -> None:
     page = diff(BEFORE, AFTER)
     hidden = bytes(page.outputs) + bytes(page.resources)
     assert not any(password in hidden for password in PASSWORDS)
@@ -119,7 +119,7 @@ def test_recorded_states_reveal_no_password() -> None:
     assert all(password in shown for password in PASSWORDS)
 
 
-def test_the_same_document() -> None:
+def test_same_document_has_no_difference() -> None:
     assert diff(AFTER, AFTER).summary.resources == ChangeCounts(added=0, changed=0, removed=0)
 
 
@@ -131,7 +131,7 @@ def test_first_version_only_adds() -> None:
     assert page.summary.resources == ChangeCounts(added=16, changed=0, removed=0)
 
 
-def test_a_data_source_and_a_removed_thing() -> None:
+def test_data_source_and_removed_resource_are_compared() -> None:
     data = resource("x", instance({"a": 1}), mode="data", module="module.m")
 
     (found,) = resources(state(data), state())
@@ -176,11 +176,11 @@ def test_a_data_source_and_a_removed_thing() -> None:
          [change("a", "CHANGED", {"value": 1, "type": "number"}, None)]),
     ],
 )  # fmt: skip
-def test_attributes(old: Any, new: Any, expected: list[Any]) -> None:
+def test_attributes_are_compared(old: Any, new: Any, expected: list[Any]) -> None:
     assert changes(old, new) == expected
 
 
-def test_digits_beyond_a_float() -> None:
+def test_digits_beyond_a_float_are_compared() -> None:
     old, new = (
         state(resource("x", instance({"n": 0}))).replace(b'"n": 0', b'"n": ' + digits)
         for digits in (b"0.1234567890123456789012345", b"0.1234567890123456789012346")
@@ -217,11 +217,11 @@ def test_digits_beyond_a_float() -> None:
           {"field": "identity", "before": {"id": 1}, "after": None}]),
     ],
 )  # fmt: skip
-def test_facts_beside_the_attributes(old: Any, new: Any, expected: list[Any]) -> None:
+def test_metadata_is_compared(old: Any, new: Any, expected: list[Any]) -> None:
     assert metadata(old, new) == expected
 
 
-def test_another_provider() -> None:
+def test_other_provider_is_a_difference() -> None:
     before, after = (state(resource("x", instance(), provider=name)) for name in ("p", "q"))
 
     ((found,),) = ([r["metadata"] for r in resources(before, after)],)
@@ -279,7 +279,7 @@ def test_a_mark_that_is_taken_away_still_hides() -> None:
     assert [m["field"] for m in found["metadata"]] == ["sensitive_attributes"]
 
 
-def test_added_and_removed_sensitive_values() -> None:
+def test_added_and_removed_sensitive_values_are_hidden() -> None:
     found = changes({"a": "x"}, {"b": {"c": "y", "d": 1}}, path("a"))
     assert found[0] == change("a", "CHANGED", "x", None) or found[0]["before"] == MASK
 
@@ -289,13 +289,13 @@ def test_added_and_removed_sensitive_values() -> None:
     assert added == [change("a.b", "ADDED", None, MASK, True)]
 
 
-def test_scope_reveals_sensitive_values() -> None:
+def test_scope_discloses_sensitive_values() -> None:
     found = changes({"a": "x"}, {"a": "y"}, path("a"), hide=False)
 
     assert found == [change("a", "CHANGED", "x", "y", True)]
 
 
-def test_outputs() -> None:
+def test_outputs_are_compared() -> None:
     def outputs(**values: Any) -> bytes:
         return state(outputs=values)
 
@@ -349,7 +349,7 @@ def test_outputs() -> None:
     ]
 
 
-def test_pages() -> None:
+def test_pages_contain_every_item_once() -> None:
     whole = diff(BEFORE, AFTER)
     outputs: list[Any] = []
     found: list[Any] = []
@@ -365,7 +365,7 @@ def test_pages() -> None:
     assert found == msgspec.json.decode(whole.resources)
 
 
-def test_encrypted_states_raise_an_error() -> None:
+def test_encrypted_states_are_refused() -> None:
     with pytest.raises(StateEncrypted):
         diff(ENCRYPTED, AFTER)
 
@@ -387,7 +387,7 @@ def test_large_documents_take_turns(monkeypatch: pytest.MonkeyPatch, size: int, 
     taken = []
     turn = contextlib.ExitStack()
     turn.callback(taken.append, size)
-    monkeypatch.setattr("states.document.concurrency._turn", turn)
+    monkeypatch.setattr("states.document.concurrency._reading", turn)
 
     found = diff(None, state(resource("x", instance({"a": "x" * size}))))
 

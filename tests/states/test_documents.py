@@ -22,7 +22,7 @@ def new_key() -> str:
     return base64.b64encode(secrets.token_bytes(32)).decode()
 
 
-def test_there_and_back() -> None:
+def test_round_trip_preserves_the_data() -> None:
     document = b'{"serial": 1}' * 1000
 
     sealed = sealing.seal(sealing.compress(document), PLACE)

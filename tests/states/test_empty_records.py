@@ -100,7 +100,7 @@ def test_a_pushed_state_stays(client: ApiClient, lock_id: uuid.UUID) -> None:
     assert backend.get().status_code == 200
 
 
-def test_delete_a_state_without_versions(client: ApiClient, lock_id: uuid.UUID) -> None:
+def test_state_without_versions_is_deleted(client: ApiClient, lock_id: uuid.UUID) -> None:
     backend = Named(client, "network/prod")
     backend.lock(lock_id)
     root = backend.root
@@ -116,7 +116,7 @@ def test_delete_a_state_without_versions(client: ApiClient, lock_id: uuid.UUID) 
 
 
 @every_kind
-def test_delete_an_unused_entry(client: ApiClient, kind: str) -> None:
+def test_unused_entry_is_deleted(client: ApiClient, kind: str) -> None:
     entry: Any = catalogue.create(model=KINDS[kind], fields={"name": "old"}, actor=ACTOR)
     catalogue.change(model=KINDS[kind], entry_id=entry.pk, changes={"slug": "newer"}, actor=ACTOR)
 
@@ -164,7 +164,7 @@ def test_a_bound_token_deletes_only_its_own_entries(client_with: ClientWith) -> 
 
 
 @every_kind
-def test_an_entry_deleted_during_a_registration(
+def test_entry_deleted_during_a_registration_is_created_again(
     client: ApiClient, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The registration starts again. Here it also takes back the deletion, which is within it."""

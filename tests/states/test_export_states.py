@@ -102,7 +102,7 @@ def test_plain_files_by_name(client: ApiClient, tmp_path: Path) -> None:
         assert stat.S_IMODE(history.stat().st_mode) == 0o700
 
 
-def test_the_manifest(client: ApiClient, tmp_path: Path) -> None:
+def test_manifest_describes_the_export(client: ApiClient, tmp_path: Path) -> None:
     export(tmp_path / "out")
 
     header, *lines = map(json.loads, (tmp_path / "out/manifest.jsonl").read_text().splitlines())
@@ -140,7 +140,7 @@ def test_the_manifest(client: ApiClient, tmp_path: Path) -> None:
     assert by_path[f"{'/'.join(UUIDS)}.tfstate"]["component"] is None
 
 
-def test_into_a_new_service(client: ApiClient, tmp_path: Path) -> None:
+def test_export_is_imported_into_a_new_service(client: ApiClient, tmp_path: Path) -> None:
     """The promise: digests, numbers, times and authors are the same, and so are addresses."""
     before = promised(of_source=False)
     documents = {a: client.get(f"/api/v1/state/{a}").content for a in ADDRESSES.values()}
@@ -347,7 +347,7 @@ def test_targets_writable_by_other_users_are_rejected(
 
 
 @pytest.mark.parametrize("name", ["manifest.jsonl", "network/prod.tfstate"])
-def test_a_fifo_in_an_export(client: ApiClient, tmp_path: Path, name: str) -> None:
+def test_fifo_in_an_export_is_refused(client: ApiClient, tmp_path: Path, name: str) -> None:
     export(tmp_path / "out")
     wipe()
     (tmp_path / "out" / name).unlink()
@@ -396,7 +396,7 @@ def test_an_export_that_was_stopped(client: ApiClient, tmp_path: Path) -> None:
         ),
     ],
 )
-def test_another_manifest(tmp_path: Path, line: bytes, message: str) -> None:
+def test_other_manifest_is_refused(tmp_path: Path, line: bytes, message: str) -> None:
     (tmp_path / "manifest.jsonl").write_bytes(line)
 
     assert message in Run("--from", tmp_path).error

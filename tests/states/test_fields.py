@@ -29,7 +29,7 @@ _FIRST, _LAST = dt.datetime(1970, 1, 3), dt.datetime(9999, 12, 29)  # noqa: DTZ0
 
 
 @given(st.datetimes(_FIRST, _LAST, timezones=st.just(dt.UTC)))
-def test_ids_of_a_time(moment: dt.datetime) -> None:
+def test_ids_are_derived_from_a_time(moment: dt.datetime) -> None:
     near = moment - TOLERANCE, moment, moment + TOLERANCE
     for time in near:
         assert first_id(moment) <= id_of(time)
@@ -38,7 +38,7 @@ def test_ids_of_a_time(moment: dt.datetime) -> None:
     assert not id_of(near[2] + 2 * SECOND) <= last_id(moment)
 
 
-def test_times_without_ids() -> None:
+def test_times_outside_the_range_have_no_ids() -> None:
     assert first_id(dt.datetime.min.replace(tzinfo=dt.UTC) + 2 * TOLERANCE) == uuid.UUID(int=0)
     assert last_id(dt.datetime.max.replace(tzinfo=dt.UTC) - 2 * TOLERANCE).int >> 80 < 2**48
 

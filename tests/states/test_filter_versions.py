@@ -30,7 +30,7 @@ def lock_file(**versions: str) -> str:
     )
 
 
-def tell(
+def record_facts(
     backend: Backend, number: int = 1, *, modules: Sequence[str] = (), **versions: str
 ) -> None:
     entries = [{"Key": str(n), "Source": VPC, "Version": v} for n, v in enumerate(modules, 1)]
@@ -48,7 +48,7 @@ def states(client_with: Any) -> dict[str, Backend]:
     for name, backend in made.items():
         backend.push(document())
         if name != "none":
-            tell(backend, aws=name, modules=[name])
+            record_facts(backend, aws=name, modules=[name])
     return made
 
 
@@ -62,7 +62,7 @@ def listed(states: dict[str, Backend], text: str, client: Any = None) -> list[st
 PROVIDER = "field['provider.hashicorp/aws.version']"
 
 
-ASKED = {
+REQUESTS = {
     "< '5'": ["4.67.0", "5.0.0-beta1"],
     "<= 5": ["4.67.0", "5.0.0-beta1", "5.0.0"],
     "= '5.0'": ["5.0.0"],
@@ -82,7 +82,7 @@ ASKED = {
 def test_versions_are_compared_as_such(states: dict[str, Backend], what: str, most: int) -> None:
     """Both ways: by the rows that name states, and by walking the states."""
     with mock.patch.object(reading, "_few", reading._few if most else lambda *_: None):
-        for condition, names in ASKED.items():
+        for condition, names in REQUESTS.items():
             assert listed(states, f"{what} {condition}") == names
             assert listed(states, f"NOT ({what} {condition}) OR {what} {condition}") == list(states)
             assert sorted(listed(states, f"NOT {what} {condition}") + names) == sorted(states), (
@@ -90,7 +90,7 @@ def test_versions_are_compared_as_such(states: dict[str, Backend], what: str, mo
             )
 
 
-def test_other_terms_and_two_bounds(states: dict[str, Backend]) -> None:
+def test_version_terms_combine_with_other_terms(states: dict[str, Backend]) -> None:
     one = states["5.0.0"].environment_id
     assert listed(states, f"{PROVIDER} > '4' AND field['environment_id'] = '{one}'") == ["5.0.0"]
     assert listed(states, f"{PROVIDER} >= '5' AND {PROVIDER} < '6'") == ["5.0.0"]
@@ -103,13 +103,13 @@ def test_only_the_current_version_counts(states: dict[str, Backend]) -> None:
     backend = states["4.67.0"]
     backend.push(document(2))
     assert "4.67.0" not in listed(states, f"{PROVIDER} EXISTS")
-    tell(backend, 2, aws="5.5.0")
+    record_facts(backend, 2, aws="5.5.0")
     assert listed(states, f"{PROVIDER} = '5.5.0'") == ["4.67.0"]
     assert "4.67.0" not in listed(states, f"{PROVIDER} < '5'")
     # A late report for an older version changes nothing; new facts on this version do.
-    tell(backend, 1, aws="4.0.0")
+    record_facts(backend, 1, aws="4.0.0")
     assert listed(states, f"{PROVIDER} = '5.5.0'") == ["4.67.0"]
-    tell(backend, 2, own="1.0.0", modules=["1.0.0", "1.0.0", "2.0.0"])
+    record_facts(backend, 2, own="1.0.0", modules=["1.0.0", "1.0.0", "2.0.0"])
     assert listed(states, f"field['provider.{OWN}.version'] = '1'") == ["4.67.0"]
     for version in "12":
         assert listed(states, f"field['module.{MODULE}.version'] = {version}") == ["4.67.0"]
@@ -117,7 +117,7 @@ def test_only_the_current_version_counts(states: dict[str, Backend]) -> None:
     # A restored version is a new version.
     restored = backend.call("/versions/2:restore").json()["version"]["number"]
     assert listed(states, f"field['provider.{OWN}.version'] EXISTS") == []
-    tell(backend, restored, tofu="5.5.1")
+    record_facts(backend, restored, tofu="5.5.1")
     assert listed(states, f"{PROVIDER} = '5.5.1'") == ["4.67.0"]
 
 

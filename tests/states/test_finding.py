@@ -34,7 +34,7 @@ def telling(secrets: Sequence[str], texts: Sequence[str]) -> set[int]:
 @example(["aaaaab", "aaaaac", "aaaaad"], ["aaaaad", "aaaaac", "aaaaab", "aaaaae"])
 @example(["aaaabbbb"], ["aaaabbbb", "b", "baaaabbbb"])
 @example(["aaaaaaba", "baaaaaab"], ["bbaaaaaabb", "bbaaaaaaba"])
-def test_as_a_plain_search(secrets: list[str], texts: list[str]) -> None:
+def test_index_finds_the_same_as_a_plain_search(secrets: list[str], texts: list[str]) -> None:
     expected = {i for i, text in enumerate(texts) if any(secret in text for secret in secrets)}
 
     assert telling(secrets, texts) == expected
@@ -51,14 +51,16 @@ def test_short_secrets_are_not_searched(secret: str) -> None:
     [(SECRET, SECRET), ("back\\slash", r"back\\\\slash")],
     ids=["as it is", "escaped twice"],
 )
-def test_secret_at_any_position_of_a_long_text(secret: str, written: str, place: int) -> None:
+def test_secret_is_found_at_any_position_of_a_long_text(
+    secret: str, written: str, place: int
+) -> None:
     text = "." * place + written + "." * (3 * PIECE - place)
 
     assert telling([secret], [text]) == {0}
     assert telling([secret], ["." * len(text)]) == set()
 
 
-def test_many_texts() -> None:
+def test_many_texts_are_searched() -> None:
     texts = [f"{'.' * 30_000}{SECRET if i % 3 == 0 else ''}" for i in range(10)]
 
     assert telling([SECRET, "another-secret"], texts) == {0, 3, 6, 9}

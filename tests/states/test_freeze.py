@@ -268,7 +268,7 @@ def test_a_deleted_state_is_not_frozen(admin: Backend) -> None:
     assert error_reason(refused) == "STATE_NOT_FOUND"
 
 
-def test_filter(frozen: Backend) -> None:
+def test_filter_selects_frozen_states(frozen: Backend) -> None:
     other = Backend(frozen.client)
     other.push(document())
 

@@ -51,7 +51,7 @@ def test_locked_state_before_its_first_push(backend: Backend, lock_id: uuid.UUID
 
 
 @pytest.mark.parametrize("state_id", [str(uuid.UUID(int=1)), "1", "none"])
-def test_unknown_state(backend: Backend, state_id: str) -> None:
+def test_unknown_state_is_not_found(backend: Backend, state_id: str) -> None:
     response = backend.client.get(f"/api/v1/states/{state_id}")
 
     assert (response.status_code, error_reason(response)) == (404, "STATE_NOT_FOUND")
@@ -91,7 +91,9 @@ def test_state_outside_the_binding_returns_404(
 
 
 @pytest.mark.parametrize("suffix", PATHS)
-def test_inside_the_binding(backend: Backend, client_with: ClientWith, suffix: str) -> None:
+def test_state_inside_the_binding_is_accessible(
+    backend: Backend, client_with: ClientWith, suffix: str
+) -> None:
     backend.push(document())
     binding = {"bound_component_ids": [str(backend.component_id)]}
     inside = backend.as_client(client_with("state:read", "state:secrets", **binding))
@@ -127,7 +129,7 @@ def test_needs_a_token(backend: Backend, suffix: str) -> None:
 
 
 @pytest.mark.parametrize("suffix", PATHS)
-def test_another_method(backend: Backend, suffix: str) -> None:
+def test_other_method_is_rejected(backend: Backend, suffix: str) -> None:
     backend.push(document())
 
     response = backend.client.put(backend.root + suffix)

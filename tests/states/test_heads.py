@@ -14,7 +14,7 @@ from states.errors import StateFormatUnsupported
 from tests.states.samples import AFTER
 
 
-def test_a_recorded_state() -> None:
+def test_recorded_state_is_read() -> None:
     lineage = json.loads(AFTER)["lineage"]
 
     changed = replace_serial_and_lineage(AFTER, serial=4711, lineage=lineage)
@@ -41,7 +41,7 @@ def test_a_recorded_state() -> None:
         (b'{"lineage":null}', b'{"lineage":null}'),
     ],
 )
-def test_documents(document: bytes, expected: bytes) -> None:
+def test_documents_are_read(document: bytes, expected: bytes) -> None:
     assert replace_serial_and_lineage(document, serial=7, lineage='new"') == expected
 
 
@@ -80,7 +80,7 @@ _values = st.recursive(
     indent=st.sampled_from([None, 2]),
     ascii_only=st.booleans(),
 )
-def test_any_document(
+def test_any_document_is_read_or_refused(
     members: dict[str, Any], head: dict[str, Any], indent: int | None, ascii_only: bool
 ) -> None:
     """As JSON only the two members change, and as bytes nothing but their values."""

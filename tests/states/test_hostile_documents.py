@@ -61,7 +61,7 @@ def packed(name: str, size: int) -> tuple[bytes, bytes]:
 
 @pytest.mark.parametrize("operation", [_resources, _diff])
 @pytest.mark.parametrize("name", DOCUMENTS)
-def test_memory(name: str, operation: Callable[[bytes, bytes], None]) -> None:
+def test_memory_is_limited(name: str, operation: Callable[[bytes, bytes], None]) -> None:
     """At most 8 times the size, plus the fixed cost of a request."""
     pair = packed(name, 3 * MIB // 8)
     sizes = [sealing.size_of(gzipped) for gzipped in pair]
@@ -77,7 +77,7 @@ def test_memory(name: str, operation: Callable[[bytes, bytes], None]) -> None:
 
 @pytest.mark.parametrize("operation", OPERATIONS)
 @pytest.mark.parametrize("name", DOCUMENTS)
-def test_time(name: str, operation: Callable[[bytes, bytes], None]) -> None:
+def test_time_is_limited(name: str, operation: Callable[[bytes, bytes], None]) -> None:
     """Four times the size takes four times the time and some; a square would make it 16."""
 
     def taken(size: int) -> float:

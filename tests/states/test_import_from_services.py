@@ -68,7 +68,7 @@ class TestS3:
         store.keep_versions()
         return store
 
-    def test_history(self, store: Store) -> None:
+    def test_history_is_imported(self, store: Store) -> None:
         network, shop = documents(1), documents(2)
         for content in network:
             store.put("live/prod/network/terraform.tfstate", content.decode())
@@ -136,7 +136,7 @@ class TestGitLab:
         path.write_text('[[map]]\npattern = "{component}/{environment}"\n')
         return path
 
-    def test_history(self, service: GitLabService, map_file: Path) -> None:
+    def test_history_is_imported(self, service: GitLabService, map_file: Path) -> None:
         done = run("gitlab:acme", "--map", map_file)
 
         assert done.error == ""
@@ -148,7 +148,7 @@ class TestGitLab:
         assert set(run("gitlab:acme", "--map", map_file).results.values()) == {"unchanged"}
         assert len(service.documents) == 6
 
-    def test_wrong_token(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_wrong_token_is_reported(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("GITLAB_TOKEN", "glpat-wrong")
 
         done = run("gitlab:acme")
@@ -178,7 +178,7 @@ class TestTfe:
             [Workspace(name, documents(number)) for number, name in enumerate(NAMES)], is_otf=True
         )
 
-    def test_history(self, service: TfeService, serve: Callable[[Any], Replay]) -> None:
+    def test_history_is_imported(self, service: TfeService, serve: Callable[[Any], Replay]) -> None:
         serve(service.answer)
 
         done = run("tfe:acme")
@@ -219,7 +219,7 @@ NAMES = ("network-prod", "network-dev", "shop-prod")
 
 
 @test_pg.on_postgresql
-def test_table_of_the_pg_backend(tmp_path: Path) -> None:
+def test_table_of_the_pg_backend_is_imported(tmp_path: Path) -> None:
     (tmp_path / "map.toml").write_text(
         '[[map]]\npattern = "{environment}"\ncomponent = "network"\n'
     )

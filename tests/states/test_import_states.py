@@ -76,7 +76,9 @@ def stored(names: str) -> State:
     return State.objects.get(component__slug=component, environment__slug=environment)
 
 
-def test_each_byte_at_an_address_of_its_folders(tree: Path, client_with: Any) -> None:
+def test_each_document_is_imported_unchanged_at_the_address_of_its_folder(
+    tree: Path, client_with: Any
+) -> None:
     done = run(tree)
 
     assert done.error == ""
@@ -377,7 +379,7 @@ def test_a_dry_run_finds_the_serial_that_cannot_follow(tree: Path) -> None:
     assert rehearsed.results["prod/shop/terraform.tfstate"] == "failed"
 
 
-def test_workspaces_of_the_local_backend(tmp_path: Path) -> None:
+def test_workspaces_of_the_local_backend_are_imported(tmp_path: Path) -> None:
     write(tmp_path / "terraform.tfstate", document(1, lineage(1)))
     write(tmp_path / "terraform.tfstate.backup", document(1, lineage(1)))
     write(tmp_path / "errored.tfstate", document(2, lineage(1)))
@@ -406,7 +408,9 @@ def test_workspaces_of_the_local_backend(tmp_path: Path) -> None:
         (("--component", "net", "--map", "map.toml"), "not allowed with argument"),
     ],
 )
-def test_no_component(tree: Path, arguments: tuple[str, ...], message: str) -> None:
+def test_missing_component_is_reported(
+    tree: Path, arguments: tuple[str, ...], message: str
+) -> None:
     assert message in run(tree, *arguments).error
 
 
@@ -503,12 +507,12 @@ def test_a_version_is_imported_once(tree: Path) -> None:
     ("source", "message"),
     [("nowhere", "There is no directory nowhere."), ("/etc/hosts", "no directory /etc/hosts")],
 )
-def test_no_source(source: str, message: str) -> None:
+def test_missing_source_is_reported(source: str, message: str) -> None:
     assert message in Run("--from", source).error
 
 
 @pytest.mark.parametrize("history", ["0", "-1", "some"])
-def test_no_history(tree: Path, history: str) -> None:
+def test_history_is_optional(tree: Path, history: str) -> None:
     assert (
         Run("--from", tree, f"--history={history}").error
         == "--history must be a number of versions, or all"
@@ -551,7 +555,7 @@ def test_control_characters_of_keys_are_escaped(tree: Path) -> None:
     assert "\x1b[2J" not in done.out + done.err
 
 
-def test_statements(tree: Path) -> None:
+def test_number_of_statements_is_constant(tree: Path) -> None:
     """The number of statements per state limits the states per second."""
     run(tree)
     for number in range(10):

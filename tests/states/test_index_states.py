@@ -27,7 +27,7 @@ def _index(**options: Any) -> tuple[str, str]:
     return out.getvalue(), err.getvalue()
 
 
-def test_outcome(backend: Backend) -> None:
+def test_outcome_is_reported(backend: Backend) -> None:
     backend.push(with_things(1, a="i-a", b="i-b"))
     bad = Backend(backend.client)
     bad.push(ENCRYPTED)
@@ -44,7 +44,7 @@ def test_outcome(backend: Backend) -> None:
     ]
 
 
-def test_progress(backend: Backend, each_count_is_drawn: None) -> None:
+def test_progress_is_shown(backend: Backend, each_count_is_drawn: None) -> None:
     for _ in range(3):
         Backend(backend.client).push(with_things(1, a="i-a"))
     terminal = Terminal()
@@ -126,7 +126,7 @@ def test_watch_survives_an_error_in_a_state(
         return real(state, read)
 
     monkeypatch.setattr(indexing, "_replace", fail)
-    monkeypatch.setattr(index_states, "_PATIENCE", 0)
+    monkeypatch.setattr(index_states, "_RETRY_SECONDS", 0)
     monkeypatch.setattr(connection, "close", lambda: None)
 
     _, err = _index(watch=True, interval=0.001)
@@ -137,7 +137,7 @@ def test_watch_survives_an_error_in_a_state(
     assert len(addresses()) == 2
 
 
-def test_interval_of_zero() -> None:
+def test_interval_of_zero_is_rejected() -> None:
     with pytest.raises(CommandError, match="more than 0"):
         _index(interval=0)
 
@@ -158,7 +158,7 @@ def test_a_watch_goes_on_after_a_failure(
         return real()
 
     monkeypatch.setattr(indexing, "index_due", due_then)
-    monkeypatch.setattr(index_states, "_PATIENCE", 0)
+    monkeypatch.setattr(index_states, "_RETRY_SECONDS", 0)
     monkeypatch.setattr(connection, "close", lambda: None)
 
     out, err = _index(watch=True, interval=0.001)

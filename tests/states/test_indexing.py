@@ -25,7 +25,7 @@ from tests.states.samples import AFTER, ENCRYPTED, instance, path, resource, sta
 from tests.states.test_documents import new_key
 
 
-def test_resource_type_and_address(backend: Backend) -> None:
+def test_resource_has_type_and_address(backend: Backend) -> None:
     one = instance({"id": "i-1", "name": "web"}, index_key="a b", deposed="d0")
     backend.push(
         state(
@@ -57,7 +57,7 @@ def test_resource_type_and_address(backend: Backend) -> None:
     ]  # fmt: skip
 
 
-def test_resource_identifiers(backend: Backend) -> None:
+def test_resource_identifiers_are_indexed(backend: Backend) -> None:
     identity = {"account": "1", "bucket": "b", "region": None, "count": 1.5, "flag": True}
     pod = {"metadata": [{"uid": "u-1", "namespace": "shop", "name": "web"}], "id": "shop/web"}
     cluster_wide = {"metadata": [{"uid": "u-2", "name": "admins"}]}
@@ -143,7 +143,7 @@ def test_a_document_that_repeats_itself(backend: Backend) -> None:
     assert addresses() == ["thing.a"] * 2
 
 
-def test_deleted_undeleted_restored_and_purged(
+def test_index_follows_deletion_restoration_and_purge(
     backend: Backend, admin: Backend, settings: Any
 ) -> None:
     backend.push(with_things(1, a="i-a"))
@@ -175,7 +175,7 @@ def test_deleted_undeleted_restored_and_purged(
     assert (addresses(), index()) == ([], [])
 
 
-def test_pruned_history(backend: Backend, settings: Any) -> None:
+def test_pruned_history_leaves_the_index_unchanged(backend: Backend, settings: Any) -> None:
     for serial in (1, 2, 3):
         backend.push(with_things(serial, **{f"n{serial}": f"i-{serial}"}))
     index()
@@ -221,7 +221,7 @@ def test_unreadable_documents_are_reported_and_not_read_again(
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
-def test_hostile_documents(backend: Backend, name: str) -> None:
+def test_hostile_documents_are_indexed_or_reported(backend: Backend, name: str) -> None:
     backend.push(DOCUMENTS[name](5_000))
 
     assert all(done.problem != indexing.UNEXPECTED for done in index())
@@ -340,7 +340,7 @@ def test_states_deleted_by_a_release_without_the_index(backend: Backend) -> None
     assert (addresses(), ResourceDigest.objects.count(), due()) == ([], 0, [])
 
 
-def test_all_anew(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_states_are_indexed_again(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(indexing, "_STATES", 2)
     others = [Backend(backend.client) for _ in range(5)]
     for each in others:
@@ -388,7 +388,7 @@ def killed_before(statement: int) -> Iterator[None]:
         yield
 
 
-def test_killed_anywhere(backend: Backend) -> None:
+def test_kill_at_any_point_leaves_a_consistent_index(backend: Backend) -> None:
     backend.push(with_things(1, a="i-a", b="i-b"))
     index()
     backend.push(with_things(2, b="i-b", c="i-c"))
@@ -466,7 +466,7 @@ def test_push_needs_no_additional_queries(backend: Backend, django_assert_num_qu
         backend.push(with_things(2, b="i-b"))
 
 
-def test_resources_of_real_documents(backend: Backend) -> None:
+def test_resources_of_real_documents_are_indexed(backend: Backend) -> None:
     backend.push(AFTER)
 
     (done,) = index()

@@ -108,7 +108,7 @@ def stored(found: Snapshot) -> dict[uuid.UUID, list[str]]:
     return made
 
 
-def test_killed_and_continued(
+def test_killed_import_is_continued(
     server: LiveServer, importer: subprocess.Popen[str], tmp_path: Path
 ) -> None:
     digests = exported(tmp_path / "export")
@@ -130,7 +130,9 @@ def test_killed_and_continued(
     assert imports == [VERSIONS] * STATES
 
 
-def test_two_at_once(server: LiveServer, importer: subprocess.Popen[str], tmp_path: Path) -> None:
+def test_two_concurrent_runs_share_the_work(
+    server: LiveServer, importer: subprocess.Popen[str], tmp_path: Path
+) -> None:
     digests = exported(tmp_path / "export")
 
     assert run(importer, tmp_path / "export", None, None) == [0, 0]

@@ -84,7 +84,7 @@ def indexed() -> int:
     return len(ids)
 
 
-def test_killed_in_the_middle_and_two_at_once(server: LiveServer) -> None:
+def test_killed_and_concurrent_indexers_leave_a_consistent_index(server: LiveServer) -> None:
     assert index(server, 20) == [-9]
     done = on_database_of(server, indexed)
     assert 0 < done < STATES

@@ -96,7 +96,9 @@ def test_all_kinds_are_reported_with_their_locations(backend: Backend, operator:
         assert secret not in stored
 
 
-def test_once_for_a_state_and_a_token(backend: Backend, client_with: Any, operator: User) -> None:
+def test_finding_is_reported_once_per_state_and_token(
+    backend: Backend, client_with: Any, operator: User
+) -> None:
     _, first = issued(operator)
     _, second = issued(operator)
     for serial in (1, 2):
@@ -126,7 +128,7 @@ def test_invalid_tokens_are_not_reported(backend: Backend, operator: User) -> No
     assert (events(), shown(), LeakedToken.objects.count()) == ([], [], 0)
 
 
-def test_a_rotation_mends_it(backend: Backend, operator: User) -> None:
+def test_rotation_resolves_the_finding(backend: Backend, operator: User) -> None:
     key, secret = created(operator)
     pushed(backend, state(remote_state(secret)))
     assert shown() == [key.pk]
@@ -150,7 +152,7 @@ def test_rows_end_with_their_tokens(backend: Backend, operator: User) -> None:
     assert sum(parts.PARTS["tokens"]()) == 1
 
 
-def test_revoked_if_wished(backend: Backend, operator: User, settings: Any) -> None:
+def test_setting_revokes_leaked_tokens(backend: Backend, operator: User, settings: Any) -> None:
     token, secret = issued(operator)
     key, secret_of_key = created(operator)
     rotated, old = created(operator)
@@ -204,7 +206,7 @@ def test_addresses_are_without_tokens_and_short() -> None:
         assert leak == (secret, address)
 
 
-def test_the_overview(backend: Backend, operator: User) -> None:
+def test_overview_shows_the_finding(backend: Backend, operator: User) -> None:
     _, secret = issued(operator)
     page = "/admin/"
     assert "0 Working keys and tokens in states" in text_of(person("viewer").get(page))

@@ -29,7 +29,7 @@ def names(client: ApiClient, text: str = "") -> list[str]:
     return sorted(one["address"] for one in client.items(LIST, "resources", filter=text))
 
 
-def test_resource_fields(backend: Backend, reader: ApiClient) -> None:
+def test_resource_has_all_fields(backend: Backend, reader: ApiClient) -> None:
     backend.push(state(resource("x", instance({"id": "i-1"}, index_key="a b"), module="module.m")))
     index()
     Component.objects.update(slug="network")
@@ -62,7 +62,9 @@ def test_resource_fields(backend: Backend, reader: ApiClient) -> None:
     assert reader.get(LIST).json()["resources"][0]["version_number"] == 2
 
 
-def test_filters(backend: Backend, reader: ApiClient, client_with: ClientWith) -> None:
+def test_filters_select_matching_items(
+    backend: Backend, reader: ApiClient, client_with: ClientWith
+) -> None:
     other = Backend(backend.client)
     aws = 'provider["registry.terraform.io/hashicorp/aws"]'
     backend.push(
@@ -110,7 +112,7 @@ def test_filters(backend: Backend, reader: ApiClient, client_with: ClientWith) -
     assert (refused.status_code, error_reason(refused)) == (400, "INVALID_FILTER")
 
 
-def test_pages(backend: Backend, reader: ApiClient) -> None:
+def test_pages_contain_every_item_once(backend: Backend, reader: ApiClient) -> None:
     backend.push(with_things(1, **{f"n{number}": "same" for number in range(7)}))
     index()
 
@@ -129,7 +131,7 @@ def test_pages(backend: Backend, reader: ApiClient) -> None:
     assert "same" not in token
 
 
-def test_invalid_search_values(reader: ApiClient) -> None:
+def test_invalid_search_values_are_rejected(reader: ApiClient) -> None:
     for value in (
         "",
         None,
@@ -150,7 +152,7 @@ def test_invalid_search_values(reader: ApiClient) -> None:
     assert find(reader, {"a": ["b", 1, 1.5, True, None], "c": None}).json()["resources"] == []
 
 
-def test_the_scope(client_with: ClientWith) -> None:
+def test_scope_is_required(client_with: ClientWith) -> None:
     client = client_with("state:write", "state:admin", "state:secrets", "cluster:read")
 
     for answer in (client.get(LIST), find(client, "x")):
@@ -221,7 +223,7 @@ def bindings(states: list[State]) -> list[Binding]:
 
 
 @pytest.mark.long
-def test_no_row_from_outside_a_binding(client_with: ClientWith) -> None:
+def test_rows_outside_a_binding_are_excluded(client_with: ClientWith) -> None:
     states = matrix(client_with("state:write"))
     client = client_with("state:read")
     for binding in bindings(states):
@@ -260,7 +262,9 @@ def test_a_component_that_moves_takes_its_resources_along(client_with: ClientWit
     assert len(states) == 9
 
 
-def test_queries(backend: Backend, reader: ApiClient, django_assert_num_queries: Any) -> None:
+def test_number_of_queries_is_constant(
+    backend: Backend, reader: ApiClient, django_assert_num_queries: Any
+) -> None:
     backend.push(with_things(1, **{f"n{number}": "same" for number in range(30)}))
     index()
 

@@ -61,20 +61,20 @@ def test_columns_are_compiled_once_and_values_are_parameters(
         statements.append((sql, params))
         return execute(sql, params, many, context)
 
-    def ask(environment: Environment, token: str = "") -> str:
+    def send(environment: Environment, token: str = "") -> str:
         query = {"filter": f"field['environment_id'] = '{environment.pk}'", "page_token": token}
         answer = reader.get(PATH, {**query, "page_size": 2})
         assert answer.status_code == 200
         return str(answer.json()["next_page_token"])
 
     first, second = catalogue["environments"]
-    tokens = ask(first), ask(second)
+    tokens = send(first), send(second)
     compiled = rendering._declared_columns.cache_info().misses
     for follows in (False, True):
         del statements[:]
         with connection.execute_wrapper(keep):
-            ask(first, tokens[0] if follows else "")
-            ask(second, tokens[1] if follows else "")
+            send(first, tokens[0] if follows else "")
+            send(second, tokens[1] if follows else "")
         (text, values), (other, others) = [s for s in statements if "states_state" in s[0]]
         assert text == other
         assert text.count("SELECT") == 2  # the page, and its joined rows
@@ -91,7 +91,7 @@ def test_empty_list(reader: ApiClient) -> None:
     assert answer["Content-Type"] == "application/json"
 
 
-def test_a_pushed_state(backend: Backend, reader: ApiClient) -> None:
+def test_pushed_state_is_listed(backend: Backend, reader: ApiClient) -> None:
     body = document(7)
     backend.push(body)
 
@@ -178,7 +178,7 @@ def test_deleted_states_are_hidden(backend: Backend, admin: Backend, reader: Api
     assert listed(reader) == []
 
 
-def test_in_the_order_of_creation_page_by_page(
+def test_pages_follow_the_order_of_creation(
     reader: ApiClient, catalogue: dict[str, list[Any]]
 ) -> None:
     expected = ids(*catalogue["states"])
@@ -217,7 +217,9 @@ def test_ordering_by_a_nullable_field_is_rejected(reader: ApiClient) -> None:
     )
 
 
-def test_the_filters_of_the_spec(reader: ApiClient, catalogue: dict[str, list[Any]]) -> None:
+def test_specified_filters_select_states(
+    reader: ApiClient, catalogue: dict[str, list[Any]]
+) -> None:
     states = catalogue["states"]
     shop, bank = catalogue["applications"]
     staging, production = catalogue["environments"]
@@ -231,7 +233,9 @@ def test_the_filters_of_the_spec(reader: ApiClient, catalogue: dict[str, list[An
     assert listed(reader, f"field['component_id'] = '{uuid.uuid4()}'") == []
 
 
-def test_the_other_filters(backend: Backend, reader: ApiClient, lock_id: uuid.UUID) -> None:
+def test_other_filters_select_states(
+    backend: Backend, reader: ApiClient, lock_id: uuid.UUID
+) -> None:
     backend.push(document(7))
     backend.lock(lock_id)
     other = Backend(backend.client)
@@ -281,7 +285,7 @@ def test_invalid_queries_are_rejected(
     assert (answer.status_code, error_reason(answer)) == (400, reason)
 
 
-def test_required_scopes(anonymous: Client, client_with: ClientWith) -> None:
+def test_scopes_are_required(anonymous: Client, client_with: ClientWith) -> None:
     assert error_reason(anonymous.get(PATH)) == "CREDENTIALS_MISSING"
     answer = client_with("cluster:read").get(PATH)
     assert (answer.status_code, error_reason(answer)) == (403, "SCOPE_INSUFFICIENT")

@@ -86,7 +86,7 @@ def test_a_lock_survives_a_push(backend: Backend, lock_id: uuid.UUID) -> None:
     assert backend.record.lock_id == lock_id
 
 
-def test_unlock(backend: Backend, lock_id: uuid.UUID) -> None:
+def test_lock_is_released(backend: Backend, lock_id: uuid.UUID) -> None:
     backend.push(document())
     backend.lock(lock_id)
 
@@ -98,7 +98,7 @@ def test_unlock(backend: Backend, lock_id: uuid.UUID) -> None:
     assert backend.lock(uuid.uuid4()).status_code == 200
 
 
-def test_unlock_with_another_id(backend: Backend, lock_id: uuid.UUID) -> None:
+def test_unlock_with_another_id_is_refused(backend: Backend, lock_id: uuid.UUID) -> None:
     backend.lock(lock_id)
 
     response = backend.unlock(uuid.uuid4())
@@ -107,7 +107,7 @@ def test_unlock_with_another_id(backend: Backend, lock_id: uuid.UUID) -> None:
     assert backend.record.lock_id == lock_id
 
 
-def test_unlocking_an_unlocked_state(backend: Backend, lock_id: uuid.UUID) -> None:
+def test_unlocking_an_unlocked_state_has_no_effect(backend: Backend, lock_id: uuid.UUID) -> None:
     assert backend.unlock(lock_id).status_code == 200
     backend.push(document())
     assert backend.unlock(lock_id).status_code == 200
@@ -151,7 +151,7 @@ def test_holder_of_an_earlier_lock_is_not_reported(admin: Backend, lock_id: uuid
     assert "taken_by" not in AuditEvent.objects.get(action="state.force_unlock").details["lock"]
 
 
-def test_force_unlocking_an_unlocked_state(admin: Backend) -> None:
+def test_force_unlocking_an_unlocked_state_has_no_effect(admin: Backend) -> None:
     assert admin.unlock(None).status_code == 200
     admin.push(document())
     assert admin.unlock(None).status_code == 200
@@ -168,7 +168,7 @@ def test_force_unlock_needs_its_scope(backend: Backend, lock_id: uuid.UUID) -> N
 
 
 @pytest.mark.parametrize("suffix", ["/lock", "/lock/"])
-def test_with_the_usual_methods(backend: Backend, lock_id: uuid.UUID, suffix: str) -> None:
+def test_post_and_delete_lock_and_unlock(backend: Backend, lock_id: uuid.UUID, suffix: str) -> None:
     backend.push(document())
     body = json.dumps(lock_info(lock_id))
 
@@ -286,7 +286,9 @@ def test_lock_that_loses_the_race_is_rejected(
     assert backend.record.lock_id == lock_id
 
 
-def test_queries(backend: Backend, lock_id: uuid.UUID, django_assert_num_queries: Any) -> None:
+def test_number_of_queries_is_constant(
+    backend: Backend, lock_id: uuid.UUID, django_assert_num_queries: Any
+) -> None:
     backend.push(document())
 
     # Token and state; update and audit event, on SQLite between begin and commit.

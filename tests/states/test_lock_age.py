@@ -77,7 +77,7 @@ def test_filters_by_lock_age(
     assert listed(reader, states, filter=text) == expected
 
 
-def test_an_order_and_a_filter_together(reader: ApiClient, states: list[State]) -> None:
+def test_order_and_filter_combine(reader: ApiClient, states: list[State]) -> None:
     """A position in the order continues behind the same lock age."""
     moment = (LONG_AGO + 4 * HOUR).isoformat()
     text = f"NOT field['lock.acquired_at'] = '{moment}'"

@@ -50,11 +50,11 @@ def marked(values: Any, *paths: Any) -> sensitive_paths.Marks:
         ({"a": "x"}, [], True),
     ],
 )  # fmt: skip
-def test_paths(values: Any, steps: list[Any], expected: Any) -> None:
+def test_paths_are_parsed(values: Any, steps: list[Any], expected: Any) -> None:
     assert marked(values, path(*steps)) == expected
 
 
-def test_several_paths() -> None:
+def test_several_paths_are_parsed() -> None:
     values = {"a": {"b": 1, "c": 2}, "d": 3}
 
     assert marked(values, path("a", "b"), path("d")) == {"a": {"b": True}, "d": True}
@@ -73,7 +73,7 @@ def test_several_paths() -> None:
     ],
 )
 @pytest.mark.parametrize("value", [[{"a": 1}], {"a": 1}])
-def test_steps_into_values_without_keys(step: Any, value: Any) -> None:
+def test_steps_into_values_without_keys_are_ignored(step: Any, value: Any) -> None:
     assert marked({"a": value}, [*path("a"), step]) == {"a": True}
 
 
@@ -84,7 +84,7 @@ def test_an_index_without_its_type() -> None:
 
 
 @pytest.mark.parametrize("paths", [{"a": 1}, [[1]], [{"type": "get_attr"}]])
-def test_no_paths_at_all(paths: Any) -> None:
+def test_missing_paths_are_accepted(paths: Any) -> None:
     with pytest.raises(StateFormatUnsupported):
         sensitive_paths.paths(
             Instance(sensitive_attributes=msgspec.Raw(json.dumps(paths).encode())), Effort(0)
@@ -102,5 +102,5 @@ def test_no_paths_at_all(paths: Any) -> None:
         ([], ""),
     ],
 )
-def test_paths_as_text(steps: list[Any], text: str) -> None:
+def test_paths_are_formatted(steps: list[Any], text: str) -> None:
     assert sensitive_paths.path_text(steps).replace('["?"]', ".?") == text

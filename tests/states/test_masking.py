@@ -45,14 +45,14 @@ def attributes(values: Any, *paths: Any, other: Any = None) -> Any:
 
 
 @pytest.mark.parametrize("document", [BEFORE, AFTER])
-def test_recorded_states_reveal_no_password(document: bytes) -> None:
+def test_recorded_states_hide_passwords(document: bytes) -> None:
     text = json.dumps([shown(document), shown_outputs(document)]).encode()
 
     assert not any(password in text for password in PASSWORDS)
     assert MASK.encode() in text
 
 
-def test_marked_places_and_all_under_them() -> None:
+def test_marked_values_and_their_children_are_masked() -> None:
     found, _ = attributes({"a": {"b": 1, "c": [1, 2]}, "d": "open"}, path("a"))
 
     assert found == {"a": MASK, "d": "open"}
@@ -102,7 +102,7 @@ def test_a_dynamic_value_keeps_its_type_to_itself() -> None:
         ("hunter7", base64.b64encode(b"xxiunter7").decode(), False),
     ],
 )  # fmt: skip
-def test_the_same_value_elsewhere(secret: Any, elsewhere: Any, hidden: bool) -> None:
+def test_copies_of_a_marked_value_are_masked(secret: Any, elsewhere: Any, hidden: bool) -> None:
     _, found = attributes({"secret": secret}, path("secret"), other={"copy": elsewhere})
 
     assert found == {"copy": MASK if hidden else elsewhere}
@@ -126,7 +126,7 @@ def test_short_secrets_are_masked_within_their_object(secret: Any) -> None:
 
 
 @pytest.mark.parametrize("value", [True, False, "eu-west-1", "admin", 5432, "5432", "10.0.0.0/16"])
-def test_within_its_object_no_public_vocabulary(value: Any) -> None:
+def test_public_vocabulary_in_the_same_object_is_masked(value: Any) -> None:
     found, _ = attributes({"input": value, "other": [value]}, path("input"))
 
     assert found == {"input": MASK, "other": [value]}
@@ -189,7 +189,7 @@ def test_a_secret_that_begins_like_another() -> None:
     assert found == {"x": MASK, "y": MASK, "z": "secret- 9-longer"}
 
 
-def test_outputs() -> None:
+def test_outputs_are_masked() -> None:
     document = state(
         resource("a", instance({"password": "correct-horse"}, path("password"))),
         outputs={
@@ -298,7 +298,7 @@ NUMBERED = "".join(f"-{number:03}" for number in range(250))
         ("secret" * 3, "secret" * 2000 + "x"),
     ],
 )  # fmt: skip
-def test_other_writings_of_a_text(secret: Any, written: Any) -> None:
+def test_other_encodings_of_a_text_are_masked(secret: Any, written: Any) -> None:
     values = {"here": written, "there": [{"a": written}], "open": "nothing of it"}
 
     _, found = attributes({"secret": secret}, path("secret"), other=values)
@@ -315,7 +315,7 @@ def test_other_writings_of_a_text(secret: Any, written: Any) -> None:
         ("-1234", "-1.234e3"),
     ],
 )  # fmt: skip
-def test_other_writings_of_a_number(secret: str, elsewhere: str) -> None:
+def test_other_formats_of_a_number_are_masked(secret: str, elsewhere: str) -> None:
     document = state(
         resource("a", instance({"secret": "S"}, path("secret"))),
         resource("b", instance({"number": "N", "text": elsewhere, "other": 12})),

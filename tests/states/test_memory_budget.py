@@ -11,7 +11,7 @@ from tests.states.conftest import Backend, document
 MIB = 1024 * 1024
 
 
-def test_requests(backend: Backend, settings: Any) -> None:
+def test_requests_stay_within_the_budget(backend: Backend, settings: Any) -> None:
     small = document(1)
     large = document(2, filler="x" * (2 * MIB))
     assert backend.push(small).status_code == 200

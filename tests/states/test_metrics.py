@@ -23,7 +23,7 @@ ERRORS = "infra_errors_total"
 POST = {"view": "state-backend", "method": "POST"}
 
 
-def test_pushes(backend: Backend) -> None:
+def test_pushes_are_counted(backend: Backend) -> None:
     counted, body = Since(), document(1)
 
     assert [backend.push(body).status_code, backend.push(body).status_code] == [200, 200]
@@ -79,7 +79,7 @@ def locks() -> tuple[float, float]:
     )
 
 
-def test_locks(backend: Backend, lock_id: uuid.UUID) -> None:
+def test_locks_are_counted(backend: Backend, lock_id: uuid.UUID) -> None:
     assert locks() == (0, 0)
 
     backend.lock(lock_id)
@@ -94,7 +94,7 @@ def test_locks(backend: Backend, lock_id: uuid.UUID) -> None:
     assert locks()[0] == 1
 
 
-def test_freezes(admin: Backend) -> None:
+def test_freezes_are_counted(admin: Backend) -> None:
     def counted() -> tuple[float, float]:
         found = figures.of(FreezeCollector())
         names = ("infra_state_freezes", "infra_state_overdue_freezes")

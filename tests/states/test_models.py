@@ -29,7 +29,7 @@ def refused(name: str) -> Any:
     return pytest.raises(IntegrityError, match=name)
 
 
-def test_one_state_of_a_component_in_an_environment(state: State) -> None:
+def test_component_has_one_state_in_an_environment(state: State) -> None:
     unique = "state_of_component_and_environment|states_state.component_id"
     with refused(unique), transaction.atomic():
         State.objects.create(component=state.component, environment=state.environment)
@@ -80,7 +80,7 @@ def test_version_numbers_do_not_repeat(state: State) -> None:
 
 
 @pytest.mark.parametrize("fields", [{"number": 0}, {"serial": -1}, {"size_bytes": 0}])
-def test_figures_of_a_version(state: State, fields: dict[str, int]) -> None:
+def test_version_stores_its_figures(state: State, fields: dict[str, int]) -> None:
     with refused("stateversion_figures"), transaction.atomic():
         version(state, **fields)
 
@@ -122,7 +122,7 @@ def test_lists_of_versions_read_no_documents(state: State) -> None:
     assert "document" in StateVersion.objects.get().get_deferred_fields()
 
 
-def test_names_for_people(state: State) -> None:
+def test_names_are_readable(state: State) -> None:
     assert str(Application(name="shop")) == "shop"
     assert str(state.component) == str(state.component.pk)
     assert str(state) == f"{state.component_id} in {state.environment_id}"

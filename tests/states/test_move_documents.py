@@ -32,7 +32,7 @@ def places() -> set[str]:
     return {v.object_name for v in StateVersion.objects.all()}
 
 
-def test_there_and_back(
+def test_round_trip_preserves_the_data(
     three: Backend, seeing: Backend, store: UnsteadyStorage, settings: Any
 ) -> None:
     assert move("storage") == {"moved": 3, "damaged": 0}
@@ -150,7 +150,9 @@ def test_a_change_in_between_is_found_again(
     assert old_keys == settings.STATE_ENCRYPTION_KEYS
 
 
-def test_progress(three: Backend, store: UnsteadyStorage, each_count_is_drawn: None) -> None:
+def test_progress_is_shown(
+    three: Backend, store: UnsteadyStorage, each_count_is_drawn: None
+) -> None:
     terminal = Terminal()
 
     call_command("move_documents", to="storage", stdout=io.StringIO(), stderr=terminal)

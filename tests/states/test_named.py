@@ -159,7 +159,7 @@ def test_renamed_component_resolves_by_both_slugs_until_the_former_is_reused(
     assert Component.objects.count() == 2
 
 
-def test_a_renamed_application_and_environment(client: ApiClient) -> None:
+def test_renamed_application_and_environment_keep_their_state(client: ApiClient) -> None:
     old = Named(client, "shop/network/prod")
     old.push(document())
     state = State.objects.get()
@@ -189,7 +189,7 @@ def test_a_name_of_another_form(client: ApiClient) -> None:
 NO_ADDRESS = ("", "/", "/network", "//prod", "/network//prod", "/a/b/c/d", "/a/b/c/d/lock", "/\n")
 
 
-def test_no_address(client: ApiClient) -> None:
+def test_invalid_address_is_not_found(client: ApiClient) -> None:
     for path in NO_ADDRESS:
         for method in ("GET", "POST", "LOCK", "UNLOCK", "DELETE"):
             answer = client.generic(method, f"/api/v1/state/at{path}", "{}", "application/json")
@@ -290,7 +290,7 @@ def test_bound_token_cannot_probe_entries_outside_its_binding(
     assert AuditEvent.objects.count() == events
 
 
-def test_a_token_bound_to_an_environment_registers_components_in_it(
+def test_token_bound_to_an_environment_can_register_components_in_it(
     client: ApiClient, client_with: ClientWith
 ) -> None:
     Named(client, "network/prod").push(document())
@@ -303,7 +303,7 @@ def test_a_token_bound_to_an_environment_registers_components_in_it(
     assert Environment.objects.count() == 1
 
 
-def test_a_token_bound_to_an_application_registers_components_of_it(
+def test_token_bound_to_an_application_can_register_components_of_it(
     client: ApiClient, client_with: ClientWith, lock_id: uuid.UUID
 ) -> None:
     shop, bank = (Application.objects.create(name=name, slug=name) for name in ("shop", "bank"))
@@ -348,7 +348,7 @@ def test_a_token_bound_to_an_application_registers_components_of_it(
     assert not Environment.objects.filter(slug="staging").exists()
 
 
-def test_an_application_in_an_environment(client_with: ClientWith) -> None:
+def test_binding_to_application_and_environment_requires_both(client_with: ClientWith) -> None:
     shop = Application.objects.create(name="shop", slug="shop")
     prod = Environment.objects.create(name="prod", slug="prod")
     columns = in_applications(shop.pk, environment_ids=frozenset({prod.pk}))
@@ -359,7 +359,9 @@ def test_an_application_in_an_environment(client_with: ClientWith) -> None:
     assert Named(bound, "bank/network/prod").push(document()).status_code == 404
 
 
-def test_required_scopes(client_with: ClientWith, anonymous: ApiClient, lock_id: uuid.UUID) -> None:
+def test_scopes_are_required(
+    client_with: ClientWith, anonymous: ApiClient, lock_id: uuid.UUID
+) -> None:
     reader, writer = (Named(client_with(scope), "network/prod") for scope in ALL[:2])
     assert anonymous.get(reader.path).status_code == 401
     assert anonymous.get("/api/v1/state/at/UPPER/prod").status_code == 401

@@ -33,7 +33,7 @@ def export(directory: Path) -> Path:
 
 
 @pytest.mark.parametrize("place", ["header", "state", "version"])
-def test_each_member_in_each_odd_form(tmp_path: Path, place: str) -> None:
+def test_each_member_in_each_odd_form_is_handled(tmp_path: Path, place: str) -> None:
     """Only the command's own error may be raised, in a dry run and in an import."""
     whole = lines_of(export(tmp_path))
 
@@ -54,7 +54,7 @@ def test_each_member_in_each_odd_form(tmp_path: Path, place: str) -> None:
                 assert done.out or done.error
 
 
-def test_a_state_twice(tmp_path: Path) -> None:
+def test_duplicate_state_is_refused(tmp_path: Path) -> None:
     lines = lines_of(export(tmp_path))
     text = "".join(json.dumps(line) + "\n" for line in (*lines, lines[1]))
     (tmp_path / "manifest.jsonl").write_text(text)

@@ -80,7 +80,7 @@ ODD = ["\0", "%00", "\ud800", "[" * 5000, "9" * 5000, "1e999999999", "-1", "٣",
 
 @pytest.mark.long
 @pytest.mark.parametrize("value", ODD)
-def test_odd_parameters_of_the_admin(locked_state: State, value: str) -> None:
+def test_odd_parameters_are_handled(locked_state: State, value: str) -> None:
     client = Client(raise_request_exception=False)
     client.force_login(User.objects.create_superuser("root", password="x"))
     root = f"/admin/states/state/{locked_state.pk}"

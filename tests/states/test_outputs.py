@@ -6,7 +6,7 @@ from tests.states.conftest import Backend, document
 from tests.states.samples import AFTER, ENCRYPTED, PASSWORDS, state
 
 
-def test_outputs_without_their_secrets(backend: Backend) -> None:
+def test_outputs_hide_secrets(backend: Backend) -> None:
     backend.push(AFTER)
 
     response = backend.look("/outputs")
@@ -46,7 +46,7 @@ def test_outputs_without_their_secrets(backend: Backend) -> None:
     }
 
 
-def test_with_the_scope(backend: Backend, seeing: Backend) -> None:
+def test_scope_discloses_secrets(backend: Backend, seeing: Backend) -> None:
     backend.push(AFTER)
 
     outputs = seeing.look("/outputs").json()["outputs"]
@@ -63,7 +63,7 @@ def test_numbers_keep_their_digits(backend: Backend) -> None:
     assert b'"value":0.1234567890123456789012345,' in backend.look("/outputs").content
 
 
-def test_pages_turn_in_the_version_they_began_with(backend: Backend) -> None:
+def test_pages_stay_in_the_version_of_the_first_page(backend: Backend) -> None:
     names = [f"o{number}" for number in range(5)]
     backend.push(state(outputs={name: {"value": name} for name in names}))
 
@@ -92,7 +92,7 @@ def test_encrypted_state_is_rejected(backend: Backend) -> None:
     assert (response.status_code, error_reason(response)) == (400, "STATE_ENCRYPTED")
 
 
-def test_unknown_parameters(backend: Backend) -> None:
+def test_unknown_parameters_are_rejected(backend: Backend) -> None:
     backend.push(document())
 
     response = backend.look("/outputs?filter=x")

@@ -58,7 +58,7 @@ def test_only_outputs_that_are_not_sensitive(backend: Backend, reader: ApiClient
     }
 
 
-def test_all_with_the_scope_for_secrets(backend: Backend, client_with: ClientWith) -> None:
+def test_scope_for_secrets_returns_all_outputs(backend: Backend, client_with: ClientWith) -> None:
     backend.push(AFTER)
     client = client_with("state:outputs", "state:secrets")
 
@@ -66,7 +66,7 @@ def test_all_with_the_scope_for_secrets(backend: Backend, client_with: ClientWit
         assert client.get(address).json()["outputs"] == json.loads(AFTER)["outputs"]
 
 
-def test_other_scopes(backend: Backend, client_with: ClientWith) -> None:
+def test_other_scopes_are_rejected(backend: Backend, client_with: ClientWith) -> None:
     backend.push(document())
     client = client_with("state:read", "state:write", "state:secrets")
     for address in addresses(backend):
@@ -107,13 +107,13 @@ def test_numbers_keep_their_digits(backend: Backend, reader: ApiClient) -> None:
     assert b'"value":0.1234567890123456789012345,' in reader.get(backend.root + END).content
 
 
-def test_a_token_as_a_password(backend: Backend, reader: ApiClient) -> None:
+def test_token_is_accepted_as_a_password(backend: Backend, reader: ApiClient) -> None:
     backend.push(document())
     credentials = base64.b64encode(f"token:{reader.secret}".encode()).decode()
-    anybody = Client(headers={"Authorization": f"Basic {credentials}"})
+    any_client = Client(headers={"Authorization": f"Basic {credentials}"})
 
     for address in addresses(backend):
-        assert anybody.get(address).json()["lineage"] == LINEAGE
+        assert any_client.get(address).json()["lineage"] == LINEAGE
         assert "Basic" in Client().get(address)["WWW-Authenticate"]
 
 
@@ -149,7 +149,9 @@ def test_unknown_and_hidden_states_return_404(
     ("body", "reason"),
     [(ENCRYPTED, "STATE_ENCRYPTED"), (b'{"version": 3}', "STATE_FORMAT_UNSUPPORTED")],
 )
-def test_unreadable(backend: Backend, reader: ApiClient, body: bytes, reason: str) -> None:
+def test_unreadable_document_is_reported(
+    backend: Backend, reader: ApiClient, body: bytes, reason: str
+) -> None:
     backend.push(body)
 
     for address in addresses(backend):

@@ -67,16 +67,16 @@ def seen(answer: Any, path: str) -> tuple[int, bytes, str | None]:
 @pytest.mark.parametrize("name", BINDINGS)
 def test_outside_is_nowhere(client_with: ClientWith, name: str) -> None:
     writer = client_with(*SCOPES)
-    component, environment, nobody = uuid4(), uuid4(), uuid4()
+    component, environment, unknown = uuid4(), uuid4(), uuid4()
     for serial in (1, 2):
         path = f"/api/v1/state/{component}/env/{environment}"
         writer.generic("POST", path, document(serial), "application/json")
     state, cluster = State.objects.get(), Cluster.objects.create(name="outside")
-    one, other = f"{component}/env/{environment}", f"{nobody}/env/{nobody}"
+    one, other = f"{component}/env/{environment}", f"{unknown}/env/{unknown}"
     places = [
         (f"/api/v1/state/{one}", f"/api/v1/state/{other}", BACKEND),
-        (f"/api/v1/states/{state.pk}", f"/api/v1/states/{nobody}", RECORD),
-        (f"/api/v1/clusters/{cluster.pk}", f"/api/v1/clusters/{nobody}", CLUSTER),
+        (f"/api/v1/states/{state.pk}", f"/api/v1/states/{unknown}", RECORD),
+        (f"/api/v1/clusters/{cluster.pk}", f"/api/v1/clusters/{unknown}", CLUSTER),
     ]
     client, events = client_with(*SCOPES, **BINDINGS[name]), AuditEvent.objects.count()
 

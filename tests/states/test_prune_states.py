@@ -91,7 +91,7 @@ def test_the_current_version_is_never_removed(six: Backend, settings: Any) -> No
     assert numbers() == [6]
 
 
-def test_small_batches(six: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pruning_works_in_small_batches(six: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pruning, "_BATCH", 3)
     age(31)
     run = pruning.prune(actor=pruning_actor())
@@ -235,7 +235,9 @@ def test_failing_state_does_not_stop_the_run(
     assert (done["versions"], done["states"]) == (expected + 1, 1)
 
 
-def test_progress(six: Backend, monkeypatch: pytest.MonkeyPatch, each_count_is_drawn: None) -> None:
+def test_progress_is_shown(
+    six: Backend, monkeypatch: pytest.MonkeyPatch, each_count_is_drawn: None
+) -> None:
     monkeypatch.setattr(pruning, "_BATCH", 1)
     age(31)
     out, terminal = io.StringIO(), Terminal()

@@ -157,7 +157,7 @@ def test_with_the_lock_any_serial_and_lineage_are_taken(
 
 
 @pytest.mark.parametrize("other", ["", f"?ID={LINEAGE}"])
-def test_locked_by_another(backend: Backend, lock_id: uuid.UUID, other: str) -> None:
+def test_push_without_the_lock_is_refused(backend: Backend, lock_id: uuid.UUID, other: str) -> None:
     backend.lock(lock_id)
 
     response = backend.push(document(), other)
@@ -195,7 +195,7 @@ def test_a_document_without_serial_gets_the_next(backend: Backend) -> None:
     assert backend.record.serial == 8
 
 
-def test_document_without_serial_after_the_largest_serial(backend: Backend) -> None:
+def test_document_without_serial_is_refused_after_the_largest_serial(backend: Backend) -> None:
     backend.push(document(2**63 - 1))
 
     response = backend.push(document(None, outputs={"new": {}}))
@@ -226,7 +226,7 @@ def test_an_encrypted_opentofu_state_is_kept(backend: Backend) -> None:
     assert (backend.record.serial, backend.record.lineage) == (3, "l")
 
 
-def test_the_right_content_md5(backend: Backend) -> None:
+def test_right_content_md5_is_accepted(backend: Backend) -> None:
     body = document()
     digest = base64.b64encode(hashlib.md5(body).digest()).decode()
 
@@ -236,7 +236,7 @@ def test_the_right_content_md5(backend: Backend) -> None:
 @pytest.mark.parametrize(
     "digest", ["", "nonsense", base64.b64encode(b"0" * 16).decode(), "1B2M2Y8AsgTpgAmY7PhCfg="]
 )
-def test_a_wrong_content_md5(backend: Backend, digest: str) -> None:
+def test_wrong_content_md5_is_rejected(backend: Backend, digest: str) -> None:
     response = backend.push(document(), headers={"Content-MD5": digest})
 
     assert (response.status_code, error_reason(response)) == (400, "CONTENT_MD5_MISMATCH")
@@ -273,7 +273,7 @@ BAD_DOCUMENTS: dict[str, bytes] = {
 
 
 @pytest.mark.parametrize("body", BAD_DOCUMENTS.values(), ids=BAD_DOCUMENTS.keys())
-def test_no_document(backend: Backend, body: bytes) -> None:
+def test_non_document_is_rejected(backend: Backend, body: bytes) -> None:
     response = backend.push(body)
 
     assert (response.status_code, error_reason(response)) == (400, "INVALID_DOCUMENT")
@@ -353,7 +353,7 @@ def test_upper_case_ids_are_the_same_state(backend: Backend) -> None:
     assert backend.client.get(path).content == document()
 
 
-def test_with_a_final_slash(backend: Backend) -> None:
+def test_final_slash_is_accepted(backend: Backend) -> None:
     response = backend.client.post(backend.path + "/", document(), "application/json")
 
     assert response.status_code == 200
@@ -382,7 +382,7 @@ def test_state_outside_the_binding_returns_404(backend: Backend, client_with: Cl
     assert not Component.objects.exists()
 
 
-def test_inside_the_binding(backend: Backend, client_with: ClientWith) -> None:
+def test_state_inside_the_binding_is_accessible(backend: Backend, client_with: ClientWith) -> None:
     bound = client_with(
         "state:write",
         bound_component_ids=[str(backend.component_id)],
@@ -398,7 +398,7 @@ def test_a_cluster_token_reaches_no_state(backend: Backend, client_with: ClientW
     assert backend.as_client(bound).push(document()).status_code == 404
 
 
-def test_queries(backend: Backend, django_assert_num_queries: Any) -> None:
+def test_number_of_queries_is_constant(backend: Backend, django_assert_num_queries: Any) -> None:
     backend.push(document(1))
 
     # Token and state; swap, version and audit event, on SQLite between begin and commit.
@@ -448,8 +448,8 @@ def test_use_and_release_of_another_clients_lock_are_audited(client_with: Client
     assert other.unlock(found).status_code == 200
 
     locked, pushed, unlocked = (
-        AuditEvent.objects.filter(action=f"state.{deed}").latest("id")
-        for deed in ("lock", "push", "unlock")
+        AuditEvent.objects.filter(action=f"state.{operation}").latest("id")
+        for operation in ("lock", "push", "unlock")
     )
     assert pushed.details["force"] is True
     assert pushed.token_id == unlocked.token_id != locked.token_id

@@ -162,7 +162,7 @@ def test_rolled_back_transactions_are_retried(
     # The transaction of the test surrounds all others and does not belong to the service.
     monkeypatch.setattr(retries, "connection", SimpleNamespace(in_atomic_block=False))
 
-    deeds = (
+    operations = (
         lambda: admin.push(document(1)),
         lambda: admin.lock(lock_id),
         lambda: admin.unlock(lock_id),
@@ -172,11 +172,11 @@ def test_rolled_back_transactions_are_retried(
         admin.delete,
         lambda: admin.call(":undelete"),
     )
-    assert [deed().status_code for deed in deeds] == [200] * len(deeds)
+    assert [operation().status_code for operation in operations] == [200] * len(operations)
 
     actions = ("push", "lock", "unlock", "force_unlock", "restore", "delete", "undelete")
     assert seen == {"state.create", *(f"state.{action}" for action in actions)}
-    assert AuditEvent.objects.filter(action__in=seen).count() == len(deeds) + 1
+    assert AuditEvent.objects.filter(action__in=seen).count() == len(operations) + 1
 
 
 @pytest.mark.parametrize("method", ["push", "lock", "unlock", "delete"])
@@ -222,7 +222,7 @@ def test_a_caller_that_is_revoked_meanwhile(
     before = AuditEvent.objects.count(), admin.record.revision
     just_before_it_writes(monkeypatch, lambda: AccessToken.objects.revoke(admin.client.token.pk))
 
-    response = deeds(admin, lock_id)[method]()
+    response = operations(admin, lock_id)[method]()
 
     assert (response.status_code, error_reason(response)) == (401, "CREDENTIALS_INVALID")
     assert (AuditEvent.objects.count(), admin.record.revision) == before
@@ -239,7 +239,7 @@ def test_a_caller_that_is_only_renamed_meanwhile(
     before = AuditEvent.objects.count(), admin.record.revision
     just_before_it_writes(monkeypatch, lambda: AccessToken.objects.change(name="renamed"))
 
-    assert deeds(admin, lock_id)[method]().status_code == 200
+    assert operations(admin, lock_id)[method]().status_code == 200
     assert (AuditEvent.objects.count(), admin.record.revision) == (before[0] + 1, before[1] + 1)
 
 
@@ -254,7 +254,7 @@ def just_before_it_writes(monkeypatch: pytest.MonkeyPatch, event: Callable[[], A
     monkeypatch.setattr(audit.AuditedUpdate, "run", run)
 
 
-def deeds(state: Backend, lock_id: uuid.UUID) -> dict[str, Callable[[], Any]]:
+def operations(state: Backend, lock_id: uuid.UUID) -> dict[str, Callable[[], Any]]:
     return {
         "push": lambda: state.push(document(2)),
         "lock": lambda: state.lock(lock_id),

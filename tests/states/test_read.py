@@ -30,7 +30,7 @@ def test_a_lock_alone_is_no_state(backend: Backend, lock_id: uuid.UUID) -> None:
     assert backend.get().status_code == 404
 
 
-def test_the_document(backend: Backend) -> None:
+def test_document_is_returned(backend: Backend) -> None:
     backend.push(document())
 
     response = backend.get()
@@ -113,7 +113,7 @@ def test_a_damaged_document_is_never_sent(backend: Backend, change: Any) -> None
     assert (response.status_code, error_reason(response)) == (500, "DOCUMENT_DAMAGED")
 
 
-def test_document_with_a_missing_key(backend: Backend) -> None:
+def test_document_with_a_missing_key_is_reported(backend: Backend) -> None:
     backend.push(document())
     _tamper(lambda _: {"encryption_key": "0" * 16})
 
@@ -157,20 +157,20 @@ def test_state_outside_the_binding_returns_404(backend: Backend, client_with: Cl
     assert (response.status_code, error_reason(response)) == (404, "STATE_NOT_FOUND")
 
 
-def test_another_method(backend: Backend) -> None:
+def test_other_method_is_rejected(backend: Backend) -> None:
     response = backend.send("PATCH")
 
     assert (response.status_code, error_reason(response)) == (405, "METHOD_NOT_ALLOWED")
     assert response["Allow"] == "GET, HEAD, POST, DELETE, LOCK, UNLOCK"
 
 
-def test_another_media_type(backend: Backend) -> None:
+def test_other_media_type_is_rejected(backend: Backend) -> None:
     response = backend.get(headers={"Accept": "text/html"})
 
     assert (response.status_code, error_reason(response)) == (406, "NOT_ACCEPTABLE")
 
 
-def test_queries(backend: Backend, django_assert_num_queries: Any) -> None:
+def test_number_of_queries_is_constant(backend: Backend, django_assert_num_queries: Any) -> None:
     backend.push(document())
 
     # Token, document, audit event.
@@ -179,7 +179,7 @@ def test_queries(backend: Backend, django_assert_num_queries: Any) -> None:
 
 
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="about psycopg")
-def test_psycopg_converts_no_statement_again(backend: Backend) -> None:
+def test_psycopg_caches_converted_statements(backend: Backend) -> None:
     backend.push(document())
     backend.get()
     before = _queries._query2pg.cache_info()
@@ -190,7 +190,7 @@ def test_psycopg_converts_no_statement_again(backend: Backend) -> None:
     assert (after.hits - before.hits, after.misses - before.misses) == (2, 0)
 
 
-def test_queries_of_a_token_bound_to_an_application(
+def test_number_of_queries_is_constant_for_an_application_binding(
     backend: Backend, client_with: ClientWith, django_assert_num_queries: Any
 ) -> None:
     backend.push(document())
@@ -206,7 +206,7 @@ def test_queries_of_a_token_bound_to_an_application(
         bound.get()
 
 
-def test_unknown_token(backend: Backend, anonymous: Client) -> None:
+def test_unknown_token_is_rejected(backend: Backend, anonymous: Client) -> None:
     backend.push(document())
     unknown = {"Authorization": f"Bearer {tokens.generate(TokenKind.PERSONAL)}"}
 

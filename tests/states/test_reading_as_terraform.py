@@ -151,7 +151,7 @@ def test_a_null_member_is_absent(backend: Backend, seeing: Backend, name: str) -
     assert (done.problem, addresses()) == ("", listed(document))
 
 
-def test_null_members(backend: Backend) -> None:
+def test_null_members_are_accepted(backend: Backend) -> None:
     backend.push(odd_document())
 
     found = backend.look("/resources?page_size=100").json()["resources"]
@@ -172,7 +172,7 @@ def test_null_members(backend: Backend) -> None:
     assert hidden["attributes"] == "(sensitive value)"
 
 
-def test_an_output_of_nulls(backend: Backend) -> None:
+def test_output_of_nulls_is_accepted(backend: Backend) -> None:
     output = {"value": None, "type": None, "sensitive": None, "deprecated": None}
     backend.push(state(outputs={"a": output}))
 
@@ -266,7 +266,7 @@ def test_a_key_that_no_column_takes_is_named(backend: Backend) -> None:
     assert backend.look("/resources").json()["resources"][0]["address"] == r'thing.x["a\u0000b"]'
 
 
-def test_the_provider_of_each_instance(backend: Backend, reader: ApiClient) -> None:
+def test_provider_of_each_instance_is_read(backend: Backend, reader: ApiClient) -> None:
     document = (CASES / "11-provider-per-instance.json").read_bytes()
     backend.push(document)
     index()

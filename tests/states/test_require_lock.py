@@ -89,8 +89,8 @@ def test_from_the_next_push_on(backend: Backend, client: ApiClient) -> None:
         answer = backend.push(document(2))
         assert answer.status_code == (409 if demanded else 200)
 
-    trail = AuditEvent.objects.filter(action="environment.update").order_by("id")
-    assert [event.details for event in trail] == [
+    events = AuditEvent.objects.filter(action="environment.update").order_by("id")
+    assert [event.details for event in events] == [
         {"require_lock": {"from": before, "to": not before}} for before in (False, True)
     ]
 

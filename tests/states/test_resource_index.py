@@ -37,7 +37,7 @@ def pushed_ago(state: State, **ago: int) -> None:
     State.objects.filter(pk=state.pk).update(updated_at=timezone.now() - dt.timedelta(**ago))
 
 
-def test_waiting_states(backend: Backend, reader: ApiClient) -> None:
+def test_waiting_states_are_counted(backend: Backend, reader: ApiClient) -> None:
     assert index_status(reader) == UP_TO_DATE
     backend.push(with_things(1, a="i-a"))
     Backend(backend.client).push(with_things(1, a="i-a"))
@@ -66,7 +66,7 @@ def test_more_than_are_looked_at(
     assert (found["waiting"], found["waiting_is_exact"]) == (2, False)
 
 
-def test_unreadable_states(backend: Backend, reader: ApiClient) -> None:
+def test_unreadable_states_are_listed(backend: Backend, reader: ApiClient) -> None:
     others = [Backend(backend.client) for _ in range(3)]
     for each in (backend, *others):
         each.push(ENCRYPTED)
@@ -121,7 +121,7 @@ def test_states_outside_the_binding_are_hidden(client_with: ClientWith) -> None:
         assert ids == sorted(str(s.pk) for s in unreadable if s in inside)
 
 
-def test_metrics(backend: Backend) -> None:
+def test_metrics_are_exported(backend: Backend) -> None:
     backend.push(with_things(1, a="i-a"))
     pushed_ago(backend.record, hours=1)
     bad = Backend(backend.client)

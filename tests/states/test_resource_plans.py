@@ -70,13 +70,13 @@ def make_resources() -> None:
         cursor.execute(_DIGESTS, [digest("id-777"), digest("same")])
 
 
-def rows_read(ask: Any, *, most: int = 100) -> Counter[str]:
+def rows_read(request: Any, *, most: int = 100) -> Counter[str]:
     """Return the number of rows read per table; fail if a table was scanned."""
     with (
         plans_of("states_resourceentry", analyze=True) as plans,
         plans_of("states_resourcedigest", analyze=True) as others,
     ):
-        answer = ask()
+        answer = request()
     assert answer.status_code == 200, answer.content
     assert len(answer.json()["resources"]) <= most
     found = {plan.sql: plan for plan in [*plans, *others]}.values()  # some are about both
@@ -120,7 +120,7 @@ def test_each_filter_is_served_by_an_index(reader: ApiClient) -> None:
         assert listed(reader, text) <= rows, text
 
 
-def test_bound_tokens(resources: None, client_with: ClientWith) -> None:
+def test_bound_tokens_see_only_their_part(resources: None, client_with: ClientWith) -> None:
     state = State.objects.order_by("id")[STATES - 1]
     few = Binding(component_ids=frozenset({state.component_id}))
     many = Binding(environment_ids=frozenset({state.environment_id}))

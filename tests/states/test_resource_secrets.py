@@ -54,7 +54,7 @@ def columns(found: Found) -> str:
 
 
 @given(documents())
-def test_generated_states(case: tuple[bytes, list[str]]) -> None:
+def test_generated_states_hide_secrets(case: tuple[bytes, list[str]]) -> None:
     body, secrets = case
 
     found = find_contents(sealing.compress(body)).resources

@@ -7,7 +7,7 @@ from tests.states.conftest import Backend, document
 from tests.states.samples import AFTER, PASSWORDS, instance, path, resource, state
 
 
-def test_a_resource_without_its_secrets(backend: Backend) -> None:
+def test_resource_hides_secrets(backend: Backend) -> None:
     thing = resource(
         "x",
         instance(
@@ -51,14 +51,14 @@ def test_a_resource_without_its_secrets(backend: Backend) -> None:
     }
 
 
-def test_with_the_scope(backend: Backend, seeing: Backend) -> None:
+def test_scope_discloses_secrets(backend: Backend, seeing: Backend) -> None:
     backend.push(AFTER)
 
     assert PASSWORDS[1] in seeing.look("/resources").content
     assert PASSWORDS[1] not in backend.look("/resources").content
 
 
-def test_pages(backend: Backend) -> None:
+def test_pages_contain_every_item_once(backend: Backend) -> None:
     backend.push(AFTER)
 
     found: list[Any] = []
@@ -82,7 +82,7 @@ def test_empty_list(backend: Backend) -> None:
     }
 
 
-def test_another_format(backend: Backend) -> None:
+def test_other_format_is_rejected(backend: Backend) -> None:
     backend.push(b'{"version": 5, "serial": 1}')
 
     response = backend.look("/resources")
@@ -92,7 +92,7 @@ def test_another_format(backend: Backend) -> None:
     assert info["metadata"] == {"format_version": "5"}
 
 
-def test_queries(backend: Backend, django_assert_num_queries: Any) -> None:
+def test_number_of_queries_is_constant(backend: Backend, django_assert_num_queries: Any) -> None:
     backend.push(AFTER)
     root = backend.root
 

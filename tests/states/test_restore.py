@@ -16,7 +16,7 @@ from tests.states.conftest import LINEAGE, Backend, document, seen
 from tests.states.samples import ENCRYPTED
 
 
-def test_the_old_content_with_a_new_serial(backend: Backend) -> None:
+def test_restored_version_has_the_old_content_and_a_new_serial(backend: Backend) -> None:
     old = document(1, exact=0).replace(b'"exact": 0', b'"exact":  0.1234567890123456789012345')
     backend.push(old)
     backend.push(document(8))
@@ -78,7 +78,7 @@ def test_restored_lineage_becomes_current(admin: Backend) -> None:
     assert admin.get().content == document(2, lineage="second")
 
 
-def test_a_document_without_a_head(backend: Backend) -> None:
+def test_document_without_a_head_is_restored(backend: Backend) -> None:
     backend.push(b'{"version": 4}')
     backend.push(document(7))
 
@@ -161,7 +161,7 @@ def test_there_is_no_such_version(backend: Backend, number: str) -> None:
     assert (response.status_code, error_reason(response)) == (404, "VERSION_NOT_FOUND")
 
 
-def test_a_deleted_state(admin: Backend) -> None:
+def test_event_of_a_deleted_state_is_matched(admin: Backend) -> None:
     admin.push(document())
     admin.delete()
 
@@ -232,7 +232,7 @@ def test_a_lock_in_between_is_respected(
     assert backend.call("/versions/1:restore").status_code == 423
 
 
-def test_a_deletion_in_between(admin: Backend, meanwhile: Any) -> None:
+def test_deletion_in_between_is_detected(admin: Backend, meanwhile: Any) -> None:
     admin.push(document(1))
     meanwhile(admin.delete)
 

@@ -75,7 +75,7 @@ def test_a_version_that_is_gone_meanwhile(backend: Backend, settings: Any) -> No
     assert list(run) == []
 
 
-def test_a_missing_key(backend: Backend, settings: Any) -> None:
+def test_missing_key_is_reported(backend: Backend, settings: Any) -> None:
     backend.push(document())
     settings.STATE_ENCRYPTION_KEYS = [new_key()]
 
@@ -128,7 +128,7 @@ def test_error_in_a_document_does_not_stop_the_run(
     assert list(reencryption.outdated().values_list("number", flat=True)) == [2]
 
 
-def test_progress(backend: Backend, settings: Any, each_count_is_drawn: None) -> None:
+def test_progress_is_shown(backend: Backend, settings: Any, each_count_is_drawn: None) -> None:
     for serial in (1, 2, 3):
         backend.push(document(serial))
     settings.STATE_ENCRYPTION_KEYS = [new_key(), *settings.STATE_ENCRYPTION_KEYS]

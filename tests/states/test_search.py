@@ -59,14 +59,14 @@ def test_a_name_that_is_just_the_word_is_meant_alone() -> None:
     assert names("search") == ["network-edge production"]
 
 
-def test_spaces_stand_in_quotes() -> None:
+def test_quotes_preserve_spaces() -> None:
     assert names('"search engine"') == ["Ünder the sea staging"]
     assert names("'Ünder the'") == ["Ünder the sea staging"]
     assert names("'Ünder") == names('"') == []
     assert names("''") == names("")
 
 
-def test_ids(states: list[State]) -> None:
+def test_ids_are_searched(states: list[State]) -> None:
     first = states[0]
     assert names(str(first.pk)) == ["network production"]
     assert names(str(first.component_id).upper()) == ["network production", "network staging"]

@@ -45,7 +45,7 @@ SECRETS = [
 
 
 @pytest.mark.parametrize("text", PUBLIC)
-def test_public_vocabulary_masks_no_values(text: str) -> None:
+def test_public_vocabulary_is_not_masked(text: str) -> None:
     for name in Name:
         for is_member in (False, True):
             assert reach(text, name, is_member=is_member) is NOTHING
@@ -53,7 +53,7 @@ def test_public_vocabulary_masks_no_values(text: str) -> None:
 
 @pytest.mark.parametrize("text", ORDINARY)
 @pytest.mark.parametrize("name", [Name.NEUTRAL, Name.PUBLIC, Name.IDENTIFIER])
-def test_ordinary_member_masks_no_values(text: str, name: Name) -> None:
+def test_ordinary_member_is_not_masked(text: str, name: Name) -> None:
     assert reach(text, name, is_member=True) is NOTHING
 
 
@@ -63,7 +63,7 @@ def test_a_member_that_looks_like_a_secret(text: str) -> None:
 
 
 @given(generated())
-def test_a_generated_member_of_twenty_characters(secret: str) -> None:
+def test_generated_member_of_twenty_characters_is_masked(secret: str) -> None:
     for name in (Name.NEUTRAL, Name.SECRET):
         assert reach(secret, name, is_member=True) is CONTAINING
 
@@ -130,7 +130,7 @@ def test_uuid_is_public_only_as_an_identifier() -> None:
         ("", Name.NEUTRAL), ("密码", Name.NEUTRAL), ("bypass", Name.NEUTRAL),
     ],
 )  # fmt: skip
-def test_names(name: str, expected: Name) -> None:
+def test_names_are_classified(name: str, expected: Name) -> None:
     assert read_name(name) is expected
 
 
@@ -164,7 +164,7 @@ def test_any_text_has_an_answer(text: str) -> None:
     assert read_name(text) in Name
 
 
-def test_lines_of_a_marked_key() -> None:
+def test_lines_of_a_marked_key_are_masked() -> None:
     line = base64.b64encode(bytes(range(48))).decode()
 
     assert reach(line, Name.NEUTRAL, is_member=True, is_line=True) is CONTAINING

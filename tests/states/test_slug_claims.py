@@ -88,7 +88,7 @@ def test_a_bound_token_takes_no_environment(
 
 
 @pytest.mark.both
-def test_bound_token_claims_slugs_only_of_entries_in_its_binding(
+def test_bound_token_can_claim_slugs_only_of_entries_in_its_binding(
     admin: ApiClient, client_with: ClientWith
 ) -> None:
     shop, bank = (made(admin, "application", name=name)["id"] for name in ("shop", "bank"))

@@ -54,12 +54,12 @@ def reason_of(answer: Any) -> str:
 
 
 @pytest.mark.parametrize("text", OF_THE_FORM)
-def test_the_form(admin: ApiClient, kind: str, text: str) -> None:
+def test_slug_has_the_documented_form(admin: ApiClient, kind: str, text: str) -> None:
     assert made(admin, kind, name="x", slug=text)["slug"] == text
 
 
 @pytest.mark.parametrize("text", OF_NO_FORM)
-def test_invalid_slugs(admin: ApiClient, kind: str, text: str) -> None:
+def test_invalid_slugs_are_rejected(admin: ApiClient, kind: str, text: str) -> None:
     answer = sent(admin, "POST", kind, name="x", slug=text)
 
     assert (answer.status_code, error_reason(answer)) == (400, "INVALID_FIELDS")

@@ -25,7 +25,7 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return made
 
 
-class _Told(io.BytesIO):
+class _Reported(io.BytesIO):
     """An object as S3 delivers it: the declared size is independent of the bytes."""
 
     def __init__(self, sent: bytes, held: bytes) -> None:
@@ -41,7 +41,7 @@ def sending(monkeypatch: pytest.MonkeyPatch, store: UnsteadyStorage, *alter: Alt
         sent[0] += 1
         with real(name, mode) as file:
             held = file.read()
-        return _Told(pending.pop(0)(held) if pending else held, held)
+        return _Reported(pending.pop(0)(held) if pending else held, held)
 
     monkeypatch.setattr(store, "open", open_)
     return sent
@@ -94,7 +94,9 @@ def test_transient_faults_are_retried(
     assert counted(fault) > before
 
 
-def test_a_missing_object(pushed: Backend, store: UnsteadyStorage, pauses: list[float]) -> None:
+def test_missing_object_is_reported(
+    pushed: Backend, store: UnsteadyStorage, pauses: list[float]
+) -> None:
     store.delete(StateVersion.objects.get().object_name)
 
     response = pushed.get()
@@ -119,7 +121,9 @@ def test_store_that_does_not_return_its_objects(
     assert sent == [len(faults.PAUSES) + 1]
 
 
-def test_damage(pushed: Backend, store: UnsteadyStorage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_damage_is_reported(
+    pushed: Backend, store: UnsteadyStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The same wrong bytes on each read, with metadata that matches them."""
     sending(monkeypatch, store, *[_flipped(20)] * 9)
     before = counted("damaged")

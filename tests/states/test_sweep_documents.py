@@ -75,7 +75,7 @@ def test_foreign_objects_are_kept(store: UnsteadyStorage, db: None, hours_later:
     assert sweep()["swept"] == 0
 
 
-def test_object_deleted_by_another_sweep(
+def test_object_deleted_by_another_sweep_is_skipped(
     store: UnsteadyStorage, orphan: str, hours_later: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hours_later(25)
@@ -133,7 +133,9 @@ def test_the_store_is_away(store: UnsteadyStorage) -> None:
 @pytest.mark.parametrize(
     ("dry_run", "line"), [(True, "0 objects would go\n"), (False, "0 objects swept\n")]
 )
-def test_for_people(store: UnsteadyStorage, db: None, dry_run: bool, line: str) -> None:
+def test_output_for_people_is_readable(
+    store: UnsteadyStorage, db: None, dry_run: bool, line: str
+) -> None:
     out = io.StringIO()
 
     call_command("sweep_documents", stdout=out, dry_run=dry_run)

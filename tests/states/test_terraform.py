@@ -20,7 +20,7 @@ def parse(document: bytes) -> format4.Document:
     return format4.parse(document, Effort(len(document)))
 
 
-def test_a_recorded_state() -> None:
+def test_recorded_state_is_read() -> None:
     found = [(r.address(i), i.deposed, i.status) for r, i in parse(AFTER).instances()]
 
     assert found == [
@@ -57,13 +57,13 @@ def test_keys_are_written_as_terraform_writes_them(text: str, literal: str) -> N
     assert quoted(text) == literal
 
 
-def test_empty_document() -> None:
+def test_empty_document_is_read() -> None:
     document = parse(b'{"version":4,"outputs":null,"resources":null}')
 
     assert (document.outputs, list(document.instances())) == (None, [])
 
 
-def test_flat_attributes_of_old_states() -> None:
+def test_flat_attributes_of_old_states_are_read() -> None:
     flat = instance(attributes_flat={"id": "1", "tags.%": "0"})
     del flat["attributes"]
 
@@ -112,7 +112,7 @@ def test_values_that_cannot_be_read(text: bytes) -> None:
         format4.decode(Raw(text), Effort(0))
 
 
-def test_invalid_dependencies() -> None:
+def test_invalid_dependencies_are_rejected() -> None:
     ((_, found),) = parse(state(resource("x", instance(dependencies={"a": "b"})))).instances()
 
     with pytest.raises(StateFormatUnsupported):

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.skipif(connection.vendor != "postgresql", reason="about
 STATES = 12
 
 
-def test_side_by_side(client_with: ClientWith, monkeypatch: Any) -> None:
+def test_two_indexers_share_the_work(client_with: ClientWith, monkeypatch: Any) -> None:
     client = client_with("state:write")
     backends = [Backend(client) for _ in range(STATES)]
     for turn, each in enumerate(backends):

@@ -60,13 +60,15 @@ def test_locked_state_is_not_undeleted(admin: Backend, lock_id: uuid.UUID) -> No
 
 
 @pytest.mark.parametrize("state_id", [uuid.UUID(int=1), "x"])
-def test_unknown_state(admin: Backend, state_id: object) -> None:
+def test_unknown_state_is_not_found(admin: Backend, state_id: object) -> None:
     response = admin.client.post(f"/api/v1/states/{state_id}:undelete", "{}", "application/json")
 
     assert (response.status_code, error_reason(response)) == (404, "STATE_NOT_FOUND")
 
 
-def test_state_removed_meanwhile(admin: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_state_removed_in_the_meantime_is_not_found(
+    admin: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
     admin.push(document())
     root = admin.root
     real = history.undelete

@@ -69,7 +69,7 @@ def test_problems_in_both_stores(both: Backend, store: UnsteadyStorage) -> None:
     "change",
     [{"size_bytes": 1}, {"document": b"\0" * 40}, {"encryption_key": "0" * 16}],
 )
-def test_damage(both: Backend, change: Any) -> None:
+def test_damage_is_reported(both: Backend, change: Any) -> None:
     StateVersion.objects.filter(number=2).update(**change)
 
     assert [p["version"] for p in verify()["problems"]] == [2]
@@ -112,7 +112,7 @@ def test_a_version_that_is_pruned_meanwhile(both: Backend, monkeypatch: pytest.M
     assert verify() == all_well(checked=0, unnumbered=0)
 
 
-def test_progress(both: Backend, each_count_is_drawn: None) -> None:
+def test_progress_is_shown(both: Backend, each_count_is_drawn: None) -> None:
     out, terminal = io.StringIO(), Terminal()
 
     call_command("verify_states", stdout=out, stderr=terminal)
@@ -139,7 +139,7 @@ def test_a_pointer_that_was_moved_back(both: Backend) -> None:
     assert verify()["problems"][0]["problem"] == MOVED
 
 
-def test_figures_of_another_version(both: Backend) -> None:
+def test_figures_of_another_version_are_reported(both: Backend) -> None:
     State.objects.filter(pk=both.record.pk).update(serial=1)
 
     assert [p["problem"] for p in verify()["problems"]] == [MOVED]

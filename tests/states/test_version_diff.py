@@ -26,7 +26,7 @@ def changed(answer: Any) -> list[Any]:
     return [found["attributes"][0][side] for side in ("before", "after")]
 
 
-def test_against_the_version_before(three: Backend) -> None:
+def test_default_comparison_is_with_the_previous_version(three: Backend) -> None:
     response = three.look("/versions/3/diff")
 
     sides = [three.look(f"/versions/{n}").json()["version"] for n in (2, 3)]
@@ -80,7 +80,7 @@ def test_an_imported_version_has_its_source(three: Backend) -> None:
     assert "imported" not in diff["before"]
 
 
-def test_against_another(three: Backend) -> None:
+def test_version_is_compared_with_another_version(three: Backend) -> None:
     assert changed(three.look("/versions/3/diff?against=1")) == ["a", "c"]
     assert changed(three.look("/versions/1/diff?against=3")) == ["c", "a"]
 
@@ -98,7 +98,7 @@ def test_a_gap_in_the_history_is_skipped(three: Backend) -> None:
     assert changed(three.look("/versions/3/diff")) == ["a", "c"]
 
 
-def test_pages(backend: Backend) -> None:
+def test_pages_contain_every_item_once(backend: Backend) -> None:
     backend.push(BEFORE)
     backend.push(AFTER)
     whole = backend.look("/versions/2/diff").json()["diff"]
@@ -114,7 +114,7 @@ def test_pages(backend: Backend) -> None:
     assert found == whole["outputs"] + whole["resources"]
 
 
-def test_pages_of_the_first_version(three: Backend) -> None:
+def test_pages_of_the_first_version_list_all_additions(three: Backend) -> None:
     first = three.look("/versions/1/diff?page_size=1").json()
     second = three.look(f"/versions/1/diff?page_token={first['next_page_token']}").json()
 
@@ -166,7 +166,9 @@ def test_documents_that_cannot_be_read(backend: Backend, body: bytes, reason: st
         ("page_token=x", 400, "INVALID_PAGE_TOKEN"),
     ],
 )
-def test_parameters(backend: Backend, query: str, status: int, reason: str) -> None:
+def test_unknown_parameters_are_rejected(
+    backend: Backend, query: str, status: int, reason: str
+) -> None:
     backend.push(document())
 
     response = backend.look(f"/versions/1/diff?{query}")
@@ -174,7 +176,7 @@ def test_parameters(backend: Backend, query: str, status: int, reason: str) -> N
     assert (response.status_code, error_reason(response)) == (status, reason)
 
 
-def test_a_token_of_another_comparison(three: Backend) -> None:
+def test_page_token_of_another_comparison_is_rejected(three: Backend) -> None:
     token = three.look("/versions/3/diff?page_size=1").json()["next_page_token"]
 
     response = three.look(f"/versions/3/diff?against=1&page_token={token}")

@@ -10,7 +10,7 @@ from tests.states.conftest import Backend, document
 ODD = b'\r\n {"serial":1,"n":0.1234567890123456789012345,"\xc3\xa9":1} \n'
 
 
-def test_the_exact_bytes_of_any_version(seeing: Backend, backend: Backend) -> None:
+def test_exact_bytes_of_any_version_are_returned(seeing: Backend, backend: Backend) -> None:
     backend.push(ODD)
     backend.push(document(2))
 

@@ -58,7 +58,7 @@ MODULES: Final = [
     {"key": "own", "source": "./own", "version": ""},
     {"key": "vpc", "source": VPC, "version": "5.1.0"},
 ]
-SAID: Final[dict[str, Any]] = {
+FACTS: Final[dict[str, Any]] = {
     "commit": "8f2c1d7", "run_url": "https://ci.example/runs/417?x=1",
     "lock_file": LOCK_FILE, "modules_file": MODULES_FILE,
 }  # fmt: skip
@@ -80,7 +80,7 @@ def pushed(backend: Backend) -> Backend:
 
 
 def test_facts_are_stored(pushed: Backend) -> None:
-    answer = put(pushed, {"facts": SAID})
+    answer = put(pushed, {"facts": FACTS})
 
     facts = answer.json()["facts"]
     assert answer.status_code == 200
@@ -101,8 +101,8 @@ def test_facts_are_stored(pushed: Backend) -> None:
 
 
 def test_identical_facts_are_a_no_op(pushed: Backend) -> None:
-    first = put(pushed, {"facts": SAID}).json()
-    again = put(pushed, {**SAID, "modules_file": json.dumps(MODULES_FILE)})  # as text, unwrapped
+    first = put(pushed, {"facts": FACTS}).json()
+    again = put(pushed, {**FACTS, "modules_file": json.dumps(MODULES_FILE)})  # as text, unwrapped
 
     assert (again.status_code, again.json(), len(events())) == (200, first, 1)
 
@@ -112,7 +112,7 @@ def test_identical_facts_are_a_no_op(pushed: Backend) -> None:
 
 
 def test_facts_belong_to_a_single_version(pushed: Backend) -> None:
-    put(pushed, SAID)
+    put(pushed, FACTS)
     pushed.push(document(2))
 
     answer = pushed.look("/versions/2/facts")
@@ -125,9 +125,9 @@ def test_facts_belong_to_a_single_version(pushed: Backend) -> None:
 
 
 def test_they_go_with_their_version(pushed: Backend, settings: Any) -> None:
-    put(pushed, SAID)
+    put(pushed, FACTS)
     pushed.push(document(2))
-    put(pushed, SAID, 2)
+    put(pushed, FACTS, 2)
     StateVersion.objects.update(created_at="2020-01-01T00:00:00Z")
     settings.STATE_VERSIONS_KEPT = 1
 
@@ -160,7 +160,7 @@ def test_they_go_with_their_version(pushed: Backend, settings: Any) -> None:
         ([], "INVALID_FIELDS", ""),
     ],
 )  # fmt: skip
-def test_bad_facts(facts: Any, reason: str, message: str, pushed: Backend) -> None:
+def test_invalid_facts_are_rejected(facts: Any, reason: str, message: str, pushed: Backend) -> None:
     answer = put(pushed, facts)
 
     assert (answer.status_code, error_reason(answer)) == (400, reason)
@@ -168,13 +168,13 @@ def test_bad_facts(facts: Any, reason: str, message: str, pushed: Backend) -> No
     assert not VersionFacts.objects.exists()
 
 
-def test_required_scopes(pushed: Backend, client_with: Any) -> None:
+def test_scopes_are_required(pushed: Backend, client_with: Any) -> None:
     reader = pushed.as_client(client_with("state:read"))
 
-    answer = put(reader, SAID)
+    answer = put(reader, FACTS)
 
     assert (answer.status_code, error_reason(answer)) == (403, "SCOPE_INSUFFICIENT")
-    put(pushed, SAID)
+    put(pushed, FACTS)
     assert reader.look("/versions/1/facts").status_code == 200
 
 
@@ -216,10 +216,10 @@ def test_a_keyless_token_fills_in_its_run(
     assert (own["commit"], own["run"], own["run_url"]) == ("mine", "417", "https://x.example/1")
 
 
-def test_the_page_of_a_version(pushed: Backend) -> None:
+def test_page_of_a_version_shows_its_facts(pushed: Backend) -> None:
     page = f"/admin/states/state/{pushed.record.pk}/versions/1/contents/"
     assert "Pipeline facts" not in text_of(person("viewer").get(page))
-    put(pushed, SAID)
+    put(pushed, FACTS)
 
     answer = person("viewer").get(page)
 
@@ -237,7 +237,7 @@ BLOCK: Final = 'provider "a.b/c/d" {\n  version = "1.0.0"\n}\n'
     ["", "# x", "// x\r\n\n", BLOCK.replace("\n", "\r\n"), BLOCK.strip(), f"{BLOCK}# end",
      BLOCK.replace("}", "hashes = []\n}"), BLOCK.replace("}", 'hashes = [\n"a",\n"b"]\n}')],
 )  # fmt: skip
-def test_lock_files(text: str) -> None:
+def test_lock_files_are_parsed(text: str) -> None:
     found = lock_file.parse(text)
 
     assert [tuple(provider) for provider in found] in ([], [("a.b/c/d", "1.0.0", "")])

@@ -25,7 +25,7 @@ def described(backend: Backend, number: int) -> dict[str, Any]:
     }
 
 
-def test_the_newest_first(backend: Backend) -> None:
+def test_newest_items_are_listed_first(backend: Backend) -> None:
     for serial in (1, 2, 3):
         backend.push(document(serial))
 
@@ -38,7 +38,7 @@ def test_the_newest_first(backend: Backend) -> None:
     }
 
 
-def test_pages(backend: Backend) -> None:
+def test_pages_contain_every_item_once(backend: Backend) -> None:
     for serial in range(1, 6):
         backend.push(document(serial))
 
@@ -57,7 +57,7 @@ def test_before_the_first_push(backend: Backend, lock_id: Any) -> None:
     assert backend.look("/versions").json() == {"versions": [], "next_page_token": ""}
 
 
-def test_a_token_of_another_state(backend: Backend) -> None:
+def test_page_token_of_another_state_is_rejected(backend: Backend) -> None:
     other = Backend(backend.client)
     for one in (backend, other):
         one.push(document(1))
@@ -69,7 +69,7 @@ def test_a_token_of_another_state(backend: Backend) -> None:
     assert (response.status_code, error_reason(response)) == (400, "INVALID_PAGE_TOKEN")
 
 
-def test_unknown_parameters(backend: Backend) -> None:
+def test_unknown_parameters_are_rejected(backend: Backend) -> None:
     backend.push(document())
 
     response = backend.look("/versions?against=1")
@@ -77,7 +77,7 @@ def test_unknown_parameters(backend: Backend) -> None:
     assert (response.status_code, error_reason(response)) == (400, "INVALID_FIELDS")
 
 
-def test_queries(backend: Backend, django_assert_num_queries: Any) -> None:
+def test_number_of_queries_is_constant(backend: Backend, django_assert_num_queries: Any) -> None:
     for serial in (1, 2, 3):
         backend.push(document(serial))
     backend.look("/versions")
@@ -88,7 +88,7 @@ def test_queries(backend: Backend, django_assert_num_queries: Any) -> None:
             backend.client.get(f"{root}/versions?page_size={count}")
 
 
-def test_one_version(backend: Backend) -> None:
+def test_single_version_is_returned(backend: Backend) -> None:
     backend.push(document(1))
     backend.push(document(2))
 
@@ -100,7 +100,9 @@ def test_one_version(backend: Backend) -> None:
 @pytest.mark.both
 @pytest.mark.parametrize("number", ["2", "0", "-1", "x", "1.0", "99999999999999999999", "\u0661"])
 @pytest.mark.parametrize("suffix", ["", "/document", "/diff"])
-def test_unknown_version(seeing: Backend, backend: Backend, number: str, suffix: str) -> None:
+def test_unknown_version_is_not_found(
+    seeing: Backend, backend: Backend, number: str, suffix: str
+) -> None:
     backend.push(document())
 
     response = seeing.look(f"/versions/{number}{suffix}")

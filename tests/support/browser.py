@@ -11,10 +11,10 @@ import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from tests.support.server import LiveServer
-from tests.support.waiting import PATIENCE
+from tests.support.waiting import MAX_WAIT
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-expect.set_options(timeout=1000 * PATIENCE)
+expect.set_options(timeout=1000 * MAX_WAIT)
 NO_CHROMIUM = "no chromium on the PATH: install your system's package 'chromium'"
 
 #: Disable the browser's own traffic: no updates, no QUIC, no start pages.
@@ -56,7 +56,7 @@ def page_of(browser: Browser, live: LiveServer, **context: Any) -> Iterator[Page
     complaints: list[str] = []
     with contextlib.closing(browser.new_context(base_url=live.url, **context)) as pages:
         page = pages.new_page()
-        page.set_default_timeout(1000 * PATIENCE)
+        page.set_default_timeout(1000 * MAX_WAIT)
         page.on(
             "console",
             lambda message: (

@@ -29,10 +29,10 @@ def person(*names: str, enforce_csrf_checks: bool = False, **user: Any) -> Clien
     if names and not Group.objects.filter(name__in=names).exists():
         groups.set_up(Actor(name="test"))
     given = {"username": f"{'-'.join(names) or 'nobody'}-person", "is_staff": True, **user}
-    who, _ = User.objects.get_or_create(username=given["username"], defaults=given)
-    who.groups.set(Group.objects.filter(name__in=names))
+    account, _ = User.objects.get_or_create(username=given["username"], defaults=given)
+    account.groups.set(Group.objects.filter(name__in=names))
     client = Client(enforce_csrf_checks=enforce_csrf_checks)
-    log_in(client, who)
+    log_in(client, account)
     return client
 
 

@@ -2,7 +2,7 @@
 
 Uses the PostgreSQL in ``DATABASE_URL``, if set. Otherwise it starts a server, with the machine's
 binaries or those of a wheel, in a temporary directory, on a Unix socket and a free loopback port,
-and stops it with the command. PostgreSQL refuses to run as root, so root drops to ``nobody``.
+and stops it with the command. PostgreSQL refuses to run as root, so root drops to ``unknown``.
 """
 
 from __future__ import annotations
@@ -71,9 +71,9 @@ class Server:
         self._settings = _SETTINGS if survives_power_cuts else (*_SETTINGS, "-c", "fsync=off")
         self.port = free_port()
         self.binaries = binaries(directory)
-        nobody = pwd.getpwnam("nobody")
-        as_nobody = {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
-        self._unprivileged: dict[str, Any] = as_nobody if os.getuid() == 0 else {}
+        unknown = pwd.getpwnam("nobody")
+        as_unprivileged = {"user": unknown.pw_uid, "group": unknown.pw_gid, "extra_groups": []}
+        self._unprivileged: dict[str, Any] = as_unprivileged if os.getuid() == 0 else {}
         self._process: subprocess.Popen[bytes] | None = None
 
     @property

@@ -25,9 +25,9 @@ class Quick:
 
     def __init__(self) -> None:
         self._in_test = False
-        sys.addaudithook(self._heard)
+        sys.addaudithook(self._on_event)
 
-    def _heard(self, event: str, arguments: tuple[object, ...]) -> None:
+    def _on_event(self, event: str, arguments: tuple[object, ...]) -> None:
         if not self._in_test:
             return
         # Raised before a socket exists, so that it need not be closed.

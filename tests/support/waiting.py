@@ -6,10 +6,10 @@ import time
 from collections.abc import Callable
 
 #: A timeout in seconds that suffices even on a busy machine.
-PATIENCE = 120
+MAX_WAIT = 120
 
 
-def wait_until(condition: Callable[[], object], seconds: float = PATIENCE) -> None:
+def wait_until(condition: Callable[[], object], seconds: float = MAX_WAIT) -> None:
     """Wait until the condition is true; fail after the timeout."""
     deadline = time.monotonic() + seconds
     while not condition():

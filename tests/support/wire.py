@@ -45,7 +45,7 @@ class _Connection:
 
     def __init__(self, wire: Wire, client: socket.socket, server: socket.socket) -> None:
         self.wire, self.client, self.server = wire, client, server
-        self._asked, self._unanswered = False, 0
+        self._requested, self._unanswered = False, 0
         self._lock = threading.Lock()
         self._late: queue.SimpleQueue[tuple[float, bytes]] = queue.SimpleQueue()
 
@@ -96,13 +96,13 @@ class _Connection:
     def _question(self, kind: int) -> None:
         with self._lock:
             if kind in _QUEUED:
-                self._asked = True
+                self._requested = True
                 return
             if kind not in b"QSH":
                 return
-            if self._unanswered == 0 and (kind in b"Q" or self._asked):
+            if self._unanswered == 0 and (kind in b"Q" or self._requested):
                 self.wire.count()
-            self._asked = False
+            self._requested = False
             self._unanswered += kind in b"QS"
 
     def _answers(self) -> None:

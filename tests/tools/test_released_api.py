@@ -45,7 +45,7 @@ def test_compatible_changes(changed: dict[str, Any]) -> None:
     assert breaks(RELEASED, changed) == []
 
 
-def test_removed_operations_parameters_and_statuses(changed: dict[str, Any]) -> None:
+def test_removed_operations_parameters_and_statuses_are_reported(changed: dict[str, Any]) -> None:
     clusters = changed["paths"]["/api/v1/clusters"]
     clusters["get"]["parameters"] = [
         parameter for parameter in clusters["get"]["parameters"] if parameter["name"] != "filter"
@@ -60,7 +60,7 @@ def test_removed_operations_parameters_and_statuses(changed: dict[str, Any]) -> 
     assert "removed: POST /api/v1/clusters 201" in found
 
 
-def test_removed_fields_values_and_types(changed: dict[str, Any]) -> None:
+def test_removed_fields_values_and_types_are_reported(changed: dict[str, Any]) -> None:
     del schema(changed, "Cluster")["properties"]["name"]
     schema(changed, "ApiKeyStatus")["enum"].remove("API_KEY_STATUS_EXPIRED")
     schema(changed, "ApiKey")["properties"]["name"]["type"] = ["string", "null"]
@@ -77,7 +77,7 @@ def test_removed_fields_values_and_types(changed: dict[str, Any]) -> None:
     assert "removed: GET /v1/api-keys/{id} 200 response.api_key.created_at required" in found
 
 
-def test_new_demands(changed: dict[str, Any]) -> None:
+def test_new_requirements_are_reported(changed: dict[str, Any]) -> None:
     listing = changed["paths"]["/api/v1/clusters"]["get"]
     new = {"in": "query", "name": "new", "required": True, "schema": {"type": "string"}}
     listing["parameters"].append(new)

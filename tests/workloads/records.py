@@ -85,7 +85,7 @@ def stored(cluster: Cluster) -> dict[Place, Workload]:
     return {Place(row.namespace, row.name, row.kind): row for row in rows}
 
 
-def as_said(row: Workload | WorkloadRecord) -> dict[str, Any]:
+def comparable(row: Workload | WorkloadRecord) -> dict[str, Any]:
     """Return the values of a row or of a record, in the same form."""
     ours = ("id", "cluster", "observed_at", "health_since")
     names = [f.name for f in Workload._meta.fields if f.name not in ours]

@@ -39,7 +39,7 @@ def cluster(live: LiveServer) -> str:
     return name
 
 
-def test_navigation_from_a_cluster_to_a_failing_workload(
+def test_cluster_page_links_to_a_failing_workload(
     page: Page, live: LiveServer, cluster: str
 ) -> None:
     log_in(page, live)

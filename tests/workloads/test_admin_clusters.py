@@ -37,7 +37,7 @@ def hear(cluster: Cluster, minutes: float = 0, **counts: int) -> None:
     [("", [403] * 4), ("viewer", [200, 200, 403, 403]), ("operator", [200, 200, 403, 403]),
      ("administrator", [200] * 4)],
 )  # fmt: skip
-def test_access_to_pages_per_group(cluster: Cluster, group: str, statuses: list[int]) -> None:
+def test_groups_can_access_their_pages(cluster: Cluster, group: str, statuses: list[int]) -> None:
     client = person(*filter(None, [group]))
     pages = [LIST, page(cluster), f"{LIST}add/", page(cluster, "delete")]
 
@@ -48,7 +48,7 @@ def test_access_to_pages_per_group(cluster: Cluster, group: str, statuses: list[
         assert Cluster.objects.get().name == cluster.name
 
 
-def test_health_at_a_glance(cluster: Cluster) -> None:
+def test_list_shows_the_health(cluster: Cluster) -> None:
     client = person("viewer")
     assert "prod-eu-1 Pending no workloads" in text_of(client.get(LIST))
     assert "never" in text_of(client.get(LIST))
@@ -105,9 +105,7 @@ def test_the_list_by_health(cluster: Cluster) -> None:
     assert found(q="%") == []
 
 
-def test_page_summarizes_the_workloads_of_a_cluster(
-    cluster: Cluster, workload: NewWorkload
-) -> None:
+def test_page_shows_a_summary_of_the_workloads(cluster: Cluster, workload: NewWorkload) -> None:
     workload(name="a", namespace="shop")
     workload(name="b", namespace="shop", kind="DaemonSet", health_status="ERROR")
     workload(

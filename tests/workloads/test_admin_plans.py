@@ -59,7 +59,7 @@ def test_each_filter_is_served_by_an_index(client: Client) -> None:
         assert read <= rows, query
 
 
-def test_all_clusters_at_once(client: Client) -> None:
+def test_list_shows_all_clusters(client: Client) -> None:
     """From failing to healthy workloads; pieces of names in a bounded number."""
     for query, rows in {
         "": AT_ONCE,

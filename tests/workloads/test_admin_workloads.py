@@ -24,7 +24,7 @@ LIST = "/admin/workloads/workload/"
 @pytest.mark.parametrize(
     ("group", "status"), [("", 403), ("viewer", 200), ("operator", 200), ("administrator", 200)]
 )
-def test_access_to_pages_per_group(workload: NewWorkload, group: str, status: int) -> None:
+def test_groups_can_access_their_pages(workload: NewWorkload, group: str, status: int) -> None:
     one = workload()
     client = person(*filter(None, [group]))
     for path in (LIST, f"{LIST}?cluster={one.cluster_id}", f"{LIST}{one.pk}/change/"):
@@ -33,7 +33,7 @@ def test_access_to_pages_per_group(workload: NewWorkload, group: str, status: in
         assert client.post(path, {"name": "x"}).status_code == 403
 
 
-def test_all_clusters_at_once_the_most_trouble_first(
+def test_list_shows_all_clusters_worst_first(
     cluster: Cluster, workload: NewWorkload, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     long_ago = timezone.now() - dt.timedelta(hours=3)
@@ -130,7 +130,7 @@ def test_requests_against_use(cluster: Cluster, workload: NewWorkload) -> None:
     assert 'class="share-beyond"' in content
 
 
-def test_large_figures_and_the_reason(cluster: Cluster, workload: NewWorkload) -> None:
+def test_list_shows_large_figures_and_the_reason(cluster: Cluster, workload: NewWorkload) -> None:
     gib = 1024**3
     workload(
         name="a", health_status="ERROR", status_reason="CrashLoopBackOff",
@@ -150,7 +150,7 @@ def test_large_figures_and_the_reason(cluster: Cluster, workload: NewWorkload) -
     assert f'name="cluster" value="{cluster.name}"' in body
 
 
-def test_workload_page(workload: NewWorkload) -> None:
+def test_page_shows_a_workload(workload: NewWorkload) -> None:
     one = workload(
         health_status="DEGRADED", status_reason="OOMKilled: app", labels={"<b>": "<i>x</i>"},
         replicas_ready=1,
@@ -170,7 +170,7 @@ def test_workload_page(workload: NewWorkload) -> None:
     assert b"<i>x" not in answer.content
 
 
-def test_history_of_a_workload(cluster: Cluster) -> None:
+def test_page_shows_the_history_of_a_workload(cluster: Cluster) -> None:
     now = timezone.now()
     down: dict[str, Any] = {"health_status": HealthStatus.ERROR, "status_reason": "OOMKilled"}
     hour = 3600

@@ -15,7 +15,7 @@ from django.utils.module_loading import import_string
 from tests.apiserver import DEPLOYMENTS, ReplayServer, lines
 from tests.support.installation import ROOT
 from tests.support.server import LiveServer
-from tests.support.waiting import PATIENCE, wait_until
+from tests.support.waiting import MAX_WAIT, wait_until
 from tests.workloads.collector.registered import Registered
 
 #: Packages that an agent does not need: tables, views, keys, and database drivers.
@@ -69,7 +69,7 @@ def test_it_brings_the_rows_that_the_collector_writes(agent: Agent, api: ReplayS
     live.run_commands(("sync_workloads", "--cluster", name, "--kubeconfig", kubeconfig))
 
     running = agent.start(script=SCRIPT)
-    out, err = running.communicate(timeout=PATIENCE)
+    out, err = running.communicate(timeout=MAX_WAIT)
 
     assert (running.returncode, err) == (0, "")
     line, modules = map(json.loads, out.splitlines())
@@ -105,13 +105,13 @@ def test_killed_at_any_moment_it_goes_on_where_the_cluster_is(
         wait_until(lambda: len(agent.registered.workloads()) == 54)
     finally:
         second.send_signal(signal.SIGTERM)
-        _out, err = second.communicate(timeout=PATIENCE)
+        _out, err = second.communicate(timeout=MAX_WAIT)
 
     assert (second.returncode, before) == (0, 54 - len(final)), err
     watched = agent.registered.workloads()
     api.lists[DEPLOYMENTS] = final
     once = agent.start("--once")
-    out, _err = once.communicate(timeout=PATIENCE)
+    out, _err = once.communicate(timeout=MAX_WAIT)
     assert json.loads(out)["unchanged"] == 54
     assert agent.registered.workloads() == watched
 
@@ -122,7 +122,7 @@ def test_output_contains_no_secrets(agent: Agent) -> None:
     Path(agent.options[agent.options.index("--token-file") + 1]).write_text(token)
 
     running = agent.start("--once")
-    out, err = running.communicate(timeout=PATIENCE)
+    out, err = running.communicate(timeout=MAX_WAIT)
 
     assert running.returncode == 1
     assert "401 CREDENTIALS_INVALID" in err

@@ -16,7 +16,7 @@ import pytest
 from tests.apiserver import STATEFULSETS, ReplayServer, event
 from tests.support.installation import ROOT
 from tests.support.server import LiveServer
-from tests.support.waiting import PATIENCE, wait_until
+from tests.support.waiting import MAX_WAIT, wait_until
 
 JSON = {"Content-Type": "application/json"}
 
@@ -82,16 +82,16 @@ def test_unregistered_cluster_does_not_affect_other_clusters(clusters: Clusters)
 
         gone = clusters.api.lists[STATEFULSETS].pop(0)
 
-        def is_told() -> bool:
+        def is_reported() -> bool:
             """Send the event to all open watches, and check the second cluster."""
             clusters.api.watches.send(STATEFULSETS, event("DELETED", gone))
             return clusters.count(second) == 53
 
-        wait_until(is_told)
+        wait_until(is_reported)
         assert following.poll() is None
     finally:
         following.send_signal(signal.SIGTERM)
-        following.communicate(timeout=PATIENCE)
+        following.communicate(timeout=MAX_WAIT)
     # SIGTERM ended the command while it still followed a cluster.
     assert following.returncode == 0
 

@@ -79,7 +79,7 @@ REPORTS = st.lists(
 @settings(
     max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-def test_reports_of_all_kinds(
+def test_reports_of_all_kinds_are_counted(
     db: None,
     reports: list[tuple[int, HealthStatus | None]],
     since: int,
@@ -186,7 +186,7 @@ def test_gaps_beyond_the_limit(cluster: Cluster, monkeypatch: pytest.MonkeyPatch
     assert numbers(share(cluster, key, 36, 100)) == {"healthy": 59, "unobserved": 5}
 
 
-def test_a_cluster_that_never_reported(cluster: Cluster, workload: Any) -> None:
+def test_cluster_without_reports_is_unobserved(cluster: Cluster, workload: Any) -> None:
     one: Workload = workload(health_since=at(0))
 
     assert numbers(share(cluster, one.pk, 0, 100)) == {"unobserved": 100}

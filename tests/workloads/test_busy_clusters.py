@@ -23,7 +23,7 @@ pytestmark = pytest.mark.both
 KIND = {"Content-Type": "application/json"}
 AGENTS = 30
 HUGE = 12_000
-PATIENCE_SECONDS = 120.0
+MAX_WAIT_SECONDS = 120.0
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,7 @@ class Fleet:
     def send(self, method: str, path: str, body: bytes | None = None, **headers: str) -> Answer:
         return self.server.request(
             method, path, body, token=self.token, headers={**KIND, **headers},
-            timeout=PATIENCE_SECONDS,
+            timeout=MAX_WAIT_SECONDS,
         )  # fmt: skip
 
     def read(self, cluster: str) -> Answer:
@@ -98,16 +98,16 @@ def test_many_reports_wait_for_a_locked_row(server: LiveServer, token: str) -> N
         in_threads([lambda: answers.append(fleet.report(fleet.busy))] * AGENTS)
         finished.set()
 
-    def asks(name: str, ask: Callable[[], Answer]) -> Callable[[], None]:
+    def sends(name: str, ask: Callable[[], Answer]) -> Callable[[], None]:
         def goes_on() -> None:
             while not finished.is_set():
                 others[name, ask().status] += 1
 
         return goes_on
 
-    readers = [asks("read", lambda: fleet.read(fleet.busy))]
+    readers = [sends("read", lambda: fleet.read(fleet.busy))]
     if on_postgresql:  # on SQLite every writer waits for the current writer
-        readers += [asks("report", lambda: fleet.report(fleet.other)), asks("push", fleet.push)]
+        readers += [sends("report", lambda: fleet.report(fleet.other)), sends("push", fleet.push)]
     with held(server, fleet.busy):
         in_threads([agents, *readers])
 
@@ -129,7 +129,7 @@ def test_a_huge_snapshot_and_small_reports_that_are_older(server: LiveServer, to
     answers: list[Answer] = []
     others: Counter[tuple[str, int]] = Counter()
     done = threading.Event()
-    until = time.monotonic() + PATIENCE_SECONDS
+    until = time.monotonic() + MAX_WAIT_SECONDS
 
     def huge() -> None:
         path = f"/api/v1/clusters/{fleet.busy}/workloads"
@@ -145,7 +145,7 @@ def test_a_huge_snapshot_and_small_reports_that_are_older(server: LiveServer, to
         while not done.is_set():
             others["small", fleet.report(fleet.busy, ago=60).status] += 1
 
-    def asks(name: str, ask: Callable[[], Answer]) -> Callable[[], None]:
+    def sends(name: str, ask: Callable[[], Answer]) -> Callable[[], None]:
         def goes_on() -> None:
             while not done.is_set():
                 others[name, ask().status] += 1
@@ -153,8 +153,8 @@ def test_a_huge_snapshot_and_small_reports_that_are_older(server: LiveServer, to
         return goes_on
 
     in_threads([
-        huge, *[small] * 4, asks("read", lambda: fleet.read(fleet.other)),
-        asks("report", lambda: fleet.report(fleet.other)), asks("push", fleet.push),
+        huge, *[small] * 4, sends("read", lambda: fleet.read(fleet.other)),
+        sends("report", lambda: fleet.report(fleet.other)), sends("push", fleet.push),
     ])  # fmt: skip
 
     (answer,) = answers

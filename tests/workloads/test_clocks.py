@@ -40,7 +40,7 @@ def test_a_report_from_the_future(cluster: Cluster, complete: bool) -> None:
     assert apply(cluster, report(0, record(), reported_at=now())).created == 1, "nobody is shut out"
 
 
-def test_over_http(agent: Agent, cluster: Cluster) -> None:
+def test_clock_ahead_is_rejected_over_http(agent: Agent, cluster: Cluster) -> None:
     answer = agent.put(snapshot_body((now() + HOUR - at(0)).total_seconds(), [healthy()]))
 
     assert (answer.status_code, error_reason(answer)) == (400, "CLOCK_AHEAD")

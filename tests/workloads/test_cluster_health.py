@@ -32,7 +32,7 @@ JUDGED = pytest.mark.parametrize(("age", "counts", "expected"), [
 
 
 @JUDGED
-def test_health(age: float | None, counts: dict[str, int], expected: str) -> None:
+def test_health_is_derived(age: float | None, counts: dict[str, int], expected: str) -> None:
     received = None if age is None else NOW - dt.timedelta(seconds=age)
     cluster = Cluster(name="c", report_interval_seconds=60, last_received_at=received, **counts)
 
@@ -88,7 +88,9 @@ def test_after_a_report(client_with: ClientWith, cluster: Cluster) -> None:
     assert answer["last_report_at"] == "2026-11-20T12:00:00.000000Z"
 
 
-def test_after_three_intervals_of_silence(client_with: ClientWith, cluster: Cluster) -> None:
+def test_cluster_is_unreachable_after_three_intervals(
+    client_with: ClientWith, cluster: Cluster
+) -> None:
     apply(cluster, report(0, record(health_status=HealthStatus.ERROR), interval_seconds=10))
     Cluster.objects.update(last_received_at=timezone.now() - dt.timedelta(seconds=31))
 

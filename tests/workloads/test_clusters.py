@@ -68,7 +68,7 @@ def test_in_the_order_of_names(admin: ApiClient, order: str, names: str) -> None
     ("fields", "interval"),
     [({"name": "prod"}, 60), ({"name": "prod", "report_interval_seconds": 300}, 300)],
 )
-def test_create(admin: ApiClient, fields: dict[str, Any], interval: int) -> None:
+def test_cluster_is_created(admin: ApiClient, fields: dict[str, Any], interval: int) -> None:
     answer = admin.send("POST", PATH, {"cluster": fields})
 
     cluster = Cluster.objects.get()
@@ -79,7 +79,7 @@ def test_create(admin: ApiClient, fields: dict[str, Any], interval: int) -> None
     assert event.details == {"name": "prod", "report_interval_seconds": interval}
 
 
-def test_create_unwrapped(admin: ApiClient) -> None:
+def test_unwrapped_body_is_accepted(admin: ApiClient) -> None:
     assert admin.send("POST", PATH, {"name": "prod"}).status_code == 201
 
 
@@ -118,7 +118,7 @@ def test_invalid_fields_are_rejected(admin: ApiClient, fields: dict[str, Any], r
     assert not Cluster.objects.exists()
 
 
-def test_get(admin: ApiClient, cluster: Cluster) -> None:
+def test_cluster_is_returned(admin: ApiClient, cluster: Cluster) -> None:
     Cluster.objects.update(
         last_report_at=LONG_AGO, last_received_at=LONG_AGO, last_snapshot_at=LONG_AGO, uid="u"
     )
@@ -127,7 +127,7 @@ def test_get(admin: ApiClient, cluster: Cluster) -> None:
     assert admin.get(path(cluster)).json() == {"cluster": shown(cluster)}
 
 
-def test_list(admin: ApiClient, cluster: Cluster) -> None:
+def test_clusters_are_listed(admin: ApiClient, cluster: Cluster) -> None:
     other = Cluster.objects.create(name="other")
 
     answer = admin.get(PATH).json()
@@ -137,7 +137,7 @@ def test_list(admin: ApiClient, cluster: Cluster) -> None:
         assert admin.items(PATH, "clusters", filter=text) == [shown(other)]
 
 
-def test_change(admin: ApiClient, cluster: Cluster) -> None:
+def test_cluster_is_changed(admin: ApiClient, cluster: Cluster) -> None:
     Cluster.objects.update(updated_at=LONG_AGO)
     body = {"cluster": {"name": "new", "report_interval_seconds": 120}}
     answer = admin.send("PATCH", path(cluster), {**body, "update_mask": "reportIntervalSeconds"})
@@ -162,7 +162,7 @@ def test_unchanged_patch_records_no_event(admin: ApiClient, cluster: Cluster) ->
     assert not AuditEvent.objects.filter(resource_id=str(cluster.pk)).exists()
 
 
-def test_delete(admin: ApiClient, cluster: Cluster, workload: NewWorkload) -> None:
+def test_cluster_is_deleted(admin: ApiClient, cluster: Cluster, workload: NewWorkload) -> None:
     workload()
     workload(name="api")
     kept = workload(cluster=Cluster.objects.create(name="other"))
@@ -194,7 +194,7 @@ def test_concurrently_deleted_cluster_is_missing(cluster: Cluster) -> None:
         actions.change_cluster(cluster_id=cluster.pk, changes={"name": "x"}, actor=ACTOR)
 
 
-def test_access_by_scope(anonymous: Client, client_with: ClientWith, cluster: Cluster) -> None:
+def test_scope_is_required(anonymous: Client, client_with: ClientWith, cluster: Cluster) -> None:
     assert anonymous.get(PATH).status_code == 401
     reader, writer = client_with("cluster:read"), client_with("cluster:write")
     other = client_with("state:read")
@@ -215,7 +215,7 @@ def test_access_by_scope(anonymous: Client, client_with: ClientWith, cluster: Cl
         assert client.send(method, where, body).status_code == status, (method, where)
 
 
-def test_bound_tokens(client_with: ClientWith, cluster: Cluster) -> None:
+def test_bound_tokens_see_only_their_part(client_with: ClientWith, cluster: Cluster) -> None:
     other = Cluster.objects.create(name="other")
     scopes = ("cluster:read", "cluster:write")
     bound = client_with(*scopes, bound_cluster_id=cluster.pk)

@@ -79,12 +79,13 @@ def test_silence_condition_matches_the_computed_status(created: int, cluster: Cl
         assert found == (reported_by_status or lost or never), (received, failed)
 
 
-def test_at_the_very_moment() -> None:
+def test_limit_is_inclusive() -> None:
     """Three intervals are not too long, and a report counts beside a failure of its moment."""
-    heard = timezone.now()
-    cluster = Cluster(report_interval_seconds=60, last_received_at=heard, collection_error_at=heard,
-                      collection_failing_since=heard)  # fmt: skip
-    end = heard + dt.timedelta(seconds=180)
+    contact = timezone.now()
+    cluster = Cluster(report_interval_seconds=60, last_received_at=contact,
+                      collection_error_at=contact,
+                      collection_failing_since=contact)  # fmt: skip
+    end = contact + dt.timedelta(seconds=180)
 
     assert collection_status(cluster, end) is CollectionStatus.OK
     assert collection_status(cluster, end + dt.timedelta.resolution) is CollectionStatus.SILENT
@@ -124,7 +125,7 @@ def test_a_collector_that_cannot_read_its_cluster(reader: ApiClient, cluster: Cl
     assert shown["last_success_at"] == first["last_success_at"]
 
 
-def test_a_collector_that_never_could(reader: ApiClient, cluster: Cluster) -> None:
+def test_failing_new_collector_is_reported(reader: ApiClient, cluster: Cluster) -> None:
     fail(cluster)
     first = collection(reader, cluster)
     fail(cluster)
@@ -163,7 +164,9 @@ def test_silent_status_after_reports_or_failures_stop(
     assert collection(reader, cluster)["status"] == "SILENT"
 
 
-def test_a_dead_cluster_with_a_living_collector(reader: ApiClient, cluster: Cluster) -> None:
+def test_unreachable_cluster_with_a_running_collector_is_failing(
+    reader: ApiClient, cluster: Cluster
+) -> None:
     apply(cluster, report(0, record(), interval_seconds=10))
     age(cluster, last_received_at=3600)
     fail(cluster, "UNREACHABLE")
@@ -213,7 +216,7 @@ def test_invalid_failures_are_rejected(
     assert cluster.collection_error_at is None
 
 
-def test_access_by_scope_and_binding(
+def test_scope_and_binding_are_required(
     client_with: ClientWith, cluster: Cluster, anonymous: Client
 ) -> None:
     others = client_with("cluster:write", bound_cluster_id=Cluster.objects.create(name="o").pk)
@@ -224,7 +227,7 @@ def test_access_by_scope_and_binding(
         assert post(Agent(client, cluster.pk), reason="OTHER").status_code == expected
 
 
-def test_no_such_cluster(db: None) -> None:
+def test_unknown_cluster_is_not_found(db: None) -> None:
     with pytest.raises(ClusterNotFound):
         fail(Cluster(name="gone"))
 
@@ -245,7 +248,7 @@ def test_a_message_is_bounded_and_holds_no_credentials(agent: Agent, cluster: Cl
     assert not [secret for secret in secrets if secret in kept]
 
 
-def test_text_for_people() -> None:
+def test_text_is_readable() -> None:
     assert safe_text("a\0b\r\n\tc", 10) == "ab c"
     assert safe_text("x" * 10, 10) == "x" * 10
     assert safe_text("x" * 11, 10) == "x" * 9 + "…"

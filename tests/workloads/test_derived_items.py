@@ -108,7 +108,7 @@ CRASHED = {"exit_code": 1, "finished_at": "2026-11-20T11:59:00Z"}
         {"name": "i", "state": "terminated", "exit_code": 2, "signal": 0}])]},
      ("DEGRADED", "Error")),
 ])  # fmt: skip
-def test_health(fields: Any, expected: tuple[str, str]) -> None:
+def test_health_is_derived(fields: Any, expected: tuple[str, str]) -> None:
     assert verdict(**fields) == expected
 
 

@@ -25,7 +25,7 @@ from kubernetes import config as kubernetes_config
 from tests.apiserver import DEPLOYMENTS, METRICS, Fault, ReplayServer, event, lines
 from tests.support.installation import ROOT
 from tests.support.server import LiveServer
-from tests.support.waiting import PATIENCE, wait_until
+from tests.support.waiting import MAX_WAIT, wait_until
 from tests.workloads.kubernetes.test_recorded import EXPECTED
 
 REAL = os.environ.get("KUBECONFIG_TEST", "")
@@ -172,7 +172,7 @@ def test_a_watch_keeps_up_and_stops_cleanly(target: Target) -> None:
         wait_until(lambda: places(target.workloads()) == target.names())
     finally:
         watching.send_signal(signal.SIGTERM)
-        out, err = watching.communicate(timeout=PATIENCE)
+        out, err = watching.communicate(timeout=MAX_WAIT)
     assert watching.returncode == 0, err
     assert json.loads(out.splitlines()[0])["report"] == "snapshot"
 
@@ -212,10 +212,10 @@ def test_a_silent_server_does_not_keep_it(
 
     api.before_answer = hang
     running = target.start(*options)
-    assert requested.wait(PATIENCE)
+    assert requested.wait(MAX_WAIT)
     started = time.monotonic()
     running.send_signal(signal.SIGTERM)
-    _out, err = running.communicate(timeout=PATIENCE)
+    _out, err = running.communicate(timeout=MAX_WAIT)
 
     assert time.monotonic() - started < 20
     assert (running.returncode, b"Traceback" in err) == (int("--once" in options), False)
@@ -232,7 +232,7 @@ def test_half_an_answer_does_not_keep_it(target: Target) -> None:
     time.sleep(0.5)  # the half has arrived
     started = time.monotonic()
     running.send_signal(signal.SIGTERM)
-    _out, err = running.communicate(timeout=PATIENCE)
+    _out, err = running.communicate(timeout=MAX_WAIT)
 
     assert time.monotonic() - started < 20
     assert (running.returncode, b"Traceback" in err) == (1, False)
@@ -250,7 +250,7 @@ def test_stopped_watch_reports_the_reason(target: Target) -> None:
     target.api.watches.scripts[DEPLOYMENTS].append([event("BOOKMARK", {"metadata": {}})])
 
     watching = target.start("--watch", "--interval", "5")
-    _out, err = watching.communicate(timeout=PATIENCE)
+    _out, err = watching.communicate(timeout=MAX_WAIT)
 
     assert watching.returncode == 1
     assert b"has the uid another" in err

@@ -80,7 +80,7 @@ def test_item_equals_the_item_of_its_cluster(
         ("labels['app'] = 'web' AND field['kind'] = 'DaemonSet'", "c"),
     ],
 )
-def test_filters(
+def test_filters_select_matching_items(
     reader: ApiClient,
     workload: NewWorkload,
     cluster: Cluster,
@@ -100,7 +100,7 @@ def test_filters(
 
 
 @pytest.mark.parametrize("path", [LIST, SUMMARY])
-def test_access_by_scope(anonymous: Client, client_with: ClientWith, path: str) -> None:
+def test_scope_is_required(anonymous: Client, client_with: ClientWith, path: str) -> None:
     assert error_reason(anonymous.get(path)) == "CREDENTIALS_MISSING"
     assert error_reason(client_with("state:read").get(path)) == "SCOPE_INSUFFICIENT"
     assert error_reason(client_with("cluster:report").get(path)) == "SCOPE_INSUFFICIENT"

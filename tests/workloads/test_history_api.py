@@ -29,7 +29,7 @@ def path(workload: Workload, what: str) -> str:
     return f"/api/v1/clusters/{workload.cluster_id}/workloads/{workload.pk}/{what}"
 
 
-def test_transitions(client_with: ClientWith, flapping: Workload) -> None:
+def test_transitions_are_listed(client_with: ClientWith, flapping: Workload) -> None:
     response = client_with("cluster:read").get(path(flapping, "transitions"))
 
     assert response.status_code == 200
@@ -64,7 +64,7 @@ def test_transitions(client_with: ClientWith, flapping: Workload) -> None:
     }
 
 
-def test_pages(client_with: ClientWith, flapping: Workload) -> None:
+def test_pages_contain_every_item_once(client_with: ClientWith, flapping: Workload) -> None:
     client, numbers, token = client_with("cluster:read"), [], ""
     for _ in range(3):
         page = client.get(
@@ -77,7 +77,7 @@ def test_pages(client_with: ClientWith, flapping: Workload) -> None:
     assert [transition["number"] for transition in oldest["transitions"]] == [1, 2, 3]
 
 
-def test_history_of_a_deleted_workload(
+def test_history_of_a_deleted_workload_is_available(
     client_with: ClientWith, cluster: Cluster, flapping: Workload
 ) -> None:
     apply(cluster, report(360))
@@ -90,7 +90,7 @@ def test_history_of_a_deleted_workload(
     assert body["availability"]["unobserved_seconds"] == 240
 
 
-def test_availability(client_with: ClientWith, flapping: Workload) -> None:
+def test_availability_is_computed(client_with: ClientWith, flapping: Workload) -> None:
     response = client_with("cluster:read").get(
         path(flapping, "availability"), {"since": SINCE, "until": UNTIL}
     )
@@ -110,7 +110,7 @@ def test_availability(client_with: ClientWith, flapping: Workload) -> None:
     }
 
 
-def test_the_usual_window(client_with: ClientWith, cluster: Cluster) -> None:
+def test_default_window_is_seven_days(client_with: ClientWith, cluster: Cluster) -> None:
     now = timezone.now()
     seconds = (now - at(0)).total_seconds()
     apply(cluster, report(seconds - 90, record()))
@@ -138,7 +138,7 @@ def test_the_usual_window(client_with: ClientWith, cluster: Cluster) -> None:
         ({"from": SINCE}, "from"),
     ],
 )
-def test_wrong_windows(
+def test_wrong_windows_are_rejected(
     client_with: ClientWith, flapping: Workload, query: dict[str, str], field: str
 ) -> None:
     response = client_with("cluster:read").get(path(flapping, "availability"), query)
@@ -171,7 +171,7 @@ def test_unknown_workloads_and_clusters_get_404(
 
 
 @pytest.mark.parametrize("what", ["transitions", "availability"])
-def test_access_by_scope_and_binding(
+def test_scope_and_binding_are_required(
     client_with: ClientWith, flapping: Workload, what: str
 ) -> None:
     elsewhere = client_with("cluster:read", bound_cluster_id=uuid.uuid4())

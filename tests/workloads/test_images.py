@@ -115,7 +115,7 @@ def test_where_does_it_run(reader: ApiClient, cluster: Cluster, other: Cluster) 
             assert summary["total"]["workloads"] == len(here)
 
 
-def test_filters_of_images(reader: ApiClient, cluster: Cluster) -> None:
+def test_filters_select_images(reader: ApiClient, cluster: Cluster) -> None:
     apply(cluster, report(0, runs("a", f"nginx:1@{A}", "b.example/x:1"), runs("b", f"redis:7@{B}")))
 
     for text, found in {
@@ -136,7 +136,7 @@ def test_filters_of_images(reader: ApiClient, cluster: Cluster) -> None:
         assert images == found, text
 
 
-def test_access_by_scope(anonymous: Client, client_with: ClientWith) -> None:
+def test_scope_is_required(anonymous: Client, client_with: ClientWith) -> None:
     assert error_reason(anonymous.get(IMAGES)) == "CREDENTIALS_MISSING"
     assert error_reason(client_with("state:read").get(IMAGES)) == "SCOPE_INSUFFICIENT"
 

@@ -29,7 +29,9 @@ def test_empty_list(reader: ApiClient, path: str) -> None:
     assert (answer.status_code, answer.content) == (200, b'{"workloads":[],"next_page_token":""}')
 
 
-def test_a_workload(reader: ApiClient, path: str, cluster: Cluster, workload: NewWorkload) -> None:
+def test_workload_has_all_fields(
+    reader: ApiClient, path: str, cluster: Cluster, workload: NewWorkload
+) -> None:
     stored = workload(
         labels={"app.kubernetes.io/name": "web", "quote\"'%": "\u2028 ü"},
         status_reason="RolloutInProgress",
@@ -79,7 +81,7 @@ def test_a_workload(reader: ApiClient, path: str, cluster: Cluster, workload: Ne
         (LATER, LONG_AGO, "2020-01-01T01:00:00.000000Z"),
     ],
 )
-def test_last_updated_at(
+def test_last_updated_at_is_derived(
     reader: ApiClient,
     path: str,
     workload: NewWorkload,
@@ -103,7 +105,7 @@ def names(reader: ApiClient, path: str, text: str, page_size: int = 100) -> list
     return [item["name"] for item in items]
 
 
-def test_the_filters(reader: ApiClient, path: str, workload: NewWorkload) -> None:
+def test_filters_select_workloads(reader: ApiClient, path: str, workload: NewWorkload) -> None:
     workload(name="a", namespace="one", labels={"team": "red", "0": "x"})
     workload(name="b", namespace="two", kind="DaemonSet", health_status="DEGRADED")
     workload(
@@ -150,7 +152,7 @@ def test_the_filters(reader: ApiClient, path: str, workload: NewWorkload) -> Non
             assert "".join(names(reader, path, text, size)) == expected, text
 
 
-def test_the_order(reader: ApiClient, path: str, workload: NewWorkload) -> None:
+def test_versions_are_ordered(reader: ApiClient, path: str, workload: NewWorkload) -> None:
     """By the bytes of namespace, name and kind, whatever the server's language."""
     keys = sorted(
         (namespace, name, kind)
@@ -182,18 +184,20 @@ def test_other_orders(reader: ApiClient, path: str, workload: NewWorkload, name:
     assert listed(f"{name} desc", 3) == listed(name)[::-1]
 
 
-def test_unknown_clusters(reader: ApiClient) -> None:
+def test_unknown_clusters_are_not_found(reader: ApiClient) -> None:
     for cluster_id in (uuid.uuid4(), "x", "%00"):
         answer = reader.get(f"/api/v1/clusters/{cluster_id}/workloads")
         assert (answer.status_code, error_reason(answer)) == (404, "CLUSTER_NOT_FOUND")
 
 
-def test_access_by_scope(anonymous: Client, client_with: ClientWith, path: str) -> None:
+def test_scope_is_required(anonymous: Client, client_with: ClientWith, path: str) -> None:
     assert error_reason(anonymous.get(path)) == "CREDENTIALS_MISSING"
     assert error_reason(client_with("state:read").get(path)) == "SCOPE_INSUFFICIENT"
 
 
-def test_bound_tokens(client_with: ClientWith, path: str, cluster: Cluster) -> None:
+def test_bound_tokens_see_only_their_part(
+    client_with: ClientWith, path: str, cluster: Cluster
+) -> None:
     assert client_with("cluster:read", bound_cluster_id=cluster.pk).get(path).status_code == 200
     for binding in (
         {"bound_cluster_id": uuid.uuid4()},

@@ -26,7 +26,7 @@ def at(minutes_ago: int) -> str:
     return (timezone.now() - dt.timedelta(minutes=minutes_ago)).isoformat()
 
 
-def test_reports(agent: ApiClient, cluster: Cluster) -> None:
+def test_reports_are_counted(agent: ApiClient, cluster: Cluster) -> None:
     path, counted = f"/api/v1/clusters/{cluster.pk}/workloads", Since()
 
     snapshot = {"reported_at": at(3), "workloads": []}
@@ -83,7 +83,7 @@ def test_a_cluster_that_never_reported_has_no_age(cluster: Cluster) -> None:
     assert by_health(found) == {"pending": 1}
 
 
-def test_a_cluster_that_fell_silent(cluster: Cluster) -> None:
+def test_silent_cluster_is_counted(cluster: Cluster) -> None:
     long_ago = timezone.now() - dt.timedelta(hours=1)
     Cluster.objects.update(last_report_at=long_ago, last_received_at=long_ago)
 
@@ -108,9 +108,9 @@ def test_collections_are_counted_by_status(cluster: Cluster) -> None:
     labels = {"cluster": cluster.name, "reason": "unauthenticated"}
     assert value(found, failing, **labels) == pytest.approx(3600, abs=60)
     assert [dict(key)["cluster"] for name, key in found if name == failing] == [cluster.name]
-    heard = "infra_cluster_heard_age_seconds"
-    assert value(found, heard, cluster=cluster.name) < 60
-    assert value(found, heard, cluster="silent") > 3500
+    last_contact = "infra_cluster_heard_age_seconds"
+    assert value(found, last_contact, cluster=cluster.name) < 60
+    assert value(found, last_contact, cluster="silent") > 3500
     lag = value(found, "infra_cluster_lag_seconds", cluster=cluster.name)
     assert lag == pytest.approx(3600, abs=60)
     statuses = {

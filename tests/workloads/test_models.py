@@ -43,7 +43,9 @@ def test_the_name_of_a_cluster_is_its_own(cluster: Cluster) -> None:
         ("cluster_counts_not_negative", {"workloads_error": -1}),
     ],
 )
-def test_a_cluster(cluster: Cluster, constraint: str, fields: dict[str, Any]) -> None:
+def test_cluster_constraints_are_enforced(
+    cluster: Cluster, constraint: str, fields: dict[str, Any]
+) -> None:
     with refused(constraint), transaction.atomic():
         Cluster.objects.update(**fields)
 
@@ -88,7 +90,9 @@ _FIGURES = [
         ("workload_containers_are_an_array", {"containers": {}}),
     ],
 )
-def test_a_workload(workload: NewWorkload, constraint: str, fields: dict[str, Any]) -> None:
+def test_workload_constraints_are_enforced(
+    workload: NewWorkload, constraint: str, fields: dict[str, Any]
+) -> None:
     with refused(constraint), transaction.atomic():
         workload(**fields)
 
@@ -124,6 +128,6 @@ def test_workloads_end_with_their_cluster(cluster: Cluster, workload: NewWorkloa
     assert not Workload.objects.exists()
 
 
-def test_names_for_people(cluster: Cluster, workload: NewWorkload) -> None:
+def test_names_are_readable(cluster: Cluster, workload: NewWorkload) -> None:
     assert str(cluster) == "prod-eu-1"
     assert str(workload()) == "Deployment shop/web"

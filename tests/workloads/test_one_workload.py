@@ -12,7 +12,7 @@ from tests.workloads.records import apply, record, report, stored
 from workloads.models import Cluster
 
 
-def test_get_a_workload(client_with: ClientWith, cluster: Cluster) -> None:
+def test_workload_is_returned(client_with: ClientWith, cluster: Cluster) -> None:
     apply(cluster, report(0, record()))
     apply(cluster, report(60, record()))
     (row,) = stored(cluster).values()
@@ -58,7 +58,9 @@ def test_get_a_workload(client_with: ClientWith, cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize("workload_id", [str(uuid.UUID(int=1)), "nonsense"])
-def test_no_such_workload(client_with: ClientWith, cluster: Cluster, workload_id: str) -> None:
+def test_unknown_workload_is_not_found(
+    client_with: ClientWith, cluster: Cluster, workload_id: str
+) -> None:
     client = client_with("cluster:read")
 
     response = client.get(f"/api/v1/clusters/{cluster.pk}/workloads/{workload_id}")
@@ -66,7 +68,9 @@ def test_no_such_workload(client_with: ClientWith, cluster: Cluster, workload_id
     assert (response.status_code, error_reason(response)) == (404, "WORKLOAD_NOT_FOUND")
 
 
-def test_another_clusters_workload(client_with: ClientWith, workload: NewWorkload) -> None:
+def test_workload_of_another_cluster_is_not_found(
+    client_with: ClientWith, workload: NewWorkload
+) -> None:
     other = Cluster.objects.create(name="other")
     client = client_with("cluster:read")
 
@@ -75,7 +79,7 @@ def test_another_clusters_workload(client_with: ClientWith, workload: NewWorkloa
     assert (response.status_code, error_reason(response)) == (404, "WORKLOAD_NOT_FOUND")
 
 
-def test_a_token_bound_elsewhere(
+def test_token_bound_to_another_cluster_is_refused(
     client_with: ClientWith, cluster: Cluster, workload: NewWorkload
 ) -> None:
     client = client_with("cluster:read", bound_cluster_id=uuid.uuid4())
@@ -85,7 +89,7 @@ def test_a_token_bound_elsewhere(
     assert (response.status_code, error_reason(response)) == (404, "CLUSTER_NOT_FOUND")
 
 
-def test_without_the_scope(client_with: ClientWith, cluster: Cluster) -> None:
+def test_scope_is_required(client_with: ClientWith, cluster: Cluster) -> None:
     client = client_with("cluster:write")
 
     response = client.get(f"/api/v1/clusters/{cluster.pk}/workloads/{uuid.uuid4()}")

@@ -90,7 +90,7 @@ def test_any_status_can_be_reported(data: st.DataObject) -> None:
 
 
 def test_large_report_is_received_unchanged() -> None:
-    chance = random.Random(1)
-    given = report(0, *(record(f"w{n}", replicas_ready=chance.randrange(9)) for n in range(2000)))
+    rng = random.Random(1)
+    given = report(0, *(record(f"w{n}", replicas_ready=rng.randrange(9)) for n in range(2000)))
 
     assert there_and_back(given) == given

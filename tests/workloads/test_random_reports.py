@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 from django.db import IntegrityError
 
-from tests.workloads.records import apply, as_said, place, record, report, stored
+from tests.workloads.records import apply, comparable, place, record, report, stored
 from workloads.kubernetes.facts import WorkloadKind
 from workloads.kubernetes.health import HealthStatus
 from workloads.kubernetes.records import WorkloadRecord
@@ -37,35 +37,31 @@ class Model:
         self.newest = seconds
 
 
-def random_record(chance: random.Random, name: str) -> WorkloadRecord:
+def random_record(rng: random.Random, name: str) -> WorkloadRecord:
     return record(
         name,
-        namespace=chance.choice("ab"),
-        kind=chance.choice(list(WorkloadKind)),
-        uid=f"uid-{chance.randrange(2)}",
-        labels={"v": str(chance.randrange(3))},
-        health_status=chance.choice(list(HealthStatus)),
-        replicas_ready=chance.randrange(3),
-        cpu_used_millicores=chance.choice([None, 1, 2]),
+        namespace=rng.choice("ab"),
+        kind=rng.choice(list(WorkloadKind)),
+        uid=f"uid-{rng.randrange(2)}",
+        labels={"v": str(rng.randrange(3))},
+        health_status=rng.choice(list(HealthStatus)),
+        replicas_ready=rng.randrange(3),
+        cpu_used_millicores=rng.choice([None, 1, 2]),
     )
 
 
-def random_report(chance: random.Random, seconds: float) -> Report:
+def random_report(rng: random.Random, seconds: float) -> Report:
     records = {
         (r.namespace, r.name, r.kind): r
-        for r in (
-            random_record(chance, f"w{chance.randrange(6)}") for _ in range(chance.randrange(8))
-        )
+        for r in (random_record(rng, f"w{rng.randrange(6)}") for _ in range(rng.randrange(8)))
     }
-    complete = chance.random() < 0.3
+    complete = rng.random() < 0.3
     named = {Place(n, name, kind.value) for n, name, kind in records}
     others = {
-        place(
-            f"w{chance.randrange(6)}", chance.choice("ab"), chance.choice(list(WorkloadKind)).value
-        )
-        for _ in range(0 if complete else chance.randrange(4))
+        place(f"w{rng.randrange(6)}", rng.choice("ab"), rng.choice(list(WorkloadKind)).value)
+        for _ in range(0 if complete else rng.randrange(4))
     }
-    uid = chance.choice(["", "mine"])
+    uid = rng.choice(["", "mine"])
     return report(
         seconds,
         *records.values(),
@@ -76,16 +72,16 @@ def random_report(chance: random.Random, seconds: float) -> Report:
 
 
 def with_fault(
-    chance: random.Random, fault: str, number: int, model: Model, sent: list[tuple[float, Report]]
+    rng: random.Random, fault: str, number: int, model: Model, sent: list[tuple[float, Report]]
 ) -> tuple[float, Report]:
     if fault == "late":
-        seconds = chance.uniform(0, model.newest)
-        return seconds, random_report(chance, seconds)
+        seconds = rng.uniform(0, model.newest)
+        return seconds, random_report(rng, seconds)
     if fault == "again" and sent:
-        return chance.choice(sent)
+        return rng.choice(sent)
     if fault == "foreign":
         return number, report(number, record(), cluster_uid="theirs")
-    given = random_report(chance, number)
+    given = random_report(rng, number)
     if fault == "broken":
         broken = record("x", memory_limits_bytes=-1)
         return number, report(number, *given.records, broken)
@@ -103,13 +99,13 @@ def refusal(cluster: Cluster, given: Report) -> Exception | None:
 @pytest.mark.long
 @pytest.mark.parametrize("seed", [1, 2])
 def test_table_equals_the_last_snapshot(cluster: Cluster, seed: int) -> None:
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     model, sent = Model(), list[tuple[float, Report]]()
     apply(cluster, report(0, cluster_uid="mine"))
     model.newest = 0.0
     for number in range(1, REPORTS):
-        fault = chance.choice(["none", "none", "late", "again", "foreign", "broken"])
-        seconds, given = with_fault(chance, fault, number, model, sent)
+        fault = rng.choice(["none", "none", "late", "again", "foreign", "broken"])
+        seconds, given = with_fault(rng, fault, number, model, sent)
         if refusal(cluster, given) is None:
             assert fault not in ("foreign", "broken")
             model.accept(given, seconds)
@@ -119,7 +115,7 @@ def test_table_equals_the_last_snapshot(cluster: Cluster, seed: int) -> None:
         if number % 10 == 0:
             assert_is(cluster, model)
 
-    last = [random_record(chance, f"w{n}") for n in range(6)]
+    last = [random_record(rng, f"w{n}") for n in range(6)]
     apply(cluster, report(REPORTS, *last))
     model.accept(report(REPORTS, *last), REPORTS)
     assert_is(cluster, model)
@@ -127,8 +123,8 @@ def test_table_equals_the_last_snapshot(cluster: Cluster, seed: int) -> None:
 
 def assert_is(cluster: Cluster, model: Model) -> None:
     rows = stored(cluster)
-    assert {p: as_said(row) for p, row in rows.items()} == {
-        p: as_said(fields) for p, fields in model.rows.items()
+    assert {p: comparable(row) for p, row in rows.items()} == {
+        p: comparable(fields) for p, fields in model.rows.items()
     }
     cluster.refresh_from_db()
     counts = cluster.workload_counts()

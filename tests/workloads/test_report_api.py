@@ -30,7 +30,7 @@ from workloads.api import workloads
 from workloads.models import Cluster, Workload
 
 
-def test_a_snapshot(agent: Agent, cluster: Cluster) -> None:
+def test_snapshot_is_applied(agent: Agent, cluster: Cluster) -> None:
     apply(cluster, report(0, record("api"), record("old")))
     body = snapshot_body(1, [healthy("api"), healthy("new", replicas_desired=3)])
 
@@ -52,7 +52,7 @@ def test_a_snapshot(agent: Agent, cluster: Cluster) -> None:
     assert stored(cluster)[place("new")].replicas_desired == 3
 
 
-def test_a_delta(agent: Agent, cluster: Cluster) -> None:
+def test_delta_is_applied(agent: Agent, cluster: Cluster) -> None:
     apply(cluster, report(0, record("api"), record("old"), record("stays")))
 
     response = agent.patch(delta_body(1, upserts=[healthy("new")], deletes=[item("old")]))
@@ -98,7 +98,7 @@ def test_item_with_all_fields_is_stored(agent: Agent, cluster: Cluster) -> None:
     assert (cluster.uid, cluster.report_interval_seconds) == ("mine", 15)
 
 
-def test_item_without_optional_fields(agent: Agent, cluster: Cluster) -> None:
+def test_item_without_optional_fields_is_accepted(agent: Agent, cluster: Cluster) -> None:
     agent.put(snapshot_body(0, [item()]))
 
     row = stored(cluster)[place()]
@@ -122,7 +122,7 @@ def test_figures_are_shown_by_the_api(
 
 @pytest.mark.parametrize("scope", ["cluster:report", "cluster:write"])
 @pytest.mark.parametrize("kind", [TokenKind.SERVICE, TokenKind.PERSONAL])
-def test_a_token_without_a_binding(
+def test_token_without_a_binding_is_accepted(
     client_with: ClientWith, cluster: Cluster, kind: TokenKind, scope: str
 ) -> None:
     agent = Agent(client_with(scope, kind=kind), cluster.pk)
@@ -158,7 +158,7 @@ def test_report_scope_only_allows_reports(agent: Agent, cluster: Cluster) -> Non
     assert Cluster.objects.get().name == cluster.name
 
 
-def test_another_clusters_token(agent: Agent, cluster: Cluster) -> None:
+def test_token_of_another_cluster_is_refused(agent: Agent, cluster: Cluster) -> None:
     other = Cluster.objects.create(name="other")
     AccessToken.objects.update(bound_cluster_id=other.pk)
 
@@ -168,7 +168,7 @@ def test_another_clusters_token(agent: Agent, cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize("cluster_id", [uuid.UUID(int=1), "nonsense"])
-def test_no_such_cluster(client_with: ClientWith, cluster_id: object) -> None:
+def test_unknown_cluster_is_not_found(client_with: ClientWith, cluster_id: object) -> None:
     response = Agent(client_with("cluster:write"), cluster_id).put(snapshot_body())
 
     assert (response.status_code, error_reason(response)) == (404, "CLUSTER_NOT_FOUND")
@@ -217,14 +217,14 @@ def test_a_body_that_comes_after_the_end(
     assert nothing_is_stored(cluster)
 
 
-def test_without_the_scope(client_with: ClientWith, cluster: Cluster) -> None:
+def test_scope_is_required(client_with: ClientWith, cluster: Cluster) -> None:
     agent = Agent(client_with("cluster:read"), cluster.pk)
 
     for response in (agent.put(snapshot_body()), agent.patch(delta_body())):
         assert (response.status_code, error_reason(response)) == (403, "SCOPE_INSUFFICIENT")
 
 
-def test_without_a_token(anonymous: Client, cluster: Cluster) -> None:
+def test_missing_token_is_rejected(anonymous: Client, cluster: Cluster) -> None:
     for response in (
         Agent(anonymous, cluster.pk).put(snapshot_body()),
         Agent(anonymous, cluster.pk).patch(delta_body()),

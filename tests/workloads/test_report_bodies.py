@@ -20,7 +20,7 @@ MEGABYTE = 1024 * 1024
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "GZIP", "x-gzip"])
-def test_gzip(agent: Agent, cluster: Cluster, encoding: str) -> None:
+def test_gzip_is_accepted(agent: Agent, cluster: Cluster, encoding: str) -> None:
     assert (
         agent.put(gzipped(snapshot_body(0, [healthy()])), Content_Encoding=encoding).json()[
             "report"
@@ -29,7 +29,7 @@ def test_gzip(agent: Agent, cluster: Cluster, encoding: str) -> None:
     )
 
 
-def test_gzip_in_several_members(agent: Agent) -> None:
+def test_gzip_in_several_members_is_accepted(agent: Agent) -> None:
     body = snapshot_body(0, [healthy()])
 
     response = agent.put(gzipped(body[:20]) + gzipped(body[20:]), Content_Encoding="gzip")
@@ -37,14 +37,14 @@ def test_gzip_in_several_members(agent: Agent) -> None:
     assert response.status_code == 200
 
 
-def test_gzip_in_too_many_members(agent: Agent, cluster: Cluster) -> None:
+def test_gzip_in_too_many_members_is_rejected(agent: Agent, cluster: Cluster) -> None:
     response = agent.put(gzipped(b"") * 1001, Content_Encoding="gzip")
 
     assert (response.status_code, error_reason(response)) == (400, "INVALID_GZIP")
     assert nothing_is_stored(cluster)
 
 
-def test_identity(agent: Agent) -> None:
+def test_identity_encoding_is_accepted(agent: Agent) -> None:
     assert agent.put(snapshot_body(), Content_Encoding="identity").status_code == 200
 
 
@@ -53,7 +53,7 @@ def test_identity(agent: Agent) -> None:
     lambda body: body[:30] + b"\0\0\0\0" + body[34:],
     lambda body: body + b"trailing", lambda body: body[:-8] + b"\0\0\0\0" + body[-4:],
 ])  # fmt: skip
-def test_damaged_gzip(agent: Agent, cluster: Cluster, damage: Any) -> None:
+def test_damaged_gzip_is_rejected(agent: Agent, cluster: Cluster, damage: Any) -> None:
     body = gzipped(snapshot_body(0, [healthy(f"w-{n}") for n in range(50)]))
 
     response = agent.put(damage(body), Content_Encoding="gzip")
@@ -62,14 +62,14 @@ def test_damaged_gzip(agent: Agent, cluster: Cluster, damage: Any) -> None:
     assert nothing_is_stored(cluster)
 
 
-def test_empty_gzip(agent: Agent) -> None:
+def test_empty_gzip_is_rejected(agent: Agent) -> None:
     response = agent.put(gzipped(b""), Content_Encoding="gzip")
 
     assert (response.status_code, error_reason(response)) == (400, "INVALID_JSON")
 
 
 @pytest.mark.parametrize("encoding", ["br", "deflate", "gzip, gzip", "zstd"])
-def test_another_encoding(agent: Agent, encoding: str) -> None:
+def test_other_encoding_is_rejected(agent: Agent, encoding: str) -> None:
     response = agent.put(b" ", Content_Encoding=encoding)
 
     assert response.status_code == 415
@@ -77,17 +77,17 @@ def test_another_encoding(agent: Agent, encoding: str) -> None:
 
 
 @pytest.mark.parametrize("content_type", ["text/plain", "application/x-www-form-urlencoded"])
-def test_another_type(agent: Agent, content_type: str) -> None:
+def test_other_type_is_rejected(agent: Agent, content_type: str) -> None:
     response = agent.put(snapshot_body(), content_type)
 
     assert (response.status_code, error_reason(response)) == (415, "UNSUPPORTED_MEDIA_TYPE")
 
 
-def test_a_type_with_a_parameter(agent: Agent) -> None:
+def test_type_with_a_parameter_is_accepted(agent: Agent) -> None:
     assert agent.put(snapshot_body(), "Application/JSON; charset=utf-8").status_code == 200
 
 
-def test_a_gzip_bomb(agent: Agent, cluster: Cluster, settings: Any) -> None:
+def test_gzip_bomb_is_rejected(agent: Agent, cluster: Cluster, settings: Any) -> None:
     bomb = gzip.compress(b" " * (64 * MEGABYTE), 9)
     assert len(bomb) < MEGABYTE // 8
 
@@ -115,7 +115,7 @@ def test_the_limit_is_inclusive(agent: Agent, settings: Any) -> None:
 
 @pytest.mark.parametrize("body", [b" ", b"{", b"\xff", b"[" * 100_000, b'{"reported_at": "\xff"}',
                                   b'{"workloads": ' + b"[" * 100_000])  # fmt: skip
-def test_not_json(agent: Agent, cluster: Cluster, body: bytes) -> None:
+def test_non_json_is_rejected(agent: Agent, cluster: Cluster, body: bytes) -> None:
     for response in (agent.put(body), agent.patch(body)):
         assert response.status_code == 400
         assert error_reason(response) in {"INVALID_JSON", "INVALID_FIELDS"}

@@ -87,7 +87,7 @@ POD = {"name": "web-1", "phase": "Running"}
     ({"spec": {}}, "spec", "UNKNOWN_FIELD"),
     ({"pods": [POD]}, "pods", "INVALID"),
 ])  # fmt: skip
-def test_faults_of_an_item(
+def test_faults_of_an_item_are_reported(
     agent: Agent, cluster: Cluster, fields: Any, field: str, reason: str
 ) -> None:
     """One faulty item makes the service reject the sound items beside it."""
@@ -133,7 +133,7 @@ def test_an_item_that_cannot_be_read(agent: Agent, raw: bytes) -> None:
     assert violations(agent.put(body))[0][0].startswith("workloads.0")
 
 
-def test_a_workload_twice(agent: Agent, cluster: Cluster) -> None:
+def test_duplicate_workload_is_reported(agent: Agent, cluster: Cluster) -> None:
     body = snapshot_body(0, [healthy(), healthy("api"), healthy()])
     assert violations(agent.put(body)) == [("workloads.2", "DUPLICATE")]
 
@@ -142,7 +142,7 @@ def test_a_workload_twice(agent: Agent, cluster: Cluster) -> None:
     assert nothing_is_stored(cluster)
 
 
-def test_faults_of_a_deletion(agent: Agent) -> None:
+def test_faults_of_a_deletion_are_reported(agent: Agent) -> None:
     delta = delta_body(0, deletes=[{"namespace": "shop"}, item(uid="x")])
 
     assert violations(agent.patch(delta)) == [
@@ -151,7 +151,7 @@ def test_faults_of_a_deletion(agent: Agent) -> None:
     ]
 
 
-def test_ten_thousand_faults(agent: Agent, cluster: Cluster) -> None:
+def test_number_of_reported_faults_is_limited(agent: Agent, cluster: Cluster) -> None:
     body = snapshot_body(0, [healthy(f"w-{n}", replicas_ready=-1) for n in range(10_000)])
 
     response = agent.put(body)
@@ -166,5 +166,5 @@ def test_ten_thousand_faults(agent: Agent, cluster: Cluster) -> None:
     assert nothing_is_stored(cluster)
 
 
-def test_too_many_workloads(agent: Agent) -> None:
+def test_too_many_workloads_are_rejected(agent: Agent) -> None:
     assert violations(agent.put(snapshot_body(0, [1] * 100_001))) == [("workloads", "OUT_OF_RANGE")]

@@ -13,7 +13,7 @@ from django.db import connection
 from django.utils import timezone
 
 from apikeys.models import AuditEvent
-from tests.workloads.records import apply, as_said, at, place, record, report, statements, stored
+from tests.workloads.records import apply, at, comparable, place, record, report, statements, stored
 from workloads.kubernetes.facts import WorkloadKind
 from workloads.kubernetes.health import HealthStatus
 from workloads.kubernetes.records import ContainerRecord
@@ -28,16 +28,16 @@ def counts(cluster: Cluster) -> dict[str, int]:
     return cluster.workload_counts()
 
 
-def test_a_first_snapshot(cluster: Cluster) -> None:
+def test_first_snapshot_creates_workloads(cluster: Cluster) -> None:
     before = timezone.now()
 
     applied = apply(cluster, report(0, record("api"), record("web")))
 
     assert applied == Applied(created=2, updated=0, deleted=0, unchanged=0)
     rows = stored(cluster)
-    assert {p: as_said(row) for p, row in rows.items()} == {
-        place("api"): as_said(record("api")),
-        place("web"): as_said(record("web")),
+    assert {p: comparable(row) for p, row in rows.items()} == {
+        place("api"): comparable(record("api")),
+        place("web"): comparable(record("web")),
     }
     assert {row.observed_at for row in rows.values()} == {at(0)}
     cluster.refresh_from_db()
@@ -57,7 +57,7 @@ def test_a_snapshot_changes_adds_deletes_and_leaves(cluster: Cluster) -> None:
     assert applied == Applied(created=1, updated=1, deleted=1, unchanged=1)
     after = stored(cluster)
     assert set(after) == {place("api"), place("web"), place("new")}
-    assert as_said(after[place("web")]) == as_said(changed)
+    assert comparable(after[place("web")]) == comparable(changed)
     assert after[place("web")].pk == before[place("web")].pk
     assert after[place("web")].observed_at == at(1)
     # Not even written.
@@ -80,7 +80,7 @@ def test_changed_fields_are_stored(cluster: Cluster, change: dict[str, Any]) -> 
 
     # A reporter without the uid leaves the known uid.
     kept = {"uid": "uid-web"} if "uid" in change else change
-    assert as_said(stored(cluster)[place()]) == as_said(record(**kept))
+    assert comparable(stored(cluster)[place()]) == comparable(record(**kept))
     assert applied.updated == (0 if "uid" in change else 1)
     assert apply(cluster, report(2, record(**change))).unchanged == 1
 
@@ -94,8 +94,8 @@ def test_a_new_workload_keeps_every_character(cluster: Cluster) -> None:
     apply(cluster, report(0, odd, null, record("none", status_reason="None")))
 
     rows = stored(cluster)
-    assert as_said(rows[place("odd")]) == as_said(odd)
-    assert as_said(rows[place("null")]) == as_said(null)
+    assert comparable(rows[place("odd")]) == comparable(odd)
+    assert comparable(rows[place("null")]) == comparable(null)
     assert rows[place("none")].status_reason == "None"
     # And they are known again.
     assert apply(cluster, report(1, odd, null, complete=False)).unchanged == 2
@@ -138,7 +138,7 @@ def test_a_uid_is_learned(cluster: Cluster) -> None:
     assert (after.pk, after.uid) == (before.pk, "uid-web")
 
 
-def test_a_delta(cluster: Cluster) -> None:
+def test_delta_is_applied(cluster: Cluster) -> None:
     apply(cluster, report(0, record("api"), record("web"), record("old")))
 
     applied = apply(
@@ -169,7 +169,7 @@ def test_delta_deletes_only_named_workloads(cluster: Cluster) -> None:
     assert set(stored(cluster)) == {place("y", "a"), place("x", "b")}
 
 
-def test_a_delta_of_thousands(cluster: Cluster) -> None:
+def test_delta_of_thousands_is_applied(cluster: Cluster) -> None:
     many = [record(f"w-{n}", namespace=f"n-{n % 7}") for n in range(2100)]
     assert apply(cluster, report(0, *many, complete=False)).created == 2100
     assert apply(cluster, report(1, *many, complete=False)).unchanged == 2100
@@ -178,7 +178,7 @@ def test_a_delta_of_thousands(cluster: Cluster) -> None:
     assert apply(cluster, report(2, complete=False, deleted=deleted)).deleted == 2100
 
 
-def test_an_empty_snapshot_empties(cluster: Cluster) -> None:
+def test_empty_snapshot_deletes_all_workloads(cluster: Cluster) -> None:
     apply(cluster, report(0, record()))
 
     assert apply(cluster, report(1)) == Applied(0, 0, 1, 0)
@@ -254,7 +254,7 @@ def test_the_interval_is_the_reporters(cluster: Cluster) -> None:
     assert cluster.report_interval_seconds == 15
 
 
-def test_no_such_cluster(db: None) -> None:
+def test_unknown_cluster_is_not_found(db: None) -> None:
     with pytest.raises(Cluster.DoesNotExist):
         apply(Cluster(pk=uuid.uuid4()), report(0))
 
@@ -278,7 +278,7 @@ def test_the_same_name_of_another_kind(cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize("size", [10, 200])
-def test_query_budget(cluster: Cluster, size: int) -> None:
+def test_query_budget_is_met(cluster: Cluster, size: int) -> None:
     many = [record(f"w-{n}") for n in range(size)]
     apply(cluster, report(0, *many))
 

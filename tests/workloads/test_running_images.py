@@ -27,7 +27,7 @@ def running(*pods: Any) -> list[str]:
     return sorted(tally_pods(pods).containers["app"].running)
 
 
-def test_running_images_of_pods() -> None:
+def test_running_images_of_pods_are_stored() -> None:
     same = [pod("app:1", f"docker.io/library/app@{A}") for _ in range(3)]
 
     assert running(*same) == [f"app:1@{A}"]

@@ -76,7 +76,7 @@ def test_counts_and_sums(client_with: ClientWith, cluster: Cluster) -> None:
     }  # fmt: skip
 
 
-def test_of_a_filter(client_with: ClientWith, cluster: Cluster) -> None:
+def test_summary_covers_the_filter(client_with: ClientWith, cluster: Cluster) -> None:
     apply(cluster, report(0, record("a"), record("b", namespace="bank")))
 
     answer = summary(client_with("cluster:read"), cluster, filter="field['namespace'] = 'bank'")
@@ -85,7 +85,7 @@ def test_of_a_filter(client_with: ClientWith, cluster: Cluster) -> None:
     assert [group["namespace"] for group in answer["groups"]] == ["bank"]
 
 
-def test_summary_of_an_empty_cluster(client_with: ClientWith, cluster: Cluster) -> None:
+def test_summary_of_an_empty_cluster_is_zero(client_with: ClientWith, cluster: Cluster) -> None:
     answer = summary(client_with("cluster:read"), cluster)
 
     assert answer["groups"] == []
@@ -97,7 +97,7 @@ def test_summary_of_an_empty_cluster(client_with: ClientWith, cluster: Cluster) 
     ("measured", "missing"),
     [("cpu_used_millicores", "memory_used_bytes"), ("memory_used_bytes", "cpu_used_millicores")],
 )
-def test_summary_with_a_single_measured_figure(
+def test_summary_accepts_a_single_measured_figure(
     client_with: ClientWith, cluster: Cluster, measured: str, missing: str
 ) -> None:
     apply(cluster, report(0, record("a", **{measured: 7, missing: None})))
@@ -131,13 +131,13 @@ def test_summary_is_a_single_query(client_with: ClientWith, cluster: Cluster, si
     assert len(queries) == 3
 
 
-def test_no_such_cluster(client_with: ClientWith) -> None:
+def test_unknown_cluster_is_not_found(client_with: ClientWith) -> None:
     response = client_with("cluster:read").get(f"/api/v1/clusters/{uuid.uuid4()}/workloads:summary")
 
     assert (response.status_code, error_reason(response)) == (404, "CLUSTER_NOT_FOUND")
 
 
-def test_without_the_scope(client_with: ClientWith, cluster: Cluster) -> None:
+def test_scope_is_required(client_with: ClientWith, cluster: Cluster) -> None:
     response = client_with("cluster:write").get(f"/api/v1/clusters/{cluster.pk}/workloads:summary")
 
     assert (response.status_code, error_reason(response)) == (403, "SCOPE_INSUFFICIENT")

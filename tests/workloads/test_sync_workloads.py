@@ -30,7 +30,7 @@ def run(*arguments: str, stderr: io.StringIO | None = None) -> str:
     return out.getvalue()
 
 
-def test_once(cluster: Cluster, kubeconfig: str) -> None:
+def test_single_pass_ends(cluster: Cluster, kubeconfig: str) -> None:
     output = run("--cluster", cluster.name, "--kubeconfig", kubeconfig)
 
     assert output.startswith("prod-eu-1: 54 created, 0 updated, 0 deleted, 0 unchanged (")
@@ -39,7 +39,7 @@ def test_once(cluster: Cluster, kubeconfig: str) -> None:
     assert cluster.report_interval_seconds == 60
 
 
-def test_as_json(cluster: Cluster, kubeconfig: str) -> None:
+def test_json_output_is_complete(cluster: Cluster, kubeconfig: str) -> None:
     options = ("--cluster", cluster.name, "--kubeconfig", kubeconfig, "--json", "--once")
     run(*options, "--interval", "300")
 
@@ -80,7 +80,7 @@ def test_progress_shows_count_and_total(
     assert [text for text in pods if " 100 of 119, " in text]
 
 
-def test_all(api: ReplayServer, tmp_path: Path, db: None) -> None:
+def test_all_clusters_are_synced(api: ReplayServer, tmp_path: Path, db: None) -> None:
     kubeconfig = str(api.kubeconfig(tmp_path, "one", "two", "unregistered"))
     clusters = [Cluster.objects.create(name=name) for name in ("one", "three", "two")]
     stderr = io.StringIO()
@@ -134,7 +134,7 @@ def test_exception_of_a_cluster_does_not_stop_other_clusters(
     (("other", "third"), (), "other"),  # else the current context
     (("prod-eu-1", "other"), ("--context", "other"), "other"),
 ])  # fmt: skip
-def test_the_context(
+def test_selected_context_is_used(
     cluster: Cluster, api: ReplayServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     case: Any,
 ) -> None:  # fmt: skip
@@ -153,7 +153,9 @@ def test_the_context(
     assert taken == [expected]
 
 
-def test_in_a_pod(cluster: Cluster, kubeconfig: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_account_of_the_pod_is_used(
+    cluster: Cluster, kubeconfig: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     client = connect.from_kubeconfig(kubeconfig, "replay")
     monkeypatch.setattr(connect, "in_cluster", lambda: client)
 
@@ -177,7 +179,7 @@ def test_invalid_options_are_rejected(cluster: Cluster, options: Any, message: s
         run(*options)
 
 
-def test_another_cluster(cluster: Cluster, kubeconfig: str) -> None:
+def test_other_cluster_is_refused(cluster: Cluster, kubeconfig: str) -> None:
     apply(cluster, report(0, record(), cluster_uid="another"))
 
     with pytest.raises(CommandError, match="prod-eu-1: This cluster has the uid another, but"):

@@ -80,7 +80,7 @@ def test_another_object_of_the_same_name(cluster: Cluster) -> None:
     assert transitions_of(after.pk) == [("APPEARED", None, 60, None, "ERROR", "CrashLoopBackOff")]
 
 
-def test_a_delta(cluster: Cluster) -> None:
+def test_delta_is_applied(cluster: Cluster) -> None:
     apply(cluster, report(0, record("api"), record("web")))
     rows = stored(cluster)
     gone = frozenset({place("api")})
@@ -118,7 +118,7 @@ def test_a_refused_report_leaves_no_trace(cluster: Cluster) -> None:
     assert Transition.objects.count() == 1
 
 
-def test_statements(cluster: Cluster) -> None:
+def test_number_of_statements_is_constant(cluster: Cluster) -> None:
     """No more statements when nothing changes; else as many for one workload as for many."""
     many = [f"w-{number}" for number in range(50)]
     apply(cluster, report(0, *map(record, many)))
@@ -150,7 +150,7 @@ def test_the_newest_thousand_are_kept(cluster: Cluster, monkeypatch: pytest.Monk
         ]
 
 
-def test_thousands_of_workloads_flap(cluster: Cluster) -> None:
+def test_flapping_of_thousands_of_workloads_is_recorded(cluster: Cluster) -> None:
     names = [f"w-{number}" for number in range(2_500)]
     apply(cluster, report(0, *map(record, names)))
     # As if each had turned as often as is kept.
@@ -173,7 +173,7 @@ def test_thousands_of_workloads_flap(cluster: Cluster) -> None:
         assert len(found) < 20
 
 
-def test_a_gap(cluster: Cluster) -> None:
+def test_gap_is_recorded(cluster: Cluster) -> None:
     apply(cluster, report(0, record()))
     apply(cluster, report(180, record()))
     assert not ReportGap.objects.exists()
@@ -190,7 +190,7 @@ def test_a_gap(cluster: Cluster) -> None:
     ]  # fmt: skip
 
 
-def test_housekeeping(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_housekeeping_deletes_old_rows(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(history, "BATCH", 2)
     apply(cluster, report(0, record("a"), record("b"), record("c")))
     for number in range(4):

@@ -118,9 +118,9 @@ def measure(
         env={**MEMORY, "KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": port},
     )  # fmt: skip
     assert process.stdout is not None
-    said = json.loads(process.stdout.readline())
+    result = json.loads(process.stdout.readline())
     print(f"{how}, usage is {'' if cluster.is_measured else 'not '}measured: "
-          f"{said['created']:,} workloads, {said['seconds']} s for the report")  # fmt: skip
+          f"{result['created']:,} workloads, {result['seconds']} s for the report")  # fmt: skip
     for _ in range(snapshots if how == "--watch" else 0):
         print(f"    {megabytes(process.pid)} MB, at most {megabytes(process.pid, 'VmHWM')}")
         process.stdout.readline()

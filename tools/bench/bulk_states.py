@@ -22,7 +22,7 @@ if __name__ == "__main__":
 
 from infra_service.demo.catalogue import ENVIRONMENTS, place_of
 from infra_service.demo.histories import MOST
-from infra_service.demo.seeded_random import Chance
+from infra_service.demo.seeded_random import SeededRandom
 from infra_service.demo.stacks import PARTS
 from states.document import sealing
 from states.models import Application, Component, Environment, State, StateVersion
@@ -72,7 +72,7 @@ def _ids(model: type[CatalogueEntry], wanted: Mapping[str, Mapping[str, Any]]) -
     there = dict(model.objects.filter(slug__in=wanted).values_list("slug", "pk"))
     rows = [
         model(
-            id=row_id(Chance(_ENTRY, int.from_bytes(name.encode()))),
+            id=row_id(SeededRandom(_ENTRY, int.from_bytes(name.encode()))),
             name=name,
             slug=name,
             created_at=BEGINNING,
@@ -87,15 +87,15 @@ def _ids(model: type[CatalogueEntry], wanted: Mapping[str, Mapping[str, Any]]) -
 
 
 def _state_id(number: int) -> uuid.UUID:
-    return row_id(Chance(_STATE, number), BEGINNING + number * _PACE)
+    return row_id(SeededRandom(_STATE, number), BEGINNING + number * _PACE)
 
 
 def _state(ids: Mapping[str, uuid.UUID], number: int) -> tuple[State, StateVersion]:
-    chance, created_at = Chance(_STATE, number), BEGINNING + number * _PACE
+    rng, created_at = SeededRandom(_STATE, number), BEGINNING + number * _PACE
     # Draw the id first, as _state_id does.
-    state_id = row_id(chance, created_at)
+    state_id = row_id(rng, created_at)
     place = place_of(number)
-    serial = 1 + int(chance.expovariate(1 / 12))
+    serial = 1 + int(rng.expovariate(1 / 12))
     state = State(
         id=state_id,
         component_id=ids[place.component],
@@ -103,13 +103,13 @@ def _state(ids: Mapping[str, uuid.UUID], number: int) -> tuple[State, StateVersi
         application_id=ids[place.application],
         version_number=1,
         serial=serial,
-        lineage=str(uuid.UUID(int=chance.getrandbits(128), version=4)),
+        lineage=str(uuid.UUID(int=rng.getrandbits(128), version=4)),
         created_at=created_at,
-        updated_at=created_at + dt.timedelta(minutes=chance.expovariate(1 / 40_000)),
+        updated_at=created_at + dt.timedelta(minutes=rng.expovariate(1 / 40_000)),
     )
-    document = _document(state, resources=int(chance.expovariate(1 / 6)))
+    document = _document(state, resources=int(rng.expovariate(1 / 6)))
     version = StateVersion(
-        id=row_id(chance, created_at),
+        id=row_id(rng, created_at),
         state_id=state.pk,
         number=1,
         serial=serial,
@@ -124,8 +124,8 @@ def _state(ids: Mapping[str, uuid.UUID], number: int) -> tuple[State, StateVersi
     version.document, version.encryption_key = sealed.payload, sealed.key_name
     state.current_version_id = version.pk
     state.md5, state.size_bytes = version.md5, version.size_bytes
-    if chance.random() < _LOCKED:
-        _lock(state, chance)
+    if rng.random() < _LOCKED:
+        _lock(state, rng)
     return state, version
 
 
@@ -135,12 +135,12 @@ def _document(state: State, *, resources: int) -> bytes:
     return text.encode()
 
 
-def _lock(state: State, chance: Chance) -> None:
-    lock_id = uuid.UUID(int=chance.getrandbits(128), version=4)
+def _lock(state: State, rng: SeededRandom) -> None:
+    lock_id = uuid.UUID(int=rng.getrandbits(128), version=4)
     state.lock_id, state.lock_acquired_at = lock_id, state.updated_at
     state.lock_info = {
         "ID": str(lock_id), "Operation": "OperationTypeApply", "Info": "",
-        "Who": f"{chance.choice(('ada', 'grace', 'linus', 'ci'))}@runner-{chance.randrange(40)}",
+        "Who": f"{rng.choice(('ada', 'grace', 'linus', 'ci'))}@runner-{rng.randrange(40)}",
         "Version": "1.11.4", "Created": f"{state.updated_at:%Y-%m-%dT%H:%M:%S.%fZ}", "Path": "",
     }  # fmt: skip
 

@@ -153,11 +153,11 @@ def milliseconds(client: Any, path: str, query: dict[str, Any]) -> float:
     return min(times)
 
 
-def pages(client: Any, path: str, items: str, asked: Iterator[tuple[str, str]]) -> float:
+def pages(client: Any, path: str, items: str, requested: Iterator[tuple[str, str]]) -> float:
     """Print the durations of list pages; return the maximum."""
     print(f"{path:28} {'page 1':>10} {'items':>6} {'late page':>12}")
     most = 0.0
-    for name, text in asked:
+    for name, text in requested:
         first = {"filter": text, "page_size": 100}
         found = len(client.get(path, first).json()[items])
         at_first = milliseconds(client, path, first)
@@ -182,7 +182,7 @@ def bench(url: str) -> None:
         client = Client(headers={"Authorization": f"Bearer {token}"})
         cluster = Cluster.objects.get(name="cluster-123")
         own, images = f"clusters/{cluster.pk}/workloads", filters_by_image_of_a_cluster()
-        for path, items, asked, texts, target in (
+        for path, items, requested, texts, target in (
             ("workloads", "workloads", "any filter", filters(), PAGE),
             ("workloads", "workloads", "where an image runs", filters_by_image(), IMAGE),
             (own, "workloads", "where an image runs in a cluster", images, PAGE),
@@ -190,7 +190,7 @@ def bench(url: str) -> None:
         ):
             publish(
                 Figure(
-                    work=f"page of 100 {items} at {CLUSTERS * EACH:,} workloads, {asked}",
+                    work=f"page of 100 {items} at {CLUSTERS * EACH:,} workloads, {requested}",
                     ours=pages(client, f"/api/v1/{path}", items, texts),
                     peer=target,
                     peer_name="the target itself",

@@ -107,8 +107,8 @@ def main() -> None:
             answer = server.request("GET", path, token=token)
             assert answer.status == 200, answer.body
             seconds = time.perf_counter() - started
-            what = path.partition("?page_token")[0][51:]
-            print(f"{what:30} {seconds:6.2f} s {len(answer.body) / 1e6:8.2f} MB answer")
+            label = path.partition("?page_token")[0][51:]
+            print(f"{label:30} {seconds:6.2f} s {len(answer.body) / 1e6:8.2f} MB answer")
             return answer.body
 
         for title, changed_every in (("a tenth differs", 10), ("all differ", 1)):

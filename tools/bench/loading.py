@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from django.db import connection, transaction
 
-from infra_service.demo.seeded_random import Chance
+from infra_service.demo.seeded_random import SeededRandom
 from infra_service.lib.api.identifiers import milliseconds_of
 from infra_service.lib.database.bulk import Writer
 
@@ -36,10 +36,10 @@ def batches(total: int, first: int = 0) -> Iterator[range]:
         yield range(start, min(start + BATCH, total))
 
 
-def row_id(chance: Chance, moment: dt.datetime = BEGINNING) -> uuid.UUID:
+def row_id(rng: SeededRandom, moment: dt.datetime = BEGINNING) -> uuid.UUID:
     """Return a reproducible UUIDv7 (RFC 9562) for the time."""
-    head = milliseconds_of(moment) << 80 | 0x7 << 76 | chance.getrandbits(12) << 64
-    return uuid.UUID(int=head | 0b10 << 62 | chance.getrandbits(62))
+    head = milliseconds_of(moment) << 80 | 0x7 << 76 | rng.getrandbits(12) << 64
+    return uuid.UUID(int=head | 0b10 << 62 | rng.getrandbits(62))
 
 
 def new(

@@ -60,12 +60,12 @@ def _panel(panel: Panel, places: Sequence[int], below: str, left: int) -> str:
             f"{x:.1f},{bottom - HEIGHT * value / top:.1f}"
             for x, value in zip(xs, line.values, strict=True)
         )
-        look = f'stroke="{COLOURS[line.colour]}"' + (
+        style = f'stroke="{COLOURS[line.colour]}"' + (
             ' stroke-dasharray="5 3"' if line.is_dashed else ""
         )
-        parts.append(f'<polyline points="{points}" fill="none" stroke-width="2" {look}/>')
+        parts.append(f'<polyline points="{points}" fill="none" stroke-width="2" {style}/>')
         y = bottom + 50 + 16 * number
-        parts.append(f'<path d="M{left} {y}h24" stroke-width="2" {look}/>')
+        parts.append(f'<path d="M{left} {y}h24" stroke-width="2" {style}/>')
         parts.append(f'<text x="{left + 30}" y="{y + 4}">{line.name}</text>')
     return "\n".join(parts)
 

@@ -27,13 +27,13 @@ ROUNDS = 60
 
 def state(size: int, serial: int) -> bytes:
     """Return a state document of about this size, as repetitive as real documents."""
-    chance = random.Random(serial)
+    rng = random.Random(serial)
     resources: list[dict[str, object]] = []
     written = 0
     while written < size:
         attributes = {
-            "id": f"{chance.getrandbits(64):016x}",
-            "arn": f"arn:aws:iam::{chance.randrange(10**12)}:role/service-{len(resources)}",
+            "id": f"{rng.getrandbits(64):016x}",
+            "arn": f"arn:aws:iam::{rng.randrange(10**12)}:role/service-{len(resources)}",
             "tags": {"team": "platform", "env": "production", "cost-center": "1234"},
         }
         instance = {"schema_version": 0, "attributes": attributes, "sensitive_attributes": []}

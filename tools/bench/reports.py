@@ -73,11 +73,11 @@ def item(n: int) -> dict[str, Any]:
     }
 
 
-def vary(reported: list[dict[str, Any]], chance: random.Random, count: int) -> None:
+def vary(reported: list[dict[str, Any]], rng: random.Random, count: int) -> None:
     """Change this many workloads."""
-    for n in chance.sample(range(WORKLOADS), count):
+    for n in rng.sample(range(WORKLOADS), count):
         reported[n]["replicas_ready"] = (reported[n]["replicas_ready"] + 1) % 11
-        reported[n]["health_status"] = chance.choice(["HEALTHY", "DEGRADED", "ERROR"])
+        reported[n]["health_status"] = rng.choice(["HEALTHY", "DEGRADED", "ERROR"])
 
 
 def over_http(server: LiveServer) -> None:
@@ -87,7 +87,7 @@ def over_http(server: LiveServer) -> None:
     body = json.dumps({"cluster": {"name": "bench"}}).encode()
     cluster = server.request("POST", "/api/v1/clusters", body, token=token, headers=kind).json()
     path = f"/api/v1/clusters/{cluster['cluster']['id']}/workloads"
-    reported, chance = items(), random.Random(1)
+    reported, rng = items(), random.Random(1)
 
     def put(number: int) -> tuple[float, dict[str, int], int]:
         moment = START + dt.timedelta(seconds=number)
@@ -106,7 +106,7 @@ def over_http(server: LiveServer) -> None:
     print(f"  all unchanged                                  {put(1)[0]:6.2f} s")
     times = []
     for number in range(2, 9):
-        vary(reported, chance, CHANGED)
+        vary(reported, rng, CHANGED)
         seconds, counts, _size = put(number)
         assert counts["unchanged"] >= WORKLOADS - CHANGED
         times.append(seconds)
@@ -139,7 +139,7 @@ def apply() -> None:
     from workloads.reporting.incoming import read_report
 
     cluster = Cluster.objects.create(name="bench-apply")
-    reported, chance, times = items(), random.Random(1), []
+    reported, rng, times = items(), random.Random(1), []
     cpu: list[tuple[float, float]] = []  # of this process: parse a report, and merge it
     for number in range(8):
         moment = START + dt.timedelta(seconds=number)
@@ -151,7 +151,7 @@ def apply() -> None:
         apply_report(cluster_id=cluster.pk, report=report, actor=Actor(name="bench"))
         times.append(time.perf_counter() - started)
         cpu.append((read - before, time.process_time() - read))
-        vary(reported, chance, CHANGED)
+        vary(reported, rng, CHANGED)
     median = sorted(times[1:])[3]
     print(f"apply_report, 15,000 workloads, 5 % changed      {median:6.2f} s  (target {TARGET})")
     reading, merging = (sorted(spent)[3] for spent in zip(*cpu[1:], strict=True))

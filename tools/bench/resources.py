@@ -81,7 +81,7 @@ def make(url: str) -> None:
             connection.execute(OF_ENTRIES % {"digests": DIGESTS})
         for table in (*TABLES, "states_state"):
             connection.execute(f"VACUUM ANALYZE {table}")
-        tell_size(connection, found[0])
+        print_size(connection, found[0])
 
 
 @contextlib.contextmanager
@@ -122,7 +122,7 @@ def name_values(connection: psycopg.Connection[Any]) -> None:
         connection.execute(OF_ONE_VALUE, {"digest": digest(value), "apart": apart, "times": times})
 
 
-def tell_size(connection: psycopg.Connection[Any], states: int) -> None:
+def print_size(connection: psycopg.Connection[Any], states: int) -> None:
     sizes = {}
     for table in TABLES:
         found = connection.execute(
@@ -182,11 +182,11 @@ def late(client: Client, path: str) -> str:
     return f"{path}&page_token={token}"
 
 
-def milliseconds(asked: Callable[[], bytes]) -> float:
+def milliseconds(requested: Callable[[], bytes]) -> float:
     times = []
     for _ in range(ROUNDS):
         started = time.perf_counter()
-        asked()
+        requested()
         times.append((time.perf_counter() - started) * 1000)
     return statistics.median(times)
 
@@ -210,9 +210,9 @@ def searches(client: Client) -> float:
     """Print the durations of searches; return the maximum."""
     most = 0.0
     for value in VALUES:
-        asked = partial(client.post, "/api/v1/resources:find", json.dumps({"value": value}))
-        found = len(json.loads(asked())["resources"])
-        took = milliseconds(asked)
+        requested = partial(client.post, "/api/v1/resources:find", json.dumps({"value": value}))
+        found = len(json.loads(requested())["resources"])
+        took = milliseconds(requested)
         most = max(most, took)
         print(f":find {value}: {took:.2f} ms, {found} shown", flush=True)
     return most
@@ -227,20 +227,20 @@ def bench(url: str, server: LiveServer) -> None:
             "SELECT application_id FROM states_state GROUP BY 1 ORDER BY COUNT(*) DESC LIMIT 1"
         ).fetchall()
         bound = [text for (one,) in some for text in ("--application", str(one))]
-        for who, options in (("everything", []), ("an application", bound)):
+        for scope, options in (("everything", []), ("an application", bound)):
             (issued,) = server.run_commands((*start, *scopes, *options))
             client = Client(server, json.loads(issued)["secret"])
-            print(f"\nA token that sees {who}")
+            print(f"\nA token that sees {scope}")
             common: dict[str, Any] = {"peer_name": "the target itself", "unit": "ms", "at_most": 1}
             publish(
                 Figure(
-                    work=f"search of a value, a token that sees {who}",
+                    work=f"search of a value, a token that sees {scope}",
                     ours=searches(client),
                     peer=FIND,
                     **common,
                 ),
                 Figure(
-                    work=f"page of 100 resources, a token that sees {who}",
+                    work=f"page of 100 resources, a token that sees {scope}",
                     ours=pages(client, connection),
                     peer=PAGE,
                     **common,

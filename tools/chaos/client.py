@@ -50,12 +50,12 @@ class ChaosTraffic(Traffic):
         self.history = Seen()
         self.given_up = 0
 
-    def _ask(self, ask: Callable[[], Answer], *expected: int) -> int:
+    def _send(self, send: Callable[[], Answer], *expected: int) -> int:
         is_repeated = False
         while True:
             started = time.monotonic()
             try:
-                answer = ask()
+                answer = send()
             except (OSError, http.client.HTTPException) as error:
                 status, reason, answer = 0, f"(no answer: {type(error).__name__})", None
             else:

@@ -70,21 +70,21 @@ class Postgres:
         """Start it, and wait until it listens."""
         self.program.start()
         wait_for_port(ADDRESSES[self.host], PORT)
-        self.run_sql("SELECT 1", patience=30)
+        self.run_sql("SELECT 1", max_wait=30)
 
     def stop(self) -> None:
         """Stop it immediately."""
         self.program.stop(signal.SIGQUIT)
 
-    def run_sql(self, statement: str, patience: float = 5) -> list[tuple[object, ...]]:
+    def run_sql(self, statement: str, max_wait: float = 5) -> list[tuple[object, ...]]:
         """Run a statement as the administrator."""
-        for attempt in range(int(patience * 5) + 1):
+        for attempt in range(int(max_wait * 5) + 1):
             try:
                 with psycopg.connect(self.url, autocommit=True, connect_timeout=3) as connection:
                     cursor = connection.execute(statement)
                     return cursor.fetchall() if cursor.description else []
             except psycopg.OperationalError:
-                if attempt >= patience * 5:
+                if attempt >= max_wait * 5:
                     raise
                 subprocess.run(["sleep", "0.2"], check=True)
         return []

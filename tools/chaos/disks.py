@@ -53,9 +53,9 @@ def small_ext4(path: Path, megabytes: int) -> Iterator[SmallDisk]:
 
 
 @contextlib.contextmanager
-def _mounted(path: Path, *what: str) -> Iterator[SmallDisk]:
+def _mounted(path: Path, *label: str) -> Iterator[SmallDisk]:
     path.mkdir()
-    subprocess.run(["mount", *what, path], check=True)
+    subprocess.run(["mount", *label, path], check=True)
     try:
         yield SmallDisk(path)
     finally:

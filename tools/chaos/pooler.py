@@ -45,8 +45,10 @@ class Pooler:
 
 def version_of(program: str) -> tuple[int, ...]:
     """Return the version of a pgbouncer."""
-    told = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout
-    found = re.search(r"(\d+)\.(\d+)", told)
+    output = subprocess.run(
+        [program, "--version"], capture_output=True, text=True, check=True
+    ).stdout
+    found = re.search(r"(\d+)\.(\d+)", output)
     assert found is not None
     return tuple(map(int, found.groups()))
 

@@ -111,42 +111,42 @@ def _whole(value: Any) -> Any:
 
 def _filter(fields: dict[str, Any], seed: str) -> str:
     """Return a filter of these fields; deterministic for a seed."""
-    chance = random.Random(seed)
-    first, *others = chance.choices(list(fields.items()), k=chance.randint(1, 3))
-    text = _term(chance, *first)
-    for term in (_term(chance, *other) for other in others):
-        text = f"({text}) {chance.choice(['AND', 'OR'])} {chance.choice(['', 'NOT '])}{term}"
+    rng = random.Random(seed)
+    first, *others = rng.choices(list(fields.items()), k=rng.randint(1, 3))
+    text = _term(rng, *first)
+    for term in (_term(rng, *other) for other in others):
+        text = f"({text}) {rng.choice(['AND', 'OR'])} {rng.choice(['', 'NOT '])}{term}"
     return text
 
 
-def _term(chance: random.Random, written: str, about: dict[str, Any]) -> str:
-    operator = chance.choice(about["operators"])
+def _term(rng: random.Random, written: str, about: dict[str, Any]) -> str:
+    operator = rng.choice(about["operators"])
     field = written.replace("<key>", "team") if "[" in written else f"field['{written}']"
     if operator.startswith("IS") or operator == "EXISTS":
         return f"{field} {operator}"
     if operator == "BETWEEN":
-        return f"{field} BETWEEN {_value(chance, about)} AND {_value(chance, about)}"
+        return f"{field} BETWEEN {_value(rng, about)} AND {_value(rng, about)}"
     if operator.endswith("IN"):
-        return f"{field} {operator} ({_value(chance, about)}, {_value(chance, about)})"
-    return f"{field} {operator} {_value(chance, about)}"
+        return f"{field} {operator} ({_value(rng, about)}, {_value(rng, about)})"
+    return f"{field} {operator} {_value(rng, about)}"
 
 
-def _value(chance: random.Random, about: dict[str, Any]) -> str:
+def _value(rng: random.Random, about: dict[str, Any]) -> str:
     match about["type"]:
         case "enum":
-            text = chance.choice(about["values"])
+            text = rng.choice(about["values"])
         case "integer":
-            return str(chance.choice([0, 1, -1, 2**31, 2**63 - 1]))
+            return str(rng.choice([0, 1, -1, 2**31, 2**63 - 1]))
         case "boolean":
-            return chance.choice(["true", "false"])
+            return rng.choice(["true", "false"])
         case "uuid":
-            text = f"01941f29-7c00-7d82-b082-{chance.getrandbits(48):012x}"
+            text = f"01941f29-7c00-7d82-b082-{rng.getrandbits(48):012x}"
         case "version":
-            text = chance.choice(["5", "5.31.0-beta.1", "0.1"])
+            text = rng.choice(["5", "5.31.0-beta.1", "0.1"])
         case "timestamp":
-            text = f"20{chance.randint(10, 99)}-01-31T12:00:00Z"
+            text = f"20{rng.randint(10, 99)}-01-31T12:00:00Z"
         case _:
-            text = chance.choice(WORDS)
+            text = rng.choice(WORDS)
     return "'" + text.replace("'", "''") + "'"
 
 
@@ -159,10 +159,10 @@ def _make_report_right(body: dict[str, Any]) -> None:
         body[name] = [item for place, item in first.items() if place not in places]
         places |= first.keys()
         for item in body[name]:
-            item.update(_told_once(item))
+            item.update(_without_repeats(item))
 
 
-def _told_once(item: dict[str, Any]) -> dict[str, Any]:
+def _without_repeats(item: dict[str, Any]) -> dict[str, Any]:
     """Return replacements of the fields that contradict the rest of an item."""
     if item.get("health_status") is None:
         hidden = {"status_reason": ""} if item.get("status_reason") else {}

@@ -23,7 +23,7 @@ from tools.live_kubernetes.faults import (
     api_server_stopped,
     etcd_compacted,
     metrics_hang,
-    rights_taken_away,
+    permissions_removed,
 )
 from tools.live_kubernetes.life import Life
 from tools.live_kubernetes.metrics_api import MetricsApi
@@ -35,7 +35,7 @@ DEPLOYMENT = ROOT / "deploy/agent/agent.yaml"
 _DEPLOYMENT = "/apis/apps/v1/namespaces/infra-agent/deployments/infra-agent"
 _BASE = "https://infra.example.com"
 # Seconds until a report: the agent restarts, and may be asked to retry in between.
-_PATIENCE = 60
+_MAX_WAIT = 60
 
 
 @dataclass(kw_only=True)
@@ -51,14 +51,14 @@ class AgentScene(Scene):
         before = self.collector.names
         for name in before:
             self.admin.delete(f"/api/v1/namespaces/{self.account.namespace}/pods/{name}")
-        return wait_for(lambda: not set(before) & set(self.collector.names), _PATIENCE) and (
+        return wait_for(lambda: not set(before) & set(self.collector.names), _MAX_WAIT) and (
             self.reports()
         )
 
     def reports(self) -> bool:
         """Return whether a new report arrives."""
         last = self.collected.cluster()["last_report_at"]
-        return wait_for(lambda: self.collected.cluster()["last_report_at"] != last, _PATIENCE)
+        return wait_for(lambda: self.collected.cluster()["last_report_at"] != last, _MAX_WAIT)
 
 
 def installed(
@@ -114,12 +114,12 @@ def compared_rights(scene: Scene) -> tuple[int, list[str]]:
     """Return the number of the role's permissions, and missing or excess permissions of the
     account.
     """
-    nobody = Account(AGENT.manifest, AGENT.namespace, "nobody")
-    metadata = {"name": nobody.name, "namespace": nobody.namespace}
+    unprivileged = Account(AGENT.manifest, AGENT.namespace, "nobody")
+    metadata = {"name": unprivileged.name, "namespace": unprivileged.namespace}
     scene.admin.apply([{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}])
     may, everybody = (
         reviewed(scene.plane.api(account.token(scene.admin)), "live-a")
-        for account in (AGENT, nobody)
+        for account in (AGENT, unprivileged)
     )
     (role,) = [d for d in documents(AGENT.manifest) if d["kind"] == "ClusterRole"]
     expected = rights(role["rules"])
@@ -138,39 +138,47 @@ def service_away(scene: AgentScene) -> str:
 
 def pod_deleted(scene: AgentScene) -> str:
     """A new pod starts, with new tokens; those of the old pod expire with it."""
-    came = scene.restart()
+    restarted = scene.restart()
     scene.life.go_on(CHURN)
     ended = scene.collector.ended
-    return "" if came and not any(ended) else f"another one reports: {came}, it ended with {ended}"
+    return (
+        ""
+        if restarted and not any(ended)
+        else f"another one reports: {restarted}, it ended with {ended}"
+    )
 
 
 def two_pods(scene: AgentScene) -> str:
     scene.admin.patch(_DEPLOYMENT, {"spec": {"replicas": 2}})
-    both = wait_for(lambda: len(scene.collector.names) == 2, _PATIENCE)
+    both = wait_for(lambda: len(scene.collector.names) == 2, _MAX_WAIT)
     scene.life.go_on(40)
     scene.life.rest(15)
     count, found = scene.collected.differences(scene.admin)
     scene.admin.patch(_DEPLOYMENT, {"spec": {"replicas": 1}})
-    one = wait_for(lambda: len(scene.collector.names) == 1, _PATIENCE)
+    one = wait_for(lambda: len(scene.collector.names) == 1, _MAX_WAIT)
     return "" if count and not found and both and one else f"{both}, {one}: {found[:3]}"
 
 
 def account_made_anew(scene: AgentScene) -> str:
     """A recreated account with the same name is refused, until the policy has its uid."""
     scene.account.make_anew(scene.admin)
-    came = scene.restart()
-    said = "400 invalid_grant" in scene.collected.log.read_text()
+    restarted = scene.restart()
+    is_refused = "400 invalid_grant" in scene.collected.log.read_text()
     trusted(scene.plane, scene.service, scene.collected.cluster_id, scene.directory)
-    comes = scene.reports()
+    reports_again = scene.reports()
     scene.life.go_on(CHURN)
-    right = said and comes and not came
-    return "" if right else f"it reported at once: {came}, refused: {said}, trusted: {comes}"
+    right = is_refused and reports_again and not restarted
+    return (
+        ""
+        if right
+        else f"it reported at once: {restarted}, refused: {is_refused}, trusted: {reports_again}"
+    )
 
 
 AGENT_FAULTS: tuple[Callable[[AgentScene], str], ...] = (
     api_server_stopped,
     etcd_compacted,
-    rights_taken_away,
+    permissions_removed,
     metrics_hang,
     service_away,
     pod_deleted,

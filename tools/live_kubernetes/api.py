@@ -38,7 +38,7 @@ class Api:
 
     def answer(self, path: str, accept: str) -> tuple[int, str, bytes]:
         """Return the status, the content type and the body of a GET."""
-        answer = self._ask("GET", path, None, {"Accept": accept})
+        answer = self._request("GET", path, None, {"Accept": accept})
         return answer.status, answer.headers.get("Content-Type", ""), answer.data
 
     def items(self, path: str) -> list[Any]:
@@ -78,10 +78,10 @@ class Api:
     def _send(
         self, method: str, path: str, value: object = None, headers: dict[str, str] | None = None
     ) -> tuple[int, bytes]:
-        answer = self._ask(method, path, value, headers)
+        answer = self._request(method, path, value, headers)
         return answer.status, answer.data
 
-    def _ask(
+    def _request(
         self, method: str, path: str, value: object, headers: dict[str, str] | None
     ) -> urllib3.BaseHTTPResponse:
         if self._pool is None:

@@ -87,7 +87,7 @@ def token_replaced(scene: CollectorScene) -> str:
     return ""
 
 
-def rights_taken_away(scene: Scene) -> str:
+def permissions_removed(scene: Scene) -> str:
     scene.account.withdraw(scene.admin)
     failing = wait_for(lambda: scene.is_failing("FORBIDDEN"), 100)
     scene.life.go_on(CHURN)
@@ -166,7 +166,7 @@ FAULTS: tuple[Callable[[CollectorScene], str], ...] = (
     api_server_stopped,
     etcd_compacted,
     token_replaced,
-    rights_taken_away,
+    permissions_removed,
     metrics_hang,
     two_collectors,
     half_open_connection,
@@ -177,11 +177,11 @@ FAULTS: tuple[Callable[[CollectorScene], str], ...] = (
 def played(fault: Callable[[SceneT], str], scene: SceneT) -> tuple[int, list[str], float]:
     """Run a fault; return the number of compared rows, the differences, and seconds."""
     started = time.monotonic()
-    said = fault(scene)
+    text = fault(scene)
     scene.life.rest(REST)
     count, found = scene.collected.differences(scene.admin)
-    if said:
-        found.insert(0, said)
+    if text:
+        found.insert(0, text)
     if scene.collector.poll() is not None:
         found.insert(0, f"the collector has ended with {scene.collector.poll()}")
     return count, found, time.monotonic() - started

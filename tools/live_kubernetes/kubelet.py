@@ -27,7 +27,7 @@ class Kubelets(threading.Thread):
     def __init__(self, api: Api) -> None:
         super().__init__(name="kubelets", daemon=True)
         self._api = api
-        self._stop_asked = threading.Event()
+        self._stop = threading.Event()
         self._next_node = 0
         #: The number of pods patched in the last round.
         self.busy = 0
@@ -38,12 +38,12 @@ class Kubelets(threading.Thread):
         )
 
     def run(self) -> None:
-        while not self._stop_asked.wait(0.5):
+        while not self._stop.wait(0.5):
             with contextlib.suppress(OSError, ValueError):
                 self.busy = sum(self._tend(pod) for pod in self._api.items("/api/v1/pods"))
 
     def stop(self) -> None:
-        self._stop_asked.set()
+        self._stop.set()
         self.join(30)
 
     def _tend(self, pod: Object) -> bool:
@@ -83,9 +83,9 @@ class Kubelets(threading.Thread):
         """Patch it unless it is current; the message of a status names its behaviour."""
         if pod.get("status", {}).get("message") == behaviour:
             return False
-        said = {**status, "message": behaviour}
+        text = {**status, "message": behaviour}
         # A merge patch replaces whole lists.
-        self._api.patch(f"{path}/status", {"status": said})
+        self._api.patch(f"{path}/status", {"status": text})
         return True
 
 

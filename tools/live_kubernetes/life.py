@@ -25,11 +25,11 @@ class Life:
 
     def __init__(self, api: Api, kubelets: Kubelets, seed: int) -> None:
         self._api, self._kubelets = api, kubelets
-        self._chance = random.Random(seed)
+        self._rng = random.Random(seed)
         self._namespaces = ["live-a", "live-b", "live-c"]
         self._made = 0
         self._workloads: dict[tuple[str, str, str], int] = {}
-        self.deeds = 0
+        self.actions = 0
 
     def begin(self, workloads: int) -> None:
         for namespace in self._namespaces:
@@ -40,14 +40,14 @@ class Life:
     def go_on(self, seconds: float, pause: float = 0.15) -> None:
         """Make random changes for this long."""
         ends = time.monotonic() + seconds
-        deeds: tuple[Callable[[], None], ...] = (
+        actions: tuple[Callable[[], None], ...] = (
             *(self._create,) * 4, *(self._scale,) * 5, *(self._roll_out,) * 5, self._pause,
             *(self._delete,) * 3, self._make_again, *(self._turn,) * 12, self._churn_namespace,
         )  # fmt: skip
         while time.monotonic() < ends:
             with contextlib.suppress(RefusedError):  # a conflict, or deleted meanwhile
-                self._chance.choice(deeds)()
-                self.deeds += 1
+                self._rng.choice(actions)()
+                self.actions += 1
             time.sleep(pause)
 
     def rest(self, seconds: float) -> None:
@@ -65,15 +65,15 @@ class Life:
         self._api.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}])
 
     def _some(self) -> tuple[str, str, str]:
-        return self._chance.choice(list(self._workloads))
+        return self._rng.choice(list(self._workloads))
 
     def _create(self, place: tuple[str, str, str] | None = None) -> None:
         if place is None:
             if len(self._workloads) >= _MOST_WORKLOADS:
                 return self._delete()
             self._made += 1
-            kind = self._chance.choices(list(PATHS), (6, 3, 1))[0]
-            place = kind, self._chance.choice(self._namespaces), f"w-{self._made}"
+            kind = self._rng.choices(list(PATHS), (6, 3, 1))[0]
+            place = kind, self._rng.choice(self._namespaces), f"w-{self._made}"
         kind, namespace, name = place
         self._api.post(self._path(kind, namespace), self._manifest(kind, name))
         self._workloads[place] = 1
@@ -85,19 +85,19 @@ class Life:
             "selector": {"matchLabels": labels},
             "template": {
                 "metadata": {"labels": labels, "annotations": {BEHAVIOUR: self._behaviour()}},
-                "spec": {"containers": [self._container(n) for n in self._chance.choice("12")]},
+                "spec": {"containers": [self._container(n) for n in self._rng.choice("12")]},
             },
         }
         if kind != "DaemonSet":
-            spec["replicas"] = self._chance.randrange(5)
+            spec["replicas"] = self._rng.randrange(5)
         if kind == "Deployment":
-            spec["progressDeadlineSeconds"] = self._chance.choice((8, 600))
+            spec["progressDeadlineSeconds"] = self._rng.choice((8, 600))
         else:
-            strategy = self._chance.choice(("OnDelete", "RollingUpdate"))
+            strategy = self._rng.choice(("OnDelete", "RollingUpdate"))
             spec["updateStrategy"] = {"type": strategy}
         if kind == "StatefulSet":
             spec["serviceName"] = name
-            spec["podManagementPolicy"] = self._chance.choice(("Parallel", "OrderedReady"))
+            spec["podManagementPolicy"] = self._rng.choice(("Parallel", "OrderedReady"))
         return {
             "apiVersion": "apps/v1",
             "kind": kind,
@@ -106,9 +106,9 @@ class Life:
         }
 
     def _container(self, name: str) -> Object:
-        image = f"registry.example/app:{self._chance.randrange(100)}"
-        requests = {"cpu": self._chance.choice(("100m", "0.25", "1")), "memory": "64Mi"}
-        limits = self._chance.choice(({}, {"cpu": "2", "memory": "1Gi"}))
+        image = f"registry.example/app:{self._rng.randrange(100)}"
+        requests = {"cpu": self._rng.choice(("100m", "0.25", "1")), "memory": "64Mi"}
+        limits = self._rng.choice(({}, {"cpu": "2", "memory": "1Gi"}))
         return {
             "name": f"c{name}",
             "image": image,
@@ -116,7 +116,7 @@ class Life:
         }
 
     def _behaviour(self) -> str:
-        return self._chance.choice(BEHAVIOURS)
+        return self._rng.choice(BEHAVIOURS)
 
     def _patch(self, kind: str, namespace: str, name: str, spec: Object) -> None:
         self._api.patch(self._path(kind, namespace, name), {"spec": spec})
@@ -124,7 +124,7 @@ class Life:
     def _scale(self) -> None:
         kind, namespace, name = self._some()
         if kind != "DaemonSet":
-            self._patch(kind, namespace, name, {"replicas": self._chance.randrange(6)})
+            self._patch(kind, namespace, name, {"replicas": self._rng.randrange(6)})
 
     def _roll_out(self) -> None:
         kind, namespace, name = self._some()
@@ -137,12 +137,12 @@ class Life:
     def _pause(self) -> None:
         kind, namespace, name = self._some()
         if kind == "Deployment":
-            self._patch(kind, namespace, name, {"paused": self._chance.random() < 0.5})
+            self._patch(kind, namespace, name, {"paused": self._rng.random() < 0.5})
 
     def _delete(self) -> None:
         place = self._some()
         del self._workloads[place]
-        policy = self._chance.choice(("Background", "Foreground"))
+        policy = self._rng.choice(("Background", "Foreground"))
         self._api.delete(self._path(*place), propagationPolicy=policy)
 
     def _make_again(self) -> None:
@@ -154,15 +154,15 @@ class Life:
 
     def _turn(self) -> None:
         """Make some pods of a namespace crash, recover or be evicted."""
-        pods = self._api.items(f"/api/v1/namespaces/{self._chance.choice(self._namespaces)}/pods")
-        for pod in self._chance.sample(pods, min(3, len(pods))):
+        pods = self._api.items(f"/api/v1/namespaces/{self._rng.choice(self._namespaces)}/pods")
+        for pod in self._rng.sample(pods, min(3, len(pods))):
             metadata = pod["metadata"]
             path = f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}"
-            if self._chance.random() < 0.15:
+            if self._rng.random() < 0.15:
                 self._api.delete(path)
             else:
                 # Only of a single pod: a template of evicted pods would be retried forever.
-                behaviour = self._chance.choice((*BEHAVIOURS, "evicted"))
+                behaviour = self._rng.choice((*BEHAVIOURS, "evicted"))
                 self._api.patch(path, {"metadata": {"annotations": {BEHAVIOUR: behaviour}}})
 
     def _churn_namespace(self) -> None:
@@ -175,7 +175,7 @@ class Life:
             self._namespaces.append(name)
             self._create(("Deployment", name, f"w-{self._made}"))
         else:
-            gone = extra[0]
-            self._namespaces.remove(gone)
-            self._api.delete(f"/api/v1/namespaces/{gone}")
-            self._workloads = {p: n for p, n in self._workloads.items() if p[1] != gone}
+            removed = extra[0]
+            self._namespaces.remove(removed)
+            self._api.delete(f"/api/v1/namespaces/{removed}")
+            self._workloads = {p: n for p, n in self._workloads.items() if p[1] != removed}

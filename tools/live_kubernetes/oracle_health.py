@@ -61,12 +61,12 @@ def health_of(  # noqa: C901, PLR0911, PLR0912, PLR0915 - the table, line by lin
     failing = _commonest([reason for pod in each for reason in pod])
     homeless = "Unschedulable" if "Unschedulable" in map(_not_scheduled, live) else ""
     held = _commonest([_held(p) for p in live])
-    gone = ""
+    removed = ""
     if len(live) < n["desired"]:
-        gone = (
+        removed = (
             "ReplicasTerminating" if terminating else _commonest([_why_failed(p) for p in failed])
         )
-    cause = failing or homeless or held or gone
+    cause = failing or homeless or held or removed
     refused = conditions.get("ReplicaFailure", {})
     refused_reason = (
         refused.get("reason", "ReplicaFailure") if refused.get("status") == "True" else ""

@@ -6,7 +6,7 @@ import json
 
 from tests.apiserver.requests import PROBES, Exchange, probed, signature
 from tools.live_kubernetes.api import Api
-from tools.live_kubernetes.relay import said
+from tools.live_kubernetes.relay import text
 
 _JSON = "application/json"
 _AS = f"{_JSON};as=%s;g=meta.k8s.io;v=v1"
@@ -23,7 +23,7 @@ ACCEPTS = (
     f"text/html,{_JSON}",
 )
 SETS = "/apis/apps/v1/replicasets"
-ASKED: tuple[tuple[str, dict[str, str]], ...] = (
+REQUESTS: tuple[tuple[str, dict[str, str]], ...] = (
     (SETS, {}),
     (SETS, {"watch": "1", "timeoutSeconds": "2"}),
     ("/api/v1/namespaces/kube-system", {}),
@@ -41,13 +41,13 @@ ODD: tuple[tuple[str, dict[str, str]], ...] = (
 def probe(api: Api, version: str) -> int:
     """Send all probes and write the answers; return their number."""
     found: dict[str, dict[str, Exchange]] = probed() if PROBES.exists() else {}
-    asked = [(path, query, accept) for path, query in ASKED for accept in ACCEPTS]
-    asked += [(path, query, _JSON) for path, query in ODD]
-    for path, query, accept in asked:
+    requested = [(path, query, accept) for path, query in REQUESTS for accept in ACCEPTS]
+    requested += [(path, query, _JSON) for path, query in ODD]
+    for path, query, accept in requested:
         parameters = "&".join(f"{name}={value}" for name, value in query.items())
         status, kind, body = api.answer(f"{path}?{parameters}", accept)
-        exchange = Exchange(status, kind.partition(";")[0], said(body))
+        exchange = Exchange(status, kind.partition(";")[0], text(body))
         headers = {"Accept": accept}
         found.setdefault(signature(path, query, headers, exact=True), {})[version] = exchange
     PROBES.write_text(json.dumps(found, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
-    return len(asked)
+    return len(requested)

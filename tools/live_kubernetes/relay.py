@@ -102,20 +102,20 @@ class Relay:
 
     def _record(self, path: str, headers: dict[str, str], answer: Any, start: bytes) -> None:
         url = urlsplit(path)
-        asked = signature(url.path, dict(parse_qsl(url.query)), headers)
+        requested = signature(url.path, dict(parse_qsl(url.query)), headers)
         encoded = answer.headers.get("Content-Encoding", "") != ""
         found = Exchange(
             status=answer.status,
             content_type=answer.headers.get("Content-Type", "").partition(";")[0],
-            says="" if encoded else said(start),
+            says="" if encoded else text(start),
         )
         with self._lock:
-            before = self.seen.get(asked)
+            before = self.seen.get(requested)
             if before is None or (found.says and not before.says):
-                self.seen[asked] = found
+                self.seen[requested] = found
 
 
-def said(body: bytes) -> str:
+def text(body: bytes) -> str:
     """Return the kind of an answer; of a watch, that of the object of its first event."""
     first = body.partition(b"\n{")[0]
     try:

@@ -113,8 +113,8 @@ def collect(plane: ControlPlane, service: LiveServer, snapshots: int) -> None:
                 print(f"    then {line}: {megabytes(process.pid)} MB, "
                       f"at most {megabytes(process.pid, 'VmHWM')}", flush=True)  # fmt: skip
             process.terminate()
-            for what, count in (written(service) - before).items():
-                print(f"    in {snapshots} snapshots: {count} {what}", flush=True)
+            for label, count in (written(service) - before).items():
+                print(f"    in {snapshots} snapshots: {count} {label}", flush=True)
         process.wait(60)
 
 
@@ -133,13 +133,13 @@ def written(service: LiveServer) -> Counter[str]:
     return Counter({"rows updated": rows, "of them in place": hot, "bytes of WAL": int(wal)})
 
 
-def megabytes(pid: int, what: str = "VmRSS") -> int:
+def megabytes(pid: int, label: str = "VmRSS") -> int:
     """Return a process's memory; 0 if it has exited."""
     try:
         status = Path(f"/proc/{pid}/status").read_text()
     except OSError:
         return 0
-    return int(status.partition(f"{what}:")[2].split()[0]) // 1024 if what in status else 0
+    return int(status.partition(f"{label}:")[2].split()[0]) // 1024 if label in status else 0
 
 
 if __name__ == "__main__":

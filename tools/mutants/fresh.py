@@ -19,7 +19,7 @@ import rest_framework.fields  # noqa: F401
 
 from tools.mutants.mutant import Mutant
 from tools.mutants.rooms import ROOMS
-from tools.mutants.verdicts import PYTEST, Verdict, in_a_fork, look_for_no_shortest_example
+from tools.mutants.verdicts import PYTEST, Verdict, in_a_fork, skip_shrinking
 
 _SECONDS = 180
 #: The failed test, written by a fork, and the killers of each room, the latest first.
@@ -39,7 +39,7 @@ class _First:
             _failed[: len(name)] = name
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        look_for_no_shortest_example()
+        skip_shrinking()
         items.sort(key=lambda item: self._places.get(item.nodeid, len(self._places)))
 
 

@@ -40,7 +40,7 @@ def mutants(room: str) -> list[Mutant]:
     """Return a module's mutants in the order of its lines, without equivalent ones."""
     source = Path(room).read_text()
     statements = list(_statements(ast.parse(source)))
-    seen = {_what_runs(source)}
+    seen = {_executed_part(source)}
     found = []
     tree = get_ast(source)
     parsed = pickle.dumps(tree)  # faster to load than the text is to parse
@@ -54,7 +54,7 @@ def mutants(room: str) -> list[Mutant]:
                 )
             except AttributeError:  # cosmic-ray does not support a dotted name of an exception
                 continue
-            runs = _what_runs(mutated)
+            runs = _executed_part(mutated)
             if runs is None or runs in seen:
                 continue
             seen.add(runs)
@@ -126,7 +126,7 @@ def _is_dataclass(decorator: ast.Call) -> bool:
     return ast.unparse(decorator.func) == "dataclass"
 
 
-def _what_runs(source: str) -> str | None:
+def _executed_part(source: str) -> str | None:
     try:
         return ast.dump(_WithoutTypes().visit(ast.parse(source)))
     except SyntaxError:

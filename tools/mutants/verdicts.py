@@ -43,7 +43,7 @@ def in_a_fork(attempt: Callable[[], Verdict], seconds: float) -> Verdict:
     return verdicts[os.WEXITSTATUS(status)] if os.WIFEXITED(status) else Verdict.KILLED
 
 
-def look_for_no_shortest_example() -> None:
+def skip_shrinking() -> None:
     """Disable shrinking in hypothesis: any failing example kills a mutant."""
     # Imported late: pytest warns of plugins that were imported before it could rewrite them.
     from hypothesis import Phase, settings

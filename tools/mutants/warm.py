@@ -25,7 +25,7 @@ from tests.support.issuer import IssuerServer
 from tools.mutants.mutant import Mutant
 from tools.mutants.rooms import ROOMS
 from tools.mutants.swapping import RanAtImportError, change_of, functions_of, run_again
-from tools.mutants.verdicts import PYTEST, Verdict, in_a_fork, look_for_no_shortest_example
+from tools.mutants.verdicts import PYTEST, Verdict, in_a_fork, skip_shrinking
 
 #: The seconds that a test may take in addition to ten times its own time, on a busy machine.
 _SECONDS: Final = 20
@@ -104,7 +104,7 @@ class _Warm:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         if session.testsfailed:
             return False
-        look_for_no_shortest_example()
+        skip_shrinking()
         covered = self._covered(session)
         if self._failed:
             return True

@@ -34,12 +34,12 @@ def main() -> int:
         archives.mkdir()
         server.environment["AUDIT_ARCHIVE_DIR"] = str(archives)
         costs = costs_of_a_push(server, PUSHED)
-        print(f"one push of {PUSHED:,} bytes: {_told(costs)}", flush=True)
+        print(f"one push of {PUSHED:,} bytes: {_summary(costs)}", flush=True)
         samples: list[Sample] = []
         removed: list[str] = []
         with Clients(server, _RATE).at_work() as seen:
             samples.extend(_course(server, removed))
-    problems = [*_problems(samples), *(f"{n} times {what}" for what, n in seen.wrong.items())]
+    problems = [*_problems(samples), *(f"{n} times {label}" for label, n in seen.wrong.items())]
     _report(samples, seen)
     print("\n".join(removed))
     print("\n".join(f"BROKEN {problem}" for problem in problems))
@@ -49,22 +49,22 @@ def main() -> int:
 def _course(server: LiveServer, removed: list[str]) -> Iterator[Sample]:
     """Sample everything while the clients run, and run housekeeping a few times."""
     start = time.monotonic()
-    kept_house = 0
+    housekeepings = 0
     while (passed := time.monotonic() - start) < _SECONDS:
-        if passed > (kept_house + 1) * _SECONDS / (_HOUSEKEEPINGS + 0.5):
-            kept_house += 1
-            removed.append(_keep_house(server))
+        if passed > (housekeepings + 1) * _SECONDS / (_HOUSEKEEPINGS + 0.5):
+            housekeepings += 1
+            removed.append(_run_housekeeping(server))
         one = sample(server)
         print(f"{passed:5.0f} s {_line(one)}", flush=True)
         yield one
         time.sleep(_EVERY)
 
 
-def _keep_house(server: LiveServer) -> str:
+def _run_housekeeping(server: LiveServer) -> str:
     make_events_older(server, days=3)
     found = json.loads(server.manage("housekeeping", "--json"))
-    told = {part: (one["status"], one["removed"]) for part, one in found.items()}
-    return f"housekeeping: {told}"
+    output = {part: (one["status"], one["removed"]) for part, one in found.items()}
+    return f"housekeeping: {output}"
 
 
 def _line(one: Sample) -> str:
@@ -73,10 +73,10 @@ def _line(one: Sample) -> str:
         for w in one.workers.values()
     )
     load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
-    return f"[{workers}] {_told(one.figures)}, load {load}"
+    return f"[{workers}] {_summary(one.figures)}, load {load}"
 
 
-def _told(figures: dict[str, int]) -> str:
+def _summary(figures: dict[str, int]) -> str:
     return ", ".join(f"{name} {value:,}" for name, value in figures.items())
 
 

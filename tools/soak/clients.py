@@ -72,7 +72,7 @@ class Clients:
                     due = max(due + self._pause, time.monotonic() - 1)
                     if self._end.wait(max(0.0, due - time.monotonic())):
                         return
-                    self._ask(connection, kind, method, path, body)
+                    self._send(connection, kind, method, path, body)
 
     def _round(self, backend: Backend, serial: int) -> Iterable[tuple[str, str, str, bytes | None]]:
         """Return the requests of a Terraform run, and page views in between."""
@@ -87,7 +87,7 @@ class Clients:
             yield "pull", "GET", backend.path, None
         yield "lock", "UNLOCK", backend.path, info
 
-    def _ask(
+    def _send(
         self, connection: http.client.HTTPConnection, kind: str, method: str, path: str,
         body: bytes | None,
     ) -> None:  # fmt: skip

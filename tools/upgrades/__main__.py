@@ -158,7 +158,7 @@ def rolling(old_root: Path, home: Path, rows: int, seconds: int) -> list[str]:
         phase("8 back: old code, new schema")
         restart(new[1], old[1])
         everything.stop()
-        tell(front, everything)
+        report_result(front, everything)
         wrong = [*everything.failed, *unanswered(front)]
         restart(old[0], new[0])
         wrong += broken_promises(new[0], everything)
@@ -194,7 +194,7 @@ def exceptions(server: LiveServer) -> list[str]:
     return [f"{n} times {text}" for text, n in found.items()]
 
 
-def tell(front: Front, everything: Everything) -> None:
+def report_result(front: Front, everything: Everything) -> None:
     """Print the number of each answer, by phase."""
     for (phase, status), count in sorted(front.answers.items()):
         print(f"{phase:40} {status:20} {count:6}")
@@ -226,7 +226,7 @@ def embedded(old_root: Path, home: Path, rows: int) -> list[str]:
             everything.start()
             time.sleep(5)
             everything.stop()
-            tell(front, everything)
+            report_result(front, everything)
             wrong += [*unanswered(front), *broken_promises(server, everything)]
     wrong += [*everything.failed] if everything else []
     return wrong + exceptions(old)

@@ -61,7 +61,7 @@ def breaks(released: Schema, current: Schema) -> list[str]:
     """
     before, now = set(_promises(released)), set(_promises(current))
     places = {promise.partition(": ")[0] for promise in before}
-    gone = [
+    removed = [
         promise
         for promise in before - now
         # A request may demand less.
@@ -74,7 +74,7 @@ def breaks(released: Schema, current: Schema) -> list[str]:
         # A response has a further type, such as null.
         or (_is_response(promise) and ": " in promise and promise.partition(": ")[0] in places)
     ]
-    return sorted([f"removed: {p}" for p in gone] + [f"added: {p}" for p in new])
+    return sorted([f"removed: {p}" for p in removed] + [f"added: {p}" for p in new])
 
 
 def _is_demand(promise: str, places: set[str], before: set[str]) -> bool:

@@ -76,8 +76,8 @@ class Everything(Traffic):
             with contextlib.suppress(GoneError):
                 habit(ledger)
 
-    def _ask(self, ask: Callable[[], Answer], *expected: int) -> int:
-        while is_busy(answer := ask()):
+    def _repeat(self, send: Callable[[], Answer], *expected: int) -> int:
+        while is_busy(answer := send()):
             time.sleep(0.1)
         if answer.status in expected:
             return answer.status
@@ -90,7 +90,7 @@ class Everything(Traffic):
         content = None if body is None else json.dumps(body).encode()
         kept: list[Answer] = []
 
-        def ask() -> Answer:
+        def send() -> Answer:
             kept.append(
                 self.front.request(
                     method,
@@ -104,7 +104,7 @@ class Everything(Traffic):
                 kept[-1].body = f"{method} {path} ".encode() + kept[-1].body
             return kept[-1]
 
-        self._ask(ask, 200, 201, 204)
+        self._repeat(send, 200, 201, 204)
         return kept[-1].json() if kept[-1].body else {}
 
     def read_lists(self) -> None:

@@ -58,18 +58,18 @@ class ClusterAdmin(EditableAdmin):
     when_empty = "Add a cluster, then install its agent or run manage.py sync_workloads."
     change_form_template = "admin/workloads/cluster/change_form.html"
     page_key = ("name",)
-    list_display = ("name", "health", "workloads", "collection", "heard_of")
+    list_display = ("name", "health", "workloads", "collection", "last_report")
     orders: ClassVar[Any] = {"name": ("name",)}
     list_filter = (ClusterHealthFilter, ReportsFilter)
     search_fields = ("name",)
     search_help_text = "Part of the name, or an id."
     fields = (
-        "name", "report_interval_seconds", "health", "workloads", "collection", "heard_of",
+        "name", "report_interval_seconds", "health", "workloads", "collection", "last_report",
         "last_snapshot", "last_failure", "collector_version", "id", "uid", "created",
         "updated",
     )  # fmt: skip
     readonly_fields = fields[2:]
-    heard_of = moment_of("last_received_at", "last report", absent="never")
+    last_report = moment_of("last_received_at", "last report", absent="never")
     last_snapshot = moment_of("last_snapshot_at", "last snapshot", absent="never")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Cluster]:
@@ -164,7 +164,7 @@ class ClusterAdmin(EditableAdmin):
                 **_overview(cluster),
                 "health": self.health(cluster),
                 "collection": self.collection(cluster),
-                "heard_of": self.heard_of(cluster),
+                "last_report": self.last_report(cluster),
                 "counts": counts_bar("counts", cluster.workload_counts()),
                 "as_of": as_of(cluster),
             }

@@ -38,7 +38,7 @@ from workloads.reporting.applying import apply_report
 from workloads.reporting.bodies import read_body
 from workloads.reporting.errors import WorkloadNotFound, shown
 from workloads.reporting.incoming import read_report
-from workloads.reporting.turns import turns
+from workloads.reporting.slots import report_slots
 from workloads.summaries import summarize
 
 if TYPE_CHECKING:
@@ -87,8 +87,8 @@ class WorkloadViewSet(ResourceViewSet[Workload]):
         workloads = workloads.as_fresh_as(Value(cluster.last_snapshot_at, DateTimeField()))
         workloads = workloads.annotate(cluster_name=Value(cluster.name, CharField()))
         # Not in lists, where it would double the time.
-        is_one = self.action == "retrieve"
-        return workloads.annotate(managed=managing().is_managed()) if is_one else workloads
+        is_detail = self.action == "retrieve"
+        return workloads.annotate(managed=managing().is_managed()) if is_detail else workloads
 
     def prepared(self, condition: Q) -> Q:
         own = WorkloadImage.objects.filter(cluster_id=uuid.UUID(self.kwargs["cluster_id"]))
@@ -125,10 +125,10 @@ class WorkloadViewSet(ResourceViewSet[Workload]):
     def report_failure(self, request: Request, **_path: str) -> Response:
         """Record a collector's report that it cannot read its cluster, with the reason."""
         self._cluster()  # 404 before a body is read
-        said = self.read_options(FailureSerializer)
-        failure = CollectionFailure(**{**said, "reason": FailureReason(said["reason"])})
+        options = self.read_options(FailureSerializer)
+        failure = CollectionFailure(**{**options, "reason": FailureReason(options["reason"])})
         cluster_id = uuid.UUID(self.kwargs["cluster_id"])
-        with turns.take(cluster_id):
+        with report_slots.acquire(cluster_id):
             actions.record_collection_failure(
                 cluster_id=cluster_id, failure=failure, actor=Actor.of(request)
             )
@@ -147,7 +147,7 @@ class WorkloadViewSet(ResourceViewSet[Workload]):
             raise UnsupportedMediaType(request.content_type)
         body = read_body(request._request, settings.WORKLOADS_MAX_BYTES)
         cluster_id = uuid.UUID(self.kwargs["cluster_id"])
-        with turns.take(cluster_id):
+        with report_slots.acquire(cluster_id):
             report = read_report(body, complete=complete)
             try:
                 applied = apply_report(

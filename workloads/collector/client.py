@@ -177,7 +177,7 @@ class ClusterClient:
                 "timeoutSeconds": str(seconds),
             },
             _WATCH_METADATA if resource.metadata_only else _WHOLE,
-            silence=seconds + _WATCH_OVERTIME,
+            idle_timeout=seconds + _WATCH_OVERTIME,
             encoding="identity",
         )
         with self._connection.answer(request) as response:

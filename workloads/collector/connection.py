@@ -40,7 +40,7 @@ _AUTHORIZATION: Final = "authorization"
 
 
 class Request(msgspec.Struct, frozen=True):
-    """A GET. `silence` is the maximum of seconds without a byte, `within` the maximum in total.
+    """A GET. `idle_timeout` limits the seconds without a byte, and `within` the total seconds.
 
     `aggregated`: the API server forwards it to another server, which has its own clock.
     """
@@ -48,7 +48,7 @@ class Request(msgspec.Struct, frozen=True):
     path: str
     parameters: dict[str, str]
     accept: str
-    silence: float
+    idle_timeout: float
     within: float | None = None
     encoding: str = "gzip"
     aggregated: bool = False
@@ -135,7 +135,7 @@ class Connection:
         """
         answers: SimpleQueue[Any] = SimpleQueue()
 
-        def ask() -> None:
+        def send() -> None:
             try:
                 response = self._authenticated(request)
             except ValueError:  # the exception's text would contain the token
@@ -143,13 +143,13 @@ class Connection:
             except BaseException as error:  # noqa: BLE001 - it is raised where it is waited for
                 answers.put(error)
             else:
-                self._give(answers, response)
+                self._put(answers, response)
 
         with self._lock:
             if self._closed:
                 raise OSError("closed")
             self._waiting.add(answers)
-        threading.Thread(target=ask, name=f"ask-{request.path}", daemon=True).start()
+        threading.Thread(target=send, name=f"ask-{request.path}", daemon=True).start()
         try:
             found = answers.get(timeout=request.within)
         except Empty:
@@ -186,7 +186,7 @@ class Connection:
         url = f"{api.configuration.host.rstrip('/')}{request.path}{query}"
 
         def call() -> Any:
-            timeouts = _CONNECT_TIMEOUT, request.silence
+            timeouts = _CONNECT_TIMEOUT, request.idle_timeout
             return api.call_api("GET", url, headers, _request_timeout=timeouts).response
 
         try:
@@ -211,7 +211,7 @@ class Connection:
         # A token file may end with a line break, which a header cannot contain.
         return {name: value.strip() for name, value in headers.items()}
 
-    def _give(self, answers: SimpleQueue[Any], response: Any) -> None:
+    def _put(self, answers: SimpleQueue[Any], response: Any) -> None:
         with self._lock:
             if answers in self._waiting and not self._closed:
                 self._open.add(response)

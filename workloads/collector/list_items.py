@@ -31,7 +31,7 @@ def list_items(blocks: Iterable[bytes]) -> Iterator[JsonObject]:
     text = _Text(blocks)
     for _ in text.entries("{", "}"):
         name = text.value()
-        text.take(":")
+        text.consume(":")
         if name != "items" or text.next() == "n":  # null: no items
             text.value()
             continue
@@ -48,20 +48,20 @@ class _Text:
 
     def __init__(self, blocks: Iterable[bytes]) -> None:
         self._pieces = codecs.iterdecode(blocks, "utf-8")
-        self._held, self._at = "", 0
+        self._text, self._at = "", 0
 
     def entries(self, opening: str, closing: str) -> Iterator[None]:
         """Yield before each entry of an object or an array; the caller consumes the entry."""
-        self.take(opening)
+        self.consume(opening)
         if self.next() == closing:
-            self.take(closing)
+            self.consume(closing)
             return
         while True:
             yield
-            if self.take("," + closing) == closing:
+            if self.consume("," + closing) == closing:
                 return
 
-    def take(self, expected: str) -> str:
+    def consume(self, expected: str) -> str:
         """Consume the next character, which must be one of the expected."""
         found = self.next()
         if not found or found not in expected:
@@ -72,30 +72,30 @@ class _Text:
     def next(self) -> str:
         """Return the next character after white space without consuming it; "" at the end."""
         while True:
-            spaces = _SPACES.match(self._held, self._at)
+            spaces = _SPACES.match(self._text, self._at)
             self._at = spaces.end() if spaces else self._at
-            if self._at < len(self._held) or not self._append_piece():
-                return self._held[self._at : self._at + 1]
+            if self._at < len(self._text) or not self._append_piece():
+                return self._text[self._at : self._at + 1]
 
     def value(self) -> Any:
         """Consume the next value. A value at the end of a piece may continue in the next piece."""
         self.next()
         while True:
             try:
-                value, end = _decode(self._held, self._at)
+                value, end = _decode(self._text, self._at)
             except ValueError:
                 if not self._append_piece():
                     raise
             else:
-                if end < len(self._held) or not self._append_piece():
+                if end < len(self._text) or not self._append_piece():
                     self._at = end
                     return value
 
     def _append_piece(self) -> bool:
         """Append a piece of data; return whether there was any."""
-        rest = self._held[self._at :]
+        rest = self._text[self._at :]
         if len(rest) > _LONGEST:
             raise ValueError(f"an entry has more than {_LONGEST} characters")
         more = next(self._pieces, "")
-        self._held, self._at = rest + more, 0
+        self._text, self._at = rest + more, 0
         return more != ""

@@ -20,18 +20,18 @@ def report_line(cluster: str, synced: Synced, *, as_json: bool) -> str:
         kind = "snapshot" if synced.complete else "delta"
         seconds = round(synced.seconds, 3)
         return json.dumps({"cluster": cluster, "report": kind, **counts, "seconds": seconds})
-    said = ", ".join(f"{number} {word}" for word, number in counts.items())
-    return f"{cluster}: {said} ({synced.seconds:.1f} s)"
+    summary = ", ".join(f"{number} {word}" for word, number in counts.items())
+    return f"{cluster}: {summary} ({synced.seconds:.1f} s)"
 
 
 def trouble_lines(cluster: str, troubles: Sequence[Trouble], *, as_json: bool) -> list[str]:
     """Describe why a cluster is not reported; without trouble, that it is followed again."""
     if as_json:
-        said = [
+        summary = [
             {**dataclasses.asdict(trouble), "since": trouble.since.isoformat(timespec="seconds")}
             for trouble in troubles
         ]
-        return [json.dumps({"cluster": cluster, "troubles": said})]
+        return [json.dumps({"cluster": cluster, "troubles": summary})]
     return [
         f"{cluster}: not reported, {trouble.resource} failed {trouble.failures} times since "
         f"{trouble.since:%H:%M:%S} UTC: {trouble.error}"

@@ -161,12 +161,12 @@ class Mirror:
             uids = {self._workload_of(uid) for uid in self._touched}
             self._touched.clear()
             there = [f for uid in uids for table in self._workloads.values() for f in table.of(uid)]
-            gone = {_place(self._reported.pop(uid)) for uid in uids if uid in self._reported}
+            deleted = {_place(self._reported.pop(uid)) for uid in uids if uid in self._reported}
             self._reported.update((facts.uid, facts) for facts in there)
-            if gone:  # a recreated workload has two uids and the same place
-                gone.difference_update(map(_place, self._reported.values()))
+            if deleted:  # a recreated workload has two uids and the same place
+                deleted.difference_update(map(_place, self._reported.values()))
             records = [self._record(facts, as_of, usage) for facts in there]
-        return records, frozenset(gone)
+        return records, frozenset(deleted)
 
     def _judge(
         self, as_of: dt.datetime, usage: MeasuredPods | None, facts: WorkloadFacts

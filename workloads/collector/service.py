@@ -60,13 +60,13 @@ class ServiceDestination:
             ) from error
 
     def publish(self, failure: CollectionFailure) -> None:
-        said: dict[str, Any] = {
+        details: dict[str, Any] = {
             "reason": failure.reason.value,
             "resource": safe_text(failure.resource, MAX_RESOURCE),
             "message": safe_text(failure.message, MAX_MESSAGE),
             "collector_version": self._version,
         }
-        self._send("POST", f"{self._path}:report-failure", msgspec.json.encode(said), _JSON)
+        self._send("POST", f"{self._path}:report-failure", msgspec.json.encode(details), _JSON)
 
     def stop(self) -> None:
         """Abort a report in progress: the service applies it as a whole, or not at all."""

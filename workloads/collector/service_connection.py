@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from infra_service.lib.http_client.connection import Response
 
 #: Seconds without a byte, and in total: the service applies the largest report in two seconds.
-_SILENCE: Final = 30.0
+_IDLE_TIMEOUT: Final = 30.0
 _WITHIN: Final = 120.0
 # The maximum bytes of an answer; the service sends some hundred.
 _MOST_BYTES: Final = 64 * 1024
@@ -45,8 +45,8 @@ class Answer(msgspec.Struct, frozen=True):
     retry_after: float = 0.0
 
     def __str__(self) -> str:
-        said = " ".join(filter(None, (str(self.status), self.reason)))
-        return f"{said}: {self.message}" if self.message else said
+        text = " ".join(filter(None, (str(self.status), self.reason)))
+        return f"{text}: {self.message}" if self.message else text
 
 
 class ServiceConnection:
@@ -74,7 +74,7 @@ class ServiceConnection:
                 raise NotReportedError("stopped before it was sent")
             self._open = connection = Connection(self._url, context=self._context)
         sent = {"User-Agent": "infra-service", **headers}
-        deadline = Deadline(_WITHIN, _SILENCE)
+        deadline = Deadline(_WITHIN, _IDLE_TIMEOUT)
         try:
             response = connection.exchange(
                 method, self._url + path, sent, body, deadline=deadline, limit=_MOST_BYTES
@@ -84,8 +84,8 @@ class ServiceConnection:
             cause = error.__cause__ or error
             self._mend(cause)
             # Without the text of the exchange: the error concerns the connection.
-            said = f"{type(cause).__name__}: {cause}"[:_MOST_TEXT]
-            raise NotReportedError(f"the service does not respond ({said})") from error
+            text = f"{type(cause).__name__}: {cause}"[:_MOST_TEXT]
+            raise NotReportedError(f"the service does not respond ({text})") from error
         except ValueError as error:  # its text may quote the token
             raise NotReportedError(
                 f"the request or its response failed ({type(error).__name__})"
@@ -143,10 +143,10 @@ def _answer(response: Response) -> Answer:
 def _refusal(body: bytes) -> tuple[str, str]:
     """Return reason and message of a refusal; empty for an answer of a proxy."""
     try:
-        said: Any = msgspec.json.decode(body)
-        error = said["error"]
+        text: Any = msgspec.json.decode(body)
+        error = text["error"]
         if isinstance(error, str):  # OAuth's form
-            return error[:_MOST_TEXT], str(said.get("error_description", ""))[:_MOST_TEXT]
+            return error[:_MOST_TEXT], str(text.get("error_description", ""))[:_MOST_TEXT]
         return str(error["details"][0]["reason"])[:_MOST_TEXT], str(error["message"])[:_MOST_TEXT]
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError):
         return "", ""

@@ -26,7 +26,7 @@ log = structlog.get_logger("workloads.collector")
 # A token is replaced after this share of its lifetime; while it is valid, failed exchanges are
 # repeated at this interval (s).
 _RENEWED_AFTER: Final = 2 / 3
-_ASKED_AGAIN: Final = 30.0
+_RETRY_SECONDS: Final = 30.0
 # The maximum size of a token file, in bytes.
 _MOST_BYTES: Final = 16 * 1024
 
@@ -63,7 +63,7 @@ class _Kept(msgspec.Struct):
 
     access_token: str
     renewed_at: float
-    ends_at: float
+    expires_at: float
     #: The digest of the exchanged assertion: the service accepts each only once.
     assertion: str
 
@@ -89,21 +89,21 @@ class ExchangedToken:
 
     def token(self) -> str:
         kept, now = self._kept, time.time()
-        if kept is not None and now < min(kept.renewed_at, kept.ends_at):
+        if kept is not None and now < min(kept.renewed_at, kept.expires_at):
             return kept.access_token
         try:
             return self._exchange().access_token
         except NotReportedError as error:
-            if kept is None or now >= kept.ends_at:
+            if kept is None or now >= kept.expires_at:
                 raise
             log.warning("token_not_renewed", error=str(error))
-            kept.renewed_at = now + _ASKED_AGAIN
+            kept.renewed_at = now + _RETRY_SECONDS
             return kept.access_token
 
     def refused(self, token: str) -> None:
         """Exchange a new token at the next request; the policy may have been disabled meanwhile."""
         if self._kept is not None and self._kept.access_token == token:
-            self._kept.ends_at = 0.0
+            self._kept.expires_at = 0.0
 
     def _exchange(self) -> _Kept:
         assertion = _read(self._assertion_file)
@@ -120,7 +120,7 @@ class ExchangedToken:
             "subject_token": assertion,
         }
         headers = {"Content-Type": "application/x-www-form-urlencoded"}
-        asked_at = time.time()
+        requested_at = time.time()
         answer = self._connection.send("POST", "/v1/oauth/token", urlencode(form).encode(), headers)
         if answer.status != HTTPStatus.OK:
             raise NotReportedError(
@@ -136,8 +136,8 @@ class ExchangedToken:
             ) from error
         self._kept = _Kept(
             access_token=given.access_token,
-            renewed_at=asked_at + given.expires_in * _RENEWED_AFTER,
-            ends_at=asked_at + given.expires_in,
+            renewed_at=requested_at + given.expires_in * _RENEWED_AFTER,
+            expires_at=requested_at + given.expires_in,
             assertion=digest,
         )
         self._save(self._kept)

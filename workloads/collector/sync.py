@@ -138,11 +138,11 @@ class Collector:
             usage.latest(wait=_FIRST_USAGE_SECONDS)
             notifier = TroubleNotifier(self._destination, self._interval or 0, troubled)
 
-            def end_turn() -> None:
+            def finish_round() -> None:
                 notifier.notify(self.troubles)
                 beat()
 
-            self._follow(mirror, usage, stop, reported, end_turn)
+            self._follow(mirror, usage, stop, reported, finish_round)
         finally:
             stop.set()
             self._client.close()
@@ -156,7 +156,7 @@ class Collector:
         usage: UsageReader,
         stop: threading.Event,
         reported: Callable[[Synced], None],
-        end_turn: Callable[[], None],
+        finish_round: Callable[[], None],
     ) -> None:
         # Half an interval at most, so that a recovered service gets a report within an interval.
         backoff = Backoff(most=min(LONGEST, (self._interval or 2 * LONGEST) / 2))
@@ -186,7 +186,7 @@ class Collector:
                     log.exception("report_failed_unexpectedly")
                 if not stop.is_set():
                     self._failures.add("report_failed", error)
-            end_turn()
+            finish_round()
             stop.wait(pause)
 
     def _is_current(self) -> bool:

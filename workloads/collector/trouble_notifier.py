@@ -31,14 +31,14 @@ class TroubleNotifier:
     ) -> None:
         self._destination = destination
         self._interval, self._changed = interval, changed
-        self._told: set[tuple[str, str]] = set()
+        self._reported: set[tuple[str, str]] = set()
         self._due = 0.0
 
     def notify(self, troubles: list[Trouble]) -> None:
         """Publish the current troubles if due; the next applied report clears them."""
         now = {(trouble.resource, trouble.reason.value) for trouble in troubles}
-        if now != self._told:
-            self._told, self._due = now, 0.0
+        if now != self._reported:
+            self._reported, self._due = now, 0.0
             self._changed(troubles)
         if troubles and time.monotonic() >= self._due:
             self._due = time.monotonic() + self._interval

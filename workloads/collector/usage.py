@@ -46,7 +46,7 @@ class UsageReader(threading.Thread):
         super().__init__(name="usage", daemon=True)
         self._client = client
         self._resources = METRICS.scoped(namespaces)
-        self._interval, self._stop_asked = interval, stop
+        self._interval, self._stop = interval, stop
         self._answered = threading.Event()
         self._measured: tuple[float, UsageTable] | None = None
 
@@ -58,7 +58,7 @@ class UsageReader(threading.Thread):
             if self._interval is None:
                 return
             # A minimum of a clock tick, however long the reading took.
-            if self._stop_asked.wait(max(started + self._interval - time.monotonic(), 1.0)):
+            if self._stop.wait(max(started + self._interval - time.monotonic(), 1.0)):
                 return
 
     def latest(self, wait: float = 0.0) -> UsageTable | None:
@@ -69,8 +69,8 @@ class UsageReader(threading.Thread):
             return None
         at, usage = measured
         if self._interval is not None:
-            patience = MISSED_REPORTS * max(self._interval, WITHIN)
-            if time.monotonic() - at > patience:
+            max_age = MISSED_REPORTS * max(self._interval, WITHIN)
+            if time.monotonic() - at > max_age:
                 return None
         return usage
 

@@ -29,12 +29,12 @@ class Case:
     def condition(self, kind: str) -> Condition:
         return self.workload.conditions.get(kind, Condition("", ""))
 
-    def none_ready(self) -> bool:
+    def no_pod_ready(self) -> bool:
         """Return whether no pod is ready: the controller's count may be older than its pods."""
         return self.workload.ready == 0 and self.pods.ready == 0
 
     def down(self) -> bool:
-        return self.none_ready() and self.workload.desired > 0
+        return self.no_pod_ready() and self.workload.desired > 0
 
     def some_missing(self) -> bool:
         return min(self.workload.ready, self.workload.available) < self.workload.desired

@@ -78,7 +78,7 @@ def _error_when_down(case: Case) -> HealthStatus:
     return HealthStatus.ERROR if case.down() else HealthStatus.DEGRADED
 
 
-def _nothing_wanted(case: Case) -> str:
+def _no_replicas_desired(case: Case) -> str:
     daemon = case.workload.kind is WorkloadKind.DAEMON_SET
     return Reason.NO_ELIGIBLE_NODES if daemon else Reason.SCALED_TO_ZERO
 
@@ -91,7 +91,7 @@ def _waiting(case: Case) -> str:
     return Reason.UNSCHEDULABLE if case.pods.unschedulable else most_frequent(case.pods.held)
 
 
-def _gone(case: Case) -> str:
+def _missing(case: Case) -> str:
     """Return the reason why pods are missing."""
     if case.workload.replacements_wait or (case.fewer_live() and case.pods.terminating):
         return Reason.REPLICAS_TERMINATING
@@ -99,7 +99,7 @@ def _gone(case: Case) -> str:
 
 
 def _cause(case: Case) -> str:
-    return _failure(case) or _waiting(case) or _gone(case)
+    return _failure(case) or _waiting(case) or _missing(case)
 
 
 def _deadline(case: Case) -> str:
@@ -129,12 +129,14 @@ def _unavailable(case: Case) -> str:
     return "" if condition.status == "True" else condition.reason
 
 
-def _none_ready(case: Case) -> str:
-    said = (
+def _not_ready(case: Case) -> str:
+    is_short_of_replicas = (
         case.workload.kind is WorkloadKind.DEPLOYMENT
         and _unavailable(case) == Reason.MINIMUM_REPLICAS_UNAVAILABLE
     )
-    unnamed = Reason.MINIMUM_REPLICAS_UNAVAILABLE if said else Reason.NO_READY_REPLICAS
+    unnamed = (
+        Reason.MINIMUM_REPLICAS_UNAVAILABLE if is_short_of_replicas else Reason.NO_READY_REPLICAS
+    )
     return _cause(case) or _update(case) or unnamed
 
 
@@ -171,11 +173,11 @@ _RULES: Final = (
     _Rule(2, Case.refused, _error_when_down, lambda c: c.condition("Progressing").reason),
     _Rule(3, lambda c: c.workload.observed_generation is None, _in_grace, Reason.NOT_OBSERVED),
     _Rule(4, Case.overlooked, _in_grace_when_down, Reason.GENERATION_NOT_OBSERVED),
-    _Rule(5, lambda c: c.workload.desired == 0, _OK, _nothing_wanted),
+    _Rule(5, lambda c: c.workload.desired == 0, _OK, _no_replicas_desired),
     _Rule(6, Case.deadline_exceeded, _ERR, _deadline),
-    _Rule(7, lambda c: c.none_ready() and c.replica_failure(), _ERR, _replica_failure),
-    _Rule(8, lambda c: c.none_ready() and bool(c.pods.failing), _ERR, _failure),
-    _Rule(9, Case.none_ready, _in_grace, _none_ready),
+    _Rule(7, lambda c: c.no_pod_ready() and c.replica_failure(), _ERR, _replica_failure),
+    _Rule(8, lambda c: c.no_pod_ready() and bool(c.pods.failing), _ERR, _failure),
+    _Rule(9, Case.no_pod_ready, _in_grace, _not_ready),
     _Rule(10, Case.all_failing, _ERR, _failure),
     _Rule(11, Case.some_missing, _BAD, _some_missing),
     _Rule(12, Case.replica_failure, _BAD, _replica_failure),

@@ -78,8 +78,8 @@ def read_containers(
     sidecars = {text(c, "name") for c in children(spec, "initContainers") if is_sidecar(c)}
     for container in children(status, "initContainerStatuses"):
         facts = _container(container, images, is_lost=is_lost)
-        ended_well = facts.state == TERMINATED and not facts.failing
-        if not ended_well or facts.name in sidecars:
+        succeeded = facts.state == TERMINATED and not facts.failing
+        if not succeeded or facts.name in sidecars:
             yield facts
 
 

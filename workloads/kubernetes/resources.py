@@ -67,10 +67,10 @@ class _Pod:
     def __init__(self, spec: JsonObject, status: JsonObject, *, by_largest_sum: bool) -> None:
         self._spec, self._status = spec, status
         self._by_largest_sum = by_largest_sum
-        self._said = {
-            text(said, "name"): said
+        self._statuses = {
+            text(container_status, "name"): container_status
             for statuses in ("containerStatuses", "initContainerStatuses")
-            for said in children(status, statuses)
+            for container_status in children(status, statuses)
         }
         # The node can never perform the resize: the desired amount reserves nothing.
         self._infeasible = resize_pending(status, conditions(status)) == INFEASIBLE
@@ -125,31 +125,33 @@ class _Pod:
         return max(running, dearest_step)
 
     def _allocated(self, container: JsonObject) -> JsonObject:
-        said = self._said.get(text(container, "name"), {})
-        if isinstance(said.get(_ALLOCATED), dict):
-            return child(said, _ALLOCATED)
+        container_status = self._statuses.get(text(container, "name"), {})
+        if isinstance(container_status.get(_ALLOCATED), dict):
+            return child(container_status, _ALLOCATED)
         return {} if self._infeasible else _stated(container, REQUESTS)
 
     def _actual(self, container: JsonObject, side: str) -> JsonObject:
-        said = child(self._said.get(text(container, "name"), {}), "resources")
-        if isinstance(said.get(side), dict):
-            return child(said, side)
+        container_status = child(self._statuses.get(text(container, "name"), {}), "resources")
+        if isinstance(container_status.get(side), dict):
+            return child(container_status, side)
         if side == REQUESTS:
             return self._allocated(container)
         return {} if self._infeasible else _stated(container, side)
 
     def _of_container(self, container: JsonObject, side: str, resource: str) -> int:
         stated = amount(_stated(container, side), resource)
-        said = self._said.get(text(container, "name"), {})
-        if not isinstance(said.get("resources"), dict):
+        container_status = self._statuses.get(text(container, "name"), {})
+        if not isinstance(container_status.get("resources"), dict):
             return stated or 0
-        return self._larger(stated, said, side, resource)
+        return self._larger(stated, container_status, side, resource)
 
-    def _larger(self, stated: int | None, said: JsonObject, side: str, resource: str) -> int:
+    def _larger(
+        self, stated: int | None, container_status: JsonObject, side: str, resource: str
+    ) -> int:
         amounts = [] if self._infeasible else [stated]
-        amounts.append(amount(child(child(said, "resources"), side), resource))
+        amounts.append(amount(child(child(container_status, "resources"), side), resource))
         if side == REQUESTS:
-            amounts.append(amount(child(said, _ALLOCATED), resource))
+            amounts.append(amount(child(container_status, _ALLOCATED), resource))
         return max((found for found in amounts if found is not None), default=0)
 
 

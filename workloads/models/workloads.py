@@ -55,8 +55,8 @@ class WorkloadQuerySet(models.QuerySet["Workload"]):
 
         A snapshot does not write unchanged workloads, which are nevertheless as fresh as it.
         """
-        heard = Coalesce(snapshot, "observed_at")
-        return self.annotate(last_updated_at=Greatest("observed_at", heard))
+        confirmed = Coalesce(snapshot, "observed_at")
+        return self.annotate(last_updated_at=Greatest("observed_at", confirmed))
 
 
 class Workload(models.Model):

@@ -76,7 +76,7 @@ def apply_report(*, cluster_id: uuid.UUID, report: Report, actor: Actor) -> Appl
             return Applied(
                 created=len(changes.new) - changes.replaced,
                 updated=changes.updated + changes.replaced,
-                deleted=len(changes.gone) - changes.replaced,
+                deleted=len(changes.deleted_ids) - changes.replaced,
                 unchanged=changes.unchanged,
             )
     raise ClusterBusy

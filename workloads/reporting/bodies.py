@@ -37,7 +37,7 @@ def read_body(request: HttpRequest, limit: int) -> bytearray:
     sent = blocks(request, limit)
     body = bytearray()
     for block in _unfolded(sent) if encoding.endswith("gzip") else sent:
-        memory.take(FACTOR * len(block))
+        memory.reserve(FACTOR * len(block))
         body += block
         if len(body) > limit:
             raise BodyTooLarge(limit)

@@ -65,11 +65,11 @@ class Differences:
     """The rows to write; in `measured` only the usage differs.
 
     `turned` have a new health or reason. `replaced` counts the rows in `new` that replace a
-    deleted workload in `gone`.
+    deleted workload in `deleted_ids`.
     """
 
     transitions: Transitions
-    gone: list[uuid.UUID] = field(default_factory=list)
+    deleted_ids: list[uuid.UUID] = field(default_factory=list)
     new: list[NewRow] = field(default_factory=list)
     changed: list[Sequence[Any]] = field(default_factory=list)
     turned: list[Sequence[Any]] = field(default_factory=list)
@@ -95,7 +95,7 @@ class Differences:
 
     def any(self) -> bool:
         """Return whether a change may affect the counts by health."""
-        return bool(self.gone or self.new or self.changed or self.turned)
+        return bool(self.deleted_ids or self.new or self.changed or self.turned)
 
     def is_empty(self) -> bool:
         """Return whether there is nothing to write."""
@@ -103,7 +103,7 @@ class Differences:
 
     def write(self) -> None:
         """Write the differences; the caller's transaction has locked the cluster's row."""
-        for keys in batches(self.gone, _DELETED):
+        for keys in batches(self.deleted_ids, _DELETED):
             Workload.objects.filter(pk__in=keys).delete()
         _INSERTS.insert(self.new)
         _CHANGES.update(self.changed)
@@ -118,37 +118,37 @@ def compare(cluster_id: uuid.UUID, report: Report, observed_at: dt.datetime) -> 
     pending = {Place(r.namespace, r.name, r.kind.value): r for r in report.records}
 
     def new(place: Place, record: WorkloadRecord) -> NewRow:
-        key, said = uuid7(), _said(record, "")
-        transitions.appear(key, *said[_HEALTH])
-        found.images.add(key, (cluster_id, said[_STATUS], *place), images_of(record.containers))
-        return _INSERTS.new_row((key, cluster_id, *place, *said, observed_at, observed_at))
+        key, values = uuid7(), _reported_values(record, "")
+        transitions.appear(key, *values[_HEALTH])
+        found.images.add(key, (cluster_id, values[_STATUS], *place), images_of(record.containers))
+        return _INSERTS.new_row((key, cluster_id, *place, *values, observed_at, observed_at))
 
     for key, namespace, name, kind, *stored in _stored(cluster_id, report, pending):
         record = pending.pop(Place(namespace, name, kind), None)
         if record is None:
-            found.gone.append(key)
+            found.deleted_ids.append(key)
             transitions.disappear(key, _health(stored))
-            found.images.leave(key, stored_images(stored[-1]))
+            found.images.remove(key, stored_images(stored[-1]))
         elif record.uid and stored[0] and record.uid != stored[0]:
             # Deleted and created again with the same name: another object, with another id.
-            found.gone.append(key)
+            found.deleted_ids.append(key)
             transitions.disappear(key, _health(stored))
-            found.images.leave(key, stored_images(stored[-1]))
+            found.images.remove(key, stored_images(stored[-1]))
             found.new.append(new(Place(namespace, name, kind), record))
             found.replaced += 1
-        elif (said := _said(record, stored[0])) == (known := _known(stored, said)):
+        elif (values := _reported_values(record, stored[0])) == (known := _known(stored, values)):
             found.unchanged += 1
-        elif said[:_MEASURED] == known[:_MEASURED] and said[-1] == known[-1]:
-            usage = said[_MEASURED:-1]
+        elif values[:_MEASURED] == known[:_MEASURED] and values[-1] == known[-1]:
+            usage = values[_MEASURED:-1]
             found.measured.append(_MEASUREMENTS.prepare((key, *usage, observed_at)))
         else:
-            copied = (cluster_id, said[_STATUS], namespace, name, kind)
-            found.images.change(key, copied, (known[_STATUS], known[-1]), said[-1])
-            if said[_HEALTH] != known[_HEALTH]:
-                found.turned.append(_TURNS.prepare((key, *said, observed_at, observed_at)))
-                transitions.change(key, _health(known), *said[_HEALTH])
+            copied = (cluster_id, values[_STATUS], namespace, name, kind)
+            found.images.change(key, copied, (known[_STATUS], known[-1]), values[-1])
+            if values[_HEALTH] != known[_HEALTH]:
+                found.turned.append(_TURNS.prepare((key, *values, observed_at, observed_at)))
+                transitions.change(key, _health(known), *values[_HEALTH])
             else:
-                found.changed.append(_CHANGES.prepare((key, *said, observed_at)))
+                found.changed.append(_CHANGES.prepare((key, *values, observed_at)))
     # Sorted, so that an index is filled from its beginning to its end, like those of ids and
     # images.
     found.new += [new(place, pending[place]) for place in sorted(pending)]
@@ -165,8 +165,8 @@ def _stored(
     """
     # As text, because msgspec decodes it in a fifth of the time of the ORM's fields.
     texts = (Cast(name, TextField()) for name in ("labels", "containers"))
-    said: list[Any] = ["uid", next(texts), *_PLAIN, next(texts)]
-    rows = Workload.objects.filter(cluster=cluster_id).values_list("id", *Place._fields, *said)
+    values: list[Any] = ["uid", next(texts), *_PLAIN, next(texts)]
+    rows = Workload.objects.filter(cluster=cluster_id).values_list("id", *Place._fields, *values)
     if report.complete:
         ordered = rows.order_by(*Place._fields)
         page = list(ordered[:_PAGE])
@@ -186,12 +186,12 @@ def _stored(
                 wanted.discard(Place(*row[1:4]))
 
 
-def _health(said: Sequence[Any]) -> str:
-    health: str = said[_HEALTH][0]
+def _health(values: Sequence[Any]) -> str:
+    health: str = values[_HEALTH][0]
     return health
 
 
-def _known(stored: list[Any], said: list[Any]) -> list[Any]:
+def _known(stored: list[Any], values: list[Any]) -> list[Any]:
     """Return a row's values in the form of the report's.
 
     The text of the containers is nearly always equal. If not, another release may have encoded the
@@ -199,12 +199,12 @@ def _known(stored: list[Any], said: list[Any]) -> list[Any]:
     """
     uid, labels, *plain, text = stored
     containers = msgspec.Raw(text)
-    if containers != said[-1]:
+    if containers != values[-1]:
         containers = msgspec.Raw(msgspec.json.encode(msgspec.json.decode(text)))
     return [uid, msgspec.json.decode(labels), *plain, containers]
 
 
-def _said(record: WorkloadRecord, stored_uid: str) -> list[Any]:
+def _reported_values(record: WorkloadRecord, stored_uid: str) -> list[Any]:
     """Return the reported values, in the order and form of the columns."""
     return [
         record.uid or stored_uid,

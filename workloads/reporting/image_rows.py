@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _BATCH: Final = 1000
 _COPIED: Final = ("cluster_id", "health_status", *Place._fields)
 _LINKS: Final = Writer(WorkloadImage, ("workload_id", "number", "repository", "digest", *_COPIED))
-_LEFT: Final = Writer(WorkloadImage, ("workload_id",))
+_REMOVED: Final = Writer(WorkloadImage, ("workload_id",))
 _HEALTH: Final = Writer(WorkloadImage, ("workload_id", "health_status"))
 _COUNTS: Final = Writer(ClusterImage, ("cluster_id", *IMAGE, "workloads"))
 
@@ -41,7 +41,7 @@ class ImageChanges:
     """The changes of a cluster's images, written together with its workloads."""
 
     #: Workloads whose rows are deleted, even if new rows follow.
-    left: list[Sequence[Any]] = field(default_factory=list)
+    removed: list[Sequence[Any]] = field(default_factory=list)
     links: list[NewRow] = field(default_factory=list)
     #: Workloads of which only the health changed, with the new health.
     turned: list[Sequence[Any]] = field(default_factory=list)
@@ -56,9 +56,9 @@ class ImageChanges:
             _LINKS.new_row((key, number, *pair, *copied)) for number, pair in enumerate(pairs)
         ]
 
-    def leave(self, key: uuid.UUID, images: Sequence[Image]) -> None:
+    def remove(self, key: uuid.UUID, images: Sequence[Image]) -> None:
         """Remove a deleted workload."""
-        self.left.append(_LEFT.prepare((key,)))
+        self.removed.append(_REMOVED.prepare((key,)))
         self._run_by(-1, images)
 
     def change(
@@ -75,14 +75,14 @@ class ImageChanges:
         if containers != known:
             old, new = stored_images(known), stored_images(containers)
         if old != new:
-            self.leave(key, old)
+            self.remove(key, old)
             self.add(key, copied, new)
         elif copied[1] != health:
             self.turned.append(_HEALTH.prepare((key, copied[1])))
 
     def write(self, cluster_id: uuid.UUID, *, anew: bool) -> None:
         """Write the changes without reading existing rows; ``anew``: no rows exist."""
-        _LEFT.delete(self.left)
+        _REMOVED.delete(self.removed)
         _LINKS.insert(self.links)
         _HEALTH.update(self.turned)
         # Sorted by the key, so that a first snapshot fills the index from its beginning to its end.
@@ -120,8 +120,8 @@ def remove_orphans() -> Iterator[int]:
     any time and run again.
     """
     there = Exists(Cluster.objects.filter(pk=OuterRef("cluster_id")))
-    left = ClusterImage.objects.filter(~there).values_list("cluster_id", flat=True).distinct()
-    for cluster_id in left:
+    removed = ClusterImage.objects.filter(~there).values_list("cluster_id", flat=True).distinct()
+    for cluster_id in removed:
         yield remove(cluster_id)
 
 

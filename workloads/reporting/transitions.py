@@ -8,7 +8,7 @@ from django.db.models import OuterRef, Subquery
 from django.utils import timezone
 
 from infra_service.lib.database.bulk import NewRow, Writer, batches
-from workloads.cluster_health import patience, seen_until
+from workloads.cluster_health import report_timeout, seen_until
 from workloads.history import MOST_TRANSITIONS
 from workloads.models import ReportGap, Transition, Workload
 
@@ -39,7 +39,7 @@ class Transitions:
         self._cluster_id, self._at, self._received_at = cluster_id, at, timezone.now()
         # Of existing workloads: the previous health, the new health (None if deleted), and the
         # reason.
-        self._left: dict[uuid.UUID, tuple[str, str | None, str]] = {}
+        self._pending: dict[uuid.UUID, tuple[str, str | None, str]] = {}
         self._rows: list[NewRow] = []
         self._superseded: list[Sequence[Any]] = []
 
@@ -49,11 +49,11 @@ class Transitions:
 
     def change(self, workload_id: uuid.UUID, before: str, health: str, reason: str) -> None:
         """Record a new health, or a new reason of the same health."""
-        self._left[workload_id] = (before, health, reason)
+        self._pending[workload_id] = (before, health, reason)
 
     def disappear(self, workload_id: uuid.UUID, before: str) -> None:
         """Record a deleted workload."""
-        self._left[workload_id] = (before, None, "")
+        self._pending[workload_id] = (before, None, "")
 
     def prepare(self) -> None:
         """Load the start of the previous healths, before the transaction.
@@ -63,10 +63,10 @@ class Transitions:
         """
         newest = Transition.objects.filter(workload_id=OuterRef("pk")).order_by("-number")
         numbers = Subquery(newest.values("number")[:1])
-        for keys in batches(list(self._left), _PAGE):
+        for keys in batches(list(self._pending), _PAGE):
             found = Workload.objects.filter(pk__in=keys)
             for key, since, number in found.values_list("pk", "health_since", numbers):
-                self._add(key, (number or 0) + 1, since, self._left.pop(key))
+                self._add(key, (number or 0) + 1, since, self._pending.pop(key))
 
     def write(self) -> None:
         """Write the transitions, and delete the oldest of each workload beyond the limit."""
@@ -90,6 +90,6 @@ class Transitions:
 def gap_before(cluster: Cluster, observed_at: dt.datetime) -> ReportGap | None:
     """Return the period without reports, if the cluster's last report is too old."""
     last = seen_until(cluster)
-    if last is None or observed_at - last <= patience(cluster):
+    if last is None or observed_at - last <= report_timeout(cluster):
         return None
     return ReportGap(cluster_id=cluster.pk, began_at=last, ended_at=observed_at)

@@ -71,7 +71,7 @@ class Command(ServiceCommand):
                 actions.revoke_credentials(user=user, actor=_ACTOR)
             transaction.set_rollback(options["dry_run"])
         done = "would be deactivated" if options["dry_run"] else "deactivated"
-        what = "revoked" if options["revoke"] else "refused"
+        effect = "revoked" if options["revoke"] else "refused"
         self.report(
             {
                 "user": username,
@@ -81,7 +81,7 @@ class Command(ServiceCommand):
                 **counts,
             },
             f"{username} {done if changed else 'was already inactive'}",
-            f"{what}: {counts['api_keys']} API keys, {counts['access_tokens']} access tokens, "
+            f"{effect}: {counts['api_keys']} API keys, {counts['access_tokens']} access tokens, "
             f"{counts['trust_policies']} trust policies",
         )
 

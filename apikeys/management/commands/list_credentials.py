@@ -43,7 +43,7 @@ class _Listed(serializers.Serializer[Any]):
     unusable_reason = serializers.CharField()
     last_used_at = TimestampField()
     last_used_address = serializers.CharField()
-    expires_at = TimestampField(source="ends_at")
+    expires_at = TimestampField(source="expiry")
 
 
 class Command(ServiceCommand):
@@ -140,7 +140,7 @@ def _row(credential: ApiKey | AccessToken) -> tuple[str, ...]:
         tables.name(credential.name),
         status_word(reason).lower(),
         tables.moment(credential.last_used_at),
-        tables.moment(credential.ends_at),
+        tables.moment(credential.expiry),
         _where(credential.binding),
         ",".join(credential.scopes),
     )

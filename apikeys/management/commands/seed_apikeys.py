@@ -94,7 +94,10 @@ def _from_options(options: dict[str, Any]) -> dict[str, Any]:
     missing = [f"--{name}" for name in ("user", "name", "scopes") if not options[name]]
     if missing:
         raise CommandError(f"--file, or {', '.join(missing)}, is missing")
-    return {"user": options["user"], "fields": read_credential_options(options, may_be_past=True)}
+    return {
+        "user": options["user"],
+        "fields": read_credential_options(options, allow_past_expiry=True),
+    }
 
 
 def _from_file(path: Path) -> list[dict[str, Any]]:
@@ -114,7 +117,9 @@ def _from_file(path: Path) -> list[dict[str, Any]]:
         }
         try:
             user = fields.pop("user")
-            wanted.append({"user": str(user), "fields": check_credential(fields, may_be_past=True)})
+            wanted.append(
+                {"user": str(user), "fields": check_credential(fields, allow_past_expiry=True)}
+            )
         except KeyError as error:
             raise CommandError(f"{path}: api_keys {number}: user is missing") from error
         except CommandError as error:

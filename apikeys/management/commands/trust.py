@@ -73,16 +73,16 @@ class Command(ServiceCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        what = parser.add_mutually_exclusive_group(required=True)
-        what.add_argument(
+        chosen = parser.add_mutually_exclusive_group(required=True)
+        chosen.add_argument(
             "--file",
             type=Path,
             help="a TOML file with [[issuers]] and [[trust_policies]] tables",
         )
-        what.add_argument(
+        chosen.add_argument(
             "--list", action="store_true", help="list the issuers and policies, without changes"
         )
-        what.add_argument(
+        chosen.add_argument(
             "--disable", nargs="+", metavar="ID", help="disable these policies and issuers"
         )
         parser.add_argument("--all", action="store_true", help="with --list: include disabled ones")

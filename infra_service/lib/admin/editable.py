@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from django.http import HttpRequest
 
 
-def _left_to_the_trail(*_args: Any) -> None:
+def _skip_admin_log(*_args: Any) -> None:
     """Do not log, because the actions write the audit log."""
 
 
 class EditableAdmin(ReadOnlyAdmin):
     """An admin that adds and changes objects by the actions that a subclass provides."""
 
-    log_addition: Any = staticmethod(_left_to_the_trail)
-    log_change: Any = staticmethod(_left_to_the_trail)
-    log_deletions: Any = staticmethod(_left_to_the_trail)
+    log_addition: Any = staticmethod(_skip_admin_log)
+    log_change: Any = staticmethod(_skip_admin_log)
+    log_deletions: Any = staticmethod(_skip_admin_log)
 
     def create(self, fields: Mapping[str, Any], actor: Any) -> Any:
         """Create an object with these columns and return it."""

@@ -114,14 +114,14 @@ def _page(request: HttpRequest, status: int, reason: str, title: str, advice: st
     """Render an error page for people without a database query for the user."""
     request.error_reason = reason  # type: ignore[attr-defined]
     request_id = getattr(request, "request_id", "")
-    told = {
+    context = {
         "title": title,
         "advice": advice,
         "request_id": request_id,
         "site_header": admin.site.site_header,
         "site_title": admin.site.site_title,
     }
-    return HttpResponse(render_to_string("admin/failure.html", told), status=status)
+    return HttpResponse(render_to_string("admin/failure.html", context), status=status)
 
 
 def _unavailable(request: HttpRequest, failure: DatabaseFailure) -> HttpResponse:

@@ -98,13 +98,13 @@ def idempotent(method: Callable[..., Response]) -> Callable[..., Response]:
         if _META not in request.META:
             return method(view, request, **path)
         caller: Any = request.auth
-        asked = _asked(request, caller.digest)
-        if answer := _stored_answer(asked):
+        repeatable = _idempotent_request(request, caller.digest)
+        if answer := _stored_answer(repeatable):
             return answer
         try:
-            done = _act_and_store(asked, lambda: method(view, request, **path))
+            done = _act_and_store(repeatable, lambda: method(view, request, **path))
         except _LostRaceError as error:
-            if answer := _stored_answer(asked):
+            if answer := _stored_answer(repeatable):
                 return answer
             raise IdempotencyKeyInUse from error
         IdempotentRequest.objects.remove_answers()
@@ -126,10 +126,10 @@ def stored_answer(request: Request, digest: bytes) -> Response | None:
     Raises:
         IdempotencyKeyInvalid, IdempotencyKeyReused, IdempotentAnswerRemoved: see there.
     """
-    return _stored_answer(_asked(request, digest)) if _META in request.META else None
+    return _stored_answer(_idempotent_request(request, digest)) if _META in request.META else None
 
 
-def _asked(request: Request, digest: bytes) -> IdempotentRequest:
+def _idempotent_request(request: Request, digest: bytes) -> IdempotentRequest:
     """Return the row for the request, without a response.
 
     Raises:
@@ -148,21 +148,21 @@ def _asked(request: Request, digest: bytes) -> IdempotentRequest:
     )
 
 
-def _stored_answer(asked: IdempotentRequest) -> Response | None:
+def _stored_answer(repeatable: IdempotentRequest) -> Response | None:
     """Return the response to the first request with the key, or None for a new key.
 
     Raises:
         IdempotencyKeyReused: the first request was different.
         IdempotentAnswerRemoved: the response contained a secret and was removed.
     """
-    first = IdempotentRequest.objects.filter(pk=asked.pk).first()
+    first = IdempotentRequest.objects.filter(pk=repeatable.pk).first()
     if first is None:
         return None
     if first.is_over:
         # Not by the id alone, because a concurrent request may have replaced the row.
         IdempotentRequest.objects.filter(pk=first.pk, created_at=first.created_at).delete()
         return None
-    if first.fingerprint != asked.fingerprint:
+    if first.fingerprint != repeatable.fingerprint:
         raise IdempotencyKeyReused
     body = first.answer_body()
     if body is None:
@@ -172,7 +172,7 @@ def _stored_answer(asked: IdempotentRequest) -> Response | None:
 
 
 @retrying
-def _act_and_store(asked: IdempotentRequest, act: Callable[[], Response]) -> Response:
+def _act_and_store(repeatable: IdempotentRequest, act: Callable[[], Response]) -> Response:
     """Run the action and store the response in one transaction.
 
     The row is inserted first, so a concurrent duplicate waits for it.
@@ -181,12 +181,14 @@ def _act_and_store(asked: IdempotentRequest, act: Callable[[], Response]) -> Res
         _LostRaceError: a concurrent request has inserted the row.
     """
     with transaction.atomic():
-        asked.created_at = timezone.now()
+        repeatable.created_at = timezone.now()
         try:
-            asked.save(force_insert=True)
+            repeatable.save(force_insert=True)
         except IntegrityError as error:
             raise _LostRaceError from error
         answer = act()
         has_secret = "secret" in answer.data
-        asked.store(answer.status_code, JsonRenderer().render(answer.data), has_secret=has_secret)
+        repeatable.store(
+            answer.status_code, JsonRenderer().render(answer.data), has_secret=has_secret
+        )
     return answer

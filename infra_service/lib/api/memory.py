@@ -73,7 +73,7 @@ class _Room(threading.local):
 _room: Final = _Room()
 
 
-def take(number: int) -> None:
+def reserve(number: int) -> None:
     """Take bytes for the current request. Commands are not counted.
 
     Raises:
@@ -81,22 +81,22 @@ def take(number: int) -> None:
         MemoryInsufficient: the request exceeds the whole budget.
     """
     if _room.is_open:
-        _hold(_room.held + number)
+        _set_reserved(_room.held + number)
 
 
 def release_memory(number: int) -> None:
     """Return memory of the request to the budget."""
     if _room.is_open and number > 0:
-        _hold(max(0, _room.held - number))
+        _set_reserved(max(0, _room.held - number))
 
 
 def demand(number: int) -> None:
     """Raise if the bytes do not fit now, without taking them: a client may never send them.
 
     Raises:
-        MemoryUnavailable, MemoryInsufficient: as for ``take``.
+        MemoryUnavailable, MemoryInsufficient: as for ``reserve``.
     """
-    take(number)
+    reserve(number)
     release_memory(number)
 
 
@@ -110,7 +110,7 @@ def released_at_end() -> Iterator[None]:
         release_memory(_room.held - before)
 
 
-def _hold(number: int) -> None:
+def _set_reserved(number: int) -> None:
     if number - FREE > settings.MEMORY_BUDGET_BYTES:
         raise MemoryInsufficient
     BUDGET.change(max(0, number - FREE) - max(0, _room.held - FREE))

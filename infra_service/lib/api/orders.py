@@ -43,19 +43,19 @@ def requested_key(parameters: QueryDict, view: Any) -> Sequence[str]:
     Raises:
         InvalidParameter: no index of the list has this order.
     """
-    asked = parameters.get(PARAMETER)
-    if not asked:
+    requested = parameters.get(PARAMETER)
+    if not requested:
         own: Sequence[str] = view.page_key
         return own
     orders = orders_of(view)
-    if asked not in orders:
+    if requested not in orders:
         known = ", ".join(f"'{order}'" for order in orders)
         raise InvalidParameter(
             PARAMETER,
             f"The list cannot be sorted in this order. The supported orders are {known}.",
             "UNKNOWN_VALUE",
         )
-    return orders[asked]
+    return orders[requested]
 
 
 def described(view: Any) -> dict[str, Any]:

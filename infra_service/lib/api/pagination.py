@@ -131,18 +131,18 @@ class KeysetPagination(BasePagination):
         if len(segments) > 1:
             return _answer_in_segments(queryset, request, view, segments)
         columns, _descending = columns_of(key)
-        asked = PageRequest.read(request, view, {len(columns)}, orders.PARAMETER)
+        page_request = PageRequest.read(request, view, {len(columns)}, orders.PARAMETER)
         reader = ListReader(view, columns)
         page = replica.read(
             lambda alias: read_page(
                 queryset.using(alias),
                 key=key,
-                position=asked.position,
-                size=asked.size,
+                position=page_request.position,
+                size=page_request.size,
                 read=reader.read,
             )
         )
-        token = "" if page.position is None else asked.token(*page.position)
+        token = "" if page.position is None else page_request.token(*page.position)
         return Response({view.resource_plural: reader.items(page.rows), "next_page_token": token})
 
     def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
@@ -185,7 +185,9 @@ def _answer_in_segments(
     queryset: QuerySet[Any, Any], request: Request, view: Any, segments: Sequence[Segment]
 ) -> Response:
     others = (orders.PARAMETER,) if view.paginator.takes_order else ()
-    asked = PageRequest.read(request, view, {1 + len(each.key) for each in segments}, *others)
+    page_request = PageRequest.read(
+        request, view, {1 + len(each.key) for each in segments}, *others
+    )
     column = ranked_by(segments)
 
     def key_of(segment: Segment) -> list[str]:
@@ -197,12 +199,12 @@ def _answer_in_segments(
         lambda alias: read_segments(
             queryset.using(alias),
             segments=segments,
-            position=asked.position,
-            size=asked.size,
+            position=page_request.position,
+            size=page_request.size,
             reader_of=lambda segment: functools.partial(reader.read, key=key_of(segment)),
         )
     )
-    token = "" if found.end is None else asked.token(*found.end)
+    token = "" if found.end is None else page_request.token(*found.end)
     return Response({view.resource_plural: reader.items(found.rows), "next_page_token": token})
 
 
@@ -242,8 +244,8 @@ def _scope(path: str, parameters: QueryDict, more: str) -> str:
     ``more`` is the view's addition, for state outside of the path and the parameters.
     """
     kept = sorted((name, text) for name, text in parameters.items() if name not in (_SIZE, _TOKEN))
-    told = [pair for pair in kept if str(pair[1]).strip()]
-    text = repr((path.rstrip("/"), told, *filter(None, [more])))
+    given = [pair for pair in kept if str(pair[1]).strip()]
+    text = repr((path.rstrip("/"), given, *filter(None, [more])))
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 

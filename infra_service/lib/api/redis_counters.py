@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 # Redis responds in well under a millisecond, or is effectively down: counting delays a request by a
 # tenth of a second at most.
-_PATIENCE: Final = 0.1
+_TIMEOUT: Final = 0.1
 
 
 class RedisCounters:
@@ -33,8 +33,8 @@ class RedisCounters:
         self._redis = redis.Redis.from_url(
             url,
             protocol=2,
-            socket_timeout=_PATIENCE,
-            socket_connect_timeout=_PATIENCE,
+            socket_timeout=_TIMEOUT,
+            socket_connect_timeout=_TIMEOUT,
             retry=Retry(NoBackoff(), 0),
             driver_info=None,  # sending a client name would cost two more responses per connection
         )
@@ -47,7 +47,7 @@ class RedisCounters:
         """
         counting = self._threads.submit(self._hit, names, window)
         try:
-            return counting.result(_PATIENCE)
+            return counting.result(_TIMEOUT)
         except redis.RedisError as error:
             raise OSError(f"{type(error).__name__}: {error}") from error
         finally:

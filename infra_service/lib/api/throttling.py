@@ -28,7 +28,7 @@ POLICY: Final = "RateLimit-Policy"
 REMAINING: Final = "RateLimit"
 #: The attribute of a request with the usage of its limits.
 _USAGES: Final = "rate_limit_usages"
-_WHAT: Final = {
+_COUNTED: Final = {
     "token": "requests of this token",
     "key": "requests of this key and its tokens",
     "owner": "requests of the keys and tokens of this owner",
@@ -42,7 +42,7 @@ class RateLimited(Throttled):
 
     def __init__(self, exceeded: Usage) -> None:
         kind, _name, most = exceeded.limit
-        super().__init__(exceeded.wait, f"Too many {_WHAT[kind]}: at most {most} a minute.")
+        super().__init__(exceeded.wait, f"Too many {_COUNTED[kind]}: at most {most} a minute.")
         self.metadata = {"limit": kind, "requests_per_minute": str(most)}
 
 

@@ -34,16 +34,16 @@ class Progress:
             self._total = max(self._total, self._done)
         self.show(self._unit, self._done, self._total)
 
-    def reach(self, done: int) -> None:
+    def advance_to(self, done: int) -> None:
         """Set the count."""
         self.advance(done - self._done)
 
-    def show(self, what: str, done: int, total: int | None) -> None:
+    def show(self, label: str, done: int, total: int | None) -> None:
         """Show the progress of a unit; a new unit starts a new bar."""
         if self._bar is None:
             return
-        if self._bar.desc != what:
-            self._bar.set_description_str(what, refresh=False)
+        if self._bar.desc != label:
+            self._bar.set_description_str(label, refresh=False)
             self._bar.reset()
         self._bar.total, self._bar.bar_format = total, _layout(total)
         self._bar.update(done - self._bar.n)

@@ -176,7 +176,7 @@ def _run(
 ) -> bool:
     """Run a change and, if it changed a row, insert these; return whether it did."""
     if database.vendor == "postgresql" and rows:
-        sql, values = _as_one(database, sql, values, rows)
+        sql, values = _combined(database, sql, values, rows)
         rows = ()
     with transaction.atomic() if rows else nullcontext(), database.cursor() as cursor:
         cursor.execute(sql, values)
@@ -187,7 +187,7 @@ def _run(
     return True
 
 
-def _as_one(
+def _combined(
     database: BaseDatabaseWrapper, sql: str, values: Sequence[Any], rows: Sequence[Model]
 ) -> tuple[str, list[Any]]:
     parts, all_values = [f"changed AS ({sql} RETURNING 1)"], [*values]

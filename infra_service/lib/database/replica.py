@@ -51,7 +51,7 @@ _AGE: Final = Histogram(
 )
 #: The maximum age of the data that this request has read from the replica.
 _age: contextvars.ContextVar[float | None] = contextvars.ContextVar("replica_age", default=None)
-_left_alone_until = 0.0
+_suspended_until = 0.0
 
 
 def read(query: Callable[[str], T]) -> T:
@@ -62,7 +62,7 @@ def read(query: Callable[[str], T]) -> T:
     """
     if ALIAS not in connections.settings or connection.in_atomic_block:
         return query(DEFAULT_DB_ALIAS)
-    if time.monotonic() < _left_alone_until:
+    if time.monotonic() < _suspended_until:
         _BEHIND.inc()
         return query(DEFAULT_DB_ALIAS)
     position = _position()
@@ -70,18 +70,18 @@ def read(query: Callable[[str], T]) -> T:
         _mark(position.timeline)
         _BEHIND.inc()
         return query(DEFAULT_DB_ALIAS)
-    asked = time.monotonic()
+    started = time.monotonic()
     try:
         with within(settings.DATABASE_REPLICA_MAX_LAG):
-            is_there = _catches_up(position, asked + settings.DATABASE_REPLICA_MAX_LAG)
+            is_there = _catches_up(position, started + settings.DATABASE_REPLICA_MAX_LAG)
         if is_there:
             with within(QUERY):
                 found = query(ALIAS)
-            _served(time.monotonic() - asked)
+            _served(time.monotonic() - started)
             return found
-        _leave_alone(_BEHIND, "it has not caught up")
+        _suspend(_BEHIND, "it has not caught up")
     except Error as error:
-        _leave_alone(_AWAY, str(error))
+        _suspend(_AWAY, str(error))
     return query(DEFAULT_DB_ALIAS)
 
 
@@ -161,8 +161,8 @@ def _served(seconds: float) -> None:
     _age.set(max(seconds, _age.get() or 0.0))
 
 
-def _leave_alone(outcome: Counter, why: str) -> None:
-    global _left_alone_until  # noqa: PLW0603 - one fact of the process
-    _left_alone_until = time.monotonic() + PAUSE
+def _suspend(outcome: Counter, why: str) -> None:
+    global _suspended_until  # noqa: PLW0603 - one fact of the process
+    _suspended_until = time.monotonic() + PAUSE
     outcome.inc()
     log.warning("replica not read", reason=why)

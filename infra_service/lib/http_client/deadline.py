@@ -19,11 +19,11 @@ def retry_after_seconds(header: str | None, longest: int = _LONGEST_PAUSE) -> fl
 
 
 class Deadline:
-    """The deadline of a whole operation; ``silence`` limits each wait, in seconds."""
+    """The deadline of a whole operation; ``idle_timeout`` limits each wait, in seconds."""
 
-    def __init__(self, seconds: float, silence: float = math.inf) -> None:
+    def __init__(self, seconds: float, idle_timeout: float = math.inf) -> None:
         self._at = time.monotonic() + seconds
-        self._silence = silence
+        self._idle_timeout = idle_timeout
 
     def left(self) -> float:
         """Return the seconds that the next wait may last.
@@ -34,4 +34,4 @@ class Deadline:
         left = self._at - time.monotonic()
         if left <= 0:
             raise FetchError("the response took too long") from TimeoutError("timed out")
-        return min(left, self._silence)
+        return min(left, self._idle_timeout)

@@ -53,13 +53,13 @@ def _resolve(host: str, port: int, deadline: Deadline) -> Any:
     """Return the system's addresses of a name, in a thread: ``getaddrinfo`` has no timeout."""
     answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
 
-    def ask() -> None:
+    def resolve() -> None:
         try:
             answers.put(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
         except (OSError, UnicodeError) as error:
             answers.put(error)
 
-    threading.Thread(target=ask, daemon=True, name="resolving").start()
+    threading.Thread(target=resolve, daemon=True, name="resolving").start()
     try:
         answer = answers.get(timeout=deadline.left())
     except queue.Empty:

@@ -129,21 +129,21 @@ class ServiceWorker(ThreadWorker):  # type: ignore[misc,unused-ignore]
     def _arrival(self, seconds: float) -> Arrival:
         return Arrival(seconds, largest_head=self._largest_head)
 
-    def _wait_for(self, conn: Any, what: Arrival | Departure) -> None:
+    def _wait_for(self, conn: Any, pending: Arrival | Departure) -> None:
         """Wait in the loop instead of a thread."""
         conn.sock.settimeout(0)
-        if isinstance(what, Departure):
+        if isinstance(pending, Departure):
             event, react = selectors.EVENT_WRITE, self._send
         else:
             event, react = selectors.EVENT_READ, self._receive
         self.poller.register(conn.sock, event, partial(react, conn))
-        (self._lingering if what.is_ending else self._waiting)[conn] = what
-        self._buffered += what.size
+        (self._lingering if pending.is_ending else self._waiting)[conn] = pending
+        self._buffered += pending.size
 
     def _forget(self, conn: Any) -> None:
         """Stop waiting."""
-        if what := self._waiting.pop(conn, None) or self._lingering.pop(conn, None):
-            self._buffered -= what.size
+        if pending := self._waiting.pop(conn, None) or self._lingering.pop(conn, None):
+            self._buffered -= pending.size
             self.poller.unregister(conn.sock)
 
     def _receive(self, conn: Any, client: PacedSocket) -> None:
@@ -264,7 +264,7 @@ class ServiceWorker(ThreadWorker):  # type: ignore[misc,unused-ignore]
             return
         self._next_sweep = now + 0.25
         for waiting in (self._waiting, self._lingering):
-            for conn in [c for c, what in waiting.items() if what.deadline <= now]:
+            for conn in [c for c, pending in waiting.items() if pending.deadline <= now]:
                 self._end_slow(conn, waiting[conn])
 
     def _is_full(self) -> bool:
@@ -273,9 +273,9 @@ class ServiceWorker(ThreadWorker):  # type: ignore[misc,unused-ignore]
 
     def _cap_keepalive(self, deadline: float) -> None:
         """Limit the time of idle connections while the worker stops."""
-        for what in (*self._waiting.values(), *self._lingering.values()):
-            if what.is_idle:
-                what.deadline = min(what.deadline, deadline)
+        for pending in (*self._waiting.values(), *self._lingering.values()):
+            if pending.is_idle:
+                pending.deadline = min(pending.deadline, deadline)
         self._count()
 
     def _keep_within_budget(self) -> None:
@@ -284,8 +284,8 @@ class ServiceWorker(ThreadWorker):  # type: ignore[misc,unused-ignore]
 
     def _end_oldest(self) -> None:
         if self._waiting:
-            conn, what = next(iter(self._waiting.items()))
-            self._end_slow(conn, what)
+            conn, pending = next(iter(self._waiting.items()))
+            self._end_slow(conn, pending)
 
     def _free_descriptor(self) -> None:
         """Close the connection that has lingered longest, or else the oldest connection."""
@@ -294,11 +294,11 @@ class ServiceWorker(ThreadWorker):  # type: ignore[misc,unused-ignore]
         else:
             self._end_oldest()
 
-    def _end_slow(self, conn: Any, what: Arrival | Departure) -> None:
+    def _end_slow(self, conn: Any, pending: Arrival | Departure) -> None:
         """End a connection, with an error for a client that has sent data."""
-        if isinstance(what, Departure):  # else the kernel would keep the unread data
+        if isinstance(pending, Departure):  # else the kernel would keep the unread data
             conn.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
-        if what.is_idle or isinstance(what, Departure):
+        if pending.is_idle or isinstance(pending, Departure):
             self._drop(conn)
             return
         self._forget(conn)

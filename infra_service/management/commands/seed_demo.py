@@ -69,12 +69,12 @@ class Command(ServiceCommand):
         created = self._load_states(states)
         created["clusters"] = load_clusters(clusters)
         with self.progress("workloads", lambda: workloads) as bar:
-            created["workloads"] = load_workloads(workloads, clusters, bar.reach)
+            created["workloads"] = load_workloads(workloads, clusters, bar.advance_to)
         reported = report_clusters(clusters)
         seconds = round(time.monotonic() - started, 1)
         self.report(
             {**created, "reported_clusters": reported, "seconds": seconds},
-            f"added {_told(created)} in {seconds} s",
+            f"added {_summary(created)} in {seconds} s",
             f"{reported} demo clusters reported, and are due again within a day",
         )
 
@@ -85,12 +85,12 @@ class Command(ServiceCommand):
             if total:
                 writers, made = load_people(now)
                 created.update(made)
-                created.update(histories.load_histories(total, writers, now, bar.reach))
+                created.update(histories.load_histories(total, writers, now, bar.advance_to))
                 created.update(load_trust())
                 created.update(load_webhooks())
         return created
 
 
-def _told(created: Counter[str]) -> str:
+def _summary(created: Counter[str]) -> str:
     counts = [f"{count:,} {name.replace('_', ' ')}" for name, count in created.items() if count]
     return ", ".join(counts) or "nothing"

@@ -53,7 +53,7 @@ def run_part(name: str, *, most_seconds: float, stop: threading.Event) -> Outcom
     try:
         if name == "events" and is_archived_elsewhere():
             return Outcome(Status.HELD)
-        holder = HousekeepingPart.objects.take(name)
+        holder = HousekeepingPart.objects.claim(name)
         if holder is None:
             return Outcome(Status.HELD)
         status = Status.DONE

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from apikeys import audit
 from apikeys.actions.audited_changes import differences
-from apikeys.actions.rules import maker_columns, refuse_expired, refuse_retired
+from apikeys.actions.rules import creator_columns, refuse_expired, refuse_retired
 from apikeys.grants import Grant
 from infra_service.lib.api.parameters import InvalidParameter
 from infra_service.lib.commandline.isolation import isolated
@@ -67,7 +67,7 @@ def create_endpoint(
     secret = secrets.new_secret()
     endpoint = WebhookEndpoint(owner_id=owner_id, **_columns(fields), **grant.columns())
     endpoint.secret, endpoint.encryption_key = secrets.encrypt(secret, endpoint.pk)
-    for column, value in maker_columns(actor).items():
+    for column, value in creator_columns(actor).items():
         setattr(endpoint, column, value)
     refuse_expired(endpoint)
     audit_reader.begin()

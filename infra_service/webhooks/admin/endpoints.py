@@ -95,8 +95,8 @@ class WebhookEndpointAdmin(BindingColumns, IssuePages):
         endpoint: Any = super().get_object(request, object_id, from_field)
         if endpoint is not None:
             self.prepare_page(request, [endpoint])
-            makers = (endpoint.maker_id, endpoint.maker_token_id)
-            endpoint.names = credential_names(request.user, makers)
+            creators = (endpoint.maker_id, endpoint.maker_token_id)
+            endpoint.names = credential_names(request.user, creators)
         return endpoint
 
     def prepare_page(self, request: HttpRequest, rows: Sequence[Any]) -> None:
@@ -158,10 +158,10 @@ class WebhookEndpointAdmin(BindingColumns, IssuePages):
     @admin.display(description="created by")
     def made_by(self, endpoint: Any) -> str:
         """Return the key and the token that limit the endpoint's lifetime."""
-        makers = [one for one in (endpoint.maker_id, endpoint.maker_token_id) if one]
-        if not makers:
+        creators = [one for one in (endpoint.maker_id, endpoint.maker_token_id) if one]
+        if not creators:
             return "no key: it works as long as its owner is active"
-        links = ((credential_link(one, endpoint.names),) for one in makers)
+        links = ((credential_link(one, endpoint.names),) for one in creators)
         return format_html_join(" by ", "{}", links)
 
     def issue(self, actor: Actor, **fields: Any) -> tuple[WebhookEndpoint, str]:

@@ -69,7 +69,7 @@ class WebhookEvent(models.Model):
         return f"{self.type} {self.resource_id}"
 
     @property
-    def happened_at(self) -> dt.datetime:
+    def observed_at(self) -> dt.datetime:
         """The time of the event on the service's clock."""
         return self.noticed_at or self.occurred_at
 

@@ -96,21 +96,21 @@ class Command(ServiceCommand):
             actor = Actor.of_command("import_states")
             with Plan() as plan:
                 work = Import(source, chosen, most, actor)
-                self._look(work, plan, dry_run=options["dry_run"])
+                self._list(work, plan, dry_run=options["dry_run"])
                 if not options["dry_run"]:
                     self._import(work, plan)
                     for row in plan.rows(IMPORTED, UNCHANGED) if blocks else ():
                         write_backend(blocks, url, row)
-                self._tell(work, plan, dry_run=options["dry_run"])
+                self._print_result(work, plan, dry_run=options["dry_run"])
         except (SourceError, MapError) as error:
             raise CommandError(str(error)) from error
         except StorageUnavailable as error:
             raise CommandError(f"stopped: {error.detail}") from error
 
-    def _look(self, work: Import, plan: Plan, *, dry_run: bool) -> None:
+    def _list(self, work: Import, plan: Plan, *, dry_run: bool) -> None:
         """Fill the plan and show it; a dry run also checks each document."""
         with self.progress("states found") as bar:
-            for _ in work.look(plan):
+            for _ in work.list_states(plan):
                 bar.advance()
         if dry_run:
             with self.progress("states checked", lambda: plan.count(IMPORT)) as bar:
@@ -140,10 +140,10 @@ class Command(ServiceCommand):
         for row in plan.rows():
             size = "" if row.size_bytes is None else row.size_bytes
             self.stdout.write(
-                form.format(_printable(row.key), row.address, row.versions, size, _what(row))
+                form.format(_printable(row.key), row.address, row.versions, size, _step_text(row))
             )
 
-    def _tell(self, work: Import, plan: Plan, *, dry_run: bool) -> None:
+    def _print_result(self, work: Import, plan: Plan, *, dry_run: bool) -> None:
         """Print the result.
 
         Raises:
@@ -184,7 +184,7 @@ def _most(text: str) -> int | None:
     return int(text)
 
 
-def _what(row: Row) -> str:
+def _step_text(row: Row) -> str:
     """Return a human-readable planned step."""
     if row.reason:
         return f"{row.result}: {row.reason}"

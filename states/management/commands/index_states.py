@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 #: Errors that pass by themselves, or are logged already.
 _PASSING: Final = (StorageUnavailable, DatabaseFailure, IncompleteError)
 #: Seconds to wait for a database or an object store that does not answer.
-_PATIENCE: Final = 10
+_RETRY_SECONDS: Final = 10
 
 log = structlog.get_logger("states.resources")
 
@@ -98,7 +98,7 @@ class Command(ServiceCommand):
                         log.exception("index_pass_failed")
                     self.problem(f"waiting: {error}")
                     connection.close()  # a broken connection is not repaired
-                    pause = max(interval, _PATIENCE)
+                    pause = max(interval, _RETRY_SECONDS)
                 stop.wait(pause)
 
     def _pass(self, bar: Progress, stop: threading.Event) -> Iterator[Indexed]:

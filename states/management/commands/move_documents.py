@@ -62,9 +62,9 @@ class Command(ServiceCommand):
 def _check_settings(*, to_store: bool) -> None:
     if not storage.is_configured():
         raise CommandError("STATE_STORAGE_URL is not set")
-    if to_store and not storage.takes_new_documents():
+    if to_store and not storage.receives_new_documents():
         raise CommandError("STATE_STORAGE_WRITES is false: new documents go to the database")
-    if not to_store and storage.takes_new_documents():
+    if not to_store and storage.receives_new_documents():
         raise CommandError(
             "new documents still go to the object store: first set STATE_STORAGE_WRITES=false, "
             "for the service too"

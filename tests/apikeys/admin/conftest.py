@@ -17,7 +17,7 @@ from infra_service.console import groups
 
 KEYS = "/admin/apikeys/apikey/"
 TOKENS = "/admin/apikeys/accesstoken/"
-TRAIL = "/admin/apikeys/auditevent/"
+AUDIT_LOG = "/admin/apikeys/auditevent/"
 USERS = "/admin/apikeys/user/"
 GROUPS = "/admin/auth/group/"
 

@@ -42,7 +42,7 @@ def mint(key: ApiKey, name: str, secret: str) -> AccessToken:
     )[0]
 
 
-def test_keys_by_status(operator: User) -> None:
+def test_keys_are_filtered_by_status(operator: User) -> None:
     make_key(operator, "endless")
     make_key(operator, "soon", expires_at=timezone.now() + 29 * DAY)
     make_key(operator, "later", expires_at=timezone.now() + 31 * DAY)
@@ -102,14 +102,14 @@ def test_tokens_end_with_their_key(operator: User) -> None:
         ("", ["theirs", "mine"]),
     ],
 )
-def test_search(term: str, found: list[str], operator: User) -> None:
+def test_search_finds_matches(term: str, found: list[str], operator: User) -> None:
     mine = make_key(operator, "mine")
     make_key(User.objects.create(username="someone"), "theirs")
 
     assert shown(person("viewer").get(KEYS, {"q": term.format(id=mine.pk)})) == found
 
 
-def test_tokens_of_a_key(operator: User) -> None:
+def test_tokens_are_listed_by_key(operator: User) -> None:
     key, secret = actions.create_api_key(
         user_id=operator.pk, name="k", scopes=[Scope.STATE_READ], expires_at=None, actor=ACTOR
     )
@@ -145,7 +145,7 @@ def test_digests_are_not_even_read(page: str, key: ApiKey, token: AccessToken) -
         assert re.search(TOKEN_PATTERN, body) is None
 
 
-def test_a_key(operator: User) -> None:
+def test_key_is_returned_without_its_secret(operator: User) -> None:
     cluster = uuid.uuid4()
     key = make_key(operator, "<b>bold</b>", binding=Binding(cluster_id=cluster))
 
@@ -184,7 +184,7 @@ def issue(client: Client, path: str, **fields: Any) -> tuple[Any, str]:
     return answer, secret
 
 
-def test_issue_a_token(operator: User) -> None:
+def test_operator_issues_a_token(operator: User) -> None:
     component = uuid.uuid4()
 
     answer, secret = issue(
@@ -306,7 +306,7 @@ def test_new_secret_is_shown_only_to_its_issuer(operator: User) -> None:
         ), broken
 
 
-def test_create_a_key(operator: User) -> None:
+def test_operator_creates_a_key(operator: User) -> None:
     _answer, secret = issue(person("administrator"), KEYS)
 
     caller = find_caller(secret)
@@ -368,7 +368,7 @@ def test_errors_are_shown_beside_the_field(
     assert not AccessToken.objects.exists()
 
 
-def test_revoke_a_key(operator: User) -> None:
+def test_operator_revokes_a_key(operator: User) -> None:
     key, secret = actions.create_api_key(
         user_id=operator.pk, name="k", scopes=[Scope.STATE_READ], expires_at=None, actor=ACTOR
     )
@@ -387,7 +387,7 @@ def test_revoke_a_key(operator: User) -> None:
     assert (event.actor_name, event.resource_id) == ("operator-person", key.pk)
 
 
-def test_revoke_a_revoked_token(token: AccessToken) -> None:
+def test_revoked_token_cannot_be_revoked_again(token: AccessToken) -> None:
     client = person("operator")
     client.post(f"{TOKENS}{token.pk}/revoke/")
 
@@ -398,7 +398,7 @@ def test_revoke_a_revoked_token(token: AccessToken) -> None:
     assert AuditEvent.objects.filter(action="access_token.revoke").count() == 1
 
 
-def test_revoke_a_missing_key() -> None:
+def test_missing_key_cannot_be_revoked() -> None:
     answer = person("operator").post(f"{KEYS}key-0/revoke/")
 
     assert answer.status_code == 302

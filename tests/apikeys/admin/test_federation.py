@@ -65,7 +65,7 @@ def of_a_repository(trusted: Issuer, **fields: Any) -> dict[str, Any]:
     }
 
 
-def test_a_policy_of_a_repository_and_its_ids(
+def test_policy_pins_a_repository_and_its_ids(
     administrator: Client, issuer: Issuer, operator: User
 ) -> None:
     assert administrator.get(f"{POLICIES}add/").status_code == 200
@@ -80,7 +80,7 @@ def test_a_policy_of_a_repository_and_its_ids(
     assert "environment equals" in page
 
 
-def test_a_policy_of_written_conditions(
+def test_policy_accepts_written_conditions(
     administrator: Client, issuer: Issuer, operator: User
 ) -> None:
     written = {"id_0": "", "id_1": "", "environment": "", "written_conditions": json.dumps(GITHUB)}
@@ -153,7 +153,7 @@ def test_the_address_decides_about_the_platform(
     assert TrustPolicy.objects.get().issuer == issuer
 
 
-def test_a_platform_without_ids(administrator: Client, operator: User) -> None:
+def test_platform_without_ids_needs_conditions(administrator: Client, operator: User) -> None:
     fields = {"kind": "CUSTOM", "name": "c", "audience": "a", "url": "https://issuer.example"}
     issuer = actions.create_issuer(fields=fields, actor=Actor(name="test"))
 
@@ -162,7 +162,7 @@ def test_a_platform_without_ids(administrator: Client, operator: User) -> None:
     assert "Enter conditions: this platform has no ids." in text_of(answer)
 
 
-def test_unused_policies_filter(issuer: Issuer, operator: User) -> None:
+def test_filter_finds_unused_policies(issuer: Issuer, operator: User) -> None:
     now = timezone.now()
     long_ago = now - dt.timedelta(days=91)
     make_policy(issuer, operator, "new")
@@ -272,7 +272,7 @@ def test_viewer_cannot_change_issuers_and_policies(issuer: Issuer, operator: Use
         assert viewer.get(f"{path}/change/").status_code == 200
 
 
-def test_an_issuer_with_a_nul_character(administrator: Client, issuer: Issuer) -> None:
+def test_issuer_with_a_nul_character_is_rejected(administrator: Client, issuer: Issuer) -> None:
     answer = administrator.get(f"{POLICIES}add/?issuer=%00")
 
     assert answer.status_code == 200

@@ -17,10 +17,10 @@ from apikeys.models import AccessToken, ApiKey, AuditEvent, User
 from apikeys.scopes import Scope
 from infra_service.lib.admin import csv_export
 from tests.apikeys.admin.conftest import (
+    AUDIT_LOG,
     GROUPS,
     KEYS,
     TOKENS,
-    TRAIL,
     USERS,
     make_key,
     make_token,
@@ -44,10 +44,11 @@ def fill(operator: User, number: int) -> None:
     [
         KEYS, f"{KEYS}?status=active", f"{KEYS}?status=expiring", f"{KEYS}?q=operator",
         TOKENS, f"{TOKENS}?status=revoked", f"{TOKENS}?status=ended", f"{TOKENS}?q=key-x",
-        TRAIL, f"{TRAIL}?action=test.done", f"{TRAIL}?q=1", USERS, f"{USERS}?q=user", GROUPS,
+        AUDIT_LOG, f"{AUDIT_LOG}?action=test.done", f"{AUDIT_LOG}?q=1", USERS, f"{USERS}?q=user",
+        GROUPS,
     ],
 )  # fmt: skip
-def test_queries(path: str, operator: User) -> None:
+def test_number_of_queries_is_limited(path: str, operator: User) -> None:
     client = person("viewer")
     fill(operator, 3)
     with statements() as few:
@@ -58,7 +59,7 @@ def test_queries(path: str, operator: User) -> None:
 
     # A page that is not full may ask once more whether the list ends there.
     # The trail looks up the names of each kind of thing that its events are about.
-    assert len(few) - 1 <= len(many) <= len(few) <= (9 if path.startswith(TRAIL) else 8)
+    assert len(few) - 1 <= len(many) <= len(few) <= (9 if path.startswith(AUDIT_LOG) else 8)
     for sql in many:
         assert "COUNT(" not in sql.upper() or '"counted"' in sql
         assert " OFFSET " not in sql.upper() or " LIMIT 1 OFFSET " in sql
@@ -72,7 +73,7 @@ def links(answer: Any) -> dict[str, str]:
     return {"next": change_list.next_url, "previous": change_list.previous_url}
 
 
-def test_there_and_back(operator: User) -> None:
+def test_round_trip_preserves_the_data(operator: User) -> None:
     names = [make_key(operator, f"key {n:03}").name for n in range(120)][::-1]
     client = person("viewer")
 
@@ -144,10 +145,10 @@ def test_a_list_in_the_order_of_names(operator: User) -> None:
 )
 def test_invalid_position_redirects_to_the_first_page(position: str) -> None:
     """An invalid position redirects to the first page, as other invalid input in Django does."""
-    answer = person("viewer").get(TRAIL, {"after": position})
+    answer = person("viewer").get(AUDIT_LOG, {"after": position})
 
     assert answer.status_code == 302
-    assert answer["Location"] == f"{TRAIL}?e=1"
+    assert answer["Location"] == f"{AUDIT_LOG}?e=1"
 
 
 def test_an_unknown_position_is_a_place(operator: User) -> None:
@@ -165,7 +166,7 @@ def test_an_unknown_position_is_a_place(operator: User) -> None:
         (KEYS, "created_by__password__startswith"),
         (KEYS, "name__contains"),
         (USERS, "password__startswith"),
-        (TRAIL, "details__contains"),
+        (AUDIT_LOG, "details__contains"),
     ],
 )
 def test_no_other_column_answers(path: str, lookup: str) -> None:
@@ -186,12 +187,12 @@ def test_the_trail_is_newest_first() -> None:
     for n in range(3):
         authorize_and_record(ACTOR, "test.done", f"resource-{n}")
 
-    rows = shown(client.get(TRAIL), r'<span class="identifier"[^>]*>(resource-\d)<')
+    rows = shown(client.get(AUDIT_LOG), r'<span class="identifier"[^>]*>(resource-\d)<')
 
     assert rows == ["resource-2", "resource-1", "resource-0"]
 
 
-def test_the_trail_by_actor_token_address_and_day(operator: User) -> None:
+def test_events_are_filtered_by_actor_token_address_and_day(operator: User) -> None:
     client = person("viewer")
     AuditEvent.objects.bulk_create(
         AuditEvent(
@@ -206,7 +207,7 @@ def test_the_trail_by_actor_token_address_and_day(operator: User) -> None:
     )  # fmt: skip
 
     def days(**query: str) -> list[int]:
-        answer = client.get(TRAIL, {"action": "test.done", **query})
+        answer = client.get(AUDIT_LOG, {"action": "test.done", **query})
         return [event.occurred_at.day for event in answer.context["cl"].result_list]
 
     assert days() == [3, 2, 1]
@@ -224,7 +225,7 @@ def test_the_trail_by_actor_token_address_and_day(operator: User) -> None:
     assert days(order="moment") == [1, 2, 3]
     assert days(order="-moment") == days(order="address") == [3, 2, 1]
     # The form keeps the typed values.
-    body = client.get(TRAIL, {"action": "test.done", "actor": "<ada>"}).content.decode()
+    body = client.get(AUDIT_LOG, {"action": "test.done", "actor": "<ada>"}).content.decode()
     assert 'name="actor" value="&lt;ada&gt;"' in body
     assert 'name="action" value="test.done"' in body
     assert body.count('name="actor"') == 1
@@ -238,13 +239,13 @@ def test_audit_log_links_to_the_named_objects(operator: User) -> None:
                     token_id=key.pk, resource_id=key.pk)]
     )  # fmt: skip
 
-    body = person("viewer").get(TRAIL).content.decode()
+    body = person("viewer").get(AUDIT_LOG).content.decode()
 
     assert f'<a href="{KEYS}{key.pk}/change/">deployments</a>' in body
     by_key = f'<a href="{KEYS}{key.pk}/change/" title="{key.pk}">deployments</a>'
     assert by_key in body
     assert f'<a href="{USERS}{operator.pk}/change/">operator</a>' in body
-    detail = person("viewer").get(f"{TRAIL}{event.pk}/change/").content.decode()
+    detail = person("viewer").get(f"{AUDIT_LOG}{event.pk}/change/").content.decode()
     assert f'<a href="{KEYS}{key.pk}/change/">deployments</a>' in detail
 
 
@@ -371,20 +372,20 @@ def test_several_are_revoked_at_once(operator: User) -> None:
     assert "They are already revoked." in text_of(again)
 
 
-def test_the_trail_by_action_and_resource() -> None:
+def test_events_are_filtered_by_action_and_resource() -> None:
     client = person("viewer")
     authorize_and_record(ACTOR, "test.one", "a")
     authorize_and_record(ACTOR, "test.two", "a")
     authorize_and_record(ACTOR, "test.two", "b")
 
     def found(**query: str) -> list[tuple[str, str]]:
-        events = client.get(TRAIL, query).context["cl"].result_list
+        events = client.get(AUDIT_LOG, query).context["cl"].result_list
         return [(event.action, event.resource_id) for event in events]
 
     assert found(action="test.two") == [("test.two", "b"), ("test.two", "a")]
     assert found(q=" a ") == [("test.two", "a"), ("test.one", "a")]
     assert found(q="a", action="test.one") == [("test.one", "a")]
     assert found(q="nothing is called so") == []
-    offered = client.get(TRAIL).context["cl"].filter_specs[0].suggestions
+    offered = client.get(AUDIT_LOG).context["cl"].filter_specs[0].suggestions
     assert offered == ["group.change", "test.one", "test.two"]
     assert AuditEvent.objects.filter(action="test.two").count() == 2

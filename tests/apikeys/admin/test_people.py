@@ -29,7 +29,7 @@ def ids(*names: str) -> list[int]:
     return list(Group.objects.filter(name__in=names).values_list("pk", flat=True))
 
 
-def test_create_a_user_with_access_to_the_admin() -> None:
+def test_administrator_creates_a_user_with_access_to_the_admin() -> None:
     administrator = person("administrator")
     given = {"username": "new", "usable_password": "true"}
     given |= {"password1": PASSWORD, "password2": PASSWORD}
@@ -93,7 +93,7 @@ def test_user_with_more_permissions_cannot_be_changed(page: str, operator: User)
     assert operator.check_password(PASSWORD)
 
 
-def test_set_a_password(operator: User) -> None:
+def test_administrator_sets_a_password(operator: User) -> None:
     administrator = person("administrator")
     page = administrator.get(f"{USERS}{operator.pk}/change/")
     assert "Set the password" in text_of(page)
@@ -126,7 +126,7 @@ def test_viewers_see_the_status_instead_of_its_boxes(operator: User) -> None:
     assert "Superuser status" not in text
 
 
-def test_an_inactive_user(operator: User) -> None:
+def test_inactive_user_is_refused(operator: User) -> None:
     """Their tokens end with them; nothing of theirs is deleted."""
     token = make_token(operator)
     given = {"username": "operator"}
@@ -138,7 +138,7 @@ def test_an_inactive_user(operator: User) -> None:
     token.refresh_from_db()
 
 
-def test_search(operator: User) -> None:
+def test_search_finds_matches(operator: User) -> None:
     client = person("viewer")
 
     def found(term: str) -> list[str]:
@@ -149,7 +149,7 @@ def test_search(operator: User) -> None:
     assert found("perator") == []
 
 
-def test_change_a_group() -> None:
+def test_administrator_changes_a_group() -> None:
     root = person(username="root", is_superuser=True)
     viewer = Group.objects.get(name="viewer")
 

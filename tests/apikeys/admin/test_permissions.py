@@ -7,11 +7,11 @@ from django.contrib.auth.models import Group
 from django.test import Client
 
 from apikeys.models import AccessToken, ApiKey, AuditEvent, User
-from tests.apikeys.admin.conftest import GROUPS, KEYS, TOKENS, TRAIL, USERS
+from tests.apikeys.admin.conftest import AUDIT_LOG, GROUPS, KEYS, TOKENS, USERS
 from tests.support.people import person
 
-NOBODY, VIEWER, OPERATOR, ADMINISTRATOR = "", "viewer", "operator", "administrator"
-MEMBERS = (NOBODY, VIEWER, OPERATOR, ADMINISTRATOR)
+NO_GROUP, VIEWER, OPERATOR, ADMINISTRATOR = "", "viewer", "operator", "administrator"
+MEMBERS = (NO_GROUP, VIEWER, OPERATOR, ADMINISTRATOR)
 
 # Path, and the statuses for a member of no group, a viewer, an operator, an administrator.
 PAGES = [
@@ -27,10 +27,10 @@ PAGES = [
     (f"{TOKENS}{{token}}/revoke/", (403, 403, 200, 200)),
     (f"{TOKENS}{{token}}/delete/", (403, 403, 403, 403)),
     (f"{TOKENS}add/", (403, 403, 403, 200)),
-    (TRAIL, (403, 200, 200, 200)),
-    (f"{TRAIL}{{event}}/change/", (403, 200, 200, 200)),
-    (f"{TRAIL}{{event}}/delete/", (403, 403, 403, 403)),
-    (f"{TRAIL}add/", (403, 403, 403, 403)),
+    (AUDIT_LOG, (403, 200, 200, 200)),
+    (f"{AUDIT_LOG}{{event}}/change/", (403, 200, 200, 200)),
+    (f"{AUDIT_LOG}{{event}}/delete/", (403, 403, 403, 403)),
+    (f"{AUDIT_LOG}add/", (403, 403, 403, 403)),
     (USERS, (403, 200, 200, 200)),
     (f"{USERS}{{user}}/change/", (403, 200, 200, 200)),
     (f"{USERS}{{user}}/password/", (403, 403, 403, 200)),
@@ -56,7 +56,9 @@ def ids(key: ApiKey, token: AccessToken, operator: User) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("path", "statuses"), PAGES)
-def test_get(path: str, statuses: tuple[int, ...], ids: dict[str, Any]) -> None:
+def test_groups_can_view_their_pages(
+    path: str, statuses: tuple[int, ...], ids: dict[str, Any]
+) -> None:
     got = []
     for group in MEMBERS:
         answer = person(*filter(None, [group])).get(path.format(**ids))
@@ -68,19 +70,19 @@ def test_get(path: str, statuses: tuple[int, ...], ids: dict[str, Any]) -> None:
 
 
 # POST requests with side effects: the same statuses, and no effect after a refusal.
-DEEDS = [
+ACTIONS = [
     (f"{KEYS}{{key}}/revoke/", {}, (403, 403, 302, 302)),
     (f"{TOKENS}{{token}}/revoke/", {}, (403, 403, 302, 302)),
     (f"{KEYS}{{key}}/change/", {"name": "other"}, (403, 403, 403, 403)),
     (f"{TOKENS}{{token}}/change/", {"name": "other"}, (403, 403, 403, 403)),
-    (f"{TRAIL}{{event}}/change/", {"action": "other"}, (403, 403, 403, 403)),
+    (f"{AUDIT_LOG}{{event}}/change/", {"action": "other"}, (403, 403, 403, 403)),
     (f"{USERS}{{user}}/change/", {"username": "operator"}, (403, 403, 403, 302)),
     (f"{GROUPS}{{group}}/change/", {"name": "other"}, (403, 403, 403, 403)),
 ]
 
 
-@pytest.mark.parametrize(("path", "body", "statuses"), DEEDS)
-def test_post(
+@pytest.mark.parametrize(("path", "body", "statuses"), ACTIONS)
+def test_groups_can_submit_their_forms(
     path: str,
     body: dict[str, str],
     statuses: tuple[int, ...],

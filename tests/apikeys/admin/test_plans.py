@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from apikeys.models import AccessToken, ApiKey, AuditEvent, User
 from infra_service.lib.database.bounded_pages.reading import MOST_ROWS
-from tests.apikeys.admin.conftest import KEYS, TOKENS, TRAIL
+from tests.apikeys.admin.conftest import AUDIT_LOG, KEYS, TOKENS
 from tests.support.people import person
 from tests.support.plans import analyze, plans_of, rows_of_a_module
 
@@ -90,7 +90,7 @@ def deep(model: Any, path: str, side: str, **query: str) -> str:
     return f"{path}?{found}&{urlencode({side: json.dumps([0, *times, str(row.pk)])})}"
 
 
-def test_tokens(client: Client) -> None:
+def test_tokens_are_read_by_an_index(client: Client) -> None:
     read = {
         query: rows_read(client, "apikeys_accesstoken", f"{TOKENS}?{query}")
         for query in (
@@ -110,7 +110,7 @@ def test_tokens(client: Client) -> None:
     assert {query: n for query, n in read.items() if n > most.get(query, 60)} == {}
 
 
-def test_keys(client: Client) -> None:
+def test_keys_are_read_by_an_index(client: Client) -> None:
     for query in (
         "", "status=revoked", f"q=key-{77:025}", "q=owner", "order=expires", "order=-expires",
         "order=expires&status=revoked",
@@ -123,29 +123,31 @@ def test_keys(client: Client) -> None:
         assert rows_read(client, "apikeys_apikey", path) <= most, status
 
 
-def test_events(client: Client) -> None:
+def test_events_are_read_by_an_index(client: Client) -> None:
     for query in (
         "", "action=test.rare", "action=state.push", "q=r77", "q=none", "actor=owner",
         "token=tok-1", "order=moment", "since=2026-01-02", "until=2026-01-02&order=moment",
     ):  # fmt: skip
-        assert rows_read(client, "apikeys_auditevent", f"{TRAIL}?{query}") <= 60, query
+        assert rows_read(client, "apikeys_auditevent", f"{AUDIT_LOG}?{query}") <= 60, query
     for query in ("address=192.0.2.1", "actor=nobody", "actor=nobody&since=2026-01-02"):
-        assert rows_read(client, "apikeys_auditevent", f"{TRAIL}?{query}") <= 3 * MOST_ROWS, query
+        assert rows_read(client, "apikeys_auditevent", f"{AUDIT_LOG}?{query}") <= 3 * MOST_ROWS, (
+            query
+        )
 
 
 @pytest.mark.parametrize("side", ["after", "before"])
-def test_deep_pages(side: str, client: Client) -> None:
+def test_deep_pages_are_read_by_an_index(side: str, client: Client) -> None:
     pages = [
         ("apikeys_accesstoken", deep(AccessToken, TOKENS, side)),
         ("apikeys_accesstoken", deep(AccessToken, TOKENS, side, q="owner")),
-        ("apikeys_auditevent", deep(AuditEvent, TRAIL, side)),
-        ("apikeys_auditevent", deep(AuditEvent, TRAIL, side, action="state.push")),
+        ("apikeys_auditevent", deep(AuditEvent, AUDIT_LOG, side)),
+        ("apikeys_auditevent", deep(AuditEvent, AUDIT_LOG, side, action="state.push")),
     ]
     for table, path in pages:
         assert rows_read(client, table, path) <= 60, path
 
 
-def test_the_overview(client: Client) -> None:
+def test_overview_shows_the_finding(client: Client) -> None:
     AccessToken.objects.update(created_at=timezone.now() - timedelta(days=300))
     analyze(AccessToken)
     for table, most in {

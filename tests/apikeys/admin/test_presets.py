@@ -29,7 +29,7 @@ def checked(page: Any) -> set[str]:
         (KEYS, "pipeline", {"state:read", "state:write", "apikey:write"}),
     ],
 )
-def test_scopes(operator: User, path: str, preset: str, scopes: set[str]) -> None:
+def test_scopes_match(operator: User, path: str, preset: str, scopes: set[str]) -> None:
     page = person("administrator").get(f"{path}add/", {"preset": preset})
 
     assert checked(page) == scopes

@@ -146,7 +146,7 @@ def test_glob_suffix_does_not_overlap_the_prefix(glob, text):
     assert not matches(glob, text)
 
 
-def test_many_stars_look_at_each_character_a_few_times():
+def test_many_stars_compare_each_character_a_few_times():
     looked = 0
 
     class Counted(str):

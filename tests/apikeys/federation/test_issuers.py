@@ -186,7 +186,7 @@ def test_a_list_in_pages_and_filtered(writer: KeyOwner, issuer: Issuer) -> None:
 
 
 @pytest.mark.parametrize("issuer_id", ["iss-1", "x", "iss-%00"])
-def test_no_such_issuer(writer: KeyOwner, issuer_id: str) -> None:
+def test_unknown_issuer_is_not_found(writer: KeyOwner, issuer_id: str) -> None:
     response = writer.get(f"/v1/issuers/{issuer_id}")
 
     assert response.status_code == 404

@@ -118,7 +118,7 @@ def test_list_of_ids_is_a_pin():
     assert policy_faults("GITHUB", conditions, writes=False) == []
 
 
-def test_a_custom_issuers_policy_pins_something():
+def test_policy_of_a_custom_issuer_must_pin_a_claim():
     assert policy_faults("CUSTOM", [{"claim": "sub", "glob": "*"}], writes=False)
     assert policy_faults("CUSTOM", equals(sub="build-7"), writes=True) == []
 

@@ -125,7 +125,7 @@ def test_owners_are_made_where_that_is_wanted(trust: Any) -> None:
     assert (owner.username, owner.has_usable_password()) == ("pipelines", False)
 
 
-def test_an_issuer_of_a_cluster_with_its_files(trust: Any, tmp_path: Path) -> None:
+def test_issuer_of_a_cluster_is_created_from_files(trust: Any, tmp_path: Path) -> None:
     keys = {"keys": [Key("a").public]}
     (tmp_path / "keys.json").write_text(json.dumps(keys))
     trust(
@@ -145,7 +145,7 @@ def test_disabled_issuer_is_replaced_by_a_new_issuer(trust: Any) -> None:
     assert (new["result"], new["id"] != old["id"]) == ("created", True)
 
 
-def test_in_words(tmp_path: Path, operator: User) -> None:
+def test_text_output_is_readable(tmp_path: Path, operator: User) -> None:
     path = tmp_path / "trust.toml"
     warned = POLICY.replace("]\n\n", "]\n").replace(
         "conditions = [", 'conditions = [\n  { claim = "actor", equals = "ada" },'

@@ -32,7 +32,7 @@ def change(client: KeyOwner, policy: TrustPolicy, **fields: Any) -> Any:
     return client.send("PATCH", f"{PATH}/{policy.pk}", {"trust_policy": fields})
 
 
-def test_a_policy(writer: KeyOwner, issuer: Issuer) -> None:
+def test_policy_is_returned(writer: KeyOwner, issuer: Issuer) -> None:
     response = create(writer, issuer)
 
     assert response.status_code == 201
@@ -293,10 +293,10 @@ def test_narrowed_key_narrows_its_policies(
 
 
 def test_policies_of_other_owners_and_bindings_are_missing(
-    writer: KeyOwner, stranger: KeyOwner, key_with: KeyWith, policy_of: PolicyOf
+    writer: KeyOwner, outsider: KeyOwner, key_with: KeyWith, policy_of: PolicyOf
 ) -> None:
     policy = policy_of(writer)
-    others = key_with(*WRITER, user=stranger.key.created_by)
+    others = key_with(*WRITER, user=outsider.key.created_by)
     bound = key_with(*WRITER, binding=CLUSTER)
 
     for client in (others, bound):
@@ -372,7 +372,7 @@ def test_an_end_that_has_come(writer: KeyOwner, issuer: Issuer) -> None:
     assert violations(response) == [("trust_policy.expires_at", "PAST")]
 
 
-def test_a_warning(writer: KeyOwner, issuer: Issuer) -> None:
+def test_weak_condition_returns_a_warning(writer: KeyOwner, issuer: Issuer) -> None:
     conditions = [*GITHUB, {"claim": "actor", "equals": "ada"}]
 
     (warning,) = create(writer, issuer, conditions=conditions).json()["trust_policy"]["warnings"]

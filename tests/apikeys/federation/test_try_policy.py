@@ -25,7 +25,7 @@ def attempt(client: KeyOwner, policy: TrustPolicy, **body: Any) -> Any:
     return client.send("POST", f"/v1/trust-policies/{policy.pk}:test", body)
 
 
-def test_claims_that_would_be_given_a_token(writer: KeyOwner, policy_of: PolicyOf) -> None:
+def test_matching_claims_pass_the_test(writer: KeyOwner, policy_of: PolicyOf) -> None:
     policy = policy_of(writer)
 
     response = attempt(writer, policy, claims=CLAIMS)
@@ -53,7 +53,7 @@ def test_claims_that_would_be_given_a_token(writer: KeyOwner, policy_of: PolicyO
         ({"event_name": "pull_request_target"}, [True, True, True], 1),
     ],
 )
-def test_claims_that_would_not(
+def test_mismatching_claims_fail_the_test(
     writer: KeyOwner, policy_of: PolicyOf, claims: Any, met: list[bool], refusals: int
 ) -> None:
     answer = attempt(writer, policy_of(writer), claims={**CLAIMS, **claims}).json()
@@ -74,7 +74,7 @@ def test_a_policy_that_has_ended(writer: KeyOwner, policy_of: PolicyOf) -> None:
     assert answer["refusals"] == ["The policy is disabled.", "The issuer is disabled."]
 
 
-def test_a_token_of_the_platform(writer: KeyOwner, pipeline: Pipeline) -> None:
+def test_token_of_the_platform_is_verified(writer: KeyOwner, pipeline: Pipeline) -> None:
     token = pipeline.token()
 
     answer = attempt(writer, pipeline.policy, token=token).json()
@@ -102,7 +102,7 @@ def test_a_token_of_the_platform(writer: KeyOwner, pipeline: Pipeline) -> None:
         ({"claim": {}}, "claim"),
     ],
 )
-def test_a_body_of_another_form(
+def test_body_of_another_form_is_rejected(
     writer: KeyOwner, policy_of: PolicyOf, body: Any, field: str
 ) -> None:
     response = attempt(writer, policy_of(writer), **body)

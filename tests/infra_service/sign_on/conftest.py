@@ -16,7 +16,7 @@ from apikeys.models import AuditEvent, User
 from tests.support import commands
 from tests.support.openid_provider import Provider, openid_provider
 from tests.support.server import LiveServer
-from tests.support.waiting import PATIENCE
+from tests.support.waiting import MAX_WAIT
 
 T = TypeVar("T")
 GROUPS = "platform-ops=operator,cn=admins=administrator,lost=no such group"
@@ -27,19 +27,21 @@ class Service(LiveServer):
 
     unblock: Callable[[], Any]
 
-    def ask(self, work: Callable[[], T]) -> T:
+    def send(self, work: Callable[[], T]) -> T:
         with self.unblock():
             return commands.on_database_of(self, work)
 
     def user(self, **found_by: Any) -> User:
-        return self.ask(lambda: User.objects.get(**found_by))
+        return self.send(lambda: User.objects.get(**found_by))
 
     def groups(self, user: User) -> list[str]:
-        return self.ask(lambda: sorted(user.groups.values_list("name", flat=True)))
+        return self.send(lambda: sorted(user.groups.values_list("name", flat=True)))
 
     def events(self, *actions: str) -> list[AuditEvent]:
         """Return the newest first."""
-        return self.ask(lambda: list(AuditEvent.objects.filter(action__in=actions).order_by("-id")))
+        return self.send(
+            lambda: list(AuditEvent.objects.filter(action__in=actions).order_by("-id"))
+        )
 
 
 @contextlib.contextmanager
@@ -113,7 +115,7 @@ class Visitor(requests.Session):
 
     def request(self, method: Any, url: Any, *args: Any, **options: Any) -> requests.Response:
         where = url if "://" in str(url) else f"{self.service.url}{url}"
-        return super().request(method, where, *args, timeout=PATIENCE, **options)
+        return super().request(method, where, *args, timeout=MAX_WAIT, **options)
 
     def sign_on(self, query: str = "") -> requests.Response:
         return self.get(f"/admin/sign-on/{query}")

@@ -20,7 +20,7 @@ def page(browser: Browser, service: Service) -> Iterator[Page]:
         yield page
 
 
-def test_signing_on(page: Page, service: Service, provider: Provider) -> None:
+def test_user_signs_on(page: Page, service: Service, provider: Provider) -> None:
     provider.person = {
         "sub": "browser", "preferred_username": "grace", "groups": ["platform-ops"],
     }  # fmt: skip
@@ -38,7 +38,9 @@ def test_signing_on(page: Page, service: Service, provider: Provider) -> None:
     expect(page.get_by_role("link", name="Sign on at 127.0.0.1")).to_be_visible()
 
 
-def test_logging_out_at_the_provider(page: Page, service: Service, provider: Provider) -> None:
+def test_logout_ends_the_session_at_the_provider(
+    page: Page, service: Service, provider: Provider
+) -> None:
     provider.discovery = {"end_session_endpoint": f"{provider.url}/logout"}
     provider.person = {"sub": "leaving", "groups": ["platform-ops"]}
     page.goto("/admin/")
@@ -69,7 +71,7 @@ def test_a_password_when_the_provider_is_away(page: Page, service: Service) -> N
     expect(page.get_by_role("button", name="Log out")).to_be_visible()
 
 
-def test_a_refusal(browser: Browser, service: Service, provider: Provider) -> None:
+def test_refusal_is_shown(browser: Browser, service: Service, provider: Provider) -> None:
     provider.person = {"sub": "stranger", "groups": []}
     # page_of would report an error, because Chromium logs every 403 to the console.
     with contextlib.closing(browser.new_context(base_url=service.url)) as pages:

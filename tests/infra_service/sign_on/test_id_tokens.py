@@ -127,12 +127,12 @@ def test_the_key_that_it_names() -> None:
 
 
 @pytest.mark.parametrize("token", [None, 1, "", "a.b.c", "x" * 10_000])
-def test_no_token(token: object) -> None:
+def test_text_without_a_token_is_rejected(token: object) -> None:
     with pytest.raises(IdTokenRefusedError):
         verify(token, PUBLIC)
 
 
 @pytest.mark.parametrize("key_set", [None, [], {}, {"keys": None}])
-def test_no_keys(key_set: Any) -> None:
+def test_missing_keys_are_reported(key_set: Any) -> None:
     with pytest.raises(IdTokenRefusedError):
         verified_claims(signed(), key_set=key_set, issuer=ISSUER, client_id=CLIENT, nonce=NONCE)

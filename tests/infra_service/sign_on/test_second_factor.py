@@ -163,7 +163,7 @@ def test_a_code_is_used_once(guarded: Guarded, visitor: Visitor) -> None:
 
 
 @pytest.mark.parametrize("away", [-10, 10])
-def test_codes_of_other_times(guarded: Guarded, visitor: Visitor, away: int) -> None:
+def test_codes_of_other_times_are_rejected(guarded: Guarded, visitor: Visitor, away: int) -> None:
     visitor.log_in(guarded.username, PASSWORD)
 
     assert "The code is wrong" in give_code(visitor, guarded.code(away)).text
@@ -228,7 +228,7 @@ def test_the_secret_is_not_in_the_database(guarded: Guarded) -> None:
     assert {"name": "root-0", "added": "totp"} in recorded
 
 
-def test_without_a_provider(migrated: Service, provider: Provider) -> None:
+def test_second_factor_works_without_a_provider(migrated: Service, provider: Provider) -> None:
     """Codes are added while they are optional, and then demanded."""
     with service_like(migrated, provider) as service:
         for name in ("OIDC_ISSUER", "ADMIN_LOGIN"):
@@ -303,7 +303,7 @@ def test_second_factors_are_changed_with_the_password_alone(
         assert "no second factor" in other.log_in(guarded.username, PASSWORD).text
 
 
-def test_a_passkey(guarded: Guarded, provider: Provider, chromium_page: Page) -> None:
+def test_passkey_is_accepted(guarded: Guarded, provider: Provider, chromium_page: Page) -> None:
     """The provider is away, and a superuser has a passkey."""
     page = chromium_page
     provider.is_away = True

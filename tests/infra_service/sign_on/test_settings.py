@@ -52,7 +52,7 @@ def test_optional_packages_are_not_loaded_without_a_provider() -> None:
     assert done.stdout == "[]\n"
 
 
-def test_complete() -> None:
+def test_complete_settings_are_accepted() -> None:
     assert "allauth.socialaccount" in sign_on_apps(**COMPLETE)  # type: ignore[arg-type]
     alone = {**COMPLETE, "issuer": "", "admin_login": "password"}
     assert sign_on_apps(**alone) == []  # type: ignore[arg-type]
@@ -95,7 +95,7 @@ class Env(Environment):
     ENVIRON = MountedSecrets(cache=False)
 
 
-def test_the_map_of_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_map_of_groups_is_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MAP", " ops = operator ,cn=admins=administrator,two words=viewer")
 
     assert Env().pairs("MAP", default="") == {

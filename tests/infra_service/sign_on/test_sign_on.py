@@ -19,7 +19,7 @@ from tests.infra_service.sign_on.conftest import Service, Visitor
 from tests.support.openid_provider import Claims, Provider
 
 
-def somebody(*groups: str, **claims: Any) -> Claims:
+def a_user(*groups: str, **claims: Any) -> Claims:
     """Return the claims of a person unique to the test."""
     name = f"p{secrets.token_hex(6)}"
     return {
@@ -41,10 +41,10 @@ def refusals(service: Service, subject: str) -> list[dict[str, Any]]:
     return [e.details for e in events if e.details.get("subject") == subject]
 
 
-def test_mapped_groups_grant_permissions(
+def test_mapped_groups_give_permissions(
     service: Service, provider: Provider, visitor: Visitor
 ) -> None:
-    provider.person = person = somebody("platform-ops")
+    provider.person = person = a_user("platform-ops")
 
     answer = visitor.sign_on("?next=/admin/states/state/")
 
@@ -66,10 +66,10 @@ def test_mapped_groups_grant_permissions(
 
 
 def test_groups_follow_the_provider(service: Service, provider: Provider, visitor: Visitor) -> None:
-    provider.person = person = somebody("platform-ops")
+    provider.person = person = a_user("platform-ops")
     visitor.sign_on()
     user = user_of(service, person)
-    service.ask(lambda: User.objects.filter(pk=user.pk).update(is_superuser=True))
+    service.send(lambda: User.objects.filter(pk=user.pk).update(is_superuser=True))
 
     for theirs, ours in ((["cn=admins"], ["administrator"]),
                          (["platform-ops", "cn=admins"], ["administrator", "operator"]),
@@ -93,7 +93,7 @@ OF_TOKENS = ["aud", "exp", "iat", "iss", "nonce"]
 def test_user_without_a_mapped_group_is_rejected_and_not_created(
     service: Service, provider: Provider, visitor: Visitor, groups: list[str]
 ) -> None:
-    provider.person = person = {**somebody(), "groups": groups}
+    provider.person = person = {**a_user(), "groups": groups}
 
     answer = visitor.sign_on()
 
@@ -109,7 +109,7 @@ def test_user_without_a_mapped_group_is_rejected_and_not_created(
 def test_a_group_that_is_no_text_is_ignored(
     service: Service, provider: Provider, visitor: Visitor
 ) -> None:
-    provider.person = person = {**somebody(), "groups": [None, 7, "platform-ops"]}
+    provider.person = person = {**a_user(), "groups": [None, 7, "platform-ops"]}
 
     assert visitor.sign_on().status_code == 200
     assert service.groups(user_of(service, person)) == ["operator"]
@@ -119,7 +119,7 @@ def test_a_group_that_is_no_text_is_ignored(
 def test_user_without_the_groups_claim_is_rejected_and_not_created(
     service: Service, provider: Provider, visitor: Visitor, groups: Any
 ) -> None:
-    provider.person = person = {**somebody(), "groups": groups}
+    provider.person = person = {**a_user(), "groups": groups}
     if groups == 1:
         del person["groups"]
 
@@ -137,7 +137,7 @@ def refused(service: Service, visitor: Visitor, person: Any, details: dict[str, 
     """Check that no user was logged in or registered, and that an event records it."""
     assert not visitor.is_in
     name = person["preferred_username"]
-    assert not service.ask(lambda: User.objects.filter(username=name).exists())
+    assert not service.send(lambda: User.objects.filter(username=name).exists())
     expected = {"subject": person["sub"], "claim": "groups", **details}
     assert refusals(service, person["sub"]) == [expected]
 
@@ -145,7 +145,7 @@ def refused(service: Service, visitor: Visitor, person: Any, details: dict[str, 
 def test_user_removed_from_all_groups_loses_permissions(
     service: Service, provider: Provider, visitor: Visitor
 ) -> None:
-    provider.person = person = somebody("platform-ops")
+    provider.person = person = a_user("platform-ops")
     visitor.sign_on()
     assert visitor.is_in
 
@@ -172,14 +172,16 @@ def test_user_removed_from_all_groups_loses_permissions(
 def test_same_email_and_name_with_another_subject_is_a_separate_user(
     service: Service, provider: Provider, visitor: Visitor
 ) -> None:
-    provider.person = person = somebody("cn=admins", email_verified=True)
+    provider.person = person = a_user("cn=admins", email_verified=True)
     visitor.sign_on()
     provider.person = {**person, "sub": f"other {person['sub']}", "groups": ["platform-ops"]}
     with Visitor(service) as other:
         assert other.sign_on().status_code == 200
 
     name = person["preferred_username"]
-    users = service.ask(lambda: list(User.objects.filter(username__startswith=name).order_by("pk")))
+    users = service.send(
+        lambda: list(User.objects.filter(username__startswith=name).order_by("pk"))
+    )
     assert [service.groups(user) for user in users] == [["administrator"], ["operator"]]
     assert users[0].username == name
     assert users[1].username.startswith(f"{name}-")
@@ -188,28 +190,28 @@ def test_same_email_and_name_with_another_subject_is_a_separate_user(
 def test_sign_on_never_takes_over_a_user_with_a_password(
     service: Service, provider: Provider, visitor: Visitor
 ) -> None:
-    provider.person = somebody(
+    provider.person = a_user(
         "platform-ops", preferred_username="Operator", email="operator@example.com"
     )
 
     assert visitor.sign_on().status_code == 200
 
-    (own,) = service.ask(lambda: list(User.objects.filter(is_superuser=True, username="operator")))
+    (own,) = service.send(lambda: list(User.objects.filter(is_superuser=True, username="operator")))
     assert own.username == "operator"
     assert own.has_usable_password()
-    (other,) = service.ask(lambda: list(User.objects.filter(username__startswith="Operator-")))
+    (other,) = service.send(lambda: list(User.objects.filter(username__startswith="Operator-")))
     assert not other.is_superuser
 
 
 def test_concurrent_sign_ons_create_a_single_user(service: Service, provider: Provider) -> None:
-    provider.person = person = somebody("platform-ops")
+    provider.person = person = a_user("platform-ops")
 
     with ThreadPoolExecutor(4) as threads:
         answers = list(threads.map(lambda _: Visitor(service).sign_on().status_code, range(4)))
 
     assert answers == [200] * 4
     name = person["preferred_username"]
-    users = service.ask(lambda: list(User.objects.filter(username__startswith=name)))
+    users = service.send(lambda: list(User.objects.filter(username__startswith=name)))
     assert [user.username for user in users] == [name]
 
 
@@ -241,7 +243,7 @@ def unsigned(claims: Claims) -> str:
 def test_a_token_that_is_not_for_this_log_in(
     service: Service, provider: Provider, visitor: Visitor, change: Claims
 ) -> None:
-    provider.person = somebody("platform-ops")
+    provider.person = a_user("platform-ops")
     provider.change = lambda claims: {**claims, **change}
 
     assert_refused(service, visitor)
@@ -251,7 +253,7 @@ def test_a_token_that_is_not_for_this_log_in(
 def test_a_token_that_the_provider_has_not_signed(
     service: Service, provider: Provider, visitor: Visitor, sign: Callable[[Claims], str]
 ) -> None:
-    provider.person = somebody("platform-ops")
+    provider.person = a_user("platform-ops")
     provider.sign = sign
 
     assert_refused(service, visitor)
@@ -270,7 +272,7 @@ def test_callback_is_valid_once_and_in_the_browser_that_began(
     service: Service, provider: Provider, visitor: Visitor
 ) -> None:
     """An address that was begun in another browser, was used before, or was made up."""
-    provider.person = somebody("platform-ops")
+    provider.person = a_user("platform-ops")
     begun = visitor.get("/admin/sign-on/", allow_redirects=False)
     parameters = parse_qs(urlsplit(begun.headers["Location"]).query)
     assert set(parameters) == {
@@ -296,7 +298,7 @@ def test_callback_is_valid_once_and_in_the_browser_that_began(
 def test_redirect_to_another_host_is_ignored(
     provider: Provider, visitor: Visitor, address: str
 ) -> None:
-    provider.person = somebody("platform-ops")
+    provider.person = a_user("platform-ops")
 
     answer = visitor.get("/admin/sign-on/", params={"next": address})
 
@@ -320,7 +322,7 @@ def test_query_parameters_do_not_change_the_authorization_request(
 def test_the_session_ends_when_the_user_is_deactivated_and_after_a_day_of_work(
     service: Service, provider: Provider, visitor: Visitor
 ) -> None:
-    provider.person = person = somebody("platform-ops")
+    provider.person = person = a_user("platform-ops")
     visitor.sign_on()
     assert visitor.is_in
     (cookie,) = (c for c in visitor.cookies if c.name == "sessionid")
@@ -332,7 +334,7 @@ def test_the_session_ends_when_the_user_is_deactivated_and_after_a_day_of_work(
         user.is_active = False
         user.save()
 
-    service.ask(deactivate)
+    service.send(deactivate)
     assert not visitor.is_in
     assert visitor.sign_on().status_code == 403
     assert not visitor.is_in
@@ -373,7 +375,7 @@ def test_discovery_of_another_provider_gives_503(
 def test_only_superusers_without_sign_on_can_use_a_password(
     service: Service, provider: Provider, visitor: Visitor
 ) -> None:
-    provider.person = person = somebody("platform-ops")
+    provider.person = person = a_user("platform-ops")
     visitor.sign_on()
     password = secrets.token_urlsafe(12)
     name = f"staff-{secrets.token_hex(4)}"
@@ -387,7 +389,7 @@ def test_only_superusers_without_sign_on_can_use_a_password(
             user.is_superuser = user.username != name
             user.save()
 
-    service.ask(set_passwords)
+    service.send(set_passwords)
     for username in (person["preferred_username"], name):
         with Visitor(service) as other:
             answer = other.log_in(username, password)

@@ -110,5 +110,5 @@ def pass_time(**of: float) -> None:
     Delivery.objects.waiting().update(next_attempt_at=timezone.now() - dt.timedelta(**of))
 
 
-def somebody(name: str) -> User:
+def a_user(name: str) -> User:
     return User.objects.create(username=name)

@@ -111,7 +111,7 @@ def test_test_and_rotate(db: None, receiver: Receiver) -> None:
 
 
 @pytest.mark.parametrize("group", ["viewer", "operator"])
-def test_operators_only_disable_and_enable(db: None, group: str) -> None:
+def test_operators_can_only_disable_and_enable(db: None, group: str) -> None:
     person("administrator").post(f"{LIST}add/", given())
     client = person(group)
 

@@ -43,7 +43,7 @@ def body(**fields: Any) -> Any:
     return {"webhook": {**wanted, **fields}}
 
 
-def test_its_life(client: ApiClient) -> None:
+def test_webhook_is_created_changed_and_deleted(client: ApiClient) -> None:
     created = client.send("POST", PATH, body(filter="field['cluster'] = 'a'"))
     assert created.status_code == 201
     assert created["Cache-Control"] == "no-store"
@@ -64,10 +64,10 @@ def test_its_life(client: ApiClient) -> None:
 
     assert client.send("DELETE", path).status_code == 204
     assert error_reason(client.get(path)) == "WEBHOOK_NOT_FOUND"
-    trail = AuditEvent.objects.filter(action__startswith="webhook.").order_by("id")
-    assert [one.action for one in trail] == ["webhook.create", "webhook.update", "webhook.delete"]
-    assert set(trail[1].details) == {"name", "event_types", "enabled"}
-    assert secret not in str([one.details for one in trail])
+    events = AuditEvent.objects.filter(action__startswith="webhook.").order_by("id")
+    assert [one.action for one in events] == ["webhook.create", "webhook.update", "webhook.delete"]
+    assert set(events[1].details) == {"name", "event_types", "enabled"}
+    assert secret not in str([one.details for one in events])
 
 
 def test_only_an_operator_enables_a_webhook_disabled_by_an_operator(
@@ -106,7 +106,9 @@ def test_the_secret_is_encrypted(client: ApiClient, receiver: Receiver) -> None:
         secrets.decrypt(hook.endpoint.secret, hook.endpoint.encryption_key, uuid.uuid4())
 
 
-def test_a_new_encryption_key(client: ApiClient, receiver: Receiver, settings: Any) -> None:
+def test_secrets_survive_a_new_encryption_key(
+    client: ApiClient, receiver: Receiver, settings: Any
+) -> None:
     hook = hook_of(client, receiver, "cluster.create")
     old = settings.STATE_ENCRYPTION_KEYS[0]
     settings.STATE_ENCRYPTION_KEYS = ["A" * 43 + "=", old]
@@ -156,7 +158,7 @@ def test_invalid_fields_are_rejected(case: str, client: ApiClient) -> None:
     assert not WebhookEndpoint.objects.exists()
 
 
-def test_scopes(client_with: ClientWith, anonymous: Client) -> None:
+def test_scopes_are_required(client_with: ClientWith, anonymous: Client) -> None:
     assert error_reason(anonymous.get(PATH)) == "CREDENTIALS_MISSING"
     assert error_reason(client_with("state:read").get(PATH)) == "SCOPE_INSUFFICIENT"
     less = client_with("webhook:write", "cluster:read")
@@ -182,12 +184,12 @@ def test_other_owners_and_bindings_cannot_access_a_webhook(
 ) -> None:
     path = f"{PATH}/{client.send('POST', PATH, body()).json()['webhook']['id']}"
     bound = client_with(*SCOPES, bound_cluster_id=uuid.uuid4())
-    stranger = client_with(*SCOPES)
-    AccessToken.objects.filter(pk=stranger.token.pk).update(
+    outsider = client_with(*SCOPES)
+    AccessToken.objects.filter(pk=outsider.token.pk).update(
         created_by=User.objects.create(username="stranger")
     )
 
-    for other in (bound, stranger):
+    for other in (bound, outsider):
         assert other.items(PATH, "webhooks") == []
         for method, suffix in (
             ("GET", ""), ("PATCH", ""), ("DELETE", ""), ("POST", ":test"),
@@ -229,7 +231,9 @@ def test_deliveries_follow_the_current_permissions_of_the_creator(
     assert (last.status, last.error) == ("FAILED", "the endpoint has expired or is disabled")
 
 
-def test_keys_of_its_owner_alone(client: ApiClient, receiver: Receiver, operator: User) -> None:
+def test_webhook_receives_only_key_events_of_its_owner(
+    client: ApiClient, receiver: Receiver, operator: User
+) -> None:
     hook_of(client, receiver, "api_key.create")
     for user in (User.objects.create(username="other"), operator):
         actions.create_api_key(
@@ -252,7 +256,7 @@ def test_it_ends_no_later_than_its_maker(client: ApiClient) -> None:
     assert error_reason(never) == "GRANT_EXCEEDED"
 
 
-def test_so_many(client: ApiClient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_number_of_webhooks_is_limited(client: ApiClient, monkeypatch: pytest.MonkeyPatch) -> None:
     assert models.MAX_ENDPOINTS == 100
     monkeypatch.setattr(endpoints, "MAX_ENDPOINTS", 1)
 
@@ -260,7 +264,7 @@ def test_so_many(client: ApiClient, monkeypatch: pytest.MonkeyPatch) -> None:
     assert error_reason(client.send("POST", PATH, body())) == "TOO_MANY_WEBHOOKS"
 
 
-def test_a_test(client: ApiClient, receiver: Receiver) -> None:
+def test_test_message_is_delivered(client: ApiClient, receiver: Receiver) -> None:
     hook = hook_of(client, receiver, "state.push", filter="field['cluster'] = 'nowhere'")
 
     answer = client.send("POST", f"{hook.path}:test")
@@ -273,7 +277,7 @@ def test_a_test(client: ApiClient, receiver: Receiver) -> None:
     assert one.message_id == answer.json()["delivery"]["message_id"]
 
 
-def test_redeliver(client: ApiClient, receiver: Receiver) -> None:
+def test_redelivery_sends_the_event_again(client: ApiClient, receiver: Receiver) -> None:
     hook = hook_of(client, receiver, "cluster.create")
     event("a").save()
     deliver()
@@ -392,7 +396,7 @@ def test_the_reference_has_all_events() -> None:
     assert documented == {name: one.scope.value for name, one in TYPES.items()}
 
 
-def test_the_verification_of_the_guide(client: ApiClient, receiver: Receiver) -> None:
+def test_documented_verification_accepts_messages(client: ApiClient, receiver: Receiver) -> None:
     text = (DOCS / "how-to" / "receive-webhooks.md").read_text()
     (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     guide: dict[str, Any] = {}

@@ -25,7 +25,9 @@ def run(capsys: pytest.CaptureFixture[str], *options: str) -> dict[str, int]:
     return counts
 
 
-def test_once(client: ApiClient, receiver: Receiver, capsys: pytest.CaptureFixture[str]) -> None:
+def test_single_pass_ends(
+    client: ApiClient, receiver: Receiver, capsys: pytest.CaptureFixture[str]
+) -> None:
     hook_of(client, receiver, "cluster.create")
     event("a").save()
     receiver.answer = answers(500)

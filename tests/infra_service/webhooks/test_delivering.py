@@ -204,7 +204,7 @@ def test_how_long_retry_after_is_believed(value: str) -> None:
 
 
 @pytest.mark.parametrize(("status", "seconds"), [(429, 3600), (503, 3600), (500, 5)])
-def test_retry_after(
+def test_retry_after_is_respected(
     status: int, seconds: int, client: ApiClient, backend: Backend, receiver: Receiver
 ) -> None:
     hook_of(client, receiver, "state.create")
@@ -242,7 +242,9 @@ def test_a_large_answer_is_not_read(
     assert sent.count(2**16) < 160
 
 
-def test_endless_headers(client: ApiClient, backend: Backend, receiver: Receiver) -> None:
+def test_endless_headers_are_cut_off(
+    client: ApiClient, backend: Backend, receiver: Receiver
+) -> None:
     def answer(handler: BaseHTTPRequestHandler) -> None:
         handler.wfile.write(b"HTTP/1.1 200 OK\r\n" + b"X-Y: z\r\n" * 50_000)
 
@@ -280,7 +282,7 @@ def test_a_slow_answer_ends_in_time(
     assert delivery["error"] == "the response took too long"
 
 
-def test_in_order_for_each_resource(
+def test_deliveries_are_in_order_for_each_resource(
     client: ApiClient, backend: Backend, receiver: Receiver
 ) -> None:
     """Later messages for a resource wait for earlier messages; other resources do not."""
@@ -421,7 +423,7 @@ def test_earlier_events_are_not_delivered(
     assert [one.payload["data"]["serial"] for one in receiver.received] == [2]
 
 
-def test_a_filter_and_a_binding(client_with: ClientWith, receiver: Receiver) -> None:
+def test_filter_and_binding_select_events(client_with: ClientWith, receiver: Receiver) -> None:
     client = client_with("webhook:write", "state:read", "state:write", "cluster:write",
                          "cluster:read")  # fmt: skip
     here, there = Backend(client), Backend(client)

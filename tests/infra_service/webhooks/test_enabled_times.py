@@ -97,7 +97,9 @@ def test_an_operator_disables_a_disabled_webhook(hook: Hook, receiver: Receiver)
     assert DisabledPeriod.objects.count() == 2
 
 
-def test_a_scheduled_event(client: ApiClient, backend: Backend, receiver: Receiver) -> None:
+def test_scheduled_event_uses_the_enabled_time(
+    client: ApiClient, backend: Backend, receiver: Receiver
+) -> None:
     """A lock became old while the webhook was disabled."""
     hook = hook_of(client, receiver, "state.lock_held")
     now = timezone.now()
@@ -114,7 +116,7 @@ def test_a_scheduled_event(client: ApiClient, backend: Backend, receiver: Receiv
     assert receiver.types() == ["state.lock_held"]
 
 
-def test_the_moment_of_disabling(hook: Hook) -> None:
+def test_event_at_the_moment_of_disabling_is_not_delivered(hook: Hook) -> None:
     """Its first moment is disabled, and the moment of enabling is enabled."""
     endpoint, began = hook.endpoint, hook.endpoint.created_at + DAY
     ended = began + DAY

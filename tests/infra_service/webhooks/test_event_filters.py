@@ -89,7 +89,7 @@ def test_renamed_cluster_matches_by_both_names(client: ApiClient, receiver: Rece
     assert shown == [("old", None), ("old", None), ("new", "old"), ("new", None)]
 
 
-def test_a_deleted_cluster_by_its_id_and_by_a_binding(
+def test_event_of_a_deleted_cluster_is_matched_by_id_and_binding(
     client: ApiClient, client_with: ClientWith, receiver: Receiver
 ) -> None:
     cluster = client.send("POST", CLUSTERS, {"cluster": {"name": "one"}}).json()["cluster"]
@@ -104,7 +104,9 @@ def test_a_deleted_cluster_by_its_id_and_by_a_binding(
     assert deliveries(receiver) == {"by_id": ["delete"], "bound": ["delete"]}
 
 
-def test_a_deleted_state(client: ApiClient, backend: Backend, receiver: Receiver) -> None:
+def test_event_of_a_deleted_state_is_matched(
+    client: ApiClient, backend: Backend, receiver: Receiver
+) -> None:
     backend.push(document())
     Environment.objects.filter(pk=backend.environment_id).update(slug="production")
     Component.objects.filter(pk=backend.component_id).update(slug="network")
@@ -145,12 +147,14 @@ def test_a_renamed_environment_after_its_event_is_published(
     assert [one.payload["data"]["serial"] for one in receiver.received] == [2]
 
 
-def test_scheduled_events_of_a_cluster(client: ApiClient, receiver: Receiver) -> None:
+def test_scheduled_events_of_a_cluster_are_matched(client: ApiClient, receiver: Receiver) -> None:
     hooks(client, receiver, "cluster.unreachable", a="field['cluster'] = 'a'")
     long_ago()
-    heard = timezone.now() - 10 * MINUTE
+    last_contact = timezone.now() - 10 * MINUTE
     for name in "ab":
-        Cluster.objects.create(name=name, last_received_at=heard, last_report_at=heard)
+        Cluster.objects.create(
+            name=name, last_received_at=last_contact, last_report_at=last_contact
+        )
     deliver()
 
     assert [one.payload["data"]["name"] for one in receiver.received] == ["a"]

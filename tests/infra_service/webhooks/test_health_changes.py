@@ -189,7 +189,7 @@ def test_however_many_have_changed(client: ApiClient, cluster: Cluster, receiver
     assert [each["to_health_status"] for each in one["workloads"][:2]] == ["ERROR", "DEGRADED"]
 
 
-def test_a_filter_and_a_binding(
+def test_filter_and_binding_select_events(
     client: ApiClient, client_with: ClientWith, cluster: Cluster, receiver: Receiver
 ) -> None:
     other = Cluster.objects.create(name="other")
@@ -246,7 +246,7 @@ def test_changes_while_disabled_are_not_published(
 
 
 @pytest.mark.parametrize("days_behind", [0.05, 2, 20])
-def test_reporter_with_a_slow_clock(
+def test_reporter_with_a_slow_clock_is_covered(
     days_behind: float, client: ApiClient, cluster: Cluster, receiver: Receiver
 ) -> None:
     """Its times precede the webhook and are not compared with the service's clock."""
@@ -263,7 +263,7 @@ def test_reporter_with_a_slow_clock(
     assert one.payload["data"]["name"] == "prod-eu"
 
 
-def test_new_cluster_with_a_slow_clock(client: ApiClient, receiver: Receiver) -> None:
+def test_new_cluster_with_a_slow_clock_is_covered(client: ApiClient, receiver: Receiver) -> None:
     hook_of(client, receiver, TYPE)
     cluster = Cluster.objects.create(name="late")
     for minutes_ago, records in ((41, record()), (40, record(**DOWN)), (30, record(**DOWN))):
@@ -370,7 +370,7 @@ def test_a_report_that_is_committed_late(
 
 
 @on_postgresql
-def test_two_at_once(client: ApiClient, receiver: Receiver) -> None:
+def test_two_concurrent_runs_share_the_work(client: ApiClient, receiver: Receiver) -> None:
     hook_of(client, receiver, TYPE)
     long_ago()
     clusters = [Cluster.objects.create(name=name) for name in "abcdef"]
@@ -463,7 +463,7 @@ def test_pass_reads_no_clusters_without_a_subscription(
     assert not HealthPosition.objects.exists()
 
 
-def test_to_slack(client: ApiClient, cluster: Cluster, receiver: Receiver) -> None:
+def test_slack_message_is_sent(client: ApiClient, cluster: Cluster, receiver: Receiver) -> None:
     hook_of(client, receiver, TYPE, format="slack")
     long_ago()
     names = [f"w-{number}" for number in range(6)]

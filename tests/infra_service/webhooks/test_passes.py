@@ -143,7 +143,7 @@ def an_hour_ago(name: str) -> None:
 def test_how_far_the_trail_is_read(client: ApiClient, receiver: Receiver) -> None:
     TrailPosition.objects.all().delete()
     an_hour_ago("for nobody")
-    of_nobody = unread_seconds()
+    without_subscribers = unread_seconds()
     hook = hook_of(client, receiver, "cluster.create")
     deliver()
     all_read = unread_seconds()
@@ -154,7 +154,7 @@ def test_how_far_the_trail_is_read(client: ApiClient, receiver: Receiver) -> Non
     an_hour_ago("unread")
     client.send("DELETE", hook.path)
 
-    assert (of_nobody, all_read, read, unread_seconds()) == (0, 0, 0, 0)
+    assert (without_subscribers, all_read, read, unread_seconds()) == (0, 0, 0, 0)
     assert 3600 <= late < 3660
 
 

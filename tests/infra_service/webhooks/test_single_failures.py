@@ -98,7 +98,7 @@ def test_failure_to_record_an_event(
     assert len(logs) == 1
 
 
-def test_failure_to_load_a_delivery(
+def test_failure_to_load_a_delivery_affects_only_that_delivery(
     hook: Any, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     three_events()
@@ -197,7 +197,7 @@ def test_failure_to_publish_a_lock(client: ApiClient, receiver: Receiver) -> Non
     ]
 
 
-def test_failure_to_publish_health_of_a_cluster(
+def test_failure_to_publish_affects_only_that_cluster(
     client: ApiClient, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hook_of(client, receiver, TYPE)

@@ -51,7 +51,7 @@ def test_a_broken_lock(client: ApiClient, backend: Backend, receiver: Receiver) 
     assert "webhook-signature" in one.headers
 
 
-def test_a_test(client: ApiClient, receiver: Receiver) -> None:
+def test_test_message_is_delivered(client: ApiClient, receiver: Receiver) -> None:
     hook = hook_of(client, receiver, "state.push", format="slack")
     client.send("POST", f"{PATH}/{hook.id}:test")
 
@@ -67,16 +67,16 @@ def test_a_test(client: ApiClient, receiver: Receiver) -> None:
     TEXTS,
     st.booleans(),
 )
-def test_any_text_fits(kind: str, fields: dict[str, str], who: str, of_state: bool) -> None:
+def test_any_text_fits(kind: str, fields: dict[str, str], user: str, of_state: bool) -> None:
     data: dict[str, Any] = {"id": "x", **fields}
     if kind.startswith("workload."):
         one = {
-            "id": who, "namespace": who, "name": who, "from_health_status": None,
-            "to_health_status": None, "status_reason": who, "changes": 2,
+            "id": user, "namespace": user, "name": user, "from_health_status": None,
+            "to_health_status": None, "status_reason": user, "changes": 2,
         }  # fmt: skip
         data |= {"workloads": [one] * 20, "workloads_changed": 15_000}
     else:
-        data["lock"] = {"who": who, "operation": who}
+        data["lock"] = {"who": user, "operation": user}
     if of_state:
         slugs = dict.fromkeys(("component", "environment", "application"), "s" * 100)
         data |= {"component_id": "c", "environment_id": "e", **slugs}

@@ -90,7 +90,7 @@ def test_the_next_lock_is_another(client: ApiClient, backend: Backend, receiver:
 
 
 @pytest.mark.parametrize(("age", "number"), [(7 * DAY, 1), (30 * DAY, 0)])
-def test_after_a_pause(
+def test_events_are_found_after_a_pause(
     client: ApiClient, backend: Backend, receiver: Receiver, age: dt.timedelta, number: int
 ) -> None:
     """A week-old event is published; older events are not, because they may be duplicates."""
@@ -152,8 +152,8 @@ def test_a_key_that_was_made_for_a_day(
 def test_a_cluster_that_has_ceased(client: ApiClient, receiver: Receiver) -> None:
     hook_of(client, receiver, "cluster.unreachable")
     long_ago()
-    heard = timezone.now() - 10 * MINUTE
-    Cluster.objects.create(name="quiet", last_received_at=heard, last_report_at=heard)
+    last_contact = timezone.now() - 10 * MINUTE
+    Cluster.objects.create(name="quiet", last_received_at=last_contact, last_report_at=last_contact)
     now = timezone.now()
     Cluster.objects.create(name="well", last_received_at=now, last_report_at=now)
     Cluster.objects.create(name="new")
@@ -162,9 +162,9 @@ def test_a_cluster_that_has_ceased(client: ApiClient, receiver: Receiver) -> Non
 
     (one,) = published(receiver)
     assert one["data"]["name"] == "quiet"
-    assert dt.datetime.fromisoformat(one["timestamp"]) == heard + 3 * MINUTE
+    assert dt.datetime.fromisoformat(one["timestamp"]) == last_contact + 3 * MINUTE
 
-    Cluster.objects.filter(name="quiet").update(last_received_at=heard + MINUTE)
+    Cluster.objects.filter(name="quiet").update(last_received_at=last_contact + MINUTE)
     deliver()
     assert len(published(receiver)) == 2
 
@@ -187,8 +187,10 @@ def test_changed_setting_does_not_publish_again(
     hook_of(client, receiver, "state.lock_held", "cluster.unreachable")
     long_ago()
     hold(backend, DAY)
-    heard = timezone.now() - 2 * 60 * MINUTE
-    cluster = Cluster.objects.create(name="quiet", last_received_at=heard, last_report_at=heard)
+    last_contact = timezone.now() - 2 * 60 * MINUTE
+    cluster = Cluster.objects.create(
+        name="quiet", last_received_at=last_contact, last_report_at=last_contact
+    )
     deliver()
     for minutes, seconds in ((30, 5), (90, 600), (120, 60)):
         settings.WEBHOOK_LOCK_HELD_MINUTES = minutes

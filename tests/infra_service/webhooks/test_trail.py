@@ -119,7 +119,7 @@ def test_a_dump_that_was_restored_into_another_server(
 
 
 @on_sqlite
-def test_vacuum(client: ApiClient, receiver: Receiver) -> None:
+def test_position_survives_vacuum(client: ApiClient, receiver: Receiver) -> None:
     """It gives other row ids: the index is known by its event."""
     hook_of(client, receiver, "cluster.create")
     event("first").save()
@@ -203,7 +203,7 @@ def test_an_idle_look_takes_no_lock(client: ApiClient, receiver: Receiver) -> No
     assert not any("FOR UPDATE" in query["sql"] for query in queries)
 
 
-def test_long_after(client: ApiClient, receiver: Receiver) -> None:
+def test_events_are_read_after_a_long_time(client: ApiClient, receiver: Receiver) -> None:
     """An event from a slow clock does not hide later events."""
     hook_of(client, receiver, "cluster.create")
     behind = event("behind")

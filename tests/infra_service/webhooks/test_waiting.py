@@ -74,12 +74,12 @@ def test_endpoint_receives_events_from_its_creation(client: ApiClient, receiver:
     (reach,) = reaches().values()
     made_at = reach.endpoint.created_at
 
-    def is_told(occurred_at: dt.datetime) -> bool:
+    def is_reported(occurred_at: dt.datetime) -> bool:
         event = WebhookEvent(type="cluster.create", occurred_at=occurred_at)
         return reach.subscribes_to(event)
 
-    assert is_told(made_at)
-    assert not is_told(made_at - dt.timedelta(microseconds=1))
+    assert is_reported(made_at)
+    assert not is_reported(made_at - dt.timedelta(microseconds=1))
 
 
 def test_a_binding_that_is_narrowed_meanwhile(operator: User, receiver: Receiver) -> None:

@@ -24,7 +24,7 @@ class Killed(BaseException):
     """As SIGKILL: nothing of ours runs after it."""
 
 
-def test_killed_between_sending_and_writing_down(
+def test_message_is_repeated_after_a_kill_between_sending_and_recording(
     client: ApiClient, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Sent twice, with the same id; and not before the lease is over."""
@@ -65,7 +65,7 @@ def test_the_lease_is_longer_than_an_attempt() -> None:
 
 
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="the copy of SQLite is in memory")
-def test_two_at_once(client: ApiClient, receiver: Receiver) -> None:
+def test_two_concurrent_runs_share_the_work(client: ApiClient, receiver: Receiver) -> None:
     hook_of(client, receiver, "cluster.create")
     for number in range(40):
         event(str(number)).save()

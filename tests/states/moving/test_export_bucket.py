@@ -32,7 +32,9 @@ def names(store: Store) -> set[str]:
     return {entry["Key"] for entry in listed.get("Contents", ())}
 
 
-def test_into_a_new_service(caller: ApiClient, folder: str, forgetful: Store) -> None:
+def test_export_is_imported_into_a_new_service(
+    caller: ApiClient, folder: str, forgetful: Store
+) -> None:
     before = promised(of_source=False)
     done = export(folder, "--history")
     wipe()

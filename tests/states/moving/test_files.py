@@ -10,7 +10,7 @@ from states.moving.files import DirectoryFiles, DirectoryTarget, read_file
 from states.moving.sources import SourceError, TooLargeError
 
 
-def test_unreadable_files(tmp_path: Path) -> None:
+def test_unreadable_files_are_reported(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="No such file"):
         read_file(tmp_path / "missing", 10)
 
@@ -33,7 +33,7 @@ def test_paths_outside_the_export_are_rejected(tmp_path: Path) -> None:
         DirectoryFiles(tmp_path / "export").read_file("../secret", 10)
 
 
-def test_unwritable_targets(tmp_path: Path) -> None:
+def test_unwritable_targets_are_reported(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_bytes(b"")
     with pytest.raises(SourceError, match="Not a directory"):

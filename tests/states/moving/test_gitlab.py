@@ -59,7 +59,7 @@ def source(replay: Replay) -> GitLab:
     return source
 
 
-def test_states_of_a_project(source: GitLab) -> None:
+def test_states_of_a_project_are_listed(source: GitLab) -> None:
     assert source.name == "gitlab:acme/network"
     assert list(source.states()) == [
         SourceState("prod"),
@@ -81,7 +81,7 @@ def test_states_of_a_group_are_called_after_their_project_too(replay: Replay) ->
     assert source.read(SourceState("shop/web/prod"), version, LIMIT) == document(1)
 
 
-def test_versions_the_oldest_first(source: GitLab) -> None:
+def test_versions_are_listed_oldest_first(source: GitLab) -> None:
     state = SourceState("prod")
     newest = SourceVersion("7/3", NEWEST_AT, "ada")
 
@@ -135,14 +135,14 @@ def test_made_again_is_another(source: GitLab, service: GitLabService) -> None:
     assert source.versions(SourceState("prod"), 1) != before
 
 
-def test_too_large(source: GitLab) -> None:
+def test_too_large_input_is_rejected(source: GitLab) -> None:
     (version,) = source.versions(SourceState("prod"), 1)
 
     with pytest.raises(TooLargeError):
         source.read(SourceState("prod"), version, 5)
 
 
-def test_gone_meanwhile(source: GitLab, service: GitLabService) -> None:
+def test_state_deleted_in_the_meantime_is_skipped(source: GitLab, service: GitLabService) -> None:
     service.projects["acme/network"][0].versions = {}
 
     assert source.versions(SourceState("prod"), None) == []
@@ -152,7 +152,7 @@ def test_gone_meanwhile(source: GitLab, service: GitLabService) -> None:
 
 @pytest.mark.usefixtures("replay")
 class TestSentences:
-    def test_wrong_token(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_wrong_token_is_reported(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("GITLAB_TOKEN", "glpat-wrong")
 
         with pytest.raises(SourceError, match="does not accept the token: set GITLAB_TOKEN") as no:
@@ -160,7 +160,7 @@ class TestSentences:
 
         assert "glpat" not in str(no.value)
 
-    def test_no_token(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_missing_token_is_rejected(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv("GITLAB_TOKEN", raising=False)
         monkeypatch.delenv("GITLAB_URL", raising=False)
         monkeypatch.delenv("CI_API_V4_URL", raising=False)
@@ -168,7 +168,7 @@ class TestSentences:
         with pytest.raises(SourceError, match=r"no token for https://gitlab\.com: set GITLAB"):
             open_source("gitlab:acme")
 
-    def test_neither_a_project_nor_a_group(self) -> None:
+    def test_path_without_a_project_or_group_is_reported(self) -> None:
         with pytest.raises(SourceError, match="has no such object, or the token"):
             list(open_source("gitlab:none").states())
 
@@ -178,21 +178,21 @@ class TestSentences:
         with pytest.raises(SourceError, match="needs the role Developer"):
             list(source.states())
 
-    def test_fault_of_graphql(self, source: GitLab, replay: Replay) -> None:
+    def test_graphql_error_is_reported(self, source: GitLab, replay: Replay) -> None:
         project = Reply(200, {"path_with_namespace": "acme/network"})
         replay.first = [project, Reply(200, {"errors": [{"message": "Query too complex"}]})]
 
         with pytest.raises(SourceError, match="answers: Query too complex"):
             list(source.states())
 
-    def test_answer_of_another_form(self, source: GitLab, replay: Replay) -> None:
+    def test_unexpected_response_is_reported(self, source: GitLab, replay: Replay) -> None:
         replay.first = [Reply(200, {}), Reply(200, {"data": {"project": {}}})]
 
         with pytest.raises(SourceError, match="returns a response in an unknown format"):
             list(source.states())
 
     @pytest.mark.parametrize("text", ["gitlab:", "gitlab:/", "gitlab:https://gitlab.example/acme"])
-    def test_form(self, text: str) -> None:
+    def test_source_address_is_validated(self, text: str) -> None:
         with pytest.raises(SourceError, match="must have the form gitlab:group/project"):
             open_source(text)
 

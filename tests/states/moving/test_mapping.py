@@ -19,7 +19,7 @@ from states.moving.mapping import Map, MapError, unmatched
         ("shop-network-prod", ("shop-network", "prod")),
     ],
 )
-def test_the_usual_patterns(key: str, names: tuple[str, str]) -> None:
+def test_default_patterns_match_usual_keys(key: str, names: tuple[str, str]) -> None:
     component, environment = names
 
     assert Map.default().names(key) == Names(component=component, environment=environment)
@@ -47,7 +47,7 @@ def test_the_usual_patterns(key: str, names: tuple[str, str]) -> None:
         ("terraform.tfstate.d/dev/errored.tfstate", "state push"),
     ],
 )
-def test_unmatched_keys(key: str, hint: str) -> None:
+def test_unmatched_keys_are_refused(key: str, hint: str) -> None:
     """Terraform's own folder and file names are neither components nor environments."""
     assert Map.default().names(key) is None
     assert unmatched(key).startswith("No pattern matches")
@@ -69,13 +69,15 @@ def test_unmatched_keys(key: str, hint: str) -> None:
         ("terraformXtfstate", "terraformxtfstate"),
     ],
 )
-def test_the_workspaces_of_a_configuration(key: str, environment: str | None) -> None:
+def test_workspaces_of_a_configuration_become_environments(
+    key: str, environment: str | None
+) -> None:
     names = Map.of_workspaces("network").names(key)
 
     assert names == (None if environment is None else Names("network", environment))
 
 
-def test_a_map(tmp_path: Path) -> None:
+def test_map_assigns_addresses(tmp_path: Path) -> None:
     path = tmp_path / "map.toml"
     path.write_text(
         'ignore = ["sandbox/**"]\n'

@@ -72,7 +72,7 @@ def test_the_address_of_a_redirect_is_checked(location: str) -> None:
     ("retry_after", "pause"),
     [(DIGITS, 60), ("0" * 5000, 0), ("0" * 5000 + "7", 7), ("-1", 1), ("1e9", 1), ("", 1)],
 )
-def test_pauses(retry_after: str, pause: float) -> None:
+def test_pauses_are_limited(retry_after: str, pause: float) -> None:
     pauses: list[float] = []
     with replaying(Reply(503, "", {"Retry-After": retry_after})) as replay:
         client(replay.url, pauses).json("a")
@@ -81,7 +81,7 @@ def test_pauses(retry_after: str, pause: float) -> None:
 
 
 @pytest.mark.parametrize("body", ["[" * 100_000, DIGITS, "", "{"])
-def test_no_json(body: str) -> None:
+def test_non_json_is_rejected(body: str) -> None:
     with (
         replaying(Reply(200, body)) as replay,
         pytest.raises(SourceError, match="a response that is not JSON"),
@@ -230,7 +230,7 @@ def test_each_member_of_each_answer(name: str, monkeypatch: pytest.MonkeyPatch) 
     assert tried > 100
 
 
-def test_pages_in_a_circle(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_circular_pages_are_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     def reply(request: Request) -> Reply:
         if "graphql" in request.path:
             page = {"nodes": [], "pageInfo": {"hasNextPage": True, "endCursor": "1"}}

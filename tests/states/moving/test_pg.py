@@ -78,7 +78,7 @@ def backend() -> Iterator[Backend]:
 
 
 @on_postgresql
-def test_lists_states_with_their_documents(backend: Backend) -> None:
+def test_states_are_listed_with_their_documents(backend: Backend) -> None:
     backend.put("prod", DOCUMENT)
     backend.put("default", "{}")
     backend.put("without", None)
@@ -119,7 +119,7 @@ def test_locks_are_reported(backend: Backend) -> None:
 
 
 @on_postgresql
-def test_changed_meanwhile(backend: Backend) -> None:
+def test_state_changed_in_the_meantime_is_reported(backend: Backend) -> None:
     backend.put("prod", "{}")
     source = backend.source()
     (version,) = source.versions(SourceState("prod"), 1)
@@ -163,7 +163,7 @@ def test_connection_that_broke_is_opened_again(backend: Backend) -> None:
 
 
 @on_postgresql
-def test_a_server_that_falls_silent(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_silent_server_is_reported(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
     """A new connection and a statement on an open connection both time out."""
     monkeypatch.setattr(pg, "_SILENT_SECONDS", 1.0)
     backend.put("prod", "{}")
@@ -191,14 +191,14 @@ def test_a_dead_host_is_noticed() -> None:
 
 class TestSentences:
     @on_postgresql
-    def test_no_such_table(self) -> None:
+    def test_missing_table_is_reported(self) -> None:
         source = open_source(f"pg{URL.removeprefix('postgres')}?schema=none")
 
         with pytest.raises(SourceError, match="no table of the pg backend in schema none"):
             list(source.states())
 
     @on_postgresql
-    def test_no_such_database(self) -> None:
+    def test_missing_database_is_reported(self) -> None:
         parts = urlsplit(URL)
         source = open_source(f"pg://{parts.netloc}/none")
 
@@ -218,7 +218,7 @@ class TestSentences:
         finally:
             backend.connection.execute(sql.SQL("DROP USER {}").format(sql.Identifier(user)))
 
-    def test_unreachable_server(self) -> None:
+    def test_unreachable_server_is_reported(self) -> None:
         source = open_source(f"pg://ada:very-secret@127.0.0.1:{free_port()}/states")
 
         with pytest.raises(SourceError, match=r"PostgreSQL: .*refused.* PGPASSWORD") as raised:
@@ -237,7 +237,7 @@ class TestSentences:
     @pytest.mark.parametrize(
         "text", ["pg://host:very-secret/states", "pg://host/states?very-secret", "pg://h/s#f"]
     )
-    def test_form(self, text: str) -> None:
+    def test_source_address_is_validated(self, text: str) -> None:
         with pytest.raises(SourceError, match="must have the form pg://user@host") as raised:
             open_source(text)
 

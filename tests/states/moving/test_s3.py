@@ -110,7 +110,7 @@ def keys(source: Bucket) -> list[str]:
     return [state.key for state in source.states()]
 
 
-def test_states_of_a_folder(store: Store) -> None:
+def test_states_of_a_folder_are_listed(store: Store) -> None:
     for key in ("live/a.tfstate", "live/b/c.tfstate", "live2/d.tfstate", "live/", "e", "live/f"):
         store.put(key, key)
 
@@ -127,7 +127,7 @@ def test_name_is_the_same_however_it_is_written() -> None:
     assert open_source("s3://states").name == "s3://states"
 
 
-def test_versions_of_the_exact_key_oldest_first(store: Store) -> None:
+def test_versions_of_the_exact_key_are_listed_oldest_first(store: Store) -> None:
     store.put("a.tfstate", "1", "2", "3")
     store.put("a.tfstate.backup", "0")
     store.put(".terraform/terraform.tfstate", "0")
@@ -259,7 +259,7 @@ def test_lock_that_was_released(store: Store) -> None:
     assert [state.locked_by for state in store.source().states()] == [None]
 
 
-def test_gone_meanwhile(store: Store) -> None:
+def test_state_deleted_in_the_meantime_is_skipped(store: Store) -> None:
     store.put("a", "1")
     source = store.source()
     state = found(source, "a")
@@ -272,27 +272,29 @@ def test_gone_meanwhile(store: Store) -> None:
 
 @pytest.mark.usefixtures("environment")
 class TestSentences:
-    def test_no_such_bucket(self, port: int) -> None:
+    def test_missing_bucket_is_reported(self, port: int) -> None:
         with pytest.raises(
             SourceError, match=rf"There is no bucket none at http://127\.0\.0\.1:{port}\."
         ):
             list(open_source("s3://none/x").states())
 
-    def test_no_credentials(self, environment: pytest.MonkeyPatch) -> None:
+    def test_missing_credentials_are_rejected(self, environment: pytest.MonkeyPatch) -> None:
         environment.delenv("AWS_ACCESS_KEY_ID")
         environment.delenv("AWS_SECRET_ACCESS_KEY")
 
         with pytest.raises(SourceError, match="set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"):
             list(open_source("s3://states").states())
 
-    def test_unreachable_server(self, environment: pytest.MonkeyPatch) -> None:
+    def test_unreachable_server_is_reported(self, environment: pytest.MonkeyPatch) -> None:
         environment.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{free_port()}")
         environment.setenv("AWS_MAX_ATTEMPTS", "1")
 
         with pytest.raises(SourceError, match=r"does not respond\. Check AWS_ENDPOINT_URL"):
             list(open_source("s3://states").states())
 
-    def test_in_the_clear_only_on_this_machine(self, environment: pytest.MonkeyPatch) -> None:
+    def test_plain_http_is_allowed_only_on_this_machine(
+        self, environment: pytest.MonkeyPatch
+    ) -> None:
         environment.setenv("AWS_ENDPOINT_URL", "http://minio.example:9000")
 
         with pytest.raises(SourceError, match="AWS_ENDPOINT_URL is not an address of the form"):
@@ -301,7 +303,7 @@ class TestSentences:
     @pytest.mark.parametrize(
         "text", ["s3://", "s3:///a", "s3://key:pass@states/a", "s3://a?b=c", "s3://[a"]
     )
-    def test_form(self, text: str) -> None:
+    def test_source_address_is_validated(self, text: str) -> None:
         with pytest.raises(SourceError, match="must have the form s3://bucket/prefix") as raised:
             open_source(text)
 
@@ -315,7 +317,7 @@ class TestSentences:
             (503, "SlowDown", "answers ListObjectsV2 with SlowDown"),
         ],
     )
-    def test_refused(
+    def test_denied_access_is_reported(
         self, status: int, code: str, sentence: str, environment: pytest.MonkeyPatch
     ) -> None:
         """Use a replay server, because moto does not authenticate."""
@@ -328,7 +330,7 @@ class TestSentences:
 
         assert "very-secret" not in str(raised.value)
 
-    def test_store_without_version_ids(self, environment: pytest.MonkeyPatch) -> None:
+    def test_store_without_version_ids_is_supported(self, environment: pytest.MonkeyPatch) -> None:
         """Google's has generations where S3 has ids of versions."""
 
         def reply(request: Request) -> Reply:

@@ -69,7 +69,7 @@ def test_workspaces_that_have_a_state(source: Organization) -> None:
     ]
 
 
-def test_versions_the_oldest_first(source: Organization) -> None:
+def test_versions_are_listed_oldest_first(source: Organization) -> None:
     assert read(source, "network-prod") == DOCUMENTS
     assert read(source, "network-prod", most=2) == DOCUMENTS[1:]
     (newest,) = source.versions(SourceState("network-prod"), 1)
@@ -80,7 +80,9 @@ def test_versions_the_oldest_first(source: Organization) -> None:
     assert source.versions(SourceState("new"), None) == []
 
 
-def test_pages(source: Organization, service: TfeService, replay: Replay) -> None:
+def test_pages_contain_every_item_once(
+    source: Organization, service: TfeService, replay: Replay
+) -> None:
     source.page_size = 1
 
     assert len(list(source.states())) == 2
@@ -105,13 +107,13 @@ def test_token_is_not_taken_along_to_where_documents_lie(
     ]
 
 
-def test_versions_without_a_document(source: Organization, service: TfeService) -> None:
+def test_versions_without_a_document_are_skipped(source: Organization, service: TfeService) -> None:
     service.workspaces[0].statuses = ["backing_data_soft_deleted", "finalized", "pending"]
 
     assert read(source, "network-prod") == DOCUMENTS[1:2]
 
 
-def test_otf(otf: TfeService, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_otf_is_supported(otf: TfeService, monkeypatch: pytest.MonkeyPatch) -> None:
     with serving(otf) as replay:
         monkeypatch.setenv("TFE_ADDRESS", replay.url)
         monkeypatch.setenv("TFE_TOKEN", TOKEN)
@@ -126,7 +128,7 @@ def test_otf(otf: TfeService, monkeypatch: pytest.MonkeyPatch) -> None:
         assert source.versions(SourceState("new"), None) == []
 
 
-def test_too_large(source: Organization) -> None:
+def test_too_large_input_is_rejected(source: Organization) -> None:
     (version,) = source.versions(SourceState("network-prod"), 1)
 
     with pytest.raises(TooLargeError):
@@ -135,7 +137,7 @@ def test_too_large(source: Organization) -> None:
 
 @pytest.mark.usefixtures("replay")
 class TestSentences:
-    def test_wrong_token(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_wrong_token_is_reported(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("TFE_TOKEN", "atlasv1-wrong")
 
         with pytest.raises(SourceError, match="does not accept the token: set TFE_TOKEN") as no:
@@ -143,14 +145,14 @@ class TestSentences:
 
         assert "atlasv1" not in str(no.value)
 
-    def test_no_token(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_missing_token_is_rejected(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv("TFE_TOKEN", raising=False)
         monkeypatch.delenv("TFE_ADDRESS", raising=False)
 
         with pytest.raises(SourceError, match=r"no token for https://app\.terraform\.io: set TFE_"):
             opened()
 
-    def test_no_such_organization(self) -> None:
+    def test_missing_organization_is_reported(self) -> None:
         with pytest.raises(SourceError, match="has no such object, or the token"):
             list(open_source("tfe:none").states())
 
@@ -161,13 +163,13 @@ class TestSentences:
         with pytest.raises(SourceError, match="encrypted with an organization key"):
             source.read(SourceState("network-prod"), version, LIMIT)
 
-    def test_answer_of_another_form(self, source: Organization, replay: Replay) -> None:
+    def test_unexpected_response_is_reported(self, source: Organization, replay: Replay) -> None:
         replay.first = [Reply(200, {"data": [{}]})]
 
         with pytest.raises(SourceError, match="returns a response in an unknown format"):
             list(source.states())
 
     @pytest.mark.parametrize("text", ["tfe:", "tfe:https://app.terraform.io/app/acme"])
-    def test_form(self, text: str) -> None:
+    def test_source_address_is_validated(self, text: str) -> None:
         with pytest.raises(SourceError, match="must have the form tfe:ORGANIZATION"):
             open_source(text)

@@ -46,12 +46,12 @@ def web(replay: Replay) -> Web:
     return Web(replay.url)
 
 
-def test_answer(web: Web, replay: Replay) -> None:
+def test_response_is_read(web: Web, replay: Replay) -> None:
     assert web.client.json("a/b?c=d") == {"path": "/a/b"}
     assert replay.requests[0].query == {"c": "d"}
 
 
-def test_base_with_a_path(replay: Replay) -> None:
+def test_base_url_may_have_a_path(replay: Replay) -> None:
     web = Web(f"{replay.url}/gitlab/")
 
     assert web.client.json("a") == {"path": "/gitlab/a"}
@@ -96,7 +96,7 @@ def test_it_gives_up(web: Web, replay: Replay) -> None:
     assert web.pauses == [1, 2, 4, 8]
 
 
-def test_unreachable_server() -> None:
+def test_unreachable_server_is_reported() -> None:
     web = Web(f"http://127.0.0.1:{free_port()}")
 
     with pytest.raises(SourceError, match=r"does not answer \(ConnectionRefusedError\)"):
@@ -135,7 +135,7 @@ def test_client_errors_are_not_retried(
 
 
 @pytest.mark.parametrize("token", ["", " \n", "two\nlines", "clé"])
-def test_missing_or_invalid_token(token: str) -> None:
+def test_missing_or_invalid_token_is_reported(token: str) -> None:
     with pytest.raises(SourceError, match=r"There is no token for .*: set THE_TOKEN") as raised:
         Web("https://gitlab.example", token)
 
@@ -159,7 +159,7 @@ def test_token_goes_along_on_the_same_host(web: Web, replay: Replay) -> None:
     assert web.client.json("moved-to/?url=/b") == {"path": "/b"}
 
 
-def test_redirect_to_an_address_in_the_clear(web: Web) -> None:
+def test_redirect_to_plain_http_is_refused(web: Web) -> None:
     with pytest.raises(SourceError, match="a redirect is not an address of the form https"):
         web.client.json("moved-to/?url=http://elsewhere.example/signed")
 
@@ -172,7 +172,7 @@ def test_circle_of_redirects(web: Web, replay: Replay) -> None:
 
 
 class TestLimits:
-    def test_promised(self, web: Web, replay: Replay) -> None:
+    def test_response_within_the_announced_size_is_read(self, web: Web, replay: Replay) -> None:
         replay.first = [Reply(200, "x" * 11)]
 
         with pytest.raises(TooLargeError, match="11 bytes"):
@@ -180,13 +180,13 @@ class TestLimits:
 
         assert web.client.json("b") == {"path": "/b"}
 
-    def test_not_promised(self, web: Web, replay: Replay) -> None:
+    def test_response_without_an_announced_size_is_limited(self, web: Web, replay: Replay) -> None:
         replay.first = [Reply(200, f"b\r\n{'x' * 11}\r\n0\r\n\r\n", CHUNKED)]
 
         with pytest.raises(TooLargeError):
             web.client.request("GET", "a", limit=10)
 
-    def test_reached(self, web: Web, replay: Replay) -> None:
+    def test_response_over_the_limit_is_rejected(self, web: Web, replay: Replay) -> None:
         replay.first = [Reply(200, "x" * 10), Reply(200, f"a\r\n{'y' * 10}\r\n0\r\n\r\n", CHUNKED)]
 
         assert web.client.request("GET", "a", limit=10).body == b"x" * 10
@@ -204,7 +204,7 @@ class TestLimits:
 CHUNKED = {"Transfer-Encoding": "chunked"}
 
 
-def test_no_json(web: Web, replay: Replay) -> None:
+def test_non_json_is_rejected(web: Web, replay: Replay) -> None:
     replay.first = [Reply(200, "<html>sign in</html>")]
 
     with pytest.raises(SourceError, match="a response that is not JSON"):
@@ -238,7 +238,7 @@ def test_addresses_that_are_taken(url: str) -> None:
     require_https(url, "GITLAB_URL")
 
 
-def test_through_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_proxy_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     received: list[bytes] = []
     with socket.create_server(("127.0.0.1", 0)) as proxy:
 

@@ -13,19 +13,19 @@ from pathlib import Path
 from tests.support.server import LiveServer
 
 #: Answers a request, which it may forward; its argument is the body of the request.
-Deed = Callable[["Between", BaseHTTPRequestHandler, bytes], None]
+Action = Callable[["Between", BaseHTTPRequestHandler, bytes], None]
 
 
 class Between:
-    """A proxy on loopback. `deeds` handle the next reports, and `exchanges` the next exchanges.
+    """A proxy on loopback. `actions` handle the next reports, and `exchanges` the next exchanges.
 
     It forwards all other requests.
     """
 
     def __init__(self, server: LiveServer, certificate: tuple[Path, Path] | None = None) -> None:
         self.server = server
-        self.deeds: deque[Deed] = deque()
-        self.exchanges: deque[Deed] = deque()
+        self.actions: deque[Action] = deque()
+        self.exchanges: deque[Action] = deque()
         self.requests: list[tuple[str, str, dict[str, str], bytes]] = []
         self.hang_up = threading.Event()
         self._scheme = "http" if certificate is None else "https"
@@ -73,10 +73,10 @@ class Between:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 request = (self.command, self.path, dict(self.headers), body)
                 between.requests.append(request)
-                queues = {"token": between.exchanges, "workloads": between.deeds}
+                queues = {"token": between.exchanges, "workloads": between.actions}
                 queue = queues.get(self.path.rpartition("/")[2])
-                deed = queue.popleft() if queue else handed_on
-                deed(between, self, body)
+                action = queue.popleft() if queue else handed_on
+                action(between, self, body)
 
             do_PUT = do_PATCH = do_POST  # noqa: N815 - names of the library
 
@@ -91,7 +91,7 @@ def handed_on(between: Between, handler: BaseHTTPRequestHandler, body: bytes) ->
     answering(status, answer)(between, handler, body)
 
 
-def answering(status: int, body: bytes = b"", **headers: str) -> Deed:
+def answering(status: int, body: bytes = b"", **headers: str) -> Action:
     """Answer without the service."""
 
     def answer(_between: Between, handler: BaseHTTPRequestHandler, _body: bytes) -> None:

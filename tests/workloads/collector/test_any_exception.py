@@ -26,7 +26,7 @@ MODULES = {"reduce": reduce, "records": records, "health": health}
     ["reduce.pod_resources", "reduce.read_containers", "reduce._replicas", "reduce._changed_at",
      "records.derive_health", "health.most_frequent"],
 )  # fmt: skip
-def test_exception_in_an_object_affects_only_that_object(
+def test_exception_in_an_object_skips_only_that_object(
     collector: Collector,
     cluster: Cluster,
     stop: threading.Event,

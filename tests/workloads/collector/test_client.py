@@ -84,7 +84,7 @@ def test_page_releases_read_objects(client: ClusterClient) -> None:
     assert page.items == []
 
 
-def test_only_the_metadata_of_replicasets(client: ClusterClient) -> None:
+def test_only_metadata_of_replicasets_is_requested(client: ClusterClient) -> None:
     (page,) = client.pages(Resource(REPLICASETS, metadata_only=True))
 
     assert {tuple(raw) for raw in page.objects()} == {("kind", "apiVersion", "metadata")}
@@ -118,7 +118,7 @@ def test_a_continue_token_that_has_expired(
     (Fault(500, b"\xff\xfe"), 500, "", False),
     (Fault(302, b"", headers={"Location": "http://127.0.0.1:1/"}), 302, "", True),
 ])  # fmt: skip
-def test_refusals(
+def test_refusals_are_reported(
     client: ClusterClient,
     api: ReplayServer,
     fault: Fault,
@@ -139,7 +139,7 @@ def test_refusals(
     assert client.get(KUBE_SYSTEM)["metadata"]["name"] == "kube-system"
 
 
-def test_the_wish_of_a_server(client: ClusterClient, api: ReplayServer) -> None:
+def test_retry_after_of_a_server_is_respected(client: ClusterClient, api: ReplayServer) -> None:
     api.faults[KUBE_SYSTEM] += [
         Fault(503, b"", headers={"Retry_After": "7"}),
         Fault(503, b"", headers={"Retry_After": "Fri, 31 Dec 1999 23:59:59 GMT"}),
@@ -152,7 +152,7 @@ def test_the_wish_of_a_server(client: ClusterClient, api: ReplayServer) -> None:
         assert caught.value.retry_after == wish
 
 
-def test_a_wrong_token(api: ReplayServer, tmp_path: Path) -> None:
+def test_wrong_token_is_reported(api: ReplayServer, tmp_path: Path) -> None:
     kubeconfig = api.kubeconfig(tmp_path, token="stale")
     client = connect.from_kubeconfig(str(kubeconfig), "replay")
 
@@ -193,14 +193,14 @@ def test_a_connection_that_closes_instead_of_answering(
     assert len(api.queries_of(KUBE_SYSTEM)) == 1 + requests
 
 
-def test_unreachable_server(api: ReplayServer, client: ClusterClient) -> None:
+def test_unreachable_server_is_reported(api: ReplayServer, client: ClusterClient) -> None:
     api.__exit__()
 
     with pytest.raises(UnreachableError, match="/namespaces/kube-system"):
         client.get(KUBE_SYSTEM)
 
 
-def test_a_watch(client: ClusterClient, api: ReplayServer) -> None:
+def test_watch_yields_events(client: ClusterClient, api: ReplayServer) -> None:
     api.watches.scripts[DEPLOYMENTS].append([*lines("watch-bookmarks.jsonl"), b""])
     api.watches.hold = False
 
@@ -216,7 +216,7 @@ def test_a_watch(client: ClusterClient, api: ReplayServer) -> None:
     assert [h["Accept-Encoding"] for h in api.headers] == ["identity"]
 
 
-def test_a_watch_of_metadata(client: ClusterClient, api: ReplayServer) -> None:
+def test_watch_of_metadata_yields_events(client: ClusterClient, api: ReplayServer) -> None:
     """In the form for one object: for the form of a list, servers hang up without a byte."""
     api.watches.scripts[REPLICASETS].append([event("ADDED", api.lists[REPLICASETS][0])])
     api.watches.hold = False
@@ -264,7 +264,7 @@ def test_a_dead_connection_ends_a_watch(
         list(events)
 
 
-def test_a_watch_from_too_long_ago(client: ClusterClient, api: ReplayServer) -> None:
+def test_watch_from_too_long_ago_has_expired(client: ClusterClient, api: ReplayServer) -> None:
     api.watches.scripts[DEPLOYMENTS].append(lines("watch-410-too-old.jsonl"))
 
     with (
@@ -278,7 +278,9 @@ def test_a_watch_from_too_long_ago(client: ClusterClient, api: ReplayServer) -> 
     b'{"type": "ADDED"}', b"nonsense",
     b'{"type": "ERROR", "object": {"code": "x", "message": "odd"}}',
 ])  # fmt: skip
-def test_watch_with_malformed_lines(client: ClusterClient, api: ReplayServer, line: bytes) -> None:
+def test_watch_with_malformed_lines_is_reported(
+    client: ClusterClient, api: ReplayServer, line: bytes
+) -> None:
     api.watches.scripts[DEPLOYMENTS].append([line])
 
     with (

@@ -19,7 +19,7 @@ from workloads.collector.connect import ConnectionSetupError
 from workloads.collector.errors import RefusedError, UnreachableError
 
 
-def test_the_contexts_of_a_kubeconfig(api: ReplayServer, tmp_path: Path) -> None:
+def test_contexts_of_a_kubeconfig_are_listed(api: ReplayServer, tmp_path: Path) -> None:
     kubeconfig = str(api.kubeconfig(tmp_path, "prod", "staging"))
 
     names, current = connect.contexts(kubeconfig)
@@ -27,13 +27,13 @@ def test_the_contexts_of_a_kubeconfig(api: ReplayServer, tmp_path: Path) -> None
     assert (list(names), current) == (["prod", "staging"], "prod")
 
 
-def test_a_context(api: ReplayServer, tmp_path: Path) -> None:
+def test_context_is_selected(api: ReplayServer, tmp_path: Path) -> None:
     client = connect.from_kubeconfig(str(api.kubeconfig(tmp_path, "a", "b")), "b")
 
     assert client.get(KUBE_SYSTEM)["kind"] == "Namespace"
 
 
-def test_an_exec_plugin_of_the_operators(api: ReplayServer, tmp_path: Path) -> None:
+def test_exec_plugin_of_the_operator_is_run(api: ReplayServer, tmp_path: Path) -> None:
     """The plugin runs again when its token is rejected, even before the stated expiry."""
     path, token = api.kubeconfig(tmp_path), tmp_path / "token"
     token.write_text(TOKEN)
@@ -112,7 +112,7 @@ def test_a_token_that_no_header_can_carry_is_not_shown(api: ReplayServer, tmp_pa
 
 
 @pytest.mark.parametrize("content", [None, "", "[]", "{", '{"current-context": "x"}'])
-def test_no_usable_kubeconfig(tmp_path: Path, content: str | None) -> None:
+def test_unusable_kubeconfig_is_reported(tmp_path: Path, content: str | None) -> None:
     path = tmp_path / "kubeconfig"
     if content is not None:
         path.write_text(content)
@@ -123,7 +123,7 @@ def test_no_usable_kubeconfig(tmp_path: Path, content: str | None) -> None:
         connect.from_kubeconfig(str(path), "x")
 
 
-def test_no_such_context(api: ReplayServer, tmp_path: Path) -> None:
+def test_unknown_context_is_reported(api: ReplayServer, tmp_path: Path) -> None:
     with pytest.raises(ConnectionSetupError, match="other"):
         connect.from_kubeconfig(str(api.kubeconfig(tmp_path)), "other")
 
@@ -157,7 +157,7 @@ def pod(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
         yield pod
 
 
-def test_the_account_of_the_pod(pod: Account) -> None:
+def test_account_of_the_pod_is_used(pod: Account) -> None:
     client = connect.in_cluster()
 
     assert client.get(KUBE_SYSTEM)["kind"] == "Namespace"
@@ -206,7 +206,7 @@ def test_the_token_of_the_pod_is_read_again(pod: Account) -> None:
         client.get(KUBE_SYSTEM)
 
 
-def test_the_certificate_of_the_api_server(pod: Account, tmp_path: Path) -> None:
+def test_certificate_of_the_api_server_is_verified(pod: Account, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     another, _key = self_signed(tmp_path / "other", "other")
     pod.authority.write_bytes(another.read_bytes())
@@ -224,7 +224,9 @@ def test_a_redirect_is_not_followed(pod: Account) -> None:
 
 
 @pytest.mark.parametrize("missing", ["KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"])
-def test_not_within_a_pod(pod: Account, missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_pod_is_reported(
+    pod: Account, missing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv(missing)
 
     with pytest.raises(ConnectionSetupError, match="are not set"):
@@ -232,7 +234,7 @@ def test_not_within_a_pod(pod: Account, missing: str, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("content", ["", " \n", None])
-def test_a_pod_without_an_account(pod: Account, content: str | None) -> None:
+def test_pod_without_an_account_is_reported(pod: Account, content: str | None) -> None:
     if content is None:
         pod.token.unlink()
     else:
@@ -242,7 +244,7 @@ def test_a_pod_without_an_account(pod: Account, content: str | None) -> None:
         connect.in_cluster()
 
 
-def test_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_extra_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "kubernetes", None)
 
     with pytest.raises(ConnectionSetupError, match=r"requirements-kubernetes\.txt"):

@@ -31,7 +31,7 @@ from tests.apiserver import (
 )
 from tests.support.waiting import wait_until
 from tests.workloads.collector.conftest import no_progress
-from tests.workloads.records import REPORTER, apply, as_said, record, report, stored
+from tests.workloads.records import REPORTER, apply, comparable, record, report, stored
 from workloads.collection import FailureReason
 from workloads.collector import connect, database, sync, watching
 from workloads.collector.backoff import Backoff
@@ -86,7 +86,7 @@ def soon_believed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def stored_records(cluster: Cluster) -> dict[Place, Any]:
-    return {p: as_said(row) for p, row in stored(cluster).items()}
+    return {p: comparable(row) for p, row in stored(cluster).items()}
 
 
 def one(reports: list[Synced]) -> bool:
@@ -121,7 +121,9 @@ def test_replaying_the_watch_ends_in_the_rows_of_a_fresh_list(
     assert stored_records(cluster) == watched
 
 
-def test_bookmarks_and_a_deletion(follow: Follow, api: ReplayServer, cluster: Cluster) -> None:
+def test_bookmarks_and_deletions_are_followed(
+    follow: Follow, api: ReplayServer, cluster: Cluster
+) -> None:
     api.watches.scripts[DEPLOYMENTS].append(lines("watch-bookmarks.jsonl"))
     # The rest is still being listed when the deletion comes, or it is not: both end the same.
     reports = follow(lambda _: Place("prod", "api", "Deployment") not in stored(cluster))
@@ -199,7 +201,9 @@ def test_a_dead_server_is_not_reported(
     assert not stored(cluster)
 
 
-def test_changes_between_snapshots(follow: Follow, api: ReplayServer, cluster: Cluster) -> None:
+def test_changes_between_snapshots_are_reported(
+    follow: Follow, api: ReplayServer, cluster: Cluster
+) -> None:
     gone, kept = api.lists[STATEFULSETS][:2]
     new = copy.deepcopy(kept)
     new["metadata"] |= {"name": "new", "uid": "new"}
@@ -220,7 +224,9 @@ def test_changes_between_snapshots(follow: Follow, api: ReplayServer, cluster: C
     assert gone["metadata"]["name"] not in names
 
 
-def test_a_snapshot_each_interval(follow: Follow, collector: Collector, api: ReplayServer) -> None:
+def test_snapshot_is_sent_each_interval(
+    follow: Follow, collector: Collector, api: ReplayServer
+) -> None:
     collector._interval = 1
 
     reports = follow(lambda reports: len(reports) == 3)
@@ -229,7 +235,7 @@ def test_a_snapshot_each_interval(follow: Follow, collector: Collector, api: Rep
     assert reports[-1].applied.unchanged == 54
 
 
-def test_without_metrics(follow: Follow, api: ReplayServer, cluster: Cluster) -> None:
+def test_missing_metrics_are_accepted(follow: Follow, api: ReplayServer, cluster: Cluster) -> None:
     api.metrics_fault = DEAD_METRICS
 
     follow(one)

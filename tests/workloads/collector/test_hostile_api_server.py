@@ -68,13 +68,13 @@ JUNK: list[Any] = [
 ]
 
 
-def spoil(chance: random.Random, value: Any) -> Any:
+def spoil(rng: random.Random, value: Any) -> Any:
     """Put junk at a random place of a JSON value."""
-    if isinstance(value, dict | list) and value and chance.random() < 0.85:
-        key = chance.choice(list(value) if isinstance(value, dict) else range(len(value)))
-        value[key] = spoil(chance, value[key])
+    if isinstance(value, dict | list) and value and rng.random() < 0.85:
+        key = rng.choice(list(value) if isinstance(value, dict) else range(len(value)))
+        value[key] = spoil(rng, value[key])
         return value
-    return chance.choice(JUNK)
+    return rng.choice(JUNK)
 
 
 def rows(client: ClusterClient) -> Rows:
@@ -95,16 +95,16 @@ def uid_of(raw: dict[str, Any]) -> Any:
 def test_odd_objects_of_a_list(
     client: ClusterClient, api: ReplayServer, path: str, seed: int
 ) -> None:
-    chance = random.Random(f"{path}{seed}")
+    rng = random.Random(f"{path}{seed}")
     expected = rows(client)
     items = json.loads(json.dumps(api.metrics if path == METRICS else api.lists[path]))
     spoiled = set()
-    for raw in chance.sample(items, k=min(8, len(items))):
+    for raw in rng.sample(items, k=min(8, len(items))):
         owners = [o["uid"] for o in raw["metadata"].get("ownerReferences", [])]
         spoiled |= {raw["metadata"].get("uid"), *owners}
-        spoil(chance, raw)
-    items += chance.sample(JUNK, k=4)
-    chance.shuffle(items)
+        spoil(rng, raw)
+    items += rng.sample(JUNK, k=4)
+    rng.shuffle(items)
     if path == METRICS:
         # Whatever is measured, nothing else changes; an odd entry makes all of usage unknown.
         api.metrics_fault = listing(items)
@@ -209,15 +209,15 @@ HEADERS: list[dict[str, str]] = [
 
 
 def hostile(seed: int) -> Fault:
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     headers = {
-        name: value.encode().decode("latin-1") for name, value in chance.choice(HEADERS).items()
+        name: value.encode().decode("latin-1") for name, value in rng.choice(HEADERS).items()
     }
     body, status = (
-        chance.choice(HOSTILE),
-        chance.choice([200, 200, 301, 400, 404, 410, 429, 500, 503]),
+        rng.choice(HOSTILE),
+        rng.choice([200, 200, 301, 400, 404, 410, 429, 500, 503]),
     )
-    return Fault(status, body, headers=headers, cut=chance.choice([None, None, len(body) // 2]))
+    return Fault(status, body, headers=headers, cut=rng.choice([None, None, len(body) // 2]))
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -279,7 +279,7 @@ def soon_believed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("soon_believed")
 @pytest.mark.parametrize("line", LINES, ids=range(len(LINES)))
-def test_hostile_lines_of_a_watch(
+def test_hostile_lines_of_a_watch_are_handled(
     collector: Collector,
     api: ReplayServer,
     cluster: Cluster,

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.apiserver import DEPLOYMENTS, Fault, ReplayServer
-from tests.workloads.collector.between import Between, Deed, answering
+from tests.workloads.collector.between import Action, Between, answering
 from tests.workloads.collector.conftest import no_progress
 from tests.workloads.collector.registered import Registered
 from tests.workloads.records import report
@@ -50,7 +50,7 @@ HEADERS: list[dict[str, str]] = [
 STATUSES = [200, 200, 201, 204, 301, 400, 401, 403, 404, 409, 413, 418, 429, 500, 503, 599]
 
 
-def raw_answer(line: bytes) -> Deed:
+def raw_answer(line: bytes) -> Action:
     """Answer with bytes that need be no HTTP."""
 
     def answer(_between: Between, handler: Any, _body: bytes) -> None:
@@ -69,10 +69,10 @@ RAW = [
 ]  # fmt: skip
 
 
-def deed(chance: random.Random) -> Deed:
-    if chance.random() < 0.2:
-        return raw_answer(chance.choice(RAW))
-    return answering(chance.choice(STATUSES), chance.choice(BODIES), **chance.choice(HEADERS))
+def action(rng: random.Random) -> Action:
+    if rng.random() < 0.2:
+        return raw_answer(rng.choice(RAW))
+    return answering(rng.choice(STATUSES), rng.choice(BODIES), **rng.choice(HEADERS))
 
 
 def agent(
@@ -91,14 +91,14 @@ def agent(
 def test_after_any_answers_a_report_arrives(
     api: ReplayServer, between: Between, registered: Registered, tmp_path: Path, seed: int
 ) -> None:
-    chance, stop = random.Random(seed), threading.Event()
-    between.deeds += [deed(chance) for _ in range(40)]
+    rng, stop = random.Random(seed), threading.Event()
+    between.actions += [action(rng) for _ in range(40)]
     reports: list[Synced] = []
 
     def reported(synced: Synced) -> None:
         # Some of the answers are as good as the service's.
         reports.append(synced)
-        if between.deeds:
+        if between.actions:
             api.watches.send(DEPLOYMENTS, json.dumps(
                 {"type": "MODIFIED", "object": api.lists[DEPLOYMENTS][0]}
             ).encode())  # fmt: skip
@@ -108,7 +108,7 @@ def test_after_any_answers_a_report_arrives(
     agent(api, between, registered, tmp_path).follow(stop, reported)
 
     assert reports
-    assert not between.deeds
+    assert not between.actions
     assert len(between.reports()) >= 41
 
 
@@ -175,7 +175,7 @@ def test_a_service_that_never_ends_its_answer(
                 handler.wfile.write(b"X: y\r\n")
                 time.sleep(0.02)
 
-    between.deeds.append(endless)
+    between.actions.append(endless)
     file = tmp_path / "token"
     file.write_text(registered.token)
     there = ServiceDestination(

@@ -49,7 +49,7 @@ def test_truncated_list_is_rejected() -> None:
 
 
 @pytest.mark.parametrize("body", [b"{}", b" { } \n", b'{"items": null}', b'{"items":[ ]}'])
-def test_without_items(body: bytes) -> None:
+def test_list_without_items_is_rejected(body: bytes) -> None:
     assert list(list_items(cut(body, 1))) == []
 
 

@@ -84,7 +84,7 @@ def test_hung_metrics_api_only_loses_usage(
         assert time.monotonic() - started < 20
 
 
-def test_some_namespaces_alone(client: ClusterClient, api: ReplayServer) -> None:
+def test_selected_namespaces_are_listed(client: ClusterClient, api: ReplayServer) -> None:
     records = read_cluster(client, RECORDED, no_progress, ["demo", "quota"])
 
     whole = [r for r in snapshot(None, usage()) if r.namespace in ("demo", "quota")]
@@ -94,7 +94,7 @@ def test_some_namespaces_alone(client: ClusterClient, api: ReplayServer) -> None
     assert all("/namespaces/" in path for path in paths)
 
 
-def test_progress(client: ClusterClient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_is_shown(client: ClusterClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_module, "PAGE_SIZE", 100)
     progress: list[tuple[str, int, int | None]] = []
 
@@ -119,7 +119,7 @@ def test_secrets_of_a_spec_are_not_stored(client: ClusterClient, api: ReplayServ
     assert "hunter2" not in repr(read(client))
 
 
-def test_the_uid_of_the_cluster(client: ClusterClient, api: ReplayServer) -> None:
+def test_uid_of_the_cluster_is_read(client: ClusterClient, api: ReplayServer) -> None:
     assert cluster_uid(client) == "229cb448-7af2-40c4-bf31-ace29c1771bb"
 
     api.faults[KUBE_SYSTEM].append(FORBIDDEN)
@@ -145,7 +145,7 @@ def test_the_uid_of_the_cluster(client: ClusterClient, api: ReplayServer) -> Non
         (None, ["37"], UNKNOWN_VERSION),
     ],
 )
-def test_the_version_of_the_server(
+def test_version_of_the_server_is_read(
     client: ClusterClient, api: ReplayServer, major: object, minor: object, version: object
 ) -> None:
     api.server_version |= {"major": major, "minor": minor}

@@ -33,7 +33,7 @@ def test_a_report() -> None:
     assert report_line("c", SYNCED, as_json=False).startswith("c: 1 created, 2 updated, 3 deleted")
 
 
-def test_troubles() -> None:
+def test_troubles_are_described() -> None:
     (printed,) = map(json.loads, trouble_lines("c", [TROUBLE], as_json=True))
 
     assert printed["cluster"] == "c"

@@ -59,24 +59,24 @@ def listed(objects: dict[str, dict[str, Object]]) -> Rows:
     return by_place(list(builder.records(RECORDED)))
 
 
-def changed(chance: random.Random, path: str, raw: Object) -> Object:
+def changed(rng: random.Random, path: str, raw: Object) -> Object:
     """Return the object as it may be a moment later."""
     raw = copy.deepcopy(raw)
     if path == PODS:
-        if chance.random() < 0.2:
+        if rng.random() < 0.2:
             raw["metadata"].pop("ownerReferences", None)
         else:
-            raw["status"]["phase"] = chance.choice(["Running", "Failed", "Pending"])
+            raw["status"]["phase"] = rng.choice(["Running", "Failed", "Pending"])
     elif path == REPLICASETS:
         raw["metadata"].pop("ownerReferences", None)
     else:
-        raw["metadata"]["generation"] = chance.randrange(5)
+        raw["metadata"]["generation"] = rng.randrange(5)
     return raw
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_any_events_end_where_a_list_would(seed: int) -> None:
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     every = {
         path: {raw["metadata"]["uid"]: raw for raw in items}
         for path, items in recorded_lists().items()
@@ -85,13 +85,13 @@ def test_any_events_end_where_a_list_would(seed: int) -> None:
     mirror = Mirror()
     rows: Rows = {}
     for step in range(700):
-        path = chance.choice(list(every))
-        uid, raw = chance.choice(list(every[path].items()))
-        if uid in there[path] and chance.random() < 0.4:
+        path = rng.choice(list(every))
+        uid, raw = rng.choice(list(every[path].items()))
+        if uid in there[path] and rng.random() < 0.4:
             mirror.change(RESOURCES[path], "DELETED", there[path].pop(uid))
         else:
             kind = "MODIFIED" if uid in there[path] else "ADDED"
-            there[path][uid] = changed(chance, path, raw) if chance.random() < 0.4 else raw
+            there[path][uid] = changed(rng, path, raw) if rng.random() < 0.4 else raw
             mirror.change(RESOURCES[path], kind, there[path][uid])
         if step % 20 == 0:
             records, deleted = mirror.delta(RECORDED, usage())
@@ -200,7 +200,7 @@ def test_bookmarks_and_incomplete_objects_are_ignored() -> None:
     assert mirror.delta(RECORDED, None) == ([], frozenset())
 
 
-def test_resources_per_namespace_equal_the_whole_cluster() -> None:
+def test_resources_per_namespace_sum_to_the_whole_cluster() -> None:
     lists = recorded_lists()
     whole, parts = Mirror(), Mirror()
     namespaces = sorted({raw["metadata"]["namespace"] for raw in lists[PODS]})

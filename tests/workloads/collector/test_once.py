@@ -26,7 +26,7 @@ from workloads.models import Cluster
 from workloads.reporting.reports import Applied
 
 
-def test_the_recorded_cluster(
+def test_recorded_cluster_is_synced(
     collector: Collector, cluster: Cluster, stop: threading.Event
 ) -> None:
     synced = collector.once(stop)
@@ -109,7 +109,9 @@ def test_permanent_errors_are_not_retried(
     assert len(api.queries_of(path)) == 1
 
 
-def test_being_stopped(collector: Collector, api: ReplayServer, stop: threading.Event) -> None:
+def test_stop_interrupts_the_run(
+    collector: Collector, api: ReplayServer, stop: threading.Event
+) -> None:
     stop.set()
     api.faults[DEPLOYMENTS].append(EXPIRED)
 
@@ -117,7 +119,9 @@ def test_being_stopped(collector: Collector, api: ReplayServer, stop: threading.
         collector.once(stop)
 
 
-def test_another_cluster(collector: Collector, cluster: Cluster, stop: threading.Event) -> None:
+def test_other_cluster_is_refused(
+    collector: Collector, cluster: Cluster, stop: threading.Event
+) -> None:
     apply(cluster, report(0, record(), cluster_uid="another"))
 
     with pytest.raises(ReportingEndedError, match="has the uid another"):

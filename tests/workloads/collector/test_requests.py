@@ -15,11 +15,11 @@ import pytest
 
 from tests.apiserver import REPLICASETS, TOKEN, ReplayServer, event
 from tests.apiserver.requests import Exchange, answered, probed
-from tools.live_kubernetes.relay import said
+from tools.live_kubernetes.relay import text
 from workloads.collector import client as client_module
 
 REAL = Path(__file__).parents[1] / "fixtures" / "kubernetes-1.36"
-ASKED = answered()
+REQUESTS = answered()
 PROBED = probed()
 
 _VALUES = {
@@ -31,7 +31,7 @@ _VALUES = {
 }
 
 
-def ask(api: ReplayServer, request: str) -> Exchange:
+def send(api: ReplayServer, request: str) -> Exchange:
     """Send a request of the tables to the replayed server; a watch brings one event."""
     api.watches.second = 0.01
     target, _, rest = request.partition(" Accept: ")
@@ -47,27 +47,27 @@ def ask(api: ReplayServer, request: str) -> Exchange:
         answer = error
     with answer:
         body = answer.read()
-        return Exchange(answer.status, answer.headers["Content-Type"].partition(";")[0], said(body))
+        return Exchange(answer.status, answer.headers["Content-Type"].partition(";")[0], text(body))
 
 
 def kind_of(path: str) -> str:
     return path.partition("?")[0].rpartition("/")[2]
 
 
-@pytest.mark.parametrize("request_line", sorted(ASKED))
+@pytest.mark.parametrize("request_line", sorted(REQUESTS))
 def test_replay_server_responds_like_recorded_servers(api: ReplayServer, request_line: str) -> None:
     path = request_line.partition("?")[0].replace("/namespaces/{namespace}", "")
     if "watch=1" in request_line:
-        raw = {**api.lists[path][0], "kind": next(iter(ASKED[request_line].values())).says}
+        raw = {**api.lists[path][0], "kind": next(iter(REQUESTS[request_line].values())).says}
         api.watches.scripts[path.replace("/namespaces", "/namespaces")].append(
             [event("ADDED", raw)]
         )
         scoped = request_line.partition("?")[0].replace("{namespace}", "demo")
         api.watches.scripts[scoped].append([event("ADDED", raw)])
 
-    found = ask(api, request_line)
+    found = send(api, request_line)
 
-    for version, expected in ASKED[request_line].items():
+    for version, expected in REQUESTS[request_line].items():
         says = found.says if expected.says else ""
         assert found._replace(says=says) == expected, version
 
@@ -78,7 +78,7 @@ def test_replay_server_rejects_like_recorded_servers(api: ReplayServer, probe: s
         raw = {**api.lists[REPLICASETS][0], "kind": "ReplicaSet"}
         api.watches.scripts[REPLICASETS].append([event("ADDED", raw)])
 
-    found = ask(api, probe)
+    found = send(api, probe)
 
     for version, expected in PROBED[probe].items():
         assert found == expected, version
@@ -91,7 +91,7 @@ def test_the_form_of_a_list_ends_a_watch_without_a_byte(api: ReplayServer) -> No
     form = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
     api.watches.scripts[REPLICASETS].append([event("ADDED", api.lists[REPLICASETS][0])])
 
-    found = ask(api, f"{REPLICASETS}?timeoutSeconds=30&watch=1 Accept: {form} Accept-Encoding: ")
+    found = send(api, f"{REPLICASETS}?timeoutSeconds=30&watch=1 Accept: {form} Accept-Encoding: ")
 
     assert found == Exchange(200, "application/json", "")
 
@@ -99,14 +99,14 @@ def test_the_form_of_a_list_ends_a_watch_without_a_byte(api: ReplayServer) -> No
 def test_watch_requests_metadata_in_the_form_of_single_objects(api: ReplayServer) -> None:
     lines = (REAL / "watch-replicasets-accept-metadata.jsonl").read_bytes().splitlines()
     assert {json.loads(line)["object"]["kind"] for line in lines} == {"PartialObjectMetadata"}
-    watched = [r for r in ASKED if "watch=1" in r and "PartialObjectMetadata;" in r]
+    watched = [r for r in REQUESTS if "watch=1" in r and "PartialObjectMetadata;" in r]
     assert {kind_of(request) for request in watched} == {"replicasets"}
     assert client_module._WATCH_METADATA in watched[0]
 
 
 def test_no_request_is_in_the_table_that_is_not_made() -> None:
     """A row that stays when the collector has changed would let the old request pass."""
-    kinds = {(kind_of(r), "watch=1" in r, "{namespace}" in r) for r in ASKED}
+    kinds = {(kind_of(r), "watch=1" in r, "{namespace}" in r) for r in REQUESTS}
     resources = {"deployments", "statefulsets", "daemonsets", "replicasets", "pods"}
     assert kinds == {
         (resource, watch, scoped)

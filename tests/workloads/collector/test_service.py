@@ -90,7 +90,7 @@ def follow(
     return reports
 
 
-def test_once(scene: Scene, stop: threading.Event) -> None:
+def test_single_pass_ends(scene: Scene, stop: threading.Event) -> None:
     synced = scene.agent().once(stop)
 
     assert synced.applied == Applied(created=54, updated=0, deleted=0, unchanged=0)
@@ -111,7 +111,7 @@ FAULTS = [
 
 
 def test_a_snapshot_that_fails_is_sent_again(scene: Scene, stop: threading.Event) -> None:
-    scene.between.deeds += FAULTS
+    scene.between.actions += FAULTS
 
     follow(scene, stop, lambda reports: len(reports) == 1)
 
@@ -131,7 +131,7 @@ def test_changes_that_fail_are_made_good_by_a_snapshot(scene: Scene, stop: threa
         done = len(reports) - 1
         if done == len(FAULTS):
             return True
-        scene.between.deeds.append(FAULTS[done])
+        scene.between.actions.append(FAULTS[done])
         path, raw = gone[done]
         scene.api.watches.send(path, event("DELETED", raw))
         return False
@@ -148,7 +148,7 @@ def test_retry_after_is_respected(scene: Scene, stop: threading.Event) -> None:
         {"Retry_After": "99999999999"}, {"Retry_After": "-1"},
     )  # fmt: skip
     for status in (413, 429):
-        scene.between.deeds += [answering(status, **header) for header in headers]
+        scene.between.actions += [answering(status, **header) for header in headers]
 
     follow(scene, stop, lambda reports: len(reports) == 1)
 
@@ -158,7 +158,7 @@ def test_retry_after_is_respected(scene: Scene, stop: threading.Event) -> None:
 
 
 def test_a_service_that_is_away(scene: Scene, stop: threading.Event) -> None:
-    scene.between.deeds += [way.unheard] * 30
+    scene.between.actions += [way.unheard] * 30
 
     follow(scene, stop, lambda reports: len(reports) == 1)
 
@@ -185,7 +185,7 @@ def test_no_pause_is_longer_than_half_an_interval(
                 self.set()
             return super().wait(0.01)
 
-    scene.between.deeds += [answering(503)] * 9
+    scene.between.actions += [answering(503)] * 9
     agent = scene.agent()
     agent._interval = 4
 
@@ -203,7 +203,7 @@ def test_a_refused_token_is_read_again(scene: Scene, stop: threading.Event) -> N
         if len(proxy.reports()) == 2:
             scene.token_file.write_text(scene.registered.token)
 
-    scene.between.deeds += [replace, replace]
+    scene.between.actions += [replace, replace]
 
     follow(scene, stop, lambda reports: len(reports) == 1)
 
@@ -212,7 +212,7 @@ def test_a_refused_token_is_read_again(scene: Scene, stop: threading.Event) -> N
 
 
 @pytest.mark.parametrize("content", ["", "\n", "two words", "é", "a\x00b", None])
-def test_a_file_without_a_token(
+def test_file_without_a_token_is_reported(
     registered: Registered, token_file: Path, between: Between, content: str | None
 ) -> None:
     if content is None:
@@ -265,16 +265,16 @@ def test_failure_is_published_truncated_and_redacted(
     assert b"hunter2" not in between.requests[0][3]
 
 
-def test_two_agents_of_the_same_cluster(scene: Scene, stop: threading.Event) -> None:
+def test_two_agents_of_the_same_cluster_are_reported(scene: Scene, stop: threading.Event) -> None:
     """Each is rejected now and then because of the other; the table shows the cluster."""
     gone = scene.api.lists[DEPLOYMENTS][:5]
     watches = scene.api.watches
-    have_told: set[str] = set()
+    reporters: set[str] = set()
 
     def reported(_synced: Synced) -> None:
         if len(scene.registered.workloads()) == 49:
-            have_told.add(threading.current_thread().name)
-            if len(have_told) == 2:
+            reporters.add(threading.current_thread().name)
+            if len(reporters) == 2:
                 stop.set()
 
     agents = [
@@ -287,7 +287,7 @@ def test_two_agents_of_the_same_cluster(scene: Scene, stop: threading.Event) -> 
     for agent in agents:
         agent.join(60)
 
-    assert len(have_told) == 2
+    assert len(reporters) == 2
     assert len(scene.registered.workloads()) == 49
 
 
@@ -326,7 +326,7 @@ def test_addresses_to_which_no_token_goes(url: str) -> None:
 
 
 @pytest.mark.parametrize("content", [None, "", "no certificate"])
-def test_a_file_without_authorities(tmp_path: Path, content: str | None) -> None:
+def test_file_without_authorities_is_reported(tmp_path: Path, content: str | None) -> None:
     file = tmp_path / "ca.pem"
     if content is not None:
         file.write_text(content)
@@ -350,14 +350,16 @@ def test_a_wait_has_an_end(
 
     monkeypatch.setattr(service_connection, "_WITHIN", 0.5)
     there = destination(between.url, registered, token_file)
-    for deed in (hanging, dripping):
-        between.deeds.append(deed)
+    for action in (hanging, dripping):
+        between.actions.append(action)
         with pytest.raises(NotReportedError, match="does not respond"):
             there._send("PUT", there._path, b"{}", JSON)
 
 
-def test_being_stopped(registered: Registered, between: Between, token_file: Path) -> None:
-    between.deeds.append(hanging)
+def test_stop_interrupts_the_run(
+    registered: Registered, between: Between, token_file: Path
+) -> None:
+    between.actions.append(hanging)
     there = destination(between.url, registered, token_file)
     timer = threading.Timer(0.3, there.stop)
     timer.start()

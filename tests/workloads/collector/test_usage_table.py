@@ -17,12 +17,12 @@ def keys(total: int) -> list[PodKey]:
 
 def test_it_is_a_dictionary() -> None:
     """Also when a pod is measured a second time."""
-    chance = random.Random(1)
+    rng = random.Random(1)
     pods, known = keys(2_500), dict[PodKey, tuple[int, ...]]()
     table = UsageTable()
     for _ in range(5_000):
-        key = chance.choice(pods)
-        known[key] = (chance.randrange(2**64), chance.randrange(2**64) * NANOS)
+        key = rng.choice(pods)
+        known[key] = (rng.randrange(2**64), rng.randrange(2**64) * NANOS)
         table.put(key, known[key])
 
     assert len(known) < 2_500

@@ -34,7 +34,7 @@ def record_of(case: dict[str, Any], as_of: str | None = None) -> WorkloadRecord:
 
 
 @pytest.mark.parametrize("name", sorted(CASES))
-def test_expected(name: str) -> None:
+def test_expected_health_is_derived(name: str) -> None:
     record, expect = record_of(CASES[name]), CASES[name]["expect"]
     verdict = (record.health_status.value, record.status_reason)
 
@@ -66,7 +66,7 @@ EXACT = {
 }
 
 
-def test_exact() -> None:
+def test_derived_health_is_exact() -> None:
     found = {name: record_of(case) for name, case in CASES.items()}
     assert {
         name: (record.health_status.value, record.status_reason) for name, record in found.items()

@@ -9,17 +9,17 @@ ENDED = datetime(2026, 11, 21, 1, 40, tzinfo=UTC)
 
 
 @pytest.mark.parametrize("reason", sorted(FAILING_REASONS))
-def test_waiting_for_a_known_failure(reason: str) -> None:
+def test_known_waiting_reason_is_a_failure(reason: str) -> None:
     assert failing_reason("waiting", reason) == reason
 
 
 @pytest.mark.parametrize("reason", ["SomethingBackOff", "ErrNovel", "PostStartHookError"])
-def test_waiting_for_a_failure_of_known_shape(reason: str) -> None:
+def test_waiting_reason_of_known_form_is_a_failure(reason: str) -> None:
     assert failing_reason("waiting", reason) == reason
 
 
 @pytest.mark.parametrize("reason", ["ContainerCreating", "PodInitializing", "", "Backoff"])
-def test_waiting_for_something_else(reason: str) -> None:
+def test_other_waiting_reason_is_no_failure(reason: str) -> None:
     assert failing_reason("waiting", reason) == ""
 
 
@@ -35,7 +35,9 @@ def test_waiting_for_something_else(reason: str) -> None:
         ("Error", -1073741510, 0, "Error"),
     ],
 )
-def test_terminated(reason: str, exit_code: int, signal: int, failing: str) -> None:
+def test_terminated_container_is_classified(
+    reason: str, exit_code: int, signal: int, failing: str
+) -> None:
     assert failing_reason("terminated", reason, exit_code, signal) == failing
 
 
@@ -43,13 +45,13 @@ def test_running_never_fails() -> None:
     assert failing_reason("running", "CrashLoopBackOff", 1, 9) == ""
 
 
-def test_a_healthy_container() -> None:
+def test_healthy_container_has_no_failure() -> None:
     assert container_facts(name="app", state="running", ready=True) == ContainerFacts(
         name="app", state="running", ready=True
     )
 
 
-def test_a_container_that_crashes() -> None:
+def test_crashing_container_is_failing() -> None:
     assert container_facts(
         name="app",
         state="waiting",

@@ -25,16 +25,16 @@ ROWS = {
 @pytest.mark.parametrize(
     "reason", sorted({*Reason, *FAILING_REASONS, *STARTING_REASONS, UNNAMED_FAILURE})
 )
-def test_names_every_reason(reason: str) -> None:
+def test_document_names_every_reason(reason: str) -> None:
     assert f"`{reason}`" in DOCUMENT
 
 
 @pytest.mark.parametrize("status", sorted(HealthStatus))
-def test_names_every_status(status: str) -> None:
+def test_document_names_every_status(status: str) -> None:
     assert f"`{status}`" in DOCUMENT
 
 
-def test_lists_every_rule_once() -> None:
+def test_document_lists_every_rule_once() -> None:
     assert list(ROWS) == list(range(1, 22))
 
 
@@ -50,6 +50,6 @@ def test_rule_matches_its_documented_row(
     assert f"`{code}`" in row_reason or handed_on or (not code and row_reason.strip() == "empty")
 
 
-def test_states_the_intervals() -> None:
+def test_document_has_the_intervals() -> None:
     for interval in (GRACE, RESTART_WINDOW, OBSERVATION_DELAY):
         assert f"{interval.seconds} s" in DOCUMENT

@@ -522,7 +522,7 @@ CASES: list[tuple[int, WorkloadFacts, PodTally, HealthStatus, str]] = [
 
 
 @pytest.mark.parametrize(("rule", "facts", "pods", "status", "reason"), CASES)
-def test_rule(
+def test_each_rule_applies(
     rule: int, facts: WorkloadFacts, pods: PodTally, status: HealthStatus, reason: str
 ) -> None:
     assert derive_health(facts, pods, AS_OF) == Health(status, reason, rule)
@@ -538,7 +538,7 @@ def test_the_verdict_holds_plain_text() -> None:
     assert verdict.status == "ERROR"
 
 
-def test_wire_values() -> None:
+def test_enum_values_match_the_wire() -> None:
     assert [status.value for status in HealthStatus] == [
         "WORKLOAD_HEALTH_STATUS_UNSPECIFIED",
         "HEALTHY",

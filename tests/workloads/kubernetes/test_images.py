@@ -38,7 +38,7 @@ LONG = "sha512:" + "c" * 128
         ("r.example/" + "a" * 255, "r.example/" + "a" * 255, "latest", ""),
     ],
 )  # fmt: skip
-def test_names(text: str, repository: str | None, tag: str, digest: str) -> None:
+def test_image_names_are_parsed(text: str, repository: str | None, tag: str, digest: str) -> None:
     assert parse_image(text) == (repository and (repository, tag, digest))
 
 
@@ -77,7 +77,9 @@ def test_invalid_image_name_is_rejected(text: str) -> None:
         ("x" * 2048, A, ""),
     ],
 )
-def test_running_image_combines_image_and_image_id(image: str, image_id: str, running: str) -> None:
+def test_running_image_is_built_from_image_and_image_id(
+    image: str, image_id: str, running: str
+) -> None:
     assert running_image(image, image_id) == running
 
 

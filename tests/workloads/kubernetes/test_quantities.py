@@ -61,7 +61,7 @@ def away_from_zero(value: Fraction) -> int:
 
 
 @given(signs, numbers, st.one_of(st.sampled_from(sorted(SUFFIXES)), exponents))
-def test_agrees_with_fractions(sign: str, number: str, suffix: str) -> None:
+def test_quantities_agree_with_fractions(sign: str, number: str, suffix: str) -> None:
     value = exact(sign, number, suffix)
     assert parse_quantity(sign + number + suffix) == away_from_zero(value * NANOS)
 
@@ -101,7 +101,7 @@ def test_only_the_documented_form_is_accepted(text: str) -> None:
         *("\uff11", "\u0663", "1" * 65, "1e99999999999999999999", "1,5", "1.2.3"),
     ],
 )
-def test_refuses(text: str) -> None:
+def test_invalid_quantities_are_refused(text: str) -> None:
     with pytest.raises(InvalidQuantityError) as refusal:
         parse_quantity(text)
     assert len(str(refusal.value)) < 120
@@ -138,7 +138,7 @@ def test_refuses(text: str) -> None:
         ("1e-999", 1),
     ],
 )
-def test_reads(text: str, nanos: int) -> None:
+def test_quantities_are_read(text: str, nanos: int) -> None:
     assert parse_quantity(text) == nanos
 
 
@@ -158,7 +158,7 @@ def test_the_longest_text_is_64_characters() -> None:
         (10**40, INT64_MAX),
     ],
 )
-def test_rounds_up_to_millicores(nanos: int, millicores: int) -> None:
+def test_cpu_is_rounded_up_to_millicores(nanos: int, millicores: int) -> None:
     assert to_millicores(nanos) == millicores
 
 
@@ -166,7 +166,7 @@ def test_rounds_up_to_millicores(nanos: int, millicores: int) -> None:
     ("nanos", "whole"),
     [(0, 0), (1, 1), (NANOS, 1), (NANOS + 1, 2), (2**63 * NANOS, INT64_MAX)],
 )
-def test_rounds_up_to_bytes(nanos: int, whole: int) -> None:
+def test_memory_is_rounded_up_to_bytes(nanos: int, whole: int) -> None:
     assert to_bytes(nanos) == whole
 
 

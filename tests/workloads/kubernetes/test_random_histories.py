@@ -209,7 +209,7 @@ class Life:
 
 @pytest.mark.parametrize("seed", range(40))
 @pytest.mark.parametrize("kind", list(WorkloadKind))
-def test_invariants(kind: WorkloadKind, seed: int) -> None:
+def test_invariants_hold(kind: WorkloadKind, seed: int) -> None:
     life = Life(kind, random.Random(f"{kind}{seed}"))
     for _ in range(60):
         life.step()

@@ -111,7 +111,7 @@ def test_every_recorded_workload_is_expected() -> None:
 
 @pytest.mark.parametrize("moment", sorted(MOMENTS))
 @pytest.mark.parametrize("place", sorted(EXPECTED), ids=place_id)
-def test_health(place: Place, moment: str) -> None:
+def test_health_is_derived(place: Place, moment: str) -> None:
     verdict = derive_health(*JOINED[place], MOMENTS[moment])
     assert {
         "rule": verdict.rule,
@@ -121,7 +121,7 @@ def test_health(place: Place, moment: str) -> None:
 
 
 @pytest.mark.parametrize("place", sorted(EXPECTED), ids=place_id)
-def test_figures(place: Place) -> None:
+def test_figures_match(place: Place) -> None:
     facts, tally = JOINED[place]
     record = workload_record(facts, tally, as_of=RECORDED, usage_known=True)
     expected = {
@@ -136,7 +136,7 @@ def test_figures(place: Place) -> None:
 
 
 @pytest.mark.parametrize("place", sorted(EXPECTED), ids=place_id)
-def test_containers(place: Place) -> None:
+def test_containers_match(place: Place) -> None:
     record = workload_record(*JOINED[place], as_of=RECORDED, usage_known=True)
     assert [
         {

@@ -17,7 +17,7 @@ def the_pod(raw: dict[str, Any]) -> PodFacts:
     return facts
 
 
-def test_a_pod() -> None:
+def test_pod_is_reduced() -> None:
     raw = raw_pod(containerStatuses=[status(ready=True, restartCount=0)])
     assert reduce_pod(raw) == PodFacts(
         key=PodKey("demo", "app-x"),
@@ -59,7 +59,7 @@ def test_a_pod_has_the_owner_that_controls_it(owner: str) -> None:
         [{"kind": "ReplicaSet", "controller": True}],
     ],
 )
-def test_a_pod_of_no_workload(owners: object) -> None:
+def test_pod_of_no_workload_is_ignored(owners: object) -> None:
     raw = raw_pod()
     raw["metadata"]["ownerReferences"] = owners
     assert reduce_pod(raw) is None
@@ -77,7 +77,7 @@ def test_a_pod_of_no_workload(owners: object) -> None:
         ("Failed", CREATED, False, False),
     ],
 )
-def test_phases(phase: str, deleted: str | None, active: bool, live: bool) -> None:
+def test_phases_are_read(phase: str, deleted: str | None, active: bool, live: bool) -> None:
     raw = raw_pod(phase=phase)
     raw["metadata"]["deletionTimestamp"] = deleted
     facts = the_pod(raw)
@@ -124,7 +124,7 @@ def test_disruption_target_has_priority_in_any_order(order: int) -> None:
         ({"type": "Ready", "status": "False", "reason": "Unschedulable"}, False),
     ],
 )
-def test_unschedulable(condition: dict[str, str], unschedulable: bool) -> None:
+def test_unschedulable_pod_is_recognized(condition: dict[str, str], unschedulable: bool) -> None:
     assert the_pod(raw_pod(conditions=[condition])).unschedulable is unschedulable
 
 
@@ -142,7 +142,7 @@ def test_unschedulable(condition: dict[str, str], unschedulable: bool) -> None:
         (None, ("waiting", "")),
     ],
 )
-def test_container_states(state: object, expected: tuple[str, str]) -> None:
+def test_container_states_are_read(state: object, expected: tuple[str, str]) -> None:
     (container,) = the_pod(raw_pod(containerStatuses=[status(state=state)])).containers
     assert (container.state, container.failing) == expected
 
@@ -287,7 +287,7 @@ def test_containers_that_have_not_started(key: str, reason: str) -> None:
 @pytest.mark.parametrize(
     "reason", ["Evicted", "OutOfcpu", "NodeAffinity", "UnexpectedAdmissionError", "NodeShutdown"]
 )
-def test_why_a_pod_failed(reason: str) -> None:
+def test_reason_of_a_failed_pod_is_read(reason: str) -> None:
     assert the_pod(raw_pod(phase="Failed", reason=reason)).failed == reason
     assert the_pod(raw_pod(phase="Running", reason=reason)).failed == ""
 

@@ -18,7 +18,7 @@ from .objects import CREATED, owned_by, raw_workload
 DEPLOYMENT, STATEFUL_SET, DAEMON_SET = WorkloadKind
 
 
-def test_a_replicaset() -> None:
+def test_replicaset_is_reduced() -> None:
     raw = {"metadata": {"uid": "set", **owned_by("Deployment", "deployment")}}
     assert reduce_replicaset(raw) == ("set", "deployment")
 
@@ -27,11 +27,11 @@ def test_a_replicaset() -> None:
     "metadata",
     [{}, {"uid": "set"}, owned_by("Deployment"), {"uid": "set", **owned_by("Rollout")}],
 )
-def test_a_replicaset_of_no_deployment(metadata: dict[str, Any]) -> None:
+def test_replicaset_of_no_deployment_is_ignored(metadata: dict[str, Any]) -> None:
     assert reduce_replicaset({"metadata": metadata}) is None
 
 
-def test_pod_metrics() -> None:
+def test_pod_metrics_are_read() -> None:
     raw = {
         "metadata": {"namespace": "demo", "name": "app-x"},
         "containers": [
@@ -57,7 +57,7 @@ def the_workload(raw: dict[str, Any], kind: WorkloadKind = DEPLOYMENT) -> Worklo
     return facts
 
 
-def test_a_deployment() -> None:
+def test_deployment_is_reduced() -> None:
     template = {
         "containers": [{"name": "web", "image": "nginx:1.25"}],
         "initContainers": [
@@ -145,7 +145,7 @@ def test_absent_and_null_are_the_same(nothing: Any) -> None:
     ("value", "read"),
     [(5, 5), (0, 0), (-1, 0), (True, 1), ("5", 1), (5.0, 1), (None, 1), (10**30, 2**31 - 1)],
 )
-def test_counts(value: object, read: int) -> None:
+def test_replicas_are_counted(value: object, read: int) -> None:
     assert the_workload(raw_workload({"replicas": value}, {})).desired == read
 
 
@@ -163,7 +163,7 @@ def test_a_workload_that_cannot_be_placed(missing: str) -> None:
     assert reduce_workload(raw, DEPLOYMENT) is None
 
 
-def test_a_workload_being_deleted() -> None:
+def test_deletion_of_a_workload_is_recognized() -> None:
     raw = raw_workload({}, {})
     raw["metadata"]["deletionTimestamp"] = CREATED
     assert the_workload(raw).deleting is True
@@ -222,7 +222,7 @@ def test_since_when_it_is_unavailable(condition: dict[str, str], since: str | No
         ("9", None),
     ],
 )
-def test_the_progress_deadline(seconds: object, deadline: int | None) -> None:
+def test_progress_deadline_is_read(seconds: object, deadline: int | None) -> None:
     raw = raw_workload({"progressDeadlineSeconds": seconds}, {})
     assert the_workload(raw).progress_deadline == deadline
 
@@ -243,6 +243,6 @@ def test_the_replicas_that_a_rollout_has_not_replaced() -> None:
         ({}, None),
     ],
 )
-def test_revisions(status: dict[str, str], pending: bool | None) -> None:
+def test_revisions_are_compared(status: dict[str, str], pending: bool | None) -> None:
     facts = the_workload(raw_workload({}, status), WorkloadKind.STATEFUL_SET)
     assert facts.revision_pending is pending

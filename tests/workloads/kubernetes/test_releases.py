@@ -156,7 +156,7 @@ NONE_AVAILABLE = [{"type": "Available", "status": "False", "reason": "MinimumRep
         ),
     ],
 )
-def test_health_of_a_deployment(
+def test_health_of_a_deployment_matches(
     release: str, deployment_status: dict[str, Any], verdict: tuple[str, str]
 ) -> None:
     del release
@@ -209,7 +209,7 @@ RUNS = {"startedAt": CREATED}
         ),
     ],
 )
-def test_reason_without_ready_pods(
+def test_reason_without_ready_pods_matches(
     release: str, spec: dict[str, Any], pod: dict[str, Any], reason: str
 ) -> None:
     del release

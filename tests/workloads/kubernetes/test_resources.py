@@ -76,7 +76,7 @@ def cpu(**spec: Any) -> tuple[int, int]:
         ({"containers": None, "initContainers": None, "overhead": None, "resources": None}, 0, 0),
     ],
 )
-def test_formula(spec: dict[str, Any], requests: int, limits: int) -> None:
+def test_formula_matches(spec: dict[str, Any], requests: int, limits: int) -> None:
     assert cpu(**spec) == (requests, limits)
 
 
@@ -178,7 +178,7 @@ def resized(name: str, requests: int, allocated: int | None, actual: int | None)
         ([resized("a", 3, 3, 3), resized("b", 2, 2, 2)], None, 5, 5),
     ],
 )
-def test_a_resize_by_the_formula_of_the_servers_version(
+def test_resize_uses_the_formula_of_the_server_version(
     containers: list[Any], condition: str | None, older: int, newer: int
 ) -> None:
     spec = {"containers": [c for c, _ in containers]}
@@ -196,7 +196,7 @@ def test_a_resize_by_the_formula_of_the_servers_version(
     assert found == [older, older, newer, newer]
 
 
-def test_limits_by_the_formula_of_the_servers_version() -> None:
+def test_limits_use_the_formula_of_the_server_version() -> None:
     one, other = resized("a", 1, 2, 2), resized("b", 2, 1, 1)
     spec = {"containers": [one[0], other[0]]}
     status = {"containerStatuses": [one[1], other[1]]}
@@ -206,7 +206,7 @@ def test_limits_by_the_formula_of_the_servers_version() -> None:
     assert pod_resources(spec, status, V1_37)[1] == 2 * NANOS
 
 
-def test_init_steps_by_the_formula_of_the_servers_version() -> None:
+def test_init_steps_use_the_formula_of_the_server_version() -> None:
     step, container_status = resized("step", 3, 6, None)
     spec = {"containers": [container(1)], "initContainers": [step]}
     status = {"initContainerStatuses": [container_status]}

@@ -48,7 +48,7 @@ def opinions(kind: WorkloadKind, raw: Object, pods: list[Object], as_of: Any) ->
 
 @pytest.mark.parametrize("seed", range(30))
 @pytest.mark.parametrize("kind", list(WorkloadKind))
-def test_random_lives(kind: WorkloadKind, seed: int) -> None:
+def test_random_histories_have_the_same_health(kind: WorkloadKind, seed: int) -> None:
     life = Life(kind, random.Random(f"second{kind}{seed}"))
     for _ in range(60):
         life.step()
@@ -62,30 +62,30 @@ def test_random_lives(kind: WorkloadKind, seed: int) -> None:
 @pytest.mark.parametrize("seed", range(20))
 def test_objects_of_which_anything_may_differ(seed: int) -> None:
     """Recorded objects with the fields of other objects, in combinations that no test lists."""
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     everything = {kind: items(name) for kind, name in LISTS.items()}
     cases = json.loads(json.dumps([pod for case in CASES.values() for pod in case["pods"]]))
     # The oracle does not know init containers.
     pods = [pod for pod in items("pods") + cases if "initContainers" not in pod["spec"]]
     for _ in range(400):
-        kind = chance.choice(list(everything))
-        raw = json.loads(json.dumps(chance.choice(everything[kind])))
-        other = chance.choice(everything[kind])
+        kind = rng.choice(list(everything))
+        raw = json.loads(json.dumps(rng.choice(everything[kind])))
+        other = rng.choice(everything[kind])
         for part in ("spec", "status"):
-            for field in chance.sample(sorted(other[part]), k=min(2, len(other[part]))):
+            for field in rng.sample(sorted(other[part]), k=min(2, len(other[part]))):
                 raw[part][field] = other[part][field]
-        chosen = chance.sample(pods, k=chance.randint(0, 4))
+        chosen = rng.sample(pods, k=rng.randint(0, 4))
         for pod in chosen:
             pod["metadata"]["ownerReferences"] = [
                 {"kind": "ReplicaSet", "uid": "u", "controller": True}
             ]
-        raw["metadata"]["managedFields"] = chance.choice([[], [{"time": "2026-11-21T01:45:35Z"}]])
+        raw["metadata"]["managedFields"] = rng.choice([[], [{"time": "2026-11-21T01:45:35Z"}]])
         if "desiredNumberScheduled" in raw["status"] or kind is not WorkloadKind.DAEMON_SET:
-            ours, theirs = opinions(kind, raw, chosen, chance.choice(list(MOMENTS.values())))
+            ours, theirs = opinions(kind, raw, chosen, rng.choice(list(MOMENTS.values())))
             assert ours == theirs
 
 
-def test_the_cases() -> None:
+def test_cases_have_the_same_health() -> None:
     for name, case in CASES.items():
         record, kind = record_of(case), case["workload"]["kind"]
         found = health_of(

@@ -46,7 +46,7 @@ def pod(name: str = "a", **facts: Any) -> PodFacts:
 
 
 @given(st.lists(st.lists(pod_facts, max_size=4), max_size=4), st.randoms(use_true_random=False))
-def test_neither_order_nor_grouping_matters(
+def test_sum_is_independent_of_order_and_grouping(
     groups: list[list[PodFacts]], shuffle: random.Random
 ) -> None:
     merged = PodTally()
@@ -136,7 +136,7 @@ def test_live_pods_count_in_full() -> None:
     assert dict(tally.failing) == {"CrashLoopBackOff": 1, "OOMKilled": 1}
 
 
-def test_the_most_frequent_failure() -> None:
+def test_most_frequent_failure_is_returned() -> None:
     def fails(*reasons: str) -> PodTally:
         return tally_pods(
             pod(containers=(ContainerFacts("app", "waiting", failing=reason),))

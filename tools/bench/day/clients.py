@@ -107,11 +107,11 @@ class Cluster:
     def delta(self) -> bytes:
         """Change the usage and, in one of ten workloads, the health."""
         changed = []
-        chance = random.Random(next(self._changes))
+        rng = random.Random(next(self._changes))
         count = max(1, int(self.size * proportions.CHANGED_SHARE))
-        for n in chance.sample(range(self.size), count):
-            health = "DEGRADED" if chance.random() < 0.1 else "HEALTHY"
-            used = {"cpu_used_millicores": chance.randrange(1000)}
+        for n in rng.sample(range(self.size), count):
+            health = "DEGRADED" if rng.random() < 0.1 else "HEALTHY"
+            used = {"cpu_used_millicores": rng.randrange(1000)}
             changed.append({**item(n), **used, "health_status": health})
         return self._report(upserts=changed, deletes=[])
 

@@ -120,14 +120,14 @@ class Company:
             self._snapshot: len(self.clusters) / proportions.SNAPSHOT_SECONDS,
         }
 
-    def arrivals(self, seconds: float, chance: random.Random) -> list[Arrival]:
+    def arrivals(self, seconds: float, rng: random.Random) -> list[Arrival]:
         """Return the random arrivals of this many seconds, in order."""
         found = []
         for work, rate in self.rates().items():
-            moment = chance.expovariate(rate)
+            moment = rng.expovariate(rate)
             while moment < seconds:
                 found.append((moment, work))
-                moment += chance.expovariate(rate)
+                moment += rng.expovariate(rate)
         return sorted(found, key=lambda arrival: arrival[0])
 
     def run(self, work: Work, due: float) -> None:
@@ -192,12 +192,12 @@ class Company:
     def _list(self, due: float) -> None:
         name, path = random.choice(list(LISTS.items()))
         quoted = urllib.parse.quote(path, safe="/?=&:")
-        self._look(due, name, quoted, {"Authorization": self._bearer})
+        self._read(due, name, quoted, {"Authorization": self._bearer})
 
     def _page(self, due: float) -> None:
-        self._look(due, "page", random.choice(_PAGES), {"Cookie": self._session})
+        self._read(due, "page", random.choice(_PAGES), {"Cookie": self._session})
 
-    def _look(self, due: float, kind: str, path: str, headers: Headers) -> None:
+    def _read(self, due: float, kind: str, path: str, headers: Headers) -> None:
         client = self._client(due)
         try:
             client.send(kind, "GET", path, headers)

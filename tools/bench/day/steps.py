@@ -97,9 +97,9 @@ def send(company: Company, arrivals: list[Arrival]) -> None:
     for thread in threads:
         thread.start()
     start = time.monotonic()
-    for moment, what in arrivals:
+    for moment, label in arrivals:
         time.sleep(max(0.0, start + moment - time.monotonic()))
-        waiting.put((start + moment, what))
+        waiting.put((start + moment, label))
     for _ in threads:
         waiting.put(None)
     for thread in threads:

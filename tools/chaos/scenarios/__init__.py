@@ -45,5 +45,5 @@ SCENARIOS: dict[str, Scenario] = {
     "redis": Scenario(redis.redis_fails, (*_SERVICE, "redis-server")),
     "instances": Scenario(instances.killed_and_restarted, (*_SERVICE, "haproxy")),
     "many": Scenario(many.many_clients, _SERVICE),
-    "administrator": Scenario(administrator.administrators_deeds, _SERVICE),
+    "administrator": Scenario(administrator.administrator_mistakes, _SERVICE),
 }

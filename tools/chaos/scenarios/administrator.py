@@ -13,7 +13,7 @@ from tools.chaos.service import serving
 _OTHERS = "FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
 
 
-def administrators_deeds(directory: Path) -> list[Outcome]:
+def administrator_mistakes(directory: Path) -> list[Outcome]:
     """Set the primary to read only; terminate connections; time out idle transactions."""
     database = Postgres(directory, "a")
     outcomes = []
@@ -21,9 +21,9 @@ def administrators_deeds(directory: Path) -> list[Outcome]:
         database.create()
         database.start()
         with serving(directory, DATABASE_URL=database.url) as front:
-            for name, deed in _DEEDS.items():
+            for name, action in _ACTIONS.items():
                 with course(name, front) as this:
-                    deed(this, database)
+                    action(this, database)
                     this.wait_for_pushes()
                 outcomes.append(this.outcome)
     finally:
@@ -65,7 +65,7 @@ def _set(database: Postgres, name: str, value: str) -> None:
     database.run_sql("SELECT pg_reload_conf()")
 
 
-_DEEDS = {
+_ACTIONS = {
     "primary set to read only for 6 s": _read_only,
     "all connections terminated 30 times": _terminate,
     "all statements cancelled 100 times": _cancel,

@@ -46,12 +46,12 @@ def _lose(front: Front, primary: Postgres, standby: Postgres) -> Outcome:
     standby.promote()
     wait_until(lambda: front.request("GET", "/readyz").status == 200, 60)
 
-    def note(what: str, answer: Answer, expected: tuple[int, str]) -> None:
+    def note(label: str, answer: Answer, expected: tuple[int, str]) -> None:
         seen = (answer.status, "" if answer.status == 200 else answer.reason)
         outcome.statuses[answer.status] += 1
-        outcome.figures[what] = f"{seen[0]} {seen[1]}".strip()
+        outcome.figures[label] = f"{seen[0]} {seen[1]}".strip()
         if seen != expected:
-            outcome.broken.append(f"{what}: {seen} instead of {expected}")
+            outcome.broken.append(f"{label}: {seen} instead of {expected}")
 
     # Processes with a stale connection answer 503 once, and the client repeats the request.
     wait_until(lambda: backend.push(document(3), lock).status != 503, 60)

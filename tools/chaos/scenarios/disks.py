@@ -14,12 +14,12 @@ from tools.chaos.report import Outcome
 from tools.chaos.scenario import course
 from tools.chaos.service import serving
 
-_NOBODY = 65534
+_UNPRIVILEGED = 65534
 
 
 def full_disk_of_postgresql(directory: Path) -> list[Outcome]:
     """Data and write-ahead log on one file system. The supervisor restarts the server."""
-    with small_disk(directory / "disk", 400, _NOBODY) as disk:
+    with small_disk(directory / "disk", 400, _UNPRIVILEGED) as disk:
         database = Postgres(directory, "a", data=disk.path / "data")
         try:
             database.create()

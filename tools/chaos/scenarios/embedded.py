@@ -40,9 +40,9 @@ def disk_lock_and_backup(directory: Path) -> list[Outcome]:
         serving_alone(directory, disk.path) as front,
     ):
         workers = front.instances[0].workers()
-        for name, deed in _DEEDS.items():
+        for name, action in _ACTIONS.items():
             with course(name, front) as this:
-                deed(this, disk)
+                action(this, disk)
                 this.is_back()
                 this.wait_for_pushes(seconds=90)
             outcomes.append(this.outcome)
@@ -161,7 +161,7 @@ def _backed_up(this: Course, disk: SmallDisk) -> None:
         this.outcome.broken.append("the backup is not whole")
 
 
-_DEEDS = {
+_ACTIONS = {
     "SQLite: the disk is full for 10 s": _full,
     "SQLite: the disk takes no writes for 10 s": _read_only,
     f"SQLite: another process holds the database for {_HELD} s": _locked,

@@ -44,7 +44,7 @@ def _measure(front: Front) -> Outcome:
     token = front.token("state:read", "state:write")
     backend = Backend(front, token)
     assert backend.push(document()).status == 200
-    quiet = _asked(front, backend, 1, 5, Counter())
+    quiet = _latencies(front, backend, 1, 5, Counter())
     with contextlib.ExitStack() as stack:
         for _ in range(_IDLE):
             stack.enter_context(socket.create_connection(("127.0.0.1", front.port)))
@@ -55,7 +55,7 @@ def _measure(front: Front) -> Outcome:
         stack.callback(end.set)
         time.sleep(2)
         logged = [one.log.stat().st_size for one in front.instances]
-        busy = _asked(front, backend, _ACTIVE, _SECONDS, outcome.statuses)
+        busy = _latencies(front, backend, _ACTIVE, _SECONDS, outcome.statuses)
     outcome.figures = {
         "one client alone": _percentiles(quiet),
         "with all of them": _percentiles(busy),
@@ -71,14 +71,14 @@ def _measure(front: Front) -> Outcome:
     return outcome
 
 
-def _asked(
+def _latencies(
     front: Front, backend: Backend, clients: int, seconds: float, statuses: Counter[int]
 ) -> list[float]:
     """Return the durations of small requests, in seconds; each client keeps its connection."""
     taken: list[float] = []
     deadline, think = time.monotonic() + seconds, clients / _RATE
 
-    def ask() -> None:
+    def send() -> None:
         connection = http.client.HTTPConnection("127.0.0.1", front.port, timeout=60)
         time.sleep(random.uniform(0, think))  # avoids synchronous bursts
         with contextlib.closing(connection):
@@ -92,7 +92,7 @@ def _asked(
                 statuses[answer.status] += 1
                 time.sleep(random.uniform(0, 2 * think))
 
-    threads = [threading.Thread(target=ask) for _ in range(clients)]
+    threads = [threading.Thread(target=send) for _ in range(clients)]
     for thread in threads:
         thread.start()
     for thread in threads:

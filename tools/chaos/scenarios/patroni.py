@@ -17,11 +17,11 @@ def changes_of_primary(directory: Path) -> list[Outcome]:
     cluster = Cluster(directory, is_synchronous=True)
     outcomes = []
     with cluster.up(), serving(directory, DATABASE_URL=cluster.url) as front:
-        for name, deed in _DEEDS.items():
+        for name, action in _ACTIONS.items():
             other = "b" if (former := cluster.wait_for_primary()) == "a" else "a"
             cluster.wait_for_replica(other)
             with course(name, front) as this:
-                deed(this, cluster, former)
+                action(this, cluster, former)
                 this.wait_for_pushes()
             outcomes.append(this.outcome)
             cluster.members[former].stop()
@@ -51,7 +51,7 @@ def _partition(this: Course, cluster: Cluster, former: str) -> None:
     this.is_back()
 
 
-_DEEDS = {
+_ACTIONS = {
     "Patroni: switchover behind haproxy": _switch_over,
     "Patroni: the primary dies": _die,
     "Patroni: the primary is cut off": _partition,

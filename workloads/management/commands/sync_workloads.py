@@ -196,8 +196,8 @@ class Command(ServiceCommand):
 
     def _fail(self, name: str, error: Exception) -> None:
         """Record and print the reason why the collection of a cluster ended."""
-        said = f"{name}: {str(error) or type(error).__name__}"
-        self._failures.append(said)
+        failure = f"{name}: {str(error) or type(error).__name__}"
+        self._failures.append(failure)
         log.error("collection_ended", cluster=name, error=str(error))
 
     def _write(self, line: str) -> None:

@@ -157,8 +157,8 @@ def _weight(leaf: Any) -> int:
 
 def _joins(leaf: Any) -> bool:
     lhs: Any = getattr(leaf, "lhs", None)
-    asked = lhs.flatten() if hasattr(lhs, "flatten") else ()
-    return any(isinstance(part, Exists) and not isinstance(part, NamedBy) for part in asked)
+    parts = lhs.flatten() if hasattr(lhs, "flatten") else ()
+    return any(isinstance(part, Exists) and not isinstance(part, NamedBy) for part in parts)
 
 
 def without(query: Any, condition: NamedBy) -> None:

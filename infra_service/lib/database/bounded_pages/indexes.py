@@ -67,7 +67,7 @@ class Access:
         )
 
     @property
-    def finds_one(self) -> bool:
+    def finds_single_row(self) -> bool:
         """Return whether it finds at most a single row."""
         return self.index.is_unique and len(self.equal) == len(self.index.columns)
 
@@ -140,7 +140,7 @@ def _index_to_walk(
         for index in (*indexes_of(model), sorted_by)
         if (access := _walk(index, conditions, page_key)) is not None
     ]
-    return max(found, key=lambda access: (access.finds_one, len(access.comparisons))).index
+    return max(found, key=lambda access: (access.finds_single_row, len(access.comparisons))).index
 
 
 def _walk(index: PageIndex, conditions: Conditions, page_key: Sequence[str]) -> Access | None:
@@ -155,7 +155,7 @@ def _walk(index: PageIndex, conditions: Conditions, page_key: Sequence[str]) -> 
         if name.removeprefix("-") not in fixed
     ]
     rest = index.columns[len(equal) :]
-    flips = {given[1] != asked[1] for given, asked in zip(rest, wanted, strict=False)}
+    flips = {given[1] != requested[1] for given, requested in zip(rest, wanted, strict=False)}
     one = index.is_unique and not rest
     if not one and (
         [name for name, _ in rest[: len(wanted)]] != [name for name, _ in wanted] or len(flips) > 1

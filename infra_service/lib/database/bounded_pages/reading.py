@@ -125,7 +125,7 @@ def read_page(
     request = _Request(queryset, conditions, path, key, position, size, read)
     with planned_for_values(queryset):
         try:
-            decided = path.finds_one or path.decides_all(conditions)
+            decided = path.finds_single_row or path.decides_all(conditions)
             return _of_index(request) if decided else _bounded(request)
         except EmptyResultSet:
             return Page([], None)
@@ -133,7 +133,7 @@ def read_page(
 
 def _of_index(request: _Request) -> Page:
     path = request.path
-    is_forced = not path.finds_one and path.is_to_be_forced(request.queryset.model)
+    is_forced = not path.finds_single_row and path.is_to_be_forced(request.queryset.model)
     for first in path.equal[:1] if is_forced else ():
         first.node.children[first.position] = forced(first)
     return request.page(request.beyond(request.queryset), request.path.order)
@@ -229,7 +229,7 @@ def _few(
     accesses = [
         access for access in sets(queryset.model, conditions) if not access.decides <= known
     ]
-    unique = next((access for access in accesses if access.finds_one), None)
+    unique = next((access for access in accesses if access.finds_single_row), None)
     if unique is not None:
         return _piece(unique, queryset, most)
     ways: list[Access | SemiJoin] = [*accesses, *found_by(conditions)]

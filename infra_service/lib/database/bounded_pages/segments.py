@@ -94,12 +94,12 @@ def read_segments(
         if not wanted:
             # The page is full; this only detects the next page.
             if page.rows or page.position is not None:
-                return _stretch(segments, found, _position_in(segments, *found[-1]))
+                return _segment_page(segments, found, _position_in(segments, *found[-1]))
             continue
         found += [(at, row) for row in page.rows]
         if page.position is not None:
-            return _stretch(segments, found, [at, *page.position])
-    return _stretch(segments, found, None)
+            return _segment_page(segments, found, [at, *page.position])
+    return _segment_page(segments, found, None)
 
 
 def ranked_by(segments: Sequence[Segment]) -> str | None:
@@ -156,7 +156,7 @@ def _read_few(
     columns, _ = columns_of(key)
     found = [(values.index(_value_of(row, column, len(columns))), row) for row in rows[:size]]
     more = len(rows) > size
-    return _stretch(segments, found, _position_in(segments, *found[-1]) if more else None)
+    return _segment_page(segments, found, _position_in(segments, *found[-1]) if more else None)
 
 
 def _value_of(row: Any, column: str, width: int) -> Any:
@@ -166,7 +166,7 @@ def _value_of(row: Any, column: str, width: int) -> Any:
     return row[column] if isinstance(row, dict) else getattr(row, column)
 
 
-def _stretch(
+def _segment_page(
     segments: Sequence[Segment], found: list[tuple[int, Any]], end: Sequence[int | str] | None
 ) -> SegmentPage:
     start = _position_in(segments, *found[0]) if found else None

@@ -202,9 +202,9 @@ def _copied(conditions: Conditions, key: Sequence[str]) -> Copied | None:
         if not copies.issuperset(key):
             continue
         fixed = [c for c in conditions.comparisons if c.column in copies and c.kind is Kind.EQUAL]
-        said = _fixed(condition.rows)
+        known = _fixed(condition.rows)
         rows = condition.rows.filter(
-            *((c.column, c.lookup.rhs) for c in fixed if (c.column, c.lookup.rhs) not in said)
+            *((c.column, c.lookup.rhs) for c in fixed if (c.column, c.lookup.rhs) not in known)
         )
         for parts in _parts_of(rows):
             inner = conditions_of(parts[0].query)

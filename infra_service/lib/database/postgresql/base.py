@@ -107,7 +107,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         """Take a connection that was already set up from the pool."""
         pool = self.pool
         if pool is not None and not pool.closed:
-            self._take(pool)
+            self._check_out(pool)
             return
         self._is_connecting = True  # the check of the server's version also opens a cursor
         try:
@@ -115,14 +115,14 @@ class DatabaseWrapper(base.DatabaseWrapper):
         finally:
             self._is_connecting = False
 
-    def _take(self, pool: ConnectionPool[Any]) -> None:
+    def _check_out(self, pool: ConnectionPool[Any]) -> None:
         """Do the necessary part of Django's ``connect``, which takes five times as long."""
         self.in_atomic_block = self.needs_rollback = False
         self.closed_in_transaction = self.errors_occurred = False
         self.savepoint_ids, self.atomic_blocks, self.run_on_commit = [], [], []
         self.watch.refuse_if_silent()
         try:
-            self.connection = stale_connections.take(pool)
+            self.connection = stale_connections.check_out(pool)
         except PoolTimeout as error:
             self._explain_timeout(pool, error)
             raise

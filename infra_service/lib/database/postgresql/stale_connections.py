@@ -23,7 +23,7 @@ _opened: Final[WeakSet[Any]] = WeakSet()
 _counting: Final = threading.Lock()
 
 
-def take(pool: ConnectionPool[Any]) -> Any:
+def check_out(pool: ConnectionPool[Any]) -> Any:
     """Return a connection of the pool that is not known to be dead.
 
     Raises:

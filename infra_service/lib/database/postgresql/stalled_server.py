@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
 
 #: Seconds without a response after which the server is tested.
-PATIENCE: Final = 5.0
+TIMEOUT: Final = 5.0
 #: Seconds within which a healthy server accepts a connection and responds.
 BOUND: Final = 2
 # Seconds between checks of the time while psycopg waits, unless a deadline is earlier.
@@ -37,19 +37,19 @@ class Watch:
 
     def __init__(self, parameters: Mapping[str, Any]) -> None:
         self._parameters = {**parameters, "connect_timeout": BOUND, "autocommit": True}
-        self._looking = threading.Lock()
-        self._looked = 0.0
+        self._check_lock = threading.Lock()
+        self._checked_at = 0.0
         self._is_silent = False
 
     def answers(self) -> bool:
         """Test whether the server responds, or wait for a running test."""
-        with self._looking:
-            self._look()
+        with self._check_lock:
+            self._check_server()
         return not self._is_silent
 
     def suspect(self) -> None:
         """Require a test before the next connection."""
-        self._is_silent, self._looked = True, 0.0
+        self._is_silent, self._checked_at = True, 0.0
 
     def refuse_if_silent(self) -> None:
         """Fail after a short wait while the server is known to be stalled.
@@ -57,16 +57,16 @@ class Watch:
         Raises:
             OperationalError: the server is stalled, according to the last test.
         """
-        if self._is_silent and self._looking.acquire(timeout=_MOMENT):
+        if self._is_silent and self._check_lock.acquire(timeout=_MOMENT):
             try:
-                self._look()
+                self._check_server()
             finally:
-                self._looking.release()
+                self._check_lock.release()
         if self._is_silent:
             raise psycopg.OperationalError("the database does not respond")
 
-    def _look(self) -> None:
-        if self._looked and time.monotonic() - self._looked < _FRESH:
+    def _check_server(self) -> None:
+        if self._checked_at and time.monotonic() - self._checked_at < _FRESH:
             return
         began = time.monotonic()
         try:
@@ -76,7 +76,7 @@ class Watch:
             self._is_silent = False
         except psycopg.Error:  # a rejection, for example of too many connections, is a response
             self._is_silent = time.monotonic() - began >= BOUND
-        self._looked = time.monotonic()
+        self._checked_at = time.monotonic()
 
 
 class WatchedConnection(psycopg.Connection[Any]):
@@ -102,19 +102,19 @@ class WatchedConnection(psycopg.Connection[Any]):
         self, gen: Generator[Any, Any, Any], longest: float
     ) -> Generator[Any, Any, Any]:
         """Run the generator, and check the limits whenever psycopg reports no data."""
-        heard = asked = time.monotonic()
+        last_data = last_check = time.monotonic()
         try:
             state = next(gen)
             while True:
                 ready = yield state
                 if ready:
-                    heard = asked = time.monotonic()
-                elif time.monotonic() - heard >= longest or deadline.remaining() <= 0:
+                    last_data = last_check = time.monotonic()
+                elif time.monotonic() - last_data >= longest or deadline.remaining() <= 0:
                     self._fail_silent()
-                elif self._watch and time.monotonic() - asked >= PATIENCE:
+                elif self._watch and time.monotonic() - last_check >= TIMEOUT:
                     if not self._watch.answers():
                         self._fail_silent()
-                    asked = time.monotonic()
+                    last_check = time.monotonic()
                 state = gen.send(ready)
         except StopIteration as end:
             return end.value

@@ -18,7 +18,7 @@ from django.db.backends.sqlite3 import base
 #: Three quarters of a gunicorn worker's threads.
 _MOST: Final = max(1, int(os.environ.get("WEB_THREADS", "32")) * 3 // 4)
 #: Seconds until a place is free, unless the lock is held for long.
-_PATIENCE: Final = 1.0
+_QUEUE_TIMEOUT: Final = 1.0
 
 places: Final = threading.BoundedSemaphore(_MOST)
 
@@ -29,7 +29,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
     transaction_mode: str
 
     def _start_transaction_under_autocommit(self) -> None:
-        if not places.acquire(timeout=_PATIENCE):
+        if not places.acquire(timeout=_QUEUE_TIMEOUT):
             # The error that SQLite raises after its own timeout.
             busy = sqlite3.OperationalError("database is locked")
             busy.sqlite_errorcode = sqlite3.SQLITE_BUSY

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 AT_WORK: Final = 4
 #: The number of waiting requests, each for up to this many seconds; others are refused at once.
 WAITING: Final = 8
-PATIENCE: Final = 1.0
+TIMEOUT: Final = 1.0
 
 
-class Turns:
+class ReportSlots:
     """Limits simultaneous reports. The body is read before a turn; the rest happens within it."""
 
     def __init__(self, at_work: int = AT_WORK, waiting: int = WAITING) -> None:
@@ -29,7 +29,7 @@ class Turns:
         self._changed = threading.Condition()
 
     @contextlib.contextmanager
-    def take(self, cluster_id: uuid.UUID) -> Iterator[None]:
+    def acquire(self, cluster_id: uuid.UUID) -> Iterator[None]:
         """Run the block within a turn.
 
         Raises:
@@ -55,10 +55,10 @@ class Turns:
             return False
         self._waiting += 1
         try:
-            return self._changed.wait_for(lambda: self._is_free(cluster_id), PATIENCE)
+            return self._changed.wait_for(lambda: self._is_free(cluster_id), TIMEOUT)
         finally:
             self._waiting -= 1
 
 
 #: The queue of this process.
-turns: Final = Turns()
+report_slots: Final = ReportSlots()

@@ -9,70 +9,75 @@ import uuid
 import pytest
 
 from tests.e2e.together import in_threads
-from workloads.reporting import turns as module
+from workloads.reporting import report_slots as module
 from workloads.reporting.errors import ClusterBusy, TooManyReports
-from workloads.reporting.turns import Turns
+from workloads.reporting.slots import ReportSlots
 
 A, B, C = (uuid.UUID(int=n) for n in range(3))
-PATIENT = 60.0
+LONG = 60.0
 
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "PATIENCE", 0.01)
+    monkeypatch.setattr(module, "TIMEOUT", 0.01)
 
 
 def test_turns_can_be_taken_repeatedly() -> None:
-    turns = Turns()
+    report_slots = ReportSlots()
     for _ in range(3):
-        with turns.take(A):
+        with report_slots.acquire(A):
             pass
 
 
 def test_another_report_of_the_same_cluster(impatient: None) -> None:
-    turns = Turns()
+    report_slots = ReportSlots()
 
-    with turns.take(A):
-        with pytest.raises(ClusterBusy), turns.take(A):
+    with report_slots.acquire(A):
+        with pytest.raises(ClusterBusy), report_slots.acquire(A):
             pass
-        with turns.take(B):
+        with report_slots.acquire(B):
             pass
-    with turns.take(A):
+    with report_slots.acquire(A):
         pass
 
 
-def test_no_more_than_so_many_at_once(impatient: None) -> None:
-    turns = Turns(at_work=2)
+def test_number_of_concurrent_reports_is_limited(impatient: None) -> None:
+    report_slots = ReportSlots(at_work=2)
 
-    with turns.take(A), turns.take(B), pytest.raises(TooManyReports), turns.take(C):
+    with (
+        report_slots.acquire(A),
+        report_slots.acquire(B),
+        pytest.raises(TooManyReports),
+        report_slots.acquire(C),
+    ):
         pass
-    with turns.take(C):
+    with report_slots.acquire(C):
         pass
 
 
 def test_a_turn_ends_with_an_error(impatient: None) -> None:
-    turns = Turns()
+    report_slots = ReportSlots()
 
-    with pytest.raises(ZeroDivisionError), turns.take(A):
+    with pytest.raises(ZeroDivisionError), report_slots.acquire(A):
         raise ZeroDivisionError
-    with turns.take(A):
+    with report_slots.acquire(A):
         pass
 
 
 def test_waiting_report_gets_the_next_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "PATIENCE", PATIENT)
-    turns, begun, order = Turns(), threading.Event(), []
+    monkeypatch.setattr(module, "TIMEOUT", LONG)
+    report_slots, begun, order = ReportSlots(), threading.Event(), []
 
     def first() -> None:
-        with turns.take(A):
+        with report_slots.acquire(A):
             begun.set()
-            while not turns._waiting:
+            while not report_slots._waiting:
                 time.sleep(0.01)
             order.append("first")
 
     def second() -> None:
-        begun.wait(PATIENT)
-        with turns.take(A):
+        begun.wait(LONG)
+        with report_slots.acquire(A):
             order.append("second")
 
     in_threads([first, second])
@@ -81,22 +86,22 @@ def test_waiting_report_gets_the_next_turn(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_reports_above_the_limit_are_rejected_immediately(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "PATIENCE", PATIENT)
-    turns, refused, served = Turns(waiting=2), threading.Event(), []
+    monkeypatch.setattr(module, "TIMEOUT", LONG)
+    report_slots, refused, served = ReportSlots(waiting=2), threading.Event(), []
 
     def wait() -> None:
         try:
-            with turns.take(A):
+            with report_slots.acquire(A):
                 served.append(1)
         except ClusterBusy:
             refused.set()
 
-    with turns.take(A):
+    with report_slots.acquire(A):
         threads = [threading.Thread(target=wait) for _ in range(3)]
         for thread in threads:
             thread.start()
         # The third does not wait: it is rejected while the others do.
-        assert refused.wait(PATIENT)
+        assert refused.wait(LONG)
         assert not served
     for thread in threads:
         thread.join()
