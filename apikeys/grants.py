@@ -1,4 +1,4 @@
-"""Grants of callers: scopes, binding, networks and expiry. No grant exceeds its giver's."""
+"""Grants of callers: scopes, binding, networks and expiry. A caller can grant at most its own."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class Grant:
     """Scopes, binding, networks and expiry of a token.
 
-    An expiry of None means never.
+    None as the expiry means no expiry.
     """
 
     scopes: frozenset[str]

@@ -1,6 +1,6 @@
 """People who have not signed on to the admin for ``OWNER_IDLE_DAYS``: their keys are refused.
 
-Leaving a company does not end an API key. Machine accounts never sign on and are never idle.
+An API key outlives its owner's employment. Machine accounts never sign on and are never idle.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from django.db.models.lookups import LessThanOrEqual
 
 
 def signed_on_last(before: Any, owner: str = "") -> Q:
-    """Return the condition that a person signed on last, or was made, at this moment or before.
+    """Return the condition that a person last signed on, or was created, at this moment or before.
 
     Args:
         before: the moment, or a parameter of a compiled statement; no person meets null.

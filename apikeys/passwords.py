@@ -25,5 +25,5 @@ class RecordedPassword:
         )
 
     def get_help_text(self) -> str:
-        """Return the note that changes are recorded."""
+        """Return the help text."""
         return "The audit log records the change and the operator."

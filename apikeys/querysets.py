@@ -191,7 +191,7 @@ class CredentialQuerySet(GrantHolderQuerySet[C]):
         return self.filter(revoked_at=None, expires_at__lte=timezone.now())
 
     def revoked(self) -> Self:
-        """Return credentials that were revoked themselves."""
+        """Return credentials that were revoked directly."""
         return self.filter(revoked_at__isnull=False)
 
     def visible_to(self, caller: Caller) -> Self:
@@ -233,13 +233,13 @@ class ApiKeyQuerySet(CredentialQuerySet[Any]):
         )
 
     def with_searched(self) -> Self:
-        """Annotate also ``made_by_id``, the key or token that made a key."""
+        """Annotate also ``made_by_id``, the key or token that created a key."""
         by_token = When(~Q(maker_token_id=""), then=F("maker_token_id"))
         made_by = Case(by_token, default=F("maker_id"), output_field=CharField(null=True))
         return super().with_searched().annotate(made_by_id=made_by)
 
     def made_by_keys(self, key_ids: Collection[str]) -> Self:
-        """Return the keys that these keys made, directly or with tokens."""
+        """Return the keys that these keys created, directly or with tokens."""
         return self.filter(maker__in=key_ids)
 
     def made_by_token(self, token_id: str) -> Self:
@@ -247,7 +247,7 @@ class ApiKeyQuerySet(CredentialQuerySet[Any]):
 
 
 class AccessTokenQuerySet(CredentialQuerySet[Any]):
-    """Access tokens; a minted token ends with its key or its trust policy."""
+    """Access tokens; a token expires and is revoked with its key or its trust policy."""
 
     statuses = AccessTokenStatus
     revocations = TOKEN_REVOCATIONS
@@ -258,7 +258,7 @@ class AccessTokenQuerySet(CredentialQuerySet[Any]):
         return self.filter(api_key=None, trust_policy=None)
 
     def ended_with_origin(self) -> Self:
-        """Return tokens that ended only because their key or trust policy did."""
+        """Return tokens that are unusable only because of their key or trust policy."""
         now, ended = timezone.now(), Q()
         for column in self.revocations.keys() - KEY_REVOCATIONS:
             ended |= Q((f"{column}__isnull", False))

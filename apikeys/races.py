@@ -1,4 +1,4 @@
-"""Races between writers are decided by conditional writes; the loser reads and judges again."""
+"""Conditional writes decide races between writers; the loser reads and validates again."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 """Nodes -> ``Q``, through the fixed ORM paths of a field set.
 
-A name that a user wrote is only ever a key into the field set or a value: a ``Q`` made of keyword
-arguments from outside has been a hole in Django before (CVE-2025-57833, CVE-2025-64459).
+A name that a user wrote is only ever a key into the field set or a value: a ``Q`` with keyword
+arguments from a request has been a vulnerability in Django (CVE-2025-57833, CVE-2025-64459).
 
 Every condition is true or false, never NULL, also under NOT: Django adds the NULL check to a
-negated lookup on a nullable column, and the lookups on labels are two-valued by themselves.
+negated lookup on a nullable column, and the lookups on labels are never NULL.
 """
 
 import functools
@@ -35,9 +35,9 @@ _PIECES: Final[dict[str, dict[str, bool]]] = {
 
 @functools.lru_cache(maxsize=1024)
 def compile_filter(filterset: type[FilterSet], text: str) -> Q:
-    """Return the condition that ``text`` means for the fields of ``filterset``.
+    """Return the condition of ``text`` on the fields of ``filterset``.
 
-    A blank text gives an empty ``Q``. Raises ``FilterError``. The answer is shared: combine it,
+    A blank text gives an empty ``Q``. Raises ``FilterError``. The result is cached: combine it, but
     do not change it.
     """
     node = parse(text)
@@ -87,7 +87,7 @@ def _column(field: Field, operator: str, values: list[Any]) -> Q:
 
 
 def _bounded(operator: str, values: list[Any]) -> tuple[str, Any]:
-    """Return a lookup that means the same, with no value that the column cannot store."""
+    """Return an equivalent lookup without values that the column cannot store."""
     if operator == "EXISTS":
         return "isnull", False
     if operator == "BETWEEN":

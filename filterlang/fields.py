@@ -51,7 +51,7 @@ class Field(NamedTuple):
 def field_set(filterset: type[FilterSet]) -> FieldSet:
     """Return the fields that a ``FilterSet`` class declares, by name.
 
-    Raises ``ImproperlyConfigured`` for a filter that the language cannot honour.
+    Raises ``ImproperlyConfigured`` for a filter that the language does not support.
     """
     return MappingProxyType(
         {

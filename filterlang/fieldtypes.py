@@ -86,7 +86,7 @@ class FieldType:
 
 
 class UUIDType(FieldType):
-    """The canonical form, in any case; ``uuid.UUID`` also takes braces, URNs and any dashes."""
+    """The canonical form, in any case; ``uuid.UUID`` also accepts braces, URNs and any dashes."""
 
     name = "uuid"
     form_field = forms.UUIDField
@@ -132,7 +132,7 @@ class BooleanType(FieldType):
 class IntegerType(FieldType):
     """Digits with or without a minus, within the bounds of the form field.
 
-    The column may be narrower. PostgreSQL would get the lower 32 bits of the number then.
+    The column may be narrower. PostgreSQL would then receive the lower 32 bits of the number.
     """
 
     name = "integer"

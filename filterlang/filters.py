@@ -90,8 +90,8 @@ class VersionsField(forms.CharField):
 class VersionsFilter(Filter):  # type: ignore[misc]  # django-filter has no types
     """The version of an object that the user names, as in ``provider.hashicorp/aws.version``.
 
-    No column stores it: a view replaces each comparison, of the path ``<field>__version`` with a
-    ``VersionComparison`` (``filterlang.rewriting``).
+    No column stores it. A view replaces each comparison, a ``VersionComparison`` at the path
+    ``<field>__version`` (``filterlang.rewriting``).
     """
 
     field_class = VersionsField

@@ -1,11 +1,11 @@
 """The grammar, as a PEG over tokens.
 
-It is flat on purpose: parentheses are part of a clause's first and last token and are balanced by
-the parser. A grammar that calls itself for each parenthesis exhausts Python's stack at about 90 of
-them, and `RecursionError` is no `ParseError`.
+It is intentionally flat: parentheses are part of a clause's first and last token and are balanced
+by the parser. A grammar that calls itself for each parenthesis exhausts Python's stack at about 90
+of them, and `RecursionError` is no `ParseError`.
 
 Its cost is the number of rules tried, about 1 µs each, so a token is a single regular expression
-that also eats the space after it.
+that includes the space after it.
 """
 
 from typing import Final

@@ -17,7 +17,7 @@ SQL = tuple[str, tuple[str, ...]]
 
 @dataclass(frozen=True)
 class Piece:
-    """A literal piece of text and where it must be; `%`, `_` and `*` in it are only characters."""
+    """A literal part of a text and its position; `%`, `_` and `*` have no special meaning."""
 
     text: str
     at_start: bool = False
@@ -90,8 +90,8 @@ class LabelEquals(DataContains):
 class LabelIn(Lookup):
     """Any of the pairs ``{key: values}`` is among the labels; the same index serves it.
 
-    A single lookup, because an OR of hundreds costs Django 10 ms, and its text differs with each
-    count.
+    It is a single lookup, because an OR of hundreds takes Django 10 ms, and its SQL differs with
+    each count.
     """
 
     lookup_name = "filterlang_label_in"

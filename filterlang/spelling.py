@@ -1,4 +1,4 @@
-"""The known name that a misspelt or abbreviated word means."""
+"""Suggest the known name for a misspelt or abbreviated word."""
 
 import difflib
 import re

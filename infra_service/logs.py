@@ -23,7 +23,7 @@ _BASIC: Final = re.compile(r"(basic(?:[ +]|%20|\\t)+)[0-9A-Za-z+/=_%-]{8,}", re.
 
 
 def redact(text: str) -> str:
-    """Redact everything that looks like a token, and HTTP Basic credentials."""
+    """Redact everything in the form of a token, and HTTP Basic credentials."""
     return _BASIC.sub(r"\1[credentials]", _TOKEN.sub("[token]", text))
 
 

@@ -21,7 +21,7 @@ _FIRST: Final = uuid.UUID(int=0)
 
 
 class Dependency(NamedTuple):
-    """A data source that reads a state, and the other of the two states.
+    """A data source that reads a state, and the other state.
 
     ``state`` is None if it is not stored here or is outside the token's binding.
     """

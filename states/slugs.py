@@ -51,9 +51,9 @@ def slug_of(name: str, kind: str) -> str:
 
 
 def choices(name: str, kind: str, entry_id: uuid.UUID) -> list[str]:
-    """Return the slugs that an entry of this name may get, the best first.
+    """Return the possible slugs of an entry with this name, the best first.
 
-    The last is made of its id, so it is unique.
+    The last contains its id, so it is unique.
     """
     best = slug_of(name, kind)
     suffixes = [*map(str, _FIRST_NUMBERS), entry_id.hex[-12:]]

@@ -41,7 +41,7 @@ STATE_AT: Final = {
 
 @dataclass(slots=True, kw_only=True)
 class StateTarget:
-    """The state of a component in an environment, which need not exist yet.
+    """The state of a component in an environment; it may not exist yet.
 
     ``names`` are set if missing entries are registered by names; new entries get the ids.
     ``prefetched`` is the query of the state, which may have run already.

@@ -1,7 +1,7 @@
-"""Effects of a change of a key on its descendants: the keys and policies that it made, and so on.
+"""Effects of a change of a key on its descendants: all keys and policies that derive from it.
 
-A descendant never exceeds the scopes, binding and expiry of the key that made it. This holds when
-it is created, and each change that narrows a key narrows its descendants at once. A request
+A descendant never exceeds the scopes, binding and expiry of the key that created it. This holds
+when it is created, and each change that narrows a key narrows its descendants at once. A request
 therefore reads a single key, not the whole chain.
 
 Each generation is locked before the next is read. Creating a key locks its parent, so a concurrent

@@ -101,7 +101,7 @@ def change_issuer(*, issuer_id: str, changes: Mapping[str, Any], actor: Actor) -
 @retrying
 @transaction.atomic
 def disable_issuer(*, issuer_id: str, actor: Actor) -> None:
-    """Disable an issuer and expire all tokens of its pipelines at once. Final, idempotent.
+    """Disable an issuer permanently and expire all tokens of its pipelines at once. Idempotent.
 
     Raises:
         IssuerNotFound, IssuerShared, BindingInsufficient, SecretRetired: see ``change_issuer``.

@@ -1,4 +1,4 @@
-"""Create, change, disable and try trust policies: trusted pipelines and their grants.
+"""Create, change, disable and test trust policies: trusted pipelines and their grants.
 
 A policy delegates its whole grant, so the rules are those of API keys.
 """
@@ -138,7 +138,7 @@ def change_trust_policy(
 @retrying
 @transaction.atomic
 def disable_trust_policy(*, policy: TrustPolicy, actor: Actor) -> None:
-    """Disable a policy and expire all its tokens at once. Final, idempotent.
+    """Disable a policy permanently and expire all its tokens at once. Idempotent.
 
     Raises:
         SecretRetired: the actor's secret was replaced.

@@ -75,7 +75,7 @@ class CredentialSerializer(BoundSerializer):
         help_text="Time of the revocation, which is permanent; otherwise null.",
     )
     created_by = OwnerSerializer(
-        read_only=True, help_text="The owner, also when an operator created it."
+        read_only=True, help_text="The owner, even if an operator created it."
     )
     created_at = TimestampField(read_only=True, help_text="Creation time.")
 

@@ -77,7 +77,7 @@ class TrustPolicyDisabled(APIException):
 
 
 class TrustPolicyTooWide(APIException):
-    """Conditions that trust too many; ``faults`` name the claims that they do not pin."""
+    """Conditions that are too broad; ``faults`` name the claims that they do not pin."""
 
     meaning = (
         "The conditions are too broad: they pin no permanent identifier, or a policy "

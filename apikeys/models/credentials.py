@@ -48,7 +48,7 @@ class Credential(GrantHolder):
 
     @property
     def expiry(self) -> dt.datetime | None:
-        """Return the expiry; None is never."""
+        """Return the expiry; None means no expiry."""
         return self.expires_at
 
 
@@ -116,7 +116,7 @@ class ApiKey(Credential):
 
     @property
     def made_by(self) -> str | None:
-        """Return the id of the key or token that made this key; None if unknown or an operator."""
+        """Return the id of the key or token that created this key; None for an operator."""
         return self.maker_token_id or self.maker_id
 
 
@@ -187,14 +187,14 @@ class AccessToken(Credential):
 
     @property
     def lifetime_seconds(self) -> int | None:
-        """Return the lifetime in whole seconds since creation; None is unlimited."""
+        """Return the lifetime in whole seconds since creation; None means unlimited."""
         if self.expires_at is None:
             return None
         return int((self.expires_at - self.created_at).total_seconds())
 
     @property
     def expiry(self) -> dt.datetime | None:
-        """Return the earlier expiry of the token and its origin; None is never."""
+        """Return the earlier expiry of the token and its origin; None means no expiry."""
         origin = self.api_key or self.trust_policy
         ends = (self.expires_at, None if origin is None else origin.expires_at)
         return min(filter(None, ends), default=None)

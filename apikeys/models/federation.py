@@ -173,7 +173,7 @@ class TrustPolicy(GrantHolder):
 
 
 class UsedAssertion(models.Model):
-    """A used assertion, stored until its expiry, because it is good for a single token."""
+    """A used assertion, stored until its expiry, because it can be exchanged only once."""
 
     # SHA-256 of ``iss`` and ``jti``; without ``jti``, of ``iss`` and the signed part.
     digest = models.BinaryField(max_length=32, primary_key=True)

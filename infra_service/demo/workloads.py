@@ -118,7 +118,7 @@ def report_clusters(total: int) -> int:
 def load_workloads(total: int, clusters: int, progress: Callable[[int], None]) -> int:
     """Report missing demo workloads, distributed over clusters; return the number of new rows.
 
-    The workloads of the first clusters get a past with their first report.
+    The workloads of the first clusters get a history with their first report.
     """
     found = _clusters(clusters)
     names = Workload.objects.filter(cluster__in=found).values_list("name", flat=True)

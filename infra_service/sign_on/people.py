@@ -67,7 +67,7 @@ def signs_on(user: User) -> bool:
 def _names_of_groups(claims: Mapping[str, Any]) -> list[str] | None:
     """Return the groups at the provider; None if the claim is missing or contains only other types.
 
-    Members of other types are ignored: one of them must not cost a person all permissions.
+    Members of other types are ignored: a single one must not remove all permissions of a person.
     """
     theirs = claims.get(settings.OIDC_GROUPS_CLAIM)
     theirs = [theirs] if isinstance(theirs, str) else theirs

@@ -59,7 +59,7 @@ def create(
 ) -> E:
     """Create an entry; ``fields`` are ``name``, ``slug`` and those of its kind.
 
-    Without a slug it gets the one made from its name; with ``slug_suffix``, a free one.
+    The default slug is derived from the name; with ``slug_suffix``, a suffix makes it unique.
 
     Raises:
         ApplicationNotFound: the application of a component is deleted.
@@ -118,7 +118,7 @@ def _registered(entry: CatalogueEntry, moment: dt.datetime) -> uuid.UUID:
 
 
 def lock_entry(model: type[CatalogueEntry], entry_id: uuid.UUID | None) -> None:
-    """Prevent the deletion of an entry, if there is one, until the transaction ends.
+    """Prevent the deletion of an entry, if it exists, until the transaction ends.
 
     Raises:
         NotFound: of the kind; the entry is deleted.
@@ -137,9 +137,9 @@ def change(
     """Change an entry; moving a component moves its states at once.
 
     The row is locked first: ``actions.find_or_register`` locks it too, so that a concurrently
-    registered state is either moved along or registered at the new place. An entry without a slug
-    gets a free slug with its name. Its former slugs still lead to the entry. Only ``changes`` with
-    a slug take over the former slug of another entry.
+    registered state is either moved too or registered at the new place. An entry without a slug
+    gets a free slug with its name. Its former slugs still resolve to the entry. Only ``changes``
+    with a slug take over the former slug of another entry.
 
     Raises:
         NotFound: of the kind; the entry, or the application of a component, is deleted.

@@ -1,7 +1,7 @@
 """Claim slugs: each slug of a parent belongs to the entry that has it now, or had it last.
 
 The unique constraint of ``SlugClaim`` decides between callers that claim the same slug at the same
-moment. Every action that gives an entry a slug or another parent claims it here first, in the
+moment. Every action that changes an entry's slug or parent claims the slug here first, in the
 transaction that writes the entry.
 """
 
@@ -54,7 +54,7 @@ def claim(entry: CatalogueEntry, actor: Actor, *, takes_over: bool) -> None:
 
 
 def claim_by_name(entry: CatalogueEntry, actor: Actor, *, suffix: bool) -> None:
-    """Give an entry the slug made from its name, or with a suffix if that slug is taken.
+    """Set an entry's slug, derived from its name, with a suffix if that slug is taken.
 
     A name without any character for a slug always gets a suffix: different names of that form share
     the slug of their kind.

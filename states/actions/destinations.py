@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, kw_only=True)
 class Destination(StateTarget):
-    """The target of an import; ``titles`` are the names that people gave the entries elsewhere."""
+    """The target of an import; ``titles`` are the display names of the entries in the source."""
 
     titles: Names | None = None
 
@@ -37,7 +37,7 @@ class Destination(StateTarget):
         names: Names | None,
         titles: Names,
     ) -> Destination:
-        """Return the target with its ids from elsewhere, which it gets unless they are taken."""
+        """Return the target, with the ids of the source unless they are taken."""
         if names is None:
             return cls(component_id=component_id, environment_id=environment_id)
         if Component.objects.filter(pk=component_id).exists():
@@ -60,7 +60,7 @@ class Destination(StateTarget):
 
 
 def name_as_before(*, destination: Destination, state_id: uuid.UUID, actor: Actor) -> None:
-    """Restore the names from elsewhere, unless the entries already have names here."""
+    """Set the display names from the source, unless the entries already have names."""
     if destination.titles is None:
         return
     state = State.objects.select_related("component__application", "environment").get(pk=state_id)

@@ -78,7 +78,7 @@ def _said(facts: VersionFacts) -> dict[str, Any]:
 
 
 def _use(version: StateVersion, providers: Sequence[Provider], modules: Sequence[Module]) -> None:
-    """Index these for the filters on the state, unless a newer version of it has facts."""
+    """Index the facts for filters of states, unless a newer version of the state has facts."""
     of_state = UsedVersion.objects.filter(state_id=version.state_id)
     if of_state.filter(version__number__gt=version.number).exists():
         return

@@ -90,7 +90,7 @@ def _append(
 
 @compare_and_swap(WriteConflict)
 def delete(*, target: StateTarget, actor: Actor, **details: Any) -> None:
-    """Hide the state; its history is kept for STATE_RETENTION_DAYS, and a push revives it.
+    """Hide the state; its history is kept for STATE_RETENTION_DAYS, and a push restores it.
 
     A state without versions is removed. ``details`` go to the audit log.
 

@@ -42,7 +42,7 @@ class ImportRefusedError(Exception):
 
 
 class OccupiedError(ImportRefusedError):
-    """A state that was never imported from this origin: the address is probably wrong."""
+    """A state that was never imported from this origin, so the address is probably wrong."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,11 +116,10 @@ def _release(state: State, held: LockInfo, actor: Actor, action: str, **details:
 def force_unlock(
     *, target: StateTarget, reason: str, actor: Actor, lock_id: uuid.UUID | None = None
 ) -> None:
-    """Release the lock that holds the state now, and record its holder and the reason.
+    """Release the current lock of the state, and record its holder and the reason.
 
-    A lock that was acquired after this began is left alone: when the lock that was found is
-    released by its holder meanwhile, there is nothing more to do. With ``lock_id``, only that lock
-    is released. A freeze stays.
+    A lock that is acquired after this call began stays. If the holder releases the lock in the
+    meantime, this call has no effect. With ``lock_id``, only that lock is released. A freeze stays.
 
     Raises:
         LockNotHeld: another lock than ``lock_id`` holds the state.

@@ -132,7 +132,7 @@ def _used_ids(
 @retrying
 @transaction.atomic
 def _remove_if_unused(entry: CatalogueEntry, before: dt.datetime, actor: Actor) -> bool:
-    """Remove an entry, unless a push has used it meanwhile; that waits for the row, or is seen."""
+    """Remove an entry, unless a concurrent push uses it; such a push waits or is detected."""
     entries = type(entry)._default_manager.select_for_update()
     current = entries.filter(pk=entry.pk, updated_at__lt=before).first()
     if current is None or _is_used(current):

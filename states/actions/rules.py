@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def check_lock(state: State, lock_id: uuid.UUID | None) -> None:
-    """Refuse a writer that does not hold the state's lock, or has lost it by force.
+    """Refuse a writer without the state's lock, or whose lock was force-released.
 
     The holder of a lock may finish on a state that was frozen meanwhile.
 

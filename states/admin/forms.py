@@ -34,7 +34,7 @@ class ForceUnlockForm(forms.Form):
     lock_id = forms.UUIDField(widget=forms.HiddenInput)
 
     def clean(self) -> dict[str, Any]:
-        """Remove the fields that are only shown."""
+        """Remove the read-only fields."""
         return {name: value for name, value in self.cleaned_data.items() if name != "holder"}
 
 

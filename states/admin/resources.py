@@ -32,7 +32,7 @@ def found_resources(
 ) -> tuple[list[ResourceEntry], Any]:
     """Return the resources with an address or identifier, and the position of the next page.
 
-    An address finds its instances too: ``aws_instance.web`` finds ``aws_instance.web[0]``. Only if
+    An address also finds its instances: ``aws_instance.web`` finds ``aws_instance.web[0]``. Only if
     no resource has the address, the value is searched among the identifiers.
     """
     instances = starts_with("address", f"{value}[")

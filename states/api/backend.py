@@ -163,7 +163,7 @@ class StateView(BackendView):
         return HttpResponse()
 
     def delete(self, request: Request, **_path: str) -> HttpResponse:
-        """Hide the state; its history is kept for the retention period, and a push revives it."""
+        """Hide the state; its history is kept for the retention period, and a push restores it."""
         history.delete(target=self.target(), actor=Actor.of(request))
         return HttpResponse()
 

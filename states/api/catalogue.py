@@ -98,7 +98,7 @@ class CatalogueViewSet(ResourceViewSet[Any]):
         return Response(status=204)
 
     def _demand_inside(self, fields: Mapping[str, Any]) -> None:
-        """Refuse fields that lead outside of the caller's binding.
+        """Refuse fields that would move the entry outside the caller's binding.
 
         Raises:
             BindingInsufficient: a field leads outside.

@@ -48,7 +48,7 @@ class SlugField(TextField):
 
 
 class SlugSuffixField(FlagField):
-    """A flag that lets a new entry get a slug other than that made from its name."""
+    """A flag that permits a suffix in the derived slug of a new entry."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(

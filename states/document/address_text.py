@@ -25,8 +25,8 @@ def printable(text: str) -> str:
     """Return the text with an escape for each character that does not print.
 
     Terraform's rule (``toHCLQuotedString`` in its ``internal/addrs/instance_key.go``): letters,
-    marks, numbers, punctuation, symbols and the space print. Of a character that this Python's
-    Unicode does not know and Terraform's does, the two differ.
+    marks, numbers, punctuation, symbols and the space print. The results differ for characters that
+    are unknown to the Unicode version of this Python, but known to Terraform's.
     """
     if text.isprintable():
         return text

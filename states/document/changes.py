@@ -124,7 +124,7 @@ class _Changes:
         self._found: list[AttributeChange] = []
 
     def between(self, path: str, before: Side, after: Side) -> list[AttributeChange]:
-        """Return the deepest places that changed; a hidden place is not entered."""
+        """Return the innermost changed values; hidden values are compared as a whole."""
         self._compare(path, before, after)
         return self._found
 
@@ -153,7 +153,7 @@ class _Changes:
             )
 
     def _compare_dynamic(self, path: str, before: Side, after: Side) -> None:
-        """Compare values that stand with their types. The wrapper is no part of a path."""
+        """Compare values that are wrapped with their types. The wrapper is not part of a path."""
         (old, old_marks), (new, new_marks) = before, after
         found = len(self._found)
         for key, inner in (("value", path), ("type", extended(path, "type"))):

@@ -1,4 +1,4 @@
-"""Turns to read documents: large ones are read one at a time."""
+"""Limit concurrent reads of documents: large documents are read one at a time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _seats: Final = threading.BoundedSemaphore(4)
 
 @contextlib.contextmanager
 def limited_reading(*gzipped: bytes) -> Iterator[Effort]:
-    """Wait for a turn; return the limit of work on these documents in the block.
+    """Wait for a free slot; return the limit of work on these documents in the block.
 
     Raises:
         MemoryUnavailable: too many requests wait already, or use the memory.

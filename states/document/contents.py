@@ -70,7 +70,7 @@ def opened(gzipped: bytes) -> Iterator[tuple[Document, Effort]]:
 
 @contextlib.contextmanager
 def written(gzipped: bytes) -> Iterator[tuple[bytes, Effort]]:
-    """Return a document's bytes for the block, whatever they are, as ``opened`` does the document.
+    """Return a document's bytes for the block without parsing; otherwise like ``opened``.
 
     Raises:
         StateFormatUnsupported: the block reads a value that is nested too deeply.
@@ -99,7 +99,7 @@ def outputs(gzipped: bytes, *, start: int, size: int, hide: bool) -> Page:
 
 
 def resources(gzipped: bytes, *, start: int, size: int, hide: bool) -> Page:
-    """Return resource instances of a document, in its order."""
+    """Return resource instances of a document, in document order."""
     with limited_reading(gzipped) as effort:
         document = _parse(gzipped, effort)
         found = list(islice(document.instances(), start, start + size + 1))
@@ -176,7 +176,7 @@ class VersionChanges(NamedTuple):
 def summaries(documents: Sequence[bytes]) -> list[VersionChanges | None]:
     """Return for each document but the first the counts of its changes, and its ``metadata``.
 
-    Empty bytes stand for an absent document. The result is None where a document or its predecessor
+    Empty bytes mean an absent document. The result is None where a document or its predecessor
     cannot be read.
     """
     with limited_reading(*filter(None, documents)) as effort:

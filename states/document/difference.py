@@ -4,8 +4,8 @@ Documents without a difference are equal in everything that Terraform or OpenTof
 serial and lineage. The order of lists that are sets does not count, and both programs treat a
 member that is absent, null or empty alike.
 
-The comparison is of bytes, and decodes only unequal ones. ``states.document.changes`` describes the
-changes of a page.
+Values are compared as bytes, and decoded only if these differ. ``states.document.changes``
+describes the changes of a page.
 """
 
 from __future__ import annotations
@@ -196,7 +196,7 @@ def facts(before: Found, after: Found, effort: Effort) -> dict[str, tuple[Any, A
 
 
 def _facts(found: Found, effort: Effort) -> dict[str, Any]:
-    """Return each member of an instance but its attributes; a list without an order is sorted."""
+    """Return each member of an instance except its attributes; unordered lists are sorted."""
     resource, instance = found
     return {
         "provider": resource.provider_of(instance),

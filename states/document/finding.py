@@ -1,8 +1,8 @@
 """Find the texts that contain any of many patterns, in time linear in the texts.
 
 Each pattern is filed under words of 4 or 8 bytes from its middle. A text is read as machine words
-from every second byte, which the interpreter compares with the filed words without a step of
-Python. Only after a hit is the pattern compared.
+from every second byte, which compiled code compares with the filed words. The whole pattern is
+compared only after a match.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class _Index:
                 self.words[word] = [filed, filed_pattern]
 
     def candidates(self, text: bytes) -> Iterator[tuple[int, list[Pattern]]]:
-        """Yield where a filed word stands, and the patterns that are filed under it."""
+        """Yield the positions of filed words, with the patterns that are filed under them."""
         if not self.words:
             return
         for phase in range(0, self._size, 2):
@@ -89,7 +89,7 @@ class Finder:
         self._short, self._long = _Index("I", 4), _Index("Q", 8)
 
     def add(self, secret: str, cause: Cause) -> None:
-        """Search this secret too, if it is long enough."""
+        """Add a secret to the search, if it is long enough."""
         if len(secret[:LEAST].encode()) < LEAST:
             return
         self._effort.spend(self.COST)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class _Members(msgspec.Struct, frozen=True, gc=False):
-    """The members by which other documents are known."""
+    """The members by which other documents are recognized."""
 
     planned_values: msgspec.Raw | msgspec.UnsetType = UNSET
     format_version: msgspec.Raw | msgspec.UnsetType = UNSET
@@ -41,7 +41,7 @@ _KINDS: Final[Mapping[str, str]] = {
 
 
 def describe(document: bytes) -> str:
-    """Return which kind of document this seems to be, after "looks like".
+    """Return the apparent kind of the document, as a continuation of "looks like".
 
     Raises:
         StateFormatUnsupported: not a JSON object.

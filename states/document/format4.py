@@ -90,7 +90,7 @@ class Instance(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def values(self) -> Raw:
-        """The attributes in whichever form there is."""
+        """The attributes, in either form."""
         return self.attributes_flat if self.attributes == _NULL else self.attributes
 
 

@@ -38,7 +38,7 @@ class Hidden:
 
 
 def digest_of(value: Any) -> int:
-    """Return a number that equal values have in common, in a time that grows with their size."""
+    """Return a number that equal values share, in time linear in their size."""
     if isinstance(value, str):
         return hash(value)
     if isinstance(value, dict):
@@ -59,7 +59,7 @@ def digest_of(value: Any) -> int:
 
 
 def digest_of_number(text: str) -> int:
-    """Return the digest of a number, of which the text is known."""
+    """Return the digest of a number with this text."""
     return hash(("number", text))
 
 

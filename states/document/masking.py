@@ -171,7 +171,7 @@ class ShownOutput(NamedTuple):
 
 
 def show_output(output: Output, secrets: Secrets | None, effort: Effort) -> ShownOutput:
-    """Return an output as it is shown."""
+    """Return an output for display."""
     value = format4.decode(output.value, effort)
     kind = format4.decode(output.type, effort)
     if secrets is None:
@@ -182,7 +182,7 @@ def show_output(output: Output, secrets: Secrets | None, effort: Effort) -> Show
 
 
 def cause_of(shown: Any, *, marked: bool) -> Cause | None:
-    """Return why the first hidden part of a value is not shown.
+    """Return the reason why the first hidden part of a value is hidden.
 
     ``marked`` counts the parts that are marked themselves too.
     """

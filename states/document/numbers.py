@@ -18,7 +18,7 @@ _PLAIN: Final = 10**_ZEROS
 
 
 def number_text(number: int | decimal.Decimal) -> str:
-    """Return the number without exponent and superfluous zeros, unless there were too many."""
+    """Return the number without exponent and superfluous zeros, unless this would be too long."""
     if isinstance(number, int):
         if -_PLAIN < number < _PLAIN:
             return str(number)

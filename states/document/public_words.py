@@ -107,5 +107,5 @@ def is_public(text: str) -> bool:
 
 
 def has_public_form(text: str) -> bool:
-    """Return whether the whole text has a form that values have which are no secrets as a rule."""
+    """Return whether the whole text has a form that is typical of values that are not secret."""
     return len(text) <= _MOST and _STRUCTURED.fullmatch(text) is not None

@@ -1,4 +1,4 @@
-"""Another serial and lineage in a document, and every other byte as it was.
+"""Replace the serial and lineage of a document; every other byte stays.
 
 Writing the JSON anew would round a number of 25 digits, and every plan would show a change.
 """
@@ -31,7 +31,7 @@ _NEXT: Final = re.compile(rb"\s*+([,}])")
 
 
 def replace_serial_and_lineage(document: bytes, *, serial: int, lineage: str | None) -> bytes:
-    """Return the document with this serial and lineage where it has them; a null value stays.
+    """Return the document with this serial and lineage in place of its own; a null value stays.
 
     Raises:
         StateFormatUnsupported: a duplicate member makes its value ambiguous.
@@ -53,7 +53,7 @@ def replace_serial_and_lineage(document: bytes, *, serial: int, lineage: str | N
 
 
 def _values(document: bytes) -> Iterator[tuple[str, int, int]]:
-    """Yield the name of each member of the object, and where its value starts and stops."""
+    """Yield the name of each member of the object, and the start and end of its value."""
     effort = Effort(len(document))
     names: set[str] = set()
     position = document.index(b"{") + 1
@@ -70,7 +70,7 @@ def _values(document: bytes) -> Iterator[tuple[str, int, int]]:
 
 
 def _end_of_value(document: bytes, start: int, effort: Effort) -> int:
-    """Return where the value that starts here stops."""
+    """Return the end of the value that starts at this position."""
     if document[start : start + 1] not in (b"{", b"["):
         return _found(_SCALAR.match(document, start)).end()
     depth, position = 0, start

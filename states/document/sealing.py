@@ -32,7 +32,7 @@ _BEGIN_NUMBERS: Final = frozenset(b"%c" % character for character in b"-01234567
 
 
 class Head(NamedTuple):
-    """The members of a document that the service reads of every push.
+    """The members that the service reads from every pushed document.
 
     ``is_state`` is whether Terraform or OpenTofu can have written it: it has the number of a format
     version, or OpenTofu has encrypted it.
@@ -84,7 +84,7 @@ def read_head(document: bytes | bytearray) -> Head:
 
 
 class Place(NamedTuple):
-    """Where a document belongs: of which state, which version, and under which number."""
+    """The identity of a document: its state, its version and the version's number."""
 
     state_id: uuid.UUID
     version_id: uuid.UUID
@@ -104,7 +104,7 @@ def seal(gzipped: bytes, place: Place) -> Encrypted:
 
 
 def check_key(name: str) -> None:
-    """Raise unless the key of this name is configured.
+    """Require the key with this name.
 
     Raises:
         DocumentKeyMissing: the key is not configured.

@@ -7,12 +7,12 @@ user, password}`` is marked as a whole because of its password; the region in it
 ARN. The evidence decides:
 
 - *Public vocabulary* (``public_words``) hides nothing, whatever marks it. A guess would find it.
-- *A name that says it*: the value stands under ``password``, ``api_token`` or the like, alone or
-  as a member. It hides equal texts from 4 characters on. It hides texts that contain it from 8
-  characters on, or from 6 when it mixes letters with digits or symbols.
-- *A mark of its own*: the value alone is marked, under a name that says nothing. It hides equal
-  texts from 4 characters on, and texts that contain it from 8. Digits alone hide equal ones, from
-  6 on.
+- *A secret name*: the value, or a member of it, is named ``password``, ``api_token`` or similar. It
+  hides equal texts from 4 characters on. It hides texts that contain it from 8 characters on, or
+  from 6 when it mixes letters with digits or symbols.
+- *Its own mark*: only this value is marked, and its name indicates nothing. It hides equal texts
+  from 4 characters on, and texts that contain it from 8. A value of only digits hides equal values
+  from 6 digits on.
 - *A member* of a list, a map, an object, JSON or a text of several lines that is marked as a whole,
   and any value under a public name such as ``host`` or ``vpc_id``. It hides other texts only when
   it looks like a secret: at least 8 characters in which the kinds of characters change as only a
@@ -22,7 +22,7 @@ ARN. The evidence decides:
 The password of a connection string (``://user:password@``, ``password=…``) is a secret by its
 place: it hides the string when it equals any marked value that is not public vocabulary.
 
-A text that contains a value must have 16 bits of entropy to lose, so ``aaaaaaaa`` hides nothing.
+To hide a text that contains it, a value needs 16 bits of entropy, so ``aaaaaaaa`` hides nothing.
 Entropy here is the Shannon entropy per character times the length.
 """
 
@@ -40,7 +40,7 @@ from states.document.value_names import Name
 
 
 class Reach(enum.IntEnum):
-    """Which other texts a value hides."""
+    """The other texts that a value hides."""
 
     NOTHING = 0
     EQUAL = 1
@@ -48,7 +48,7 @@ class Reach(enum.IntEnum):
 
 
 class Evidence(enum.IntEnum):
-    """Reason to take a value for a secret, the weakest first."""
+    """Reasons to treat a value as a secret, weakest first."""
 
     MEMBER = 0
     MARKED = 1
@@ -72,7 +72,7 @@ MEASURED: Final = 4096
 
 
 def evidence(name: Name, *, is_member: bool) -> Evidence:
-    """Return the reason to take a value for a secret."""
+    """Return the reason to treat a value as a secret."""
     if name in {Name.SECRET, Name.SECRETS}:
         return Evidence.NAMED
     if is_member or name in {Name.PUBLIC, Name.IDENTIFIER}:
@@ -81,7 +81,7 @@ def evidence(name: Name, *, is_member: bool) -> Evidence:
 
 
 def reach(text: str, name: Name, *, is_member: bool, is_line: bool = False) -> Reach:
-    """Return which other texts a marked text hides."""
+    """Return the kind of other texts that a marked text hides."""
     if len(text) < LEAST_EQUAL or is_public(text):
         return Reach.NOTHING
     reason = evidence(name, is_member=is_member)

@@ -85,7 +85,7 @@ def scalars(whole: Scalar, effort: Effort) -> Iterator[Scalar]:
 
 
 class Secrets:
-    """The values that hide others, wherever those occur."""
+    """The values that hide other values, wherever these occur."""
 
     def __init__(self, effort: Effort) -> None:
         self.effort = effort
@@ -159,7 +159,7 @@ class Secrets:
             self._numbers.setdefault(number, cause)
 
     def _within(self, text: str, depth: int) -> list[Any]:
-        """Return the value in a text that is a JSON object or array; nothing of another text."""
+        """Return the value of a text that is a JSON object or array, otherwise nothing."""
         if depth == _NESTED or _JSON.match(text) is None:
             return []
         try:
@@ -199,7 +199,7 @@ class Secrets:
         return next(filter(None, causes), None)
 
     def _hides_within(self, text: str, depth: int) -> Cause | None:
-        """Return why JSON is hidden with a value that is too short to be found in it."""
+        """Return the reason to hide JSON with a value that is too short for a text search."""
         texts: list[str] = []
         for part in self._within(text, depth):
             whole = Scalar(part, Name.NEUTRAL, is_member=True)
@@ -214,12 +214,12 @@ class Secrets:
 
 
 def _texts_of(value: Any) -> set[str]:
-    """Return a scalar as it may be written."""
+    """Return the text of a scalar."""
     if isinstance(value, str):
         return {value}
     return set() if isinstance(value, bool | None) else {number_text(value), str(value)}
 
 
 def _is_notable(text: str) -> bool:
-    """Return whether a container with this text is not made of public vocabulary alone."""
+    """Return whether a container with this text has more than public vocabulary."""
     return text != "" and not is_public(text) and not has_public_form(text)

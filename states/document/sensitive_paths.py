@@ -69,7 +69,7 @@ def texts_and_steps(instance: Instance, effort: Effort) -> list[tuple[str, bytes
 
 
 def path_text(path: Iterable[Step]) -> str:
-    """Return a path as Terraform writes it: ``disks[0].labels["a b"]``."""
+    """Return a path in Terraform's notation: ``disks[0].labels["a b"]``."""
     parts: list[str] = []
     for step in path:
         parts.append(_extension("?" if step is None else step, first=not parts))

@@ -41,7 +41,7 @@ class Upload:
 
     @classmethod
     def of(cls, document: bytes | bytearray, md5: str | None = None) -> Upload:
-        """Return the upload of this document, whose digest may be known already.
+        """Return the upload of this document; compute its digest unless given.
 
         Raises:
             InvalidDocument: it is not a JSON document.

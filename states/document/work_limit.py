@@ -1,6 +1,6 @@
 """Limits of work on a document, in proportion to its size.
 
-A document may be expensive on purpose: millions of empty objects, a secret of a megabyte, numbers
+A hostile document may be expensive: millions of empty objects, a secret of a megabyte, numbers
 without end. Code that reads a document counts steps of about a microsecond, and weighs JSON before
 it becomes Python objects, which may take eighty times as much memory.
 """
@@ -53,7 +53,7 @@ class Effort:
             raise StateTooComplex
 
     def admit(self, raw: Raw | bytes) -> None:
-        """Weigh JSON that is to be decoded.
+        """Count the memory of JSON that will be decoded.
 
         Raises:
             StateTooComplex: it holds so many small values that it would take too much memory.
@@ -88,5 +88,5 @@ class Effort:
 
 
 def _count(text: bytes, character: bytes) -> int:
-    """Count where a character stands, but not where it is of JSON within a text."""
+    """Count the occurrences of a character, except in JSON within a text."""
     return text.count(character) - text.count(character + b"\\")

@@ -31,7 +31,7 @@ class IncompleteError(Exception):
 
 
 class Attempts:
-    """Count the items that fail in a run; a database or a store that is away stops it."""
+    """Count failed items of a run; an unavailable database or store stops the run."""
 
     def __init__(self) -> None:
         self._unanswered = self._failed = 0
@@ -70,7 +70,7 @@ class Attempts:
         return None, problem
 
     def each(self, results: Iterator[T], **item: Any) -> Iterator[T]:
-        """Yield the results of the work on an item, up to the end or to its failure.
+        """Yield the results of the work on an item until it ends or fails.
 
         Raises:
             StorageUnavailable, InterfaceError, OperationalError: see ``run``.

@@ -1,4 +1,4 @@
-"""Faults of the object store, and retries of those that may heal.
+"""Faults of the object store, with retries of faults that may be temporary.
 
 A store may not yet return an object written a moment ago, and a proxy or a failing disk may change
 bytes. An object is therefore fetched again a few times. Then absence, damage and a store that does

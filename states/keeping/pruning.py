@@ -1,6 +1,6 @@
 """Retention of history: remove versions in small batches.
 
-Of each state are kept: the current version, the newest ``STATE_VERSIONS_KEPT``, and all versions
+Each state keeps the current version, the newest ``STATE_VERSIONS_KEPT``, and all versions
 younger than ``STATE_VERSIONS_DAYS``. A state is removed with its history ``STATE_RETENTION_DAYS``
 after its deletion; a later push starts a new history.
 """
@@ -100,7 +100,7 @@ def _prune_versions(
 
 
 def _forgotten(now: dt.datetime) -> QuerySet[State]:
-    """Return the deleted states to remove; a locked state is about to be revived."""
+    """Return the deleted states to remove, except locked states, which are about to be restored."""
     deleted_before = now - dt.timedelta(days=settings.STATE_RETENTION_DAYS)
     return State.objects.filter(deleted_at__lt=deleted_before, lock_id=None)
 

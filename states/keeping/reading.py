@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class Stored(NamedTuple):
-    """Where a version's document is: in the row, or in the object store under a name."""
+    """The location of a version's document: the row, or a name in the object store."""
 
     state_id: uuid.UUID
     version_id: uuid.UUID
@@ -179,7 +179,7 @@ def find_version(
 def find_small(*, state_id: uuid.UUID, numbers: Sequence[int]) -> dict[int, bytes]:
     """Return the gzip'd documents of these versions by number, in a single query.
 
-    Large and unreadable documents, and documents in the object store, are left out.
+    The result excludes large and unreadable documents, and documents in the object store.
     """
     versions = StateVersion.objects.filter(state_id=state_id, number__in=numbers, object_name="")
     found = {}

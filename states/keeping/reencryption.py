@@ -26,7 +26,7 @@ _PASSES: Final = 3
 
 
 def outdated() -> QuerySet[StateVersion]:
-    """Return the versions that another key than the first encrypts."""
+    """Return the versions that are not encrypted with the first key."""
     return StateVersion.objects.exclude(encryption_key=encryption.current_key())
 
 
@@ -36,7 +36,7 @@ def due(*, everything: bool) -> QuerySet[StateVersion]:
 
 
 def elsewhere(*, than_store: bool) -> QuerySet[StateVersion]:
-    """Return the versions whose documents are outside of the object store, or outside of a row."""
+    """Return the versions whose documents are not in the object store, or not in a row."""
     if than_store:
         return StateVersion.objects.filter(object_name="")
     return StateVersion.objects.exclude(object_name="")

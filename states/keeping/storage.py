@@ -2,7 +2,7 @@
 
 An object is the encrypted payload that the row would contain. It is written before its row, under a
 name that is used once, and never changed: a new encryption is a new object. An object without a row
-therefore belongs to a writer that lost or crashed, and is swept later.
+therefore belongs to a writer that lost a race or crashed, and is deleted later.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _WITHOUT_CREDENTIALS: Final = frozenset({"NoCredentialsError", "PartialCredentia
 
 
 class ObjectMissingError(Exception):
-    """The store answers, and has no object of this name."""
+    """The store responds, but has no object of this name."""
 
 
 def is_configured() -> bool:
@@ -147,7 +147,7 @@ def _matches_announcement(file: File[bytes], content: bytes) -> bool:
 
 
 def discard(name: str) -> None:
-    """Delete an object that no row points at, now or, if the store is away, in a sweep."""
+    """Delete an object without a row, now or, if the store is unavailable, in a sweep."""
     if name:
         with contextlib.suppress(StorageUnavailable, ObjectMissingError), answering("delete", name):
             store().delete(name)

@@ -34,9 +34,9 @@ def sweep(*, older_than: dt.timedelta, dry_run: bool) -> Iterator[str | None]:
 
     After each state it yields None, so that the caller may stop there.
 
-    Names are listed before rows are read, so that rows written meanwhile are seen. A request writes
-    an object and its row, or never the row: an old object without a row stays without. Objects with
-    other names are foreign, and stay.
+    Names are listed before rows are read, so that rows written meanwhile are seen. An old object
+    without a row never gets a row, because a request writes both together. Objects with other names
+    are foreign, and stay.
 
     Raises:
         StorageUnavailable: the object store does not answer.
@@ -56,7 +56,7 @@ def sweep(*, older_than: dt.timedelta, dry_run: bool) -> Iterator[str | None]:
 
 
 def _unknown(directory: str, state_id: uuid.UUID) -> list[str]:
-    """Return the objects of a state that no row points at."""
+    """Return the objects of a state without a row."""
     with storage.answering("list", directory):
         files = storage.store().listdir(directory)[1]
     versions = StateVersion.objects.filter(state_id=state_id)

@@ -1,4 +1,4 @@
-"""Verify that each stored document is the pushed one, and that the current version is the newest.
+"""Verify that stored documents equal the pushed documents, and the current version is the newest.
 
 A document decrypts only for its state, version and number. Documents of early releases are not
 bound to a number, and are counted. No check within the database detects a restore of the whole
@@ -64,7 +64,7 @@ def _checked(version: StateVersion) -> Checked | None:
 
 
 def is_as_recorded(version: StateVersion, document: bytes) -> bool:
-    """Return whether digest and size of a document are those recorded when it was pushed."""
+    """Return whether a document has the digest and size that were recorded with the push."""
     digest = hashlib.md5(document, usedforsecurity=False).hexdigest()
     return (digest, len(document)) == (version.md5, version.size_bytes)
 

@@ -160,7 +160,7 @@ KINDS: Final[dict[str, type[CatalogueEntry]]] = {
 class SlugClaim(models.Model):
     """A current or former slug of an entry, unique within the parent.
 
-    A former slug still leads to its entry until another entry takes it over.
+    A former slug resolves to its entry until another entry takes it over.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)

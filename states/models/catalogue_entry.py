@@ -41,7 +41,7 @@ class CatalogueQuerySet(models.QuerySet[Any]):
 class CatalogueEntry(models.Model):
     """A named entry of the catalogue.
 
-    Ids tell entries apart, and so do slugs within a parent; names need not differ.
+    Ids are unique, and slugs are unique within a parent; names need not be.
     """
 
     #: Columns ordered by bytes, where a prefix is a range.
@@ -100,7 +100,7 @@ class CatalogueEntry(models.Model):
 
     @classmethod
     def is_changed_by(cls, binding: Binding) -> bool:
-        """Return whether the token may change the entry: all that can belong to it is inside."""
+        """Return whether the token may change the entry: the binding includes all its states."""
         return binding.cluster_id is None and all(
             getattr(binding, name) is None for name in cls.shared_beyond
         )

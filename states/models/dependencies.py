@@ -21,7 +21,7 @@ class StateDependency(OfState):
     """A data source in the current version of a state, and the state that it reads.
 
     ``target_…`` holds the ids that an address of this service named at the time of indexing: a name
-    may lead elsewhere later, but the state has read the earlier target.
+    may refer to another state later.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)

@@ -1,4 +1,4 @@
-"""The identity of this installation, which its exports carry."""
+"""The identity of this installation, which its exports contain."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class Counted(NamedTuple):
 
 
 class Amount(NamedTuple):
-    """The count of a value in a state; 0 for a Terraform version, which has no amount."""
+    """The count of a value in a state; 0 for a Terraform version."""
 
     resources: int = 0
     data_sources: int = 0

@@ -51,7 +51,7 @@ class VersionFacts(models.Model):
 
 
 class UsedVersion(models.Model):
-    """The version of a provider or a module with which a state was created, for filters.
+    """The version of a provider or a module that a state was pushed with, for filters.
 
     It belongs to the newest version of a state with facts. The state records whether that version
     is current: a push writes nothing here.
@@ -98,9 +98,9 @@ class UsedVersion(models.Model):
 
 
 class UsedByState(NamedBy):
-    """A filter of states whose current version was created with a version.
+    """A filter of states whose current version was pushed with a provider or module version.
 
-    The rows lead to states, some of which were pushed to since, so each state is checked. The SQL
+    The rows refer to states, some of which have a newer version, so each state is checked. The SQL
     avoids EXISTS, which PostgreSQL may answer by reading all matching rows.
     """
 

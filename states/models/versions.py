@@ -20,7 +20,7 @@ MAX_SERIAL: Final = 2**63 - 1
 
 
 class StateVersionManager(models.Manager["StateVersion"]):
-    """Omits the document: a list of versions must not read gigabytes."""
+    """A manager that omits the document: a list of versions must not read gigabytes."""
 
     def get_queryset(self) -> models.QuerySet[StateVersion]:
         """Return the versions without their documents."""

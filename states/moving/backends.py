@@ -1,4 +1,4 @@
-"""The backend blocks of imported states, to be put in the place of the old ones."""
+"""The backend blocks of imported states, which replace the old blocks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NO_LINK: Final = (
 
 
 def write_backend(directory: Path, url: str, row: Row) -> None:
-    """Write the block of a state to ``backend.tf``, in folders as its address has.
+    """Write the block of a state to ``backend.tf``, in the folder of its address.
 
     Raises:
         SourceError: the file cannot be written.

@@ -1,4 +1,4 @@
-"""A directory with state files, as the ``local`` backend, or a copy of a bucket, leaves it."""
+"""A directory with state files of the ``local`` backend, or a copy of a bucket."""
 
 from __future__ import annotations
 

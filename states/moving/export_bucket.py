@@ -1,4 +1,4 @@
-"""An export in a bucket: written to it, and read from it."""
+"""Write an export to a bucket, and read it."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Folder(Bucket):
 
 
 class BucketTarget:
-    """A folder of a bucket that an export is written to; an object is whole, or not there."""
+    """A folder of a bucket that an export is written to; objects are written atomically."""
 
     def __init__(self, text: str) -> None:
         """Start in ``s3://bucket/prefix``, or restart an interrupted export.
@@ -82,7 +82,7 @@ class BucketTarget:
 
 
 def open_folder(text: str) -> Source:
-    """Return the bucket and folder of ``s3://bucket/prefix``, or the export that is in it.
+    """Return the bucket and folder of ``s3://bucket/prefix``, or the export in it.
 
     Raises:
         SourceError: see ``located``; or the export is incomplete.

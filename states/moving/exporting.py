@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class Target(Protocol):
-    """Where files are written to; each is there as a whole or not at all."""
+    """A destination of files, which are written atomically."""
 
     def write(self, path: str, content: bytes) -> None:
         """Write a file.
@@ -52,19 +52,19 @@ class Target(Protocol):
         """
 
     def finish(self) -> None:
-        """Let the manifest be there.
+        """Publish the manifest.
 
         Raises:
             SourceError: it cannot be written.
         """
 
     def close(self) -> None:
-        """Keep nothing open."""
+        """Close all open files."""
 
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """A state with its written versions, and the problems of others."""
+    """A state with its written versions, and the problems of the other versions."""
 
     path: str
     versions: int

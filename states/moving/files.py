@@ -1,4 +1,4 @@
-"""Files with states, as a source is read and an export is written."""
+"""Read the files of a source, and write the files of an export."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LONGEST_LINE: Final = 64 * 1024 * 1024
 
 @contextmanager
 def reading(path: Path, limit: int) -> Iterator[BufferedReader]:
-    """Open a regular file of at most so many bytes; a symbolic link is not followed.
+    """Open a regular file of limited size, without following a symbolic link.
 
     Raises:
         TooLargeError, SourceError: it has more, or cannot be read.
@@ -118,7 +118,7 @@ class DirectoryTarget:
             self._root.rename(UNFINISHED, MANIFEST)
 
     def close(self) -> None:
-        """Close the manifest, whether it is there or not."""
+        """Close the manifest, if it is open."""
         self._manifest.close()
         self._root.close()
 

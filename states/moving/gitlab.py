@@ -97,7 +97,7 @@ class GitLab:
             return versions[::-1]
 
     def _older(self, project: str, name: str, newest: int) -> Iterator[int]:
-        """Yield the serials below the newest that there are, downwards."""
+        """Yield the existing serials below the newest, in descending order."""
         missing = 0
         for serial in range(newest - 1, -1, -1):
             if self._client.exists(_address(project, name, serial)):
@@ -114,7 +114,7 @@ class GitLab:
         return self._client.request("GET", _address(project, name, serial), limit=limit).body
 
     def _place(self, key: str) -> tuple[str, str]:
-        """Return the path of the project and the name of the state that a key means."""
+        """Return the project's path and the state's name in a key."""
         below, _, name = key.rpartition("/")
         return (f"{self._path}/{below}" if below else self._path), name
 
@@ -186,7 +186,7 @@ class GitLab:
 
 
 def _check_new(page: str, known: set[str]) -> None:
-    """Refuse a page that was read before.
+    """Refuse a page that was already read.
 
     Raises:
         ValueError: pages follow each other in a circle.

@@ -1,4 +1,4 @@
-"""Import the states of a source: plan, rehearse or carry out the plan, and read back."""
+"""Import the states of a source: plan, rehearse or execute the plan, and verify it."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class Import:
         return row
 
     def rehearse(self, plan: Plan) -> Iterator[Row]:
-        """Read and check every document that is to be imported, and yield each state's row.
+        """Read and check every document to import, and yield each state's row.
 
         Raises:
             SourceError: the source cannot be read any further.
@@ -152,7 +152,7 @@ class Import:
         return versions
 
     def _rest(self, row: Row, state: SourceState) -> tuple[Destination, list[SourceVersion]]:
-        """Return where the state goes, and the versions to import, the oldest first."""
+        """Return the state's address and the versions to import, oldest first."""
         destination, versions = self._destination(state), self._versions(state)
         if destination is None or str(destination) != row.address or not versions:
             raise SourceError("It has changed since the table was printed: run the command again.")

@@ -44,7 +44,7 @@ class UnfinishedError(SourceError):
 
 
 class OccupiedError(SourceError):
-    """An export cannot be written: something else is there."""
+    """An export cannot be written: the destination has other files."""
 
     def __init__(self, place: str) -> None:
         super().__init__(f"{place} is not empty: choose a new directory.")

@@ -52,7 +52,7 @@ class MapError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A pattern, and the texts that names are made of where it matches."""
+    """A pattern, and the templates of the names for keys that match it."""
 
     pattern: re.Pattern[str]
     texts: dict[str, str]
@@ -147,7 +147,7 @@ def unmatched(key: str) -> str:
 
 
 def _texts(pattern: re.Pattern[str]) -> dict[str, str]:
-    """Return the texts by which each place of a pattern is the field of its name."""
+    """Return the templates in which each placeholder of the pattern is a field."""
     return {field: f"{{{field}}}" for field in pattern.groupindex}
 
 

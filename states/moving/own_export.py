@@ -20,7 +20,7 @@ _NAME: Final = "export"
 
 
 class Files(Protocol):
-    """Where the files of an export are."""
+    """The location of an export's files."""
 
     def manifest(self) -> AbstractContextManager[Iterable[bytes]]:
         """Return the lines of the manifest.
@@ -30,7 +30,7 @@ class Files(Protocol):
         """
 
     def read_file(self, path: str, limit: int) -> bytes:
-        """Return a file of at most so many bytes.
+        """Return a file of limited size.
 
         Raises:
             TooLargeError, SourceError: it has more, or cannot be read.
@@ -45,7 +45,7 @@ class _Exported(SourceState):
 
 
 class OwnExport:
-    """States with their numbers, times and authors; ids are kept where they are free."""
+    """States with their numbers, times and authors; ids are kept unless they are taken."""
 
     #: The same wherever the files are; the origin of each state names its installation.
     name = _NAME

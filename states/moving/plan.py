@@ -1,7 +1,6 @@
 """The plan of an import and its results: one row per state.
 
-The rows are in a file that is deleted when the command ends: there may be more of them than memory
-should hold.
+The rows are in a temporary file, because there may be too many for memory.
 """
 
 from __future__ import annotations
@@ -96,7 +95,7 @@ class Plan:
         return int(self._one(f"SELECT COUNT(*) FROM plan WHERE result IN ({wanted})", results))  # noqa: S608 - our own names
 
     def width(self, name: str) -> int:
-        """Return how wide a column is when it is printed."""
+        """Return the width of a printed column."""
         return int(self._one(f"SELECT COALESCE(MAX(LENGTH({name})), 0) FROM plan", ()))  # noqa: S608 - our own names
 
     def _rows(self, condition: str, *values: Any) -> Iterator[Row]:

@@ -1,4 +1,4 @@
-"""A bucket with state files: of S3, or of a store that speaks as S3 does."""
+"""A bucket with state files, in S3 or a compatible store."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class _Listed(SourceState):
 
 
 class Bucket:
-    """The objects of a bucket under a prefix, which is taken for a folder."""
+    """The objects of a bucket under a prefix, which is treated as a folder."""
 
     #: How many keys or versions a listing has on a page.
     page_size = 1000
@@ -75,7 +75,7 @@ class Bucket:
                 yield _Listed(key.removeprefix(self._folder), holder, versions=versions)
 
     def versions(self, state: SourceState, most: int | None) -> list[SourceVersion]:
-        """Return the versions of an object, also of before it was deleted and made again."""
+        """Return the versions of an object, including versions before a deletion."""
         return cast("_Listed", state).versions[0 if most is None else -most :]
 
     def read(self, state: SourceState, version: SourceVersion, limit: int) -> bytes:
@@ -104,7 +104,7 @@ class Bucket:
         return content
 
     def _objects(self) -> Iterator[_Object]:
-        """Yield the objects that are there now, in the order of their keys."""
+        """Yield the current objects, in the order of their keys."""
         operation, name = (
             ("list_object_versions", "Versions")
             if self._lists_versions
@@ -122,7 +122,7 @@ class Bucket:
 
     @cached_property
     def _lists_versions(self) -> bool:
-        """Return whether the store has ids of versions as S3 has them."""
+        """Return whether the store has version ids like S3."""
         try:
             page = self._client.list_object_versions(
                 Bucket=self._bucket, Prefix=self._folder, MaxKeys=1
@@ -144,7 +144,7 @@ class Bucket:
 
     @contextmanager
     def _answering(self) -> Iterator[None]:
-        """Turn exceptions of boto3 into a sentence; boto3 has already retried passing errors.
+        """Turn exceptions of boto3 into a sentence; boto3 has already retried temporary errors.
 
         Raises:
             SourceError: the store refused or did not answer.
@@ -200,8 +200,8 @@ class Bucket:
 def _with_locks(objects: Iterable[_Object]) -> Iterator[tuple[str, list[SourceVersion], bool]]:
     """Yield the objects that are states, and whether each has a lock object.
 
-    S3 lists keys in their order, so that between a state and its lock are only keys which begin as
-    the state's does: those states wait for their turn, and no more.
+    S3 lists keys in order, so that only keys with the state's key as a prefix come between a state
+    and its lock. Only those states wait in memory.
     """
     waiting: dict[str, list[SourceVersion]] = {}
     locked: set[str] = set()

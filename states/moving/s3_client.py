@@ -1,4 +1,4 @@
-"""The S3 client of imports: boto3 finds keys, profiles, region and endpoint."""
+"""The S3 client of imports; boto3 reads keys, profiles, region and endpoint from its settings."""
 
 from __future__ import annotations
 

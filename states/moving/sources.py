@@ -25,12 +25,12 @@ MOST_VERSIONS: Final = 100_000
 class SourceError(Exception):
     """A source refuses or fails; the message is a human-readable sentence.
 
-    It contains no secret, and the remedy if it is known.
+    It contains no secrets, and the remedy if known.
     """
 
 
 class TooLargeError(SourceError):
-    """A document is larger than the service takes."""
+    """A document exceeds the service's limit."""
 
     def __init__(self, size_bytes: int, limit: int) -> None:
         super().__init__(
@@ -86,7 +86,7 @@ def moment_of(given: str | dt.datetime) -> dt.datetime:
 
 
 def text_of(value: object) -> str:
-    """Return a text that a source names, if a database can store it.
+    """Return a text from a source, if a database can store it.
 
     Raises:
         TypeError, ValueError: it is no text, or has a NUL or half of a surrogate pair in it.
@@ -104,7 +104,7 @@ def shown(text: str) -> str:
 
 
 class Source(Protocol):
-    """A place with states. Nothing that it returns grows with the number of states."""
+    """A source of states. The size of its results is independent of the number of states."""
 
     #: Such as "s3://bucket/prefix": the same in each run, and without a secret. By it, by a state's
     #: key and by a version's id a version is known again.
@@ -125,7 +125,7 @@ class Source(Protocol):
         """
 
     def read(self, state: SourceState, version: SourceVersion, limit: int) -> bytes:
-        """Return a document, byte for byte, of ``limit`` bytes at most.
+        """Return a document of at most ``limit`` bytes, byte for byte.
 
         Raises:
             TooLargeError, SourceError: for this state; others continue.
@@ -133,7 +133,7 @@ class Source(Protocol):
 
 
 class Opener(Protocol):
-    """Opens the source that a text names."""
+    """A function that opens the source with this address."""
 
     def __call__(self, text: str) -> Source: ...
 
@@ -151,7 +151,7 @@ _DIRECTORY: Final = ("directory", "open_directory")
 
 
 def open_source(text: str) -> Source:
-    """Return the source that ``--from`` names.
+    """Return the source in ``--from``.
 
     Raises:
         SourceError: the source does not exist.

@@ -45,7 +45,7 @@ _MOST_REDIRECTS: Final = 3
 
 
 class RefusedError(SourceError):
-    """A service answered with a status that is no success."""
+    """A response with an error status."""
 
     def __init__(self, sentence: str, status: int) -> None:
         super().__init__(sentence)
@@ -53,7 +53,7 @@ class RefusedError(SourceError):
 
 
 class WebClient:
-    """A client of a single service, whose token is sent to no other."""
+    """A client of a single service; its token is sent only to this service."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class WebClient:
         return self._parsed(answer), answer.headers
 
     def exists(self, url: str) -> bool:
-        """Return whether there is something at an address.
+        """Return whether an address exists.
 
         Raises:
             SourceError: see ``request``.
@@ -109,7 +109,7 @@ class WebClient:
     def request(
         self, method: str, url: str, body: bytes | None = None, limit: int = MOST_JSON_BYTES
     ) -> Response:
-        """Return a successful response; passing errors are retried a few times.
+        """Return a successful response; temporary errors are retried a few times.
 
         Raises:
             TooLargeError: the response exceeds ``limit``.
@@ -223,7 +223,7 @@ class WebClient:
 
 
 def _new_connection(address: str) -> Connection:
-    """Connect through the proxy of the environment, except in the clear (to this machine)."""
+    """Connect through the proxy of the environment, except for plain HTTP to this machine."""
     parts = urlsplit(address)
     is_direct = parts.scheme == "http" or proxy_bypass(parts.hostname or "")
     proxy = "" if is_direct else getproxies().get("https", "")
@@ -238,7 +238,7 @@ def _close_all(connections: dict[str, Connection]) -> None:
 
 
 def require_https(url: str, named_by: str) -> None:
-    """Refuse an address to which a token or a state would go in the clear.
+    """Refuse an address that would receive a token or a state unencrypted.
 
     Raises:
         SourceError: it is neither HTTPS nor on this machine.

@@ -1,6 +1,6 @@
 """Provider versions from ``.terraform.lock.hcl``.
 
-Terraform and OpenTofu write only ``provider`` blocks with texts and a list of texts there
+Terraform and OpenTofu write only ``provider`` blocks with strings and lists of strings
 (``internal/depsfile``), so only this part of HCL is parsed. Each character is read once.
 """
 
@@ -31,7 +31,7 @@ _MOST_OF_CONSTRAINTS: Final = 1_000
 
 
 class Provider(NamedTuple):
-    """A provider, and the version of it that is locked."""
+    """A provider and its locked version."""
 
     source: str
     version: str
@@ -114,7 +114,7 @@ def _value(tokens: Iterator[_Token], name: _Token) -> str:
 
 
 def _list(tokens: Iterator[_Token]) -> None:
-    """Read past a list of texts."""
+    """Skip a list of texts."""
     _expect(tokens, "mark", "[")
     token = _after_newlines(tokens)
     while (token.kind, token.text) != ("mark", "]"):

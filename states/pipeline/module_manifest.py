@@ -1,6 +1,6 @@
-"""Module versions out of ``.terraform/modules/modules.json``.
+"""Module versions from ``.terraform/modules/modules.json``.
 
-A source can have credentials in it, as Git and S3 take them: these stay behind.
+Credentials in a source, as Git and S3 accept them, are removed.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _is_unicode(text: str) -> bool:
 
 
 def without_credentials(source: str) -> str:
-    """Return a source without a user and a password, and of its parameters ``ref`` alone."""
+    """Return a source without user, password and parameters other than ``ref``."""
     address, mark, query = source.partition("?")
     refs = [f"ref={value}" for name, value in parse_qsl(query) if name == "ref"] if mark else []
     return _USER.sub("", address) + (f"?{refs[0]}" if refs else "")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def amounts(resources: Sequence[Found], terraform_version: str) -> dict[Counted, Amount]:
-    """Return how much a state has of each thing; a deposed object counts as a resource."""
+    """Return the counts of a document; a deposed object counts as a resource."""
     managed: Counter[Counted] = Counter()
     data: Counter[Counted] = Counter()
     for one in resources:

@@ -1,4 +1,4 @@
-"""Rows of the states that a state reads; each address is looked up once."""
+"""Write the rows of the states that a state reads; each address is looked up once."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class _Row(NamedTuple):
 
 
 def write_dependencies(state: State, found: Sequence[RemoteState]) -> None:
-    """Let the state read these, and leave those alone that are as they were."""
+    """Replace the states that the state reads; unchanged rows stay."""
     targets = {one.named: _target(dict(one.named)) for one in found}
     rows = {
         _Row(one.address, one.backend, one.location, *targets[one.named]): None for one in found

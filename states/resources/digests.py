@@ -1,4 +1,4 @@
-"""Keyed digests of identifiers of resources: they can be searched, but not listed.
+"""Keyed digests of resource identifiers, which can be searched but not read.
 
 Each of STATE_ENCRYPTION_KEYS has a digest key of its own, derived by HMAC-SHA256. New digests use
 the first key; a search tries all, so that it works during a rotation.
@@ -40,7 +40,7 @@ def _digest_keys() -> tuple[bytes, ...]:
 
 
 def digest(value: Value) -> uuid.UUID:
-    """Return the digest that is stored of a value."""
+    """Return the digest to store for a value."""
     return _digest(_digest_keys()[0], value)
 
 

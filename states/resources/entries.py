@@ -18,7 +18,7 @@ _ROWS: Final = 500
 
 
 def write_entries(state: State, found: Sequence[Found]) -> None:
-    """Let the index have these of the state, and leave those alone that are as they were."""
+    """Replace the index entries of the state; unchanged rows stay."""
     present = _present(state)
     new = []
     for one in found:

@@ -41,7 +41,7 @@ _PROVIDER: Final = ('provider["', '"]')
 
 
 class NamesTooLongError(Exception):
-    """A name that is too long for an index, or that PostgreSQL does not take as text."""
+    """A name that is too long for an index, or that PostgreSQL cannot store as text."""
 
 
 class Found(NamedTuple):

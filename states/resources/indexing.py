@@ -1,7 +1,7 @@
 """Index the resources of states after their pushes, state by state.
 
-The rows of states tell which are due. Each is indexed in a transaction that only commits if the
-state is as it was read. A process may therefore be killed at any time, and several may run: they
+The rows of states show which states are due. Each is indexed in a transaction that commits only if
+the state is unchanged. A process may therefore be killed at any time, and several may run: they
 skip each other's states, where the database has row locks.
 """
 
@@ -71,7 +71,7 @@ class Indexed(NamedTuple):
 
 
 def index_due() -> Iterator[Indexed]:
-    """Index the states that are due, in the order of their ids, and yield each indexed one.
+    """Index the states that are due, in the order of their ids, and yield each of them.
 
     States with a new version go before states that are only indexed again.
 

@@ -1,7 +1,7 @@
 """Leaked tokens of this service in states: recorded once, shown, and revoked on demand.
 
 A row outlives the version with the token, since old versions keep it; it is deleted with the token.
-Whether the token is active is decided by its own row.
+The token's own row determines whether it is active.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def report_leaks(state: State, leaks: Sequence[Leak]) -> None:
 
 
 def newest_working(most: int) -> tuple[list[ActiveLeak], bool]:
-    """Return of the newest ``most`` those that work, and whether there are older ones."""
+    """Return the active tokens among the newest ``most``, and whether there are more."""
     rows = list(LeakedToken.objects.order_by("-id")[: most + 1])
     found = exposure.working({bytes(row.digest) for row in rows[:most]})
     lying = [
@@ -80,7 +80,7 @@ def newest_working(most: int) -> tuple[list[ActiveLeak], bool]:
 
 
 def remove_inactive() -> Iterator[int]:
-    """Remove those that do not work any more, and yield how many of each batch."""
+    """Remove tokens that no longer work, and yield the size of each batch."""
     rest = LeakedToken.objects.order_by("id")
     while rows := list(rest.values_list("pk", "digest")[:_BATCH]):
         found = exposure.working({bytes(digest) for _, digest in rows})

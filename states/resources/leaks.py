@@ -62,7 +62,7 @@ def find_leaks(gzipped: bytes) -> list[Leak]:
 
 
 def _places(document: Document, effort: Effort) -> Iterator[tuple[str, Place]]:
-    """Yield each token in a value, and where it is."""
+    """Yield each token in a value, with its place."""
     for name, output in (document.outputs or {}).items():
         yield from _places_in(output.value, Place(Place(None, "output"), name), effort)
     for resource, instance in document.instances():
@@ -87,7 +87,7 @@ def _places_in(raw: Raw, place: Place, effort: Effort) -> Iterator[tuple[str, Pl
 
 
 def _address(place: Place) -> str:
-    """Return a place as people write it, no longer than ``MOST_CHARACTERS``."""
+    """Return a readable place of at most ``MOST_CHARACTERS``."""
     parts: list[str] = []
     here: Place | None = place
     while here is not None:
@@ -102,7 +102,7 @@ def _tokens_in(text: str) -> list[str]:
 
 
 def _shown(name: str) -> str:
-    """Return a part of an address as it may be shown: a key can be a token itself."""
+    """Return a part of an address for display; a key can itself be a token."""
     if _tokens_in(name):
         return "…"
     return "".join(c if c.isprintable() else "?" for c in name[:MOST_CHARACTERS])

@@ -109,7 +109,7 @@ def _located(backend: str, config: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _without_secrets(address: str) -> str:
-    """Return scheme, host and path of an address, or "" when its form is not known."""
+    """Return scheme, host and path of an address, or "" if its form is unknown."""
     found = _ADDRESS.fullmatch(address)
     # Of a password that should have been escaped, a part may stand where the host is.
     if found is None or "@" in address[found.end("host") :]:
@@ -118,7 +118,7 @@ def _without_secrets(address: str) -> str:
 
 
 def _kept(text: Any, most: int) -> str:
-    """Return a text as it may be kept and shown, and nothing of any other."""
+    """Return a text that may be stored and shown, otherwise ""."""
     if not isinstance(text, str) or not text.isprintable():
         return ""
     written = text.encode("utf-8", "replace")

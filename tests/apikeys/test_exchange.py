@@ -12,7 +12,7 @@ import pytest
 from django.utils import timezone
 
 from apikeys.actions import exchange
-from apikeys.actions.ended import remove_expired_assertions
+from apikeys.actions.expired import remove_expired_assertions
 from apikeys.actors import Actor
 from apikeys.federation.exchange_errors import AssertionRefused
 from apikeys.models import AccessToken, AuditEvent, Issuer, TrustPolicy, UsedAssertion, User

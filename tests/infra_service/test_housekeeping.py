@@ -21,7 +21,7 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 from django.utils import timezone
 
-from apikeys.actions import ended
+from apikeys.actions import expired
 from apikeys.models import AccessToken, ApiKey, AuditEvent, UsedAssertion, User
 from infra_service.models import LEASE, HousekeepingPart
 from infra_service.operations.housekeeping import PARTS, metrics, parts, running
@@ -79,7 +79,7 @@ def token(owner: User, name: str, ends: dt.datetime | None, **fields: Any) -> Ac
 def test_expired_tokens_are_deleted(
     operator: User, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ended, "BATCH", 3)
+    monkeypatch.setattr(expired, "BATCH", 3)
     settings.ACCESS_TOKENS_KEPT_DAYS = 10
     now = timezone.now()
     key = ApiKey.objects.create(
@@ -219,7 +219,7 @@ def test_a_failure_stops_no_other_work_of_its_part(
         yield 1
         raise RuntimeError("unforeseen")
 
-    monkeypatch.setattr(parts, "remove_ended_tokens", broken)
+    monkeypatch.setattr(parts, "remove_expired_tokens", broken)
     used = {"digest": b"d" * 32, "expires_at": timezone.now() - DAY}
     UsedAssertion.objects.create(**used)
 

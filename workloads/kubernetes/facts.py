@@ -136,8 +136,8 @@ class WorkloadFacts:
     """A Deployment, StatefulSet or DaemonSet.
 
     `observed_generation` is None if its controller has never written a status. A reporter without
-    generations leaves both at 0. `created_at` None counts as long ago. `changed_at` is the last
-    write to the object other than a controller's status update. `unavailable_since` is the
+    generations leaves both at 0. A missing `created_at` counts as long ago. `changed_at` is the
+    last write to the object other than a controller's status update. `unavailable_since` is the
     transition of the condition Available to False. `progress_deadline` is in seconds, None without
     a deadline. `surplus` counts the replicas of a Deployment that are not updated.
     `revision_pending` is whether a StatefulSet's current revision differs from its update revision,

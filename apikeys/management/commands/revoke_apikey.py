@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Command(ServiceCommand):
-    """Revoke a key or a token with all its descendants. Final, and idempotent."""
+    """Revoke a key or a token permanently, with all its descendants. Idempotent."""
 
     help = (
         "Revoke an API key and every token and key that descends from it, or revoke an "

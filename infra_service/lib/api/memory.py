@@ -1,7 +1,7 @@
 """A memory budget for the requests of a worker process.
 
-A request takes megabytes from the budget before it allocates them, and is rejected if the budget is
-exhausted: waiting would block a thread that small requests need. The budget gets the memory back
+A request reserves megabytes of the budget before it allocates them, and is rejected if the budget
+is exhausted: waiting would block a thread that small requests need. The budget gets the memory back
 after the response has been sent. The first megabyte of each request is free, so small requests
 never use the budget.
 """
@@ -49,7 +49,7 @@ class _Budget:
         self.held = 0
 
     def change(self, number: int) -> None:
-        """Take bytes, or return them if the number is negative.
+        """Reserve bytes, or release them if the number is negative.
 
         Raises:
             MemoryUnavailable: the budget is exhausted.
@@ -74,7 +74,7 @@ _room: Final = _Room()
 
 
 def reserve(number: int) -> None:
-    """Take bytes for the current request. Commands are not counted.
+    """Reserve bytes for the current request. Commands are not counted.
 
     Raises:
         MemoryUnavailable: other requests hold the memory.
@@ -91,7 +91,7 @@ def release_memory(number: int) -> None:
 
 
 def demand(number: int) -> None:
-    """Raise if the bytes do not fit now, without taking them: a client may never send them.
+    """Raise if the bytes exceed the free budget, without reserving them: they may never arrive.
 
     Raises:
         MemoryUnavailable, MemoryInsufficient: as for ``reserve``.
@@ -102,7 +102,7 @@ def demand(number: int) -> None:
 
 @contextlib.contextmanager
 def released_at_end() -> Iterator[None]:
-    """Release at the end of the block the memory that it has taken."""
+    """Release the memory that the block has reserved, at its end."""
     before = _room.held
     try:
         yield

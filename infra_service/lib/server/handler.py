@@ -2,7 +2,7 @@
 
 Django, DRF and Python's ``email`` look up every codec that a client names: in the charset of a
 Content-Type, and in the extended parameters (RFC 2231) of any header. Some codecs raise unexpected
-exceptions, and Python caches each looked-up name for ever.
+exceptions, and Python caches each looked-up name forever.
 """
 
 from __future__ import annotations

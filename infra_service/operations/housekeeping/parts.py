@@ -11,7 +11,7 @@ from django.conf import settings
 from django.contrib.sessions.models import Session
 from django.utils import timezone
 
-from apikeys.actions.ended import remove_ended_tokens, remove_expired_assertions
+from apikeys.actions.expired import remove_expired_assertions, remove_expired_tokens
 from apikeys.actors import Actor
 from apikeys.archiving import archive_next
 from apikeys.models import AuditEvent
@@ -64,10 +64,10 @@ def _objects() -> Iterator[int]:
 def _tokens() -> Iterator[int]:
     """Expired tokens, used assertions of pipelines, and old requests with an Idempotency-Key.
 
-    Also the finds of tokens in states, once the tokens have expired.
+    Also findings of tokens in states, once the tokens have expired.
     """
     yield from _all_of(
-        remove_ended_tokens(actor=_actor()),
+        remove_expired_tokens(actor=_actor()),
         remove_expired_assertions(),
         remove_inactive(),
         IdempotentRequest.objects.remove_old(),

@@ -43,7 +43,7 @@ class Outcome(NamedTuple):
 
 
 def run_part(name: str, *, most_seconds: float, stop: threading.Event) -> Outcome:
-    """Run a part until it is done, its time is over or it is stopped; never raise.
+    """Run a part until it is done, out of time or stopped; never raise.
 
     If the process is killed, the part stays leased until the lease expires, and the next run
     continues.

@@ -106,7 +106,7 @@ def change_endpoint(
 @retrying
 @transaction.atomic
 def enable_endpoint(*, endpoint_id: uuid.UUID, actor: Actor) -> None:
-    """Enable an endpoint as an operator, whatever disabled it.
+    """Enable an endpoint as an operator, whatever the reason for its disabling.
 
     Raises:
         WebhookNotFound: it was deleted.

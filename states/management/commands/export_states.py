@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Command(ServiceCommand):
-    """Export every state that is not deleted; report the states that are left out."""
+    """Export every state that is not deleted; report the excluded states."""
 
     help = (
         "Export all states as plain .tfstate files in folders by name, with a "
@@ -46,7 +46,7 @@ class Command(ServiceCommand):
         )
 
     def handle(self, *_args: Any, **options: Any) -> None:
-        """Export, with a line for each state that is locked, or not whole.
+        """Export, with a line for each state that is locked or incomplete.
 
         Raises:
             CommandError: nothing can be written there, the object store does not answer, or not

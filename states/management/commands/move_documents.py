@@ -17,7 +17,7 @@ _STORE: Final = "storage"
 
 
 class Command(ServiceCommand):
-    """Move every document that is not where it should be."""
+    """Move every document to its configured location."""
 
     help = (
         "Move every document to the object store of STATE_STORAGE_URL, or to the "
@@ -32,7 +32,7 @@ class Command(ServiceCommand):
         )
 
     def handle(self, *_args: Any, **options: Any) -> None:
-        """Move, with a line for each document that has to stay.
+        """Move, with a line for each document that cannot be moved.
 
         Raises:
             CommandError: the settings send new documents the other way, the store does not

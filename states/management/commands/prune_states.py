@@ -1,4 +1,4 @@
-"""Remove history that need not be kept."""
+"""Remove history beyond its retention."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Command(ServiceCommand):
-    """Remove the versions that retention does not keep, and states deleted long ago."""
+    """Remove versions and deleted states beyond their retention."""
 
     help = (
         "Delete versions beyond the newest STATE_VERSIONS_KEPT that are older than "

@@ -1,4 +1,4 @@
-"""Delete objects that no version points at."""
+"""Delete objects without a version."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 Django takes a connection from the pool at a request's first statement and returns it at the end of
 the request, so slow reads of a body or slow writes of a response would block it. Here the
 connection returns to the pool when the last cursor outside of a transaction is closed, and at the
-end of the outermost transaction. Taking it costs no round trip.
+end of the outermost transaction. This causes no round trip.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
             options["pool"] = {**options["pool"], "connection_class": WatchedConnection}
 
     def connect(self) -> None:
-        """Take a connection that was already set up from the pool."""
+        """Check out a connection that is already set up from the pool."""
         pool = self.pool
         if pool is not None and not pool.closed:
             self._check_out(pool)
@@ -174,7 +174,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return self._watches[self.alias]
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
-        """Take a connection from the pool, opening the pool if necessary, or open a connection."""
+        """Check out a connection of the pool, or open a connection without a pool."""
         if self.pool is None:
             self.isolation_level = IsolationLevel.READ_COMMITTED
             return WatchedConnection.connect(**conn_params)
@@ -195,7 +195,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
             raise OperationalError("the database could not be reached") from error
 
     def get_autocommit(self) -> bool:
-        """Return whether there is no transaction. Django would take a connection to answer this."""
+        """Return whether there is no transaction. Django would check out a connection for this."""
         return self.connection is None or self.autocommit
 
     def set_autocommit(self, autocommit: bool, *args: Any, **kwargs: Any) -> None:  # noqa: FBT001 - Django's signature

@@ -42,7 +42,7 @@ def count(connection: Any) -> None:
 
 
 def open_in(pool: ConnectionPool[Any]) -> int:
-    """Return how many connections of the pool are open, in use or not.
+    """Return the number of open connections of the pool, in use or not.
 
     The pool's own ``pool_size`` includes connections that it only tries to open, which is all of
     them while the server is down.

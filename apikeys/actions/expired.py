@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 BATCH: Final = 500
 
 
-def remove_ended_tokens(*, actor: Actor) -> Iterator[int]:
+def remove_expired_tokens(*, actor: Actor) -> Iterator[int]:
     """Remove tokens that expired ``ACCESS_TOKENS_KEPT_DAYS`` ago; yield the size of each batch.
 
     The function can be stopped at any moment and run again. A token that another transaction has
