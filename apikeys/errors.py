@@ -48,7 +48,7 @@ class CredentialsInvalid(_TokenRefused):
     )
     default_code = "CREDENTIALS_INVALID"
     default_detail = (
-        "The token is not valid: mistyped, revoked or unknown here. Mint another from an "
+        "The token is not valid: mistyped, revoked or unknown. Mint another from an "
         "API key, or ask an operator."
     )
 

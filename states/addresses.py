@@ -73,7 +73,7 @@ class Names(NamedTuple):
         """Raise an error with the invalid name, and similar names that the caller can access.
 
         Raises:
-            InvalidParameter: always, if they are not valid.
+            InvalidParameter: a name is invalid.
         """
         for kind, text in self.given.items():
             if not slugs.is_slug(text, kind):

@@ -171,7 +171,7 @@ class RotationForm(forms.Form):
 
 def _also(revoked: int) -> str:
     keys = "1 key" if revoked == 2 else f"{revoked - 1} keys"  # noqa: PLR2004 - itself and another
-    return f", and {keys} that descended from it" if revoked > 1 else ""
+    return f", and {keys} created from it" if revoked > 1 else ""
 
 
 _COMMON = (

@@ -159,7 +159,7 @@ def _fault_of_name(claim: object) -> str:
     if name.startswith("/") and _POINTER.fullmatch(name) is None:
         return "Not a JSON Pointer, such as '/kubernetes.io/namespace'; '/' in a name is '~1'."
     if path_of(name)[0] in _NOT_FOR_CONDITIONS:
-        return "The settings of the issuer decide on this claim. Remove the condition."
+        return "The settings of the issuer already fix this claim. Remove the condition."
     return ""
 
 

@@ -65,7 +65,7 @@ def ids_of(kind: str, texts: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def offered(kind: str, text: str, user: Any) -> list[dict[str, str]]:
-    """Return the matching names that the user may view, those with the text as a prefix first.
+    """Return the matching names that the user may view, prefix matches first.
 
     Each has a ``label`` and a ``value``, which is the id if the name is not unique.
 

@@ -164,7 +164,7 @@ def _unreachable(cluster: Cluster, _now: dt.datetime) -> WebhookEvent:
 def event_of_cluster(
     kind: str, cluster: Cluster, cause: dt.datetime, occurred_at: dt.datetime, **data: Any
 ) -> WebhookEvent:
-    """Return an event as ``event_at`` that happened in the cluster."""
+    """Return an event in the cluster, as ``event_at`` does."""
     event = event_at(kind, cluster.pk, cause, occurred_at, name=cluster.name, **data)
     event.cluster_id, event.cluster_name = cluster.pk, cluster.name
     return event

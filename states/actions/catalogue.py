@@ -137,9 +137,9 @@ def change(
     """Change an entry; moving a component moves its states at once.
 
     The row is locked first: ``actions.find_or_register`` locks it too, so that a concurrently
-    registered state is either moved too or registered at the new place. An entry without a slug
-    gets a free slug with its name. Its former slugs still resolve to the entry. Only ``changes``
-    with a slug take over the former slug of another entry.
+    registered state is either moved with the component or registered at the new place. An entry
+    without a slug gets a free slug with its name. Its former slugs still resolve to the entry. Only
+    ``changes`` with a slug take over the former slug of another entry.
 
     Raises:
         NotFound: of the kind; the entry, or the application of a component, is deleted.

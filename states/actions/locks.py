@@ -122,7 +122,7 @@ def force_unlock(
     meantime, this call has no effect. With ``lock_id``, only that lock is released. A freeze stays.
 
     Raises:
-        LockNotHeld: another lock than ``lock_id`` holds the state.
+        LockNotHeld: the current lock is not ``lock_id``.
         StateFrozen: the state is frozen, and not locked.
         WriteConflict: lost the race too often.
     """

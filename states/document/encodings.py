@@ -45,7 +45,7 @@ class NestingTooDeepError(Exception):
 
 
 def is_escaped(text: bytes) -> bool:
-    """Return whether the text may hold escapes."""
+    """Return whether the text may contain escapes."""
     return _ESCAPED.search(text) is not None
 
 

@@ -1,4 +1,4 @@
-"""The places that a state marks, and the reason why a value is not shown."""
+"""The places that a state marks, and the reasons to hide values."""
 
 from __future__ import annotations
 

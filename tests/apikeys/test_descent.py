@@ -13,7 +13,7 @@ from apikeys.actors import Actor
 from apikeys.bindings import Binding
 from apikeys.models import AccessToken, ApiKey, AuditEvent, User
 from tests.apikeys.conftest import NOW, KeyClient, KeyOwner, KeyWith, wire
-from tests.apikeys.test_ends import DAY, HOUR, minted
+from tests.apikeys.test_expiry_and_revocation import DAY, HOUR, minted
 from tests.conftest import error_reason
 
 SCOPES = ("apikey:read", "apikey:write", "state:read", "state:write")

@@ -20,7 +20,7 @@ from apikeys.models import AccessToken, ApiKey, AuditEvent, Issuer, TrustPolicy,
 from apikeys.querysets import ApiKeyQuerySet
 from apikeys.tokens import TokenKind
 from tests.apikeys.conftest import KeyClient, KeyOwner, KeyWith
-from tests.apikeys.test_ends import HOUR, minted
+from tests.apikeys.test_expiry_and_revocation import HOUR, minted
 from tests.conftest import ClientWith, error_reason
 
 IS_POSTGRESQL = connection.vendor == "postgresql"

@@ -129,8 +129,8 @@ def test_a_filter_that_cannot_be_honoured(filterset):
     with pytest.raises(ImproperlyConfigured) as caught:
         field_set(filterset)
     assert str(caught.value) == (
-        f"{filterset.__name__}.name: the filter language takes `method` from no filter, "
-        "`lookup_expr` and `exclude` from a boolean only"
+        f"{filterset.__name__}.name: the filter language does not support `method`, and "
+        "supports `lookup_expr` and `exclude` only for booleans"
     )
 
 

@@ -72,6 +72,6 @@ def test_page_schema_describes_a_struct() -> None:
     page = page_of(Whole, "red_wholes", count={"type": "integer"})
 
     assert page.name == "WholePage"
-    assert page["description"] == "A page of the red wholes."
+    assert page["description"] == "A page of red wholes."
     assert page["required"] == [*page["properties"]] == ["red_wholes", "count", "next_page_token"]
     assert page["properties"]["red_wholes"]["items"] == WHOLE

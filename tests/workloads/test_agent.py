@@ -134,7 +134,7 @@ URL = "https://infra.example.com"
 
 
 @pytest.mark.parametrize(("options", "message"), [
-    (("--cluster", "prod-eu-1", "--report-to", URL), "--cluster is the id of the cluster"),
+    (("--cluster", "prod-eu-1", "--report-to", URL), "--cluster must be the id of the cluster"),
     (("--cluster", ID, "--report-to", "http://infra.example.com", "--token-file", "t"),
      "the service's address must have the form https://host"),
     (("--cluster", ID, "--report-to", URL), "--report-to needs --token-file, or --trust-policy"),

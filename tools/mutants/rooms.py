@@ -17,12 +17,12 @@ _STATES: Final = (
 _PULLED: Final = (
     "tests/states/test_masking.py",
     "tests/states/test_difference.py",
-    "tests/states/test_effort.py",
+    "tests/states/test_work_limit.py",
 )
 _KEYS: Final = (
     "tests/apikeys/test_grants.py",
     "tests/apikeys/test_descent.py",
-    "tests/apikeys/test_ends.py",
+    "tests/apikeys/test_expiry_and_revocation.py",
     "tests/apikeys/test_mint_token.py",
     "tests/apikeys/test_bindings.py",
     "tests/apikeys/test_rotate_key.py",
@@ -107,7 +107,7 @@ ROOMS: Final[dict[str, tuple[str, ...]]] = {
     "apikeys/revalidation.py": (
         "tests/apikeys/test_revalidation.py",
         "tests/apikeys/test_descent.py",
-        "tests/apikeys/test_ends.py",
+        "tests/apikeys/test_expiry_and_revocation.py",
         "tests/states/test_push.py",
     ),
     "apikeys/actions/descent.py": (

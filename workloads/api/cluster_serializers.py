@@ -115,7 +115,7 @@ class FailureSerializer(StrictSerializer):
         max_length=10 * MAX_MESSAGE,
         allow_blank=True,
         default="",
-        help_text=f"A message for people; {MAX_MESSAGE} characters are stored, no credentials.",
+        help_text=f"A message for people; {MAX_MESSAGE} characters are stored, without secrets.",
     )
     collector_version = TextField(
         max_length=MAX_COLLECTOR_VERSION,

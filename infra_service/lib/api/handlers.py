@@ -101,7 +101,7 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:  # noq
     title = "The form has expired"
     advice = (
         "Go back, load the page again, and send the form once more: you may have logged in since, "
-        "or your browser keeps no cookies."
+        "or your browser may block cookies."
     )
     return _page(request, HTTPStatus.FORBIDDEN, "CSRF_FAILED", title, advice)
 

@@ -64,7 +64,7 @@ BUDGET: Final = _Budget()
 
 
 class _Room(threading.local):
-    """The memory that the request of this thread holds. Outside of requests nothing is counted."""
+    """The memory that the request of this thread holds; other memory is not counted."""
 
     is_open: bool = False
     held: int = 0

@@ -210,7 +210,7 @@ class _Bounded(io.RawIOBase):
         super().close()
 
     def makefile(self, _mode: str) -> io.BufferedReader:
-        """Return the reader that http.client asks a socket for."""
+        """Return the reader that http.client requests from a socket."""
         return io.BufferedReader(self)
 
 

@@ -34,7 +34,7 @@ class Command(ServiceCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
             "--days", type=int, metavar="N",
-            help="the minimum age in days; CATALOGUE_UNUSED_DAYS when left out",
+            help="the minimum age in days; the default is CATALOGUE_UNUSED_DAYS",
         )  # fmt: skip
         parser.add_argument(
             "--dry-run", action="store_true", help="only list the entries that would be deleted"
