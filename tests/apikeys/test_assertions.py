@@ -60,7 +60,7 @@ CLAIMS: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("what", CLAIMS)
-def test_claims_that_are_refused(pipeline: Pipeline, what: str) -> None:
+def test_invalid_claims_are_refused(pipeline: Pipeline, what: str) -> None:
     claims, reason = CLAIMS[what]
     # A null in this table means that the claim is missing, so remove it.
     more = {name: value for name, value in claims.items() if value is not None}
@@ -152,7 +152,7 @@ def test_shared_secret_among_the_keys_is_ignored(pipeline: Pipeline, monkeypatch
     assert why() == "keys_unavailable"
 
 
-def test_an_algorithm_that_the_issuer_does_not_use(pipeline: Pipeline) -> None:
+def test_unused_algorithm_is_refused(pipeline: Pipeline) -> None:
     Issuer.objects.update(algorithms=["RS256"])
 
     assert refusal(pipeline.exchange()) == REFUSED

@@ -78,7 +78,7 @@ def test_invalid_credentials_get_identical_responses(
 
 
 @pytest.mark.parametrize("form", ["{0}", "Token {0}", "Basic {1}", "Bearer ", "Bearer"])
-def test_a_header_that_holds_no_token(owner: KeyOwner, form: str) -> None:
+def test_header_without_a_token_is_rejected(owner: KeyOwner, form: str) -> None:
     """The rest of the header is ignored: even a valid secret changes nothing."""
     messages = set()
     for secret in (owner.secret, tokens.generate(TokenKind.API_KEY)):

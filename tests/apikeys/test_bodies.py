@@ -47,12 +47,12 @@ def test_a_chunked_body_has_a_limit_too() -> None:
 
 
 @pytest.mark.parametrize("error", [OSError("gone"), InvalidChunkSize(b"x")])
-def test_a_body_that_breaks_off(error: Exception) -> None:
+def test_truncated_body_is_rejected(error: Exception) -> None:
     with pytest.raises(BodyIncomplete):
         bodies.read_body(chunked(BrokenStream(error)), limit=100)
 
 
-def test_a_body_that_ends_too_soon() -> None:
+def test_short_body_is_rejected() -> None:
     request = RequestFactory().post("/", b"half", "application/json")
     request.META["CONTENT_LENGTH"] = "5"
 

@@ -97,7 +97,7 @@ def test_revoked_token_revokes_its_descendants(root: KeyOwner) -> None:
     assert [works(c) for c in (made, grandchild, other, root)] == [False, False, True, True]
 
 
-def test_a_key_that_revokes_its_own_ancestor(root: KeyOwner) -> None:
+def test_key_can_revoke_its_own_ancestor(root: KeyOwner) -> None:
     child = make(root)
 
     assert revoke(child, root.path) == 1

@@ -146,7 +146,7 @@ def test_wider_requests_are_rejected(pipeline: Pipeline, what: str) -> None:
     assert pipeline.exchange(token).status_code == 200
 
 
-def test_a_policy_that_gives_little(pipeline_of: PipelineOf) -> None:
+def test_narrow_policy_limits_the_token(pipeline_of: PipelineOf) -> None:
     soon = timezone.now() + dt.timedelta(minutes=10)
     binding = {"bound_component_ids": ["00000000-0000-4000-8000-000000000001"]}
     job = pipeline_of(max_token_seconds=1800, scopes=["state:read"], **binding)
@@ -228,7 +228,7 @@ BODIES = (
 
 @pytest.mark.both
 @pytest.mark.parametrize("what", BODIES)
-def test_a_body_that_is_refused(pipeline: Pipeline, what: str) -> None:
+def test_invalid_body_is_rejected(pipeline: Pipeline, what: str) -> None:
     body, media_type = bodies(pipeline)[what]
 
     answer = pipeline.post(PATH, body, media_type)
@@ -237,7 +237,7 @@ def test_a_body_that_is_refused(pipeline: Pipeline, what: str) -> None:
     assert not AccessToken.objects.exists()
 
 
-def test_a_body_that_is_too_long(pipeline: Pipeline) -> None:
+def test_long_body_is_rejected(pipeline: Pipeline) -> None:
     answer = pipeline.exchange(padding="x" * 16 * 1024)
 
     assert (answer.status_code, error_reason(answer)) == (413, "REQUEST_TOO_LARGE")
@@ -297,7 +297,7 @@ def test_disabled_or_expired_policy_rejects_exchange_and_invalidates_tokens(
     assert why() == reason
 
 
-def test_a_policy_that_loses_something(pipeline: Pipeline) -> None:
+def test_narrowed_policy_narrows_its_tokens(pipeline: Pipeline) -> None:
     client = KeyClient(pipeline.exchange().json()["access_token"])
 
     TrustPolicy.objects.change(
@@ -471,7 +471,7 @@ def test_assertion_without_an_id_can_be_used_once(pipeline: Pipeline) -> None:
 # Also a change by SQL alone, which leaves the revision unchanged.
 @pytest.mark.parametrize("by_sql", [False, True])
 @pytest.mark.parametrize("changed", [TrustPolicy, Issuer])
-def test_a_policy_or_issuer_that_changes_meanwhile(
+def test_concurrent_change_of_policy_or_issuer_is_detected(
     pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch, changed: Any, *, by_sql: bool
 ) -> None:
     verify = exchange.verify
@@ -493,7 +493,9 @@ def test_a_policy_or_issuer_that_changes_meanwhile(
     assert not UsedAssertion.objects.exists()
 
 
-def test_a_policy_that_ends_meanwhile(pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_concurrent_expiry_of_the_policy_is_detected(
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
     policy = pipeline.policy
     proof = exchange.Proof(policy, exchange.verify(pipeline.token(), policy.issuer))
     policy.expires_at = now = timezone.now()

@@ -166,7 +166,7 @@ def test_a_retired_secret_reads_and_mints_until_its_grace_ends(retired: KeyOwner
 
 
 @pytest.mark.parametrize("path", ["/v1/api-keys", "/v1/access-tokens"])
-def test_an_end_that_comes_before_the_key(
+def test_expiry_before_the_creation_of_the_key_is_rejected(
     owner: KeyOwner, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The end was in the future when it was validated, and is not when the row is made."""
@@ -187,7 +187,7 @@ def test_an_end_that_comes_before_the_key(
 
 @pytest.mark.parametrize("microseconds", [200, 500, 1000, 2000, 4000, 8000])
 @pytest.mark.parametrize("path", ["/v1/api-keys", "/v1/access-tokens"])
-def test_an_end_that_is_near(owner: KeyOwner, path: str, microseconds: int) -> None:
+def test_near_expiry_is_accepted(owner: KeyOwner, path: str, microseconds: int) -> None:
     body = {"name": "x", "scopes": ["state:read"]}
     for _ in range(10):
         end = NOW() + dt.timedelta(microseconds=microseconds)
@@ -196,7 +196,7 @@ def test_an_end_that_is_near(owner: KeyOwner, path: str, microseconds: int) -> N
             assert violations(answer)[0][1] == "PAST"
 
 
-def test_an_end_that_comes_before_the_key_of_a_command(
+def test_past_expiry_is_rejected_by_the_command(
     operator: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = access_tokens.refuse_expired
@@ -213,7 +213,7 @@ def test_an_end_that_comes_before_the_key_of_a_command(
         )  # fmt: skip
 
 
-def test_an_end_that_comes_before_the_key_of_the_admin(
+def test_past_expiry_is_rejected_by_the_admin(
     monkeypatch: pytest.MonkeyPatch, client: Any, db: None
 ) -> None:
     real = api_keys.refuse_expired

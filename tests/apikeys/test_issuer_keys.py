@@ -456,7 +456,7 @@ def test_where_a_secret_may_be_sent(url: str, is_safe: bool) -> None:
     assert is_protected(url) is is_safe
 
 
-def test_the_networks_that_a_setting_names(settings: Any) -> None:
+def test_configured_networks_are_allowed(settings: Any) -> None:
     settings.ISSUER_NETWORKS = [LOOPBACK]
 
     assert is_allowed(ipaddress.ip_address("::ffff:127.0.0.1"))

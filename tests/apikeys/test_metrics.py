@@ -82,7 +82,7 @@ def expire(client: ApiClient) -> None:
         (expire, "expired", (401, "TOKEN_EXPIRED")),
     ],
 )
-def test_credentials_that_were_right(
+def test_expired_valid_credentials_are_counted(
     client_with: ClientWith,
     capfd: pytest.CaptureFixture[str],
     end: Callable[[ApiClient], None],

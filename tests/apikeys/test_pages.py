@@ -146,7 +146,7 @@ def test_selective_index_takes_a_single_statement(events: None) -> None:
         (Q(component_id=uuid.uuid4()), ("id",), ("id",)),
     ],
 )
-def test_the_index_that_is_walked(condition: Q, key: Any, order: Any) -> None:
+def test_expected_index_is_used(condition: Q, key: Any, order: Any) -> None:
     query = State.objects.visible().filter(condition).query
     assert walk(State, conditions_of(query), key).order == order
 

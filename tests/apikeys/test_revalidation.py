@@ -62,7 +62,7 @@ CHANGES: dict[str, tuple[Callable[[KeyOwner], object], int, str]] = {
 
 @pytest.mark.both
 @pytest.mark.parametrize("name", CHANGES)
-def test_a_key_that_has_changed(
+def test_changed_key_is_detected(
     owner: KeyOwner, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     change, status, reason = CHANGES[name]
@@ -75,7 +75,7 @@ def test_a_key_that_has_changed(
     assert not AuditEvent.objects.exclude(token_id="").exists()
 
 
-def test_a_token_that_is_revoked(owner: KeyOwner, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_revoked_token_is_refused(owner: KeyOwner, monkeypatch: pytest.MonkeyPatch) -> None:
     token = minted(owner)
     after(lambda: AccessToken.objects.revoke(AccessToken.objects.get().pk), monkeypatch)
 
@@ -126,9 +126,7 @@ def test_caller_revoked_while_waiting_for_a_row_lock_is_rejected(
     assert (other.key.revision, other.key.name) == (before.revision, "other")
 
 
-def test_a_token_that_has_come_to_its_end(
-    client_with: ClientWith, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_expired_token_is_refused(client_with: ClientWith, monkeypatch: pytest.MonkeyPatch) -> None:
     """From the exact time of expiry, writes of every kind are refused."""
     now = timezone.now()
     caller = replace(find_caller(client_with("state:write").secret), expires_at=now)

@@ -308,7 +308,7 @@ def test_the_pods_token_is_for_the_issuers_audience_alone() -> None:
     {**PLAIN, "labels": {"app.kubernetes.io/name": "other"}},
     {**PLAIN, "nodeSelector": {"gpu": True}},
 ])  # fmt: skip
-def test_values_that_the_chart_refuses(given: dict[str, Any]) -> None:
+def test_invalid_chart_values_are_refused(given: dict[str, Any]) -> None:
     with pytest.raises(jsonschema.ValidationError):
         chart(given)
 

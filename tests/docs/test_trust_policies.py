@@ -56,7 +56,7 @@ def test_documented_filterable_fields_match() -> None:
     }
 
 
-def test_claims_that_a_policy_must_pin() -> None:
+def test_documented_pinned_claims_match() -> None:
     rows = re.findall(r"^\| `([A-Z]+)` \| (.*?) \| (.*?) ?\|$", PAGE, re.MULTILINE)
 
     assert {kind for kind, _ids, _origins in rows} == set(PLATFORMS)

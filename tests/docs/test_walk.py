@@ -64,7 +64,7 @@ def test_command_of_several_lines_is_run() -> None:
     assert (step.command, step.output) == ("curl -d '{\n  \"a\": 1}' \\\n    there", ["{}"])
 
 
-def test_a_command_that_never_ends(tmp_path: Path) -> None:
+def test_endless_command_is_stopped(tmp_path: Path) -> None:
     shell = Shell(tmp_path, {"PATH": os.environ["PATH"]}, timeout=0.2)
     try:
         with pytest.raises(AssertionError, match="took too long"):

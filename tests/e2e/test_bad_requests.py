@@ -28,7 +28,9 @@ BAD_IDS = [
 
 @pytest.mark.parametrize("bad", BAD_IDS)
 @pytest.mark.parametrize("method", ["GET", "POST", "LOCK", "UNLOCK", "DELETE"])
-def test_path_that_is_no_uuid(live: LiveServer, token: str, method: str, bad: str) -> None:
+def test_path_without_a_uuid_is_not_found(
+    live: LiveServer, token: str, method: str, bad: str
+) -> None:
     for field, pair in {
         "component_id": (bad, ENVIRONMENT),
         "environment_id": (COMPONENT, bad),
@@ -54,7 +56,7 @@ def test_uuids_are_of_any_case(backend: Backend) -> None:
 
 
 @pytest.mark.parametrize("bad", ["x", "", "1", COMPONENT.hex, "%00", "%FF", f"{COMPONENT}%0A"])
-def test_lock_id_that_is_no_uuid(backend: Backend, bad: str) -> None:
+def test_lock_id_without_a_uuid_is_rejected(backend: Backend, bad: str) -> None:
     answer = backend.send("POST", document(1), f"?ID={bad}")
     assert_error(answer, 400, "INVALID_FIELDS")
     assert answer.json()["error"]["details"][1]["field_violations"][0]["field"] == "ID"

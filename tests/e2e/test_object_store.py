@@ -98,7 +98,7 @@ def test_it_dies_around_a_write(backend: Backend, line: Line, fault: str) -> Non
 @pytest.mark.parametrize(
     ("fault", "reason"), [("missing", "DOCUMENT_MISSING"), ("altered", "STORAGE_INCONSISTENT")]
 )
-def test_store_that_does_not_return_its_objects(
+def test_inconsistent_store_is_reported(
     backend: Backend, line: Line, fault: str, reason: str
 ) -> None:
     """A lasting fault is reported with its cause; a fault of less than a second is not reported."""

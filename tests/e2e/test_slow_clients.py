@@ -178,7 +178,7 @@ def test_a_push_that_stalls_is_ended(server: LiveServer, token: str) -> None:
         assert wire.is_closed()
 
 
-def test_a_push_that_is_slow_and_not_too_slow(server: LiveServer, token: str) -> None:
+def test_moderately_slow_push_is_accepted(server: LiveServer, token: str) -> None:
     """Each byte extends the time: it takes longer than the limit for a stalled client."""
     backend = Backend(server, token)
     body = document(1, filler="x" * 1_500_000)

@@ -96,7 +96,7 @@ LAST_MOMENT = datetime.max.replace(tzinfo=UTC)
         ("BETWEEN -4294967297 AND -4294967296", NO_REPLICAS),
     ],
 )
-def test_integers_that_the_column_cannot_store(predicate, condition):
+def test_integers_beyond_the_column_match_correctly(predicate, condition):
     compiled = compile_filter(RowFilters, f"field['replicas'] {predicate}")
     assert compiled.deconstruct() == condition.deconstruct()
 

@@ -125,7 +125,7 @@ class ByExclusion(FilterSet):
 
 
 @pytest.mark.parametrize("filterset", [ByMethod, ByLookup, ByExclusion])
-def test_a_filter_that_cannot_be_honoured(filterset):
+def test_unsupported_filter_is_refused(filterset):
     with pytest.raises(ImproperlyConfigured) as caught:
         field_set(filterset)
     assert str(caught.value) == (

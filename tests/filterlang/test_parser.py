@@ -223,7 +223,7 @@ def test_invalid_characters_are_reported(character, what):
 @pytest.mark.parametrize(
     ("text", "position"), [(f"({A}", 0), (f"{A} AND (({B})", 17), (f"NOT ({A} OR ({B}", 21)]
 )
-def test_a_parenthesis_that_is_never_closed(text, position):
+def test_unclosed_parenthesis_is_reported(text, position):
     assert refused(text) == (Code.SYNTAX, position, "'(' is never closed")
 
 

@@ -102,7 +102,7 @@ def test_log_has_the_id_of_the_state(
     assert event["state_id"] == str(state.pk)
 
 
-def test_the_id_of_a_state_that_is_new(client: ApiClient, events: Any) -> None:
+def test_id_of_a_new_state_is_logged(client: ApiClient, events: Any) -> None:
     new = State(component_id=uuid.uuid4(), environment_id=uuid.uuid4())
     events()
 

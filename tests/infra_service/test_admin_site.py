@@ -130,7 +130,7 @@ def test_names_are_shown(anonymous: Client) -> None:
     assert "Django" not in page
 
 
-def test_a_form_that_is_not_of_this_session() -> None:
+def test_form_of_another_session_is_rejected() -> None:
     client = Client(enforce_csrf_checks=True)
 
     answer = client.post("/admin/login/", {"username": "ada", "password": "x"})

@@ -163,7 +163,7 @@ def test_a_file_is_created_as_soon_as_there_is_room(
     figures.close()
 
 
-def test_a_directory_that_is_gone(directory: Path) -> None:
+def test_missing_directory_is_handled(directory: Path) -> None:
     figures = AllocatedDict(str(directory / "gone" / "counter_1.db"))
     figures.write_value("series", 1.0, 0.0)
     assert allocated.processes_without_file() == 1

@@ -29,7 +29,7 @@ def test_stored_form_is_stable() -> None:
     assert encryption.decrypt(b"row 1", again) == b"text"
 
 
-def test_values_that_cannot_be_decrypted(settings: Any) -> None:
+def test_undecryptable_values_are_reported(settings: Any) -> None:
     payload, key_name = encryption.encrypt(b"row 1", b"text")
     for context, changed in ((b"row 2", payload), (b"row 1", payload[:-1]), (b"row 1", b"")):
         with pytest.raises(DamagedError):

@@ -48,7 +48,7 @@ def test_a_file_that_is_not_there_is_no_default(
     assert str(refused.value) == message
 
 
-def test_a_file_that_is_no_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_binary_file_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "keys"
     file.write_bytes(b"\xff\xfe")
     monkeypatch.setenv("SOME_KEYS_FILE", str(file))
@@ -107,7 +107,7 @@ def test_list_items_are_stripped(
     assert Env().parts("SOME_HOSTS", default="other") == parts
 
 
-def test_parts_that_are_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unset_parts_are_empty(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Env().parts("NOT_SET", default="a,b") == ["a", "b"]
     with pytest.raises(ImproperlyConfigured, match="NOT_SET"):
         Env().parts("NOT_SET")

@@ -118,7 +118,7 @@ def test_missing_file_is_reported(arguments: list[str]) -> None:
         environment_files.load_named(["manage.py", *arguments])
 
 
-def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+def test_unreadable_files_are_reported(tmp_path: Path) -> None:
     (tmp_path / "binary").write_bytes(b"A=\xff\n")
     for name, reason in (
         ("missing", "cannot be read: No such file or directory"),

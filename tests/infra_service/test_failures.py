@@ -97,7 +97,7 @@ def execute_one(sql: str) -> None:
 
 
 @postgresql
-def test_a_row_that_another_holds(db: None) -> None:
+def test_locked_row_is_reported(db: None) -> None:
     table = "django_session"
     with psycopg.connect(**_address(), autocommit=False) as other:
         other.execute(f"LOCK TABLE {table}")
@@ -113,7 +113,7 @@ def test_a_row_that_another_holds(db: None) -> None:
         ("", "DATABASE_TRANSACTION_TIMEOUT"),  # it is ended by itself
     ],
 )
-def test_a_connection_that_is_ended(db: None, end: str, expected: str) -> None:
+def test_lost_connection_is_reported(db: None, end: str, expected: str) -> None:
     own = connection.copy()  # type: ignore[attr-defined]
     own.settings_dict["OPTIONS"]["pool"] = None
     try:
@@ -133,7 +133,7 @@ def test_a_connection_that_is_ended(db: None, end: str, expected: str) -> None:
 
 
 @postgresql
-def test_a_server_that_is_not_there(db: None) -> None:
+def test_missing_server_is_reported(db: None) -> None:
     own = connection.copy()  # type: ignore[attr-defined]
     own.settings_dict |= {"PORT": "1", "HOST": "127.0.0.1"}
     own.settings_dict["OPTIONS"]["pool"] = None
@@ -272,7 +272,7 @@ def test_admin_reports_database_failures(
 
 
 @postgresql
-def test_a_session_that_cannot_be_read(db: None) -> None:
+def test_unreadable_session_is_reported(db: None) -> None:
     """The browser keeps its cookie: it is logged in when the database is back."""
     browser = Client(raise_request_exception=False)
     browser.cookies["sessionid"] = "x" * 32

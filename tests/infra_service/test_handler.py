@@ -156,7 +156,7 @@ def test_every_path_rejects_unknown_codecs(
 
 
 @pytest.mark.parametrize("charset", ["utf-8", "UTF8", "us-ascii", '"utf-8"'])
-def test_charsets_that_are_utf_8(charset: str, door: Door) -> None:
+def test_utf_8_charsets_are_accepted(charset: str, door: Door) -> None:
     content_type = f"text/plain; charset={charset}"
     given = {"CONTENT_TYPE": content_type, "HTTP_ACCEPT": "text/html, */*;q=0.8, a/*"}
 

@@ -101,7 +101,9 @@ def test_a_renewal_that_fails_ends_no_loop(tmp_path: Path, monkeypatch: pytest.M
     assert line["error"].startswith("--heartbeat-file cannot be written: ")
 
 
-def test_systemd_that_cannot_be_notified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_notification_of_systemd_is_ignored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "none"))
 
     with pytest.raises(CommandError, match=r"^NOTIFY_SOCKET .+/none cannot be notified: "):
@@ -119,7 +121,7 @@ def test_systemd_is_notified(name: str, tmp_path: Path, monkeypatch: pytest.Monk
         assert systemd.recv(100) == b"WATCHDOG=1"
 
 
-def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
+def test_unwritable_file_is_reported(tmp_path: Path) -> None:
     for command in WATCHES:
         with pytest.raises(CommandError, match=r"^--heartbeat-file cannot be written: "):
             call_command(command, "--watch", "--heartbeat-file", str(tmp_path / "none" / "file"))

@@ -116,7 +116,7 @@ def test_size_of_a_body_is_limited(peer: Peer, head: bytes) -> None:
         assert get(Connection(peer.url), peer.url, limit=None).body == b""
 
 
-def test_a_body_that_ends_early(peer: Peer) -> None:
+def test_short_body_is_reported(peer: Peer) -> None:
     def half(connection: socket.socket) -> None:
         connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf")
         connection.shutdown(socket.SHUT_RDWR)
@@ -145,7 +145,7 @@ def test_a_refusal_before_the_body_is_read(peer: Peer) -> None:
 
 
 @pytest.mark.parametrize("limits", [(0.5,), (60, 0.5)])
-def test_a_receiver_that_does_not_read(peer: Peer, limits: tuple[float, ...]) -> None:
+def test_stalled_receiver_is_timed_out(peer: Peer, limits: tuple[float, ...]) -> None:
     over = threading.Event()
     peer.talk = waits(over)
     began = time.monotonic()

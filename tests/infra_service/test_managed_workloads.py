@@ -126,7 +126,9 @@ def test_an_object_that_is_made_again_is_another(
     assert one(reader, cluster)["managed"] is True
 
 
-def test_a_state_that_lets_go(backend: Backend, reader: ApiClient, cluster: Cluster) -> None:
+def test_released_workload_is_unmanaged(
+    backend: Backend, reader: ApiClient, cluster: Cluster
+) -> None:
     apply(cluster, report(0, record(uid=UID)))
     manages(backend, UID)
     backend.push(state(serial=2))

@@ -56,7 +56,7 @@ def test_a_bucket_is_enough() -> None:
         ("s3://key:hunter2@bucket?endpoint=x", "unknown option endpoint; known are"),
     ],
 )
-def test_addresses_that_are_refused(url: str, problem: str) -> None:
+def test_invalid_addresses_are_refused(url: str, problem: str) -> None:
     with pytest.raises(ImproperlyConfigured, match=problem) as caught:
         s3_storage(url)
 

@@ -316,7 +316,7 @@ def test_workloads_in_error_are_listed(five: list[Cluster]) -> None:
     assert f"{b.name} {one.namespace}/{one.name} : CrashLoop 7 in error" in text
 
 
-def test_keys_and_tokens_that_expire_soon(db: None, operator: User) -> None:
+def test_keys_and_tokens_near_expiry_are_listed(db: None, operator: User) -> None:
     for name, days in {"third": 29, "first": 1, "second": 2, "later": 31}.items():
         key(operator, name, NOW() + days * DAY)
         token(operator, name, NOW() + days * DAY + MINUTE)
@@ -394,7 +394,7 @@ def test_so_many_are_counted(monkeypatch: pytest.MonkeyPatch, db: None, operator
         assert str(found[name].number) == "3+", name
 
 
-def test_jobs_that_did_not_run(db: None) -> None:
+def test_late_jobs_are_listed(db: None) -> None:
     assert findings("viewer")["jobs"].number.value == 0
     late = {"succeeded_at": NOW() - 3 * DAY}
     HousekeepingPart.objects.update_or_create(name="tokens", defaults=late)

@@ -126,7 +126,7 @@ def test_requested_order_is_applied(
 @pytest.mark.parametrize(
     "order", ["id", "-name", " name", "name  desc", "name,id", "name DESC", "\0", "x" * 99]
 )
-def test_an_order_that_no_index_has(operator: User, order: str) -> None:
+def test_order_without_an_index_is_rejected(operator: User, order: str) -> None:
     with pytest.raises(InvalidParameter) as caught:
         page(ApiKey.objects.all(), ORDERED, order_by=order)
 
@@ -168,7 +168,7 @@ def test_the_last_page_may_be_full(keys: list[ApiKey]) -> None:
     assert (len(rows), last) == (3, "")
 
 
-def test_rows_that_come_and_go_between_pages(keys: list[ApiKey]) -> None:
+def test_pages_stay_complete_while_rows_change(keys: list[ApiKey]) -> None:
     first, token = page(ApiKey.objects.all(), page_size=4)
     ApiKey.objects.filter(pk__in=[first[-1].pk, keys[4].pk]).delete()
 
@@ -233,7 +233,7 @@ def test_a_token_of_another_list(keys: list[ApiKey], change: str) -> None:
 
 
 @pytest.mark.parametrize("token", ["x", "a:b:c", "\0", "\ud800", "é" * 10, "x" * 10_000])
-def test_a_token_that_no_list_gave(operator: User, token: str) -> None:
+def test_foreign_page_token_is_rejected(operator: User, token: str) -> None:
     with pytest.raises(InvalidPageToken) as refused:
         _paginate(token)
     assert refused.value.status_code == 400
@@ -241,7 +241,7 @@ def test_a_token_that_no_list_gave(operator: User, token: str) -> None:
 
 @pytest.mark.parametrize("payload", [[], "x", {}, 5, ["x", "y"]])
 @pytest.mark.parametrize("salt", ["infra_service.page_token", "another"])
-def test_a_signed_token_that_no_list_gave(operator: User, payload: Any, salt: str) -> None:
+def test_signed_foreign_page_token_is_rejected(operator: User, payload: Any, salt: str) -> None:
     with pytest.raises(InvalidPageToken):
         _paginate(signing.dumps(payload, salt=salt))
 
@@ -285,7 +285,7 @@ def test_a_token_is_good_for_three_days(
         ({"page_size": [1, 2]}, "page_size", "DUPLICATE", "Given more than once."),
     ],
 )
-def test_parameters_that_are_not_the_lists(
+def test_unknown_list_parameters_are_rejected(
     operator: User, query: dict[str, Any], field: str, reason: str, text: str
 ) -> None:
     with pytest.raises(InvalidParameter, match=text) as caught:

@@ -114,7 +114,7 @@ def test_very_many_unknown_fields_are_answered_shortly(owner: KeyOwner) -> None:
     assert len(response.content) < 5_000
 
 
-def test_a_client_that_goes_away() -> None:
+def test_disconnected_client_is_handled() -> None:
     class Gone:
         @property
         def body(self) -> bytes:

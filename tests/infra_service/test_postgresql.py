@@ -124,7 +124,7 @@ def test_get_autocommit_takes_no_connection() -> None:
     assert not is_owned()
 
 
-def test_a_connection_that_is_lost_in_a_transaction() -> None:
+def test_connection_lost_in_a_transaction_is_closed() -> None:
     def fail() -> None:
         with transaction.atomic():
             connection.connection.close()
@@ -136,7 +136,7 @@ def test_a_connection_that_is_lost_in_a_transaction() -> None:
     connection.close()
 
 
-def test_a_connection_that_is_closed_in_a_transaction() -> None:
+def test_connection_closed_in_a_transaction_is_discarded() -> None:
     with transaction.atomic():
         User.objects.create(username="lost")
         connection.close()

@@ -238,7 +238,7 @@ class Secretive(Base):
     at = TimestampField()
 
 
-def test_annotations_and_fields_that_are_not_shown(db: None) -> None:
+def test_hidden_annotations_and_fields_are_not_selected(db: None) -> None:
     State.objects.create(
         component=Component.objects.create(), environment=Environment.objects.create()
     )

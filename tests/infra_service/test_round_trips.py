@@ -127,7 +127,7 @@ def test_by_names(wire: Wire, state: Backend, names: str) -> None:
     assert trips(wire, *calls) == [2, 2, 2, 2]
 
 
-def test_bound_to_an_application_that_must_be_locked(
+def test_round_trips_are_few_with_an_application_binding(
     wire: Wire, state: Backend, client_with: ClientWith
 ) -> None:
     """The lookup of the state includes the application and the lock requirement."""
@@ -155,7 +155,9 @@ def _pushes(backend: Backend, lock_id: uuid.UUID, serials: Iterator[int]) -> Any
     return backend.push(document(next(serials)), f"?ID={lock_id}")
 
 
-def test_a_race_that_is_lost(wire: Wire, state: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lost_race_costs_few_round_trips(
+    wire: Wire, state: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
     real, answers = audit.AuditedUpdate.run, itertools.cycle((False, True))
 
     def run(*args: Any, **given: Any) -> bool:

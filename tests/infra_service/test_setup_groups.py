@@ -71,7 +71,7 @@ def test_output_names_changed_groups(db: None) -> None:
     ]
 
 
-def test_a_database_that_is_not_migrated(db: None) -> None:
+def test_unmigrated_database_is_reported(db: None) -> None:
     Permission.objects.filter(codename="force_unlock_state").delete()
 
     with pytest.raises(CommandError, match=r"there is no states\.force_unlock_state"):

@@ -67,7 +67,7 @@ def test_the_neighbours_of_a_block_are_public(network: str) -> None:
         "2001:0:808:808::1", "5f00::1", "192.0.0.8", "192.88.99.1", "100:0:0:1::1", "3fff::1",
     ],
 )  # fmt: skip
-def test_addresses_that_are_not_public(address: str) -> None:
+def test_special_addresses_are_not_public(address: str) -> None:
     assert not is_public(ipaddress.ip_address(address))
 
 
@@ -77,7 +77,7 @@ def test_addresses_that_are_not_public(address: str) -> None:
      "2606:4700::1111", "2a00::1", "2001:4860::1", "64:ff9b::808:808", "::ffff:8.8.8.8",
      "2001:1::1", "2620:4f:8000::1"],
 )  # fmt: skip
-def test_addresses_that_are_public(address: str) -> None:
+def test_ordinary_addresses_are_public(address: str) -> None:
     assert is_public(ipaddress.ip_address(address))
 
 

@@ -61,7 +61,7 @@ def test_failed_check_is_shared(silent: socket.socket, monkeypatch: pytest.Monke
 def test_requests_fail_without_waiting_during_a_check(silent: socket.socket) -> None:
     watching = watch(silent)
     watching.suspect()
-    with watching._looking, pytest.raises(psycopg.OperationalError, match="does not respond"):
+    with watching._check_lock, pytest.raises(psycopg.OperationalError, match="does not respond"):
         watching.refuse_if_silent()
     assert connections(silent) == 0
 
@@ -129,7 +129,7 @@ def test_deadline_is_enforced(waiting: WatchedConnection) -> None:
 
 
 @on_postgresql
-def test_a_statement_that_takes_long(waiting: WatchedConnection) -> None:
+def test_long_statement_is_not_interrupted(waiting: WatchedConnection) -> None:
     answers = Reported(*[True] * 100)
     waiting.limit(60, answers)
     assert waiting.execute("SELECT pg_sleep(0.5), 7").fetchone() == ("", 7)
@@ -139,7 +139,7 @@ def test_a_statement_that_takes_long(waiting: WatchedConnection) -> None:
 
 
 @on_postgresql
-def test_a_server_that_answers(db: None) -> None:
+def test_responding_server_is_not_interrupted(db: None) -> None:
     wrapper: Any = connection
     watching = Watch(wrapper.get_connection_params())
     watching.suspect()

@@ -190,7 +190,7 @@ def walked(client: ApiClient, walk: Walk, order: str, seed: int) -> tuple[Counte
 
 @pytest.mark.parametrize("name", MOVING)
 @pytest.mark.parametrize("seed", range(3))
-def test_in_an_order_that_moves(name: str, seed: int, client: ApiClient) -> None:
+def test_walk_in_a_changing_order_is_complete(name: str, seed: int, client: ApiClient) -> None:
     make, order, (least, most) = MOVING[name]
     walk = make()
     seen, moved = walked(client, walk, order, seed)
@@ -202,7 +202,7 @@ def test_in_an_order_that_moves(name: str, seed: int, client: ApiClient) -> None
 
 
 @pytest.mark.parametrize("name", STABLE)
-def test_in_an_order_that_does_not(name: str, client: ApiClient) -> None:
+def test_walk_in_a_stable_order_is_complete(name: str, client: ApiClient) -> None:
     make, order = STABLE[name]
     walk = make()
     seen, moved = walked(client, walk, order, seed=0)

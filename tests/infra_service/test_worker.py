@@ -320,7 +320,7 @@ def test_truncated_request_is_given_to_a_thread(loop: Loop) -> None:
     assert loop.begun == [b"GET"]
 
 
-def test_an_event_of_a_connection_that_was_just_ended(loop: Loop) -> None:
+def test_event_of_a_closed_connection_is_ignored(loop: Loop) -> None:
     loop.connect()
     (conn,) = loop.worker._waiting
     loop.worker._drop(conn)

@@ -124,7 +124,7 @@ def test_the_order_of_changes_is_read_in_its_index(client: Client) -> None:
 
 
 @pytest.mark.parametrize("column", ["serial", "size"])
-def test_an_order_with_states_that_have_no_value(client: Client, column: str) -> None:
+def test_order_with_null_values_uses_an_index(client: Client, column: str) -> None:
     """The few states without a value, sorted last, come from the same index."""
     rows = State.objects.order_by("id")[500:510]
     State.objects.filter(pk__in=[row.pk for row in rows]).update(

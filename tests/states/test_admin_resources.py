@@ -58,7 +58,7 @@ def test_pages_require_permissions(network: Backend, group: str, status: int) ->
     assert root.post(f"{LIST}{entry.pk}/delete/").status_code == 403
 
 
-def test_which_state_has_it(network: Backend, viewer: Client) -> None:
+def test_search_finds_the_state_of_a_resource(network: Backend, viewer: Client) -> None:
     answer = viewer.post(FIND, {"value": " arn:aws:s3:::logs "})
 
     assert "network in production bucket.logs 1" in text_of(answer)

@@ -357,7 +357,7 @@ def test_markup_in_a_document_is_text(admin: Backend) -> None:
         assert b"&lt;script&gt;alert(1)" in content
 
 
-def test_versions_that_cannot_be_compared(recorded: Backend) -> None:
+def test_incomparable_versions_are_reported(recorded: Backend) -> None:
     client = person("viewer")
     gone = client.get(*compared(recorded, 1, 9), follow=True)
     assert "The state has no version with this number" in text_of(gone)

@@ -99,7 +99,7 @@ def test_unreadable_objects_do_not_stop_the_pass(
     assert not State.objects.due().exists()
 
 
-def test_an_object_that_is_missing_in_its_bucket(
+def test_missing_object_is_reported(
     installation: Installation, backend: Backend, line: Line
 ) -> None:
     assert backend.push(document(1)).status_code == 200
@@ -167,7 +167,7 @@ def test_the_check(installation: Installation, capsys: pytest.CaptureFixture[str
 
 
 @pytest.mark.parametrize("code", ["AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch"])
-def test_credentials_that_are_refused(
+def test_rejected_credentials_are_reported(
     code: str, installation: Installation, backend: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """moto accepts every signature."""

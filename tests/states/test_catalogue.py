@@ -234,7 +234,7 @@ def test_the_states_of_a_component_move_with_it(
     assert State.objects.filter(component=component, application=None).count() == 2
 
 
-def test_a_state_that_is_registered_after_a_move(
+def test_state_registered_after_a_move_has_the_new_application(
     admin: ApiClient, moving: tuple[Component, Application, Application]
 ) -> None:
     component, _, new = moving

@@ -376,7 +376,7 @@ def test_planted_secrets_are_masked(case: tuple[Any, str], in_output: bool) -> N
         assert one.digests == frozenset()
 
 
-def test_the_scope_that_shows_all(backend: Backend, seeing: Backend) -> None:
+def test_scope_discloses_all_values(backend: Backend, seeing: Backend) -> None:
     backend.push(CASE)
 
     outputs = seeing.look("/outputs").json()["outputs"]

@@ -290,7 +290,7 @@ def test_states_outside_the_binding_are_hidden(client_with: ClientWith) -> None:
             ), binding
 
 
-def test_a_component_that_moves(
+def test_moved_component_keeps_its_dependencies(
     backend: Backend, network: Backend, client_with: ClientWith
 ) -> None:
     backend.push(reading(1, http("a", f"{HOST}{network.path}")))

@@ -376,7 +376,7 @@ def test_non_empty_target_is_rejected(client: ApiClient, tmp_path: Path) -> None
         export(tmp_path / "out")
 
 
-def test_an_export_that_was_stopped(client: ApiClient, tmp_path: Path) -> None:
+def test_interrupted_export_is_restarted(client: ApiClient, tmp_path: Path) -> None:
     export(tmp_path / "out")
     (tmp_path / "out/manifest.jsonl").rename(tmp_path / "out/manifest.jsonl.partial")
 

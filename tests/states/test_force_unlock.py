@@ -34,7 +34,7 @@ def test_force_unlock_releases_the_lock_and_audits_its_holder(
     assert str(lock_id) not in str(event.details)
 
 
-def test_the_lock_that_is_meant(admin: Backend, lock_id: uuid.UUID) -> None:
+def test_expected_lock_is_released(admin: Backend, lock_id: uuid.UUID) -> None:
     admin.lock(lock_id)
 
     response = admin.call(":force-unlock", {"reason": "x", "lock_id": str(lock_id)})
@@ -76,7 +76,7 @@ def test_unlocked_state_is_unchanged(admin: Backend) -> None:
         ({"reason": "x", "force": True}, "force", "UNKNOWN_FIELD"),
     ],
 )
-def test_bodies_that_are_refused(
+def test_invalid_bodies_are_rejected(
     admin: Backend, lock_id: uuid.UUID, body: Any, field: str, reason: str
 ) -> None:
     admin.lock(lock_id)

@@ -178,7 +178,7 @@ def test_an_import_is_a_replacement(tmp_path: Path) -> None:
     assert run(tmp_path).results == {"prod/shop/terraform.tfstate": "imported"}
 
 
-def test_a_lock_with_members_that_are_null(backend: Backend) -> None:
+def test_lock_with_null_members_is_recognized(backend: Backend) -> None:
     body = (CASES.parent / "10-lock-info-with-nulls.json").read_bytes()
 
     answer = backend.send("LOCK", body)

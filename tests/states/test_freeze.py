@@ -232,7 +232,7 @@ def test_other_settings_of_its_environment_change(frozen: Backend) -> None:
         ({"reason": "x", "until": UNTIL}, "until", "UNKNOWN_FIELD"),
     ],
 )
-def test_bodies_that_are_refused(admin: Backend, body: Any, field: str, reason: str) -> None:
+def test_invalid_bodies_are_rejected(admin: Backend, body: Any, field: str, reason: str) -> None:
     admin.push(document())
 
     response = admin.call(":freeze", body)

@@ -191,7 +191,7 @@ class TestTfe:
             f"2026-11-01T10:00:0{second}+00:00" for second in range(3)
         ]
 
-    def test_state_that_the_service_does_not_give_now(
+    def test_unavailable_state_is_reported(
         self, service: TfeService, serve: Callable[[Any], Replay]
     ) -> None:
         """It stays locked between its first two versions, and the next run brings the third."""

@@ -438,7 +438,7 @@ def test_special_files_are_skipped_immediately(tree: Path, kind: str) -> None:
     assert done.json["imported"] == 2
 
 
-def test_a_file_that_no_memory_can_have(tree: Path) -> None:
+def test_huge_file_is_refused(tree: Path) -> None:
     with (tree / "prod/large.tfstate").open("wb") as file:
         file.truncate(1 << 40)
 
@@ -448,7 +448,7 @@ def test_a_file_that_no_memory_can_have(tree: Path) -> None:
     assert "STATE_MAX_BYTES" in done.reasons["prod/large.tfstate"]
 
 
-def test_folders_that_are_nested_too_deeply(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_deeply_nested_folders_are_refused(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def walk(*_: Any, **__: Any) -> Any:
         raise RecursionError
 

@@ -131,7 +131,7 @@ def test_push_updates_only_changed_entries(backend: Backend) -> None:
     assert index() == []
 
 
-def test_a_document_that_repeats_itself(backend: Backend) -> None:
+def test_repetitive_document_is_indexed(backend: Backend) -> None:
     thing = resource("a", instance({"id": "1"}), instance({"id": "1"}))
     backend.push(state(thing, thing))
     index()

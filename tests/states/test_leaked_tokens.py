@@ -175,7 +175,7 @@ def test_setting_revokes_leaked_tokens(backend: Backend, operator: User, setting
 
 
 @pytest.mark.parametrize("how", ["encrypted", "elsewhere", "old format"])
-def test_documents_that_cannot_be_read_and_odd_places(
+def test_tokens_in_unreadable_documents_and_odd_places_are_found(
     how: str, backend: Backend, operator: User
 ) -> None:
     token, secret = issued(operator)

@@ -119,7 +119,7 @@ def test_pushed_state_is_listed(backend: Backend, reader: ApiClient) -> None:
     }
 
 
-def test_a_locked_state_that_was_never_pushed(
+def test_locked_state_without_a_version_is_listed(
     backend: Backend, reader: ApiClient, lock_id: uuid.UUID
 ) -> None:
     backend.lock(lock_id, Who='ada "the first" \\ \u2028 \x01', Version="1.11.4")

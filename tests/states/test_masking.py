@@ -180,7 +180,7 @@ def test_json_is_looked_into_three_times(times: int, hidden: bool) -> None:
     assert found == {"copy": MASK if hidden else "abcd"}
 
 
-def test_a_secret_that_begins_like_another() -> None:
+def test_secret_with_the_prefix_of_another_is_masked() -> None:
     values = {"a": "secret-9", "b": "secret-9-longer"}
     other = {"x": "my secret-9-longer", "y": "a secret-9", "z": "secret- 9-longer"}
 
@@ -339,7 +339,7 @@ def test_deeply_escaped_text_is_masked() -> None:
     assert found == {"x": MASK}
 
 
-def test_a_number_that_no_machine_has() -> None:
+def test_huge_number_is_masked() -> None:
     """Terraform cannot read it either."""
     document = state(resource("a", instance({"n": 0}))).replace(
         b'"n": 0', b'"n": 1e99999999999999999999'

@@ -33,7 +33,7 @@ def test_pushes_are_counted(backend: Backend) -> None:
     assert counted("infra_state_pushed_bytes_total") == 2 * len(body)
 
 
-def test_pushes_that_are_refused(backend: Backend, lock_id: uuid.UUID) -> None:
+def test_rejected_pushes_are_counted(backend: Backend, lock_id: uuid.UUID) -> None:
     backend.push(document(5))
     counted = Since()
 

@@ -160,9 +160,7 @@ def test_progress_is_shown(
     assert " 3 of 3, " in terminal.drawn[-1]
 
 
-def test_settings_that_send_new_documents_the_other_way(
-    store: UnsteadyStorage, settings: Any
-) -> None:
+def test_contradicting_settings_are_refused(store: UnsteadyStorage, settings: Any) -> None:
     with pytest.raises(CommandError, match="first set STATE_STORAGE_WRITES=false"):
         move("database")
     settings.STATE_STORAGE_WRITES = False

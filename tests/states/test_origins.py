@@ -109,7 +109,7 @@ def test_a_later_export_of_the_same_state_follows(tmp_path: Path) -> None:
     assert list(net().versions.order_by("number").values_list("number", flat=True)) == [500, 1000]
 
 
-def test_states_that_have_exchanged_their_names(client_with: Any, tmp_path: Path) -> None:
+def test_states_with_exchanged_names_are_recognized(client_with: Any, tmp_path: Path) -> None:
     client: ApiClient = client_with("state:read", "state:write", "state:admin")
     for number, name in enumerate(("one", "two")):
         push(client, name, document(1, lineage(number)))

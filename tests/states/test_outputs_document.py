@@ -31,7 +31,7 @@ def addresses(backend: Backend) -> list[str]:
     return [backend.root + END, backend.path + END, f"/api/v1/state/at/network/prod{END}"]
 
 
-def test_only_outputs_that_are_not_sensitive(backend: Backend, reader: ApiClient) -> None:
+def test_sensitive_outputs_are_omitted(backend: Backend, reader: ApiClient) -> None:
     backend.push(AFTER)
 
     for address in addresses(backend):

@@ -153,7 +153,7 @@ def test_dry_run_counts_versions_of_deleted_states_once(six: Backend) -> None:
     assert counted == {**prune(), "dry_run": True}
 
 
-def test_a_push_after_that_begins_anew(six: Backend) -> None:
+def test_push_after_a_purge_starts_a_new_history(six: Backend) -> None:
     delete(six, 91)
     prune()
 
@@ -178,7 +178,7 @@ def test_locked_deleted_state_is_kept(six: Backend, lock_id: Any) -> None:
     assert prune()["states"] == 0
 
 
-def test_a_state_that_was_only_locked_once(admin: Backend, lock_id: Any) -> None:
+def test_locked_state_without_a_version_is_kept(admin: Backend, lock_id: Any) -> None:
     """Nothing was ever pushed; a deletion of nothing is refused, so it stays."""
     admin.lock(lock_id)
     admin.unlock(lock_id)

@@ -308,7 +308,7 @@ def test_size_limit_of_documents(backend: Backend, settings: Any) -> None:
 
 
 @pytest.mark.parametrize("lock", ["x", "", "3b9b1c0e00004000800000000000000a"])
-def test_an_id_that_is_no_uuid(backend: Backend, lock: str) -> None:
+def test_lock_id_without_a_uuid_is_rejected(backend: Backend, lock: str) -> None:
     response = backend.push(document(), f"?ID={lock}")
 
     assert (response.status_code, error_reason(response)) == (400, "INVALID_FIELDS")
@@ -326,7 +326,7 @@ def test_force_is_true_or_false(backend: Backend, query: str) -> None:
     assert response.json()["error"]["details"][1]["field_violations"][0]["field"] == "force"
 
 
-def test_an_id_that_is_given_twice(backend: Backend) -> None:
+def test_duplicate_lock_id_is_rejected(backend: Backend) -> None:
     response = backend.push(document(), f"?ID={uuid.uuid4()}&ID={uuid.uuid4()}")
 
     assert (response.status_code, error_reason(response)) == (400, "INVALID_FIELDS")
@@ -336,7 +336,7 @@ def test_an_id_that_is_given_twice(backend: Backend) -> None:
 
 
 @pytest.mark.parametrize("field", ["component_id", "environment_id"])
-def test_a_path_that_is_no_uuid(backend: Backend, field: str) -> None:
+def test_path_without_a_uuid_is_not_found(backend: Backend, field: str) -> None:
     setattr(backend, field, "main")
 
     response = backend.push(document())

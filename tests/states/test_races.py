@@ -68,7 +68,7 @@ def test_a_first_push_twice_at_once(backend: Backend, after_the_first_look: Inte
     assert StateVersion.objects.count() == 1
 
 
-def test_a_lock_that_is_broken_meanwhile(
+def test_concurrently_released_lock_is_detected(
     backend: Backend, admin: Backend, lock_id: uuid.UUID, after_the_first_look: Interrupt
 ) -> None:
     backend.lock(lock_id)
@@ -80,7 +80,7 @@ def test_a_lock_that_is_broken_meanwhile(
     assert StateVersion.objects.count() == 0
 
 
-def test_a_lock_that_is_taken_meanwhile(
+def test_concurrently_acquired_lock_is_detected(
     backend: Backend, lock_id: uuid.UUID, after_the_first_look: Interrupt
 ) -> None:
     backend.push(document(1))
@@ -212,7 +212,7 @@ def test_persistent_conflict_returns_503(
 
 
 @pytest.mark.parametrize("method", ["push", "lock", "unlock", "force-unlock", "restore"])
-def test_a_caller_that_is_revoked_meanwhile(
+def test_concurrently_revoked_caller_is_refused(
     admin: Backend, lock_id: uuid.UUID, monkeypatch: pytest.MonkeyPatch, method: str
 ) -> None:
     """Its request was authorized, and the statement that writes checks it again."""
@@ -230,7 +230,7 @@ def test_a_caller_that_is_revoked_meanwhile(
 
 
 @pytest.mark.parametrize("method", ["push", "lock", "unlock", "force-unlock", "restore"])
-def test_a_caller_that_is_only_renamed_meanwhile(
+def test_concurrently_renamed_caller_is_accepted(
     admin: Backend, lock_id: uuid.UUID, monkeypatch: pytest.MonkeyPatch, method: str
 ) -> None:
     admin.push(document(1))

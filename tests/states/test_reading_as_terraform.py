@@ -99,7 +99,7 @@ def test_addresses_are_those_of_terraform(document: bytes, tmp_path: Path) -> No
     assert listed(document) == printed(document, tmp_path)
 
 
-def test_keys_that_do_not_print() -> None:
+def test_unprintable_keys_are_escaped() -> None:
     document = (CASES / "04-keys-that-do-not-print.tfstate").read_bytes()
 
     assert sorted(listed(document)) == sorted(f'terraform_data.a["{key}"]' for key in PRINTED)
@@ -113,7 +113,7 @@ def test_a_key_is_any_number(number: str, key: int) -> None:
 
 
 @pytest.mark.parametrize("key", [b"1e400", b"true", b"{}", b"[1]", b"9" * 400])
-def test_a_key_that_terraform_refuses(key: bytes) -> None:
+def test_invalid_key_is_refused(key: bytes) -> None:
     document = state(resource("x", instance(index_key="@"))).replace(b'"@"', key)
 
     with pytest.raises(StateFormatUnsupported):
@@ -129,7 +129,7 @@ def test_a_key_that_terraform_refuses(key: bytes) -> None:
         resource("x", instance(sensitive_attributes=[[None]])),
     ],
 )
-def test_a_null_that_terraform_refuses(backend: Backend, thing: Any) -> None:
+def test_invalid_null_is_refused(backend: Backend, thing: Any) -> None:
     backend.push(state(thing))
 
     assert backend.look("/resources").status_code == 400

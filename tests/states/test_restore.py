@@ -87,7 +87,7 @@ def test_document_without_a_head_is_restored(backend: Backend) -> None:
     assert backend.get().content == b'{"version": 4}'
 
 
-def test_objects_that_are_not_terraform_states(backend: Backend) -> None:
+def test_foreign_documents_are_restored(backend: Backend) -> None:
     """The state backend takes any object, so any object comes back."""
     backend.push(b'{"serial": 1, "anything": [1.50]}')
     backend.push(b'{"serial": 2}')
@@ -144,7 +144,7 @@ def test_the_callers_own_lock(backend: Backend, lock_id: uuid.UUID) -> None:
     assert backend.record.lock_id == lock_id
 
 
-def test_a_lock_that_was_broken(backend: Backend) -> None:
+def test_released_lock_id_is_refused(backend: Backend) -> None:
     backend.push(document())
 
     response = backend.call("/versions/1:restore", {"lock_id": str(uuid.uuid4())})
@@ -171,7 +171,7 @@ def test_event_of_a_deleted_state_is_matched(admin: Backend) -> None:
 
 
 @pytest.mark.parametrize("body", [{"serial": 5}, {"reason": ""}, {"lock_id": "x"}])
-def test_bodies_that_are_refused(backend: Backend, body: Any) -> None:
+def test_invalid_bodies_are_rejected(backend: Backend, body: Any) -> None:
     backend.push(document())
 
     response = backend.call("/versions/1:restore", body)
@@ -239,7 +239,7 @@ def test_deletion_in_between_is_detected(admin: Backend, meanwhile: Any) -> None
     assert admin.call("/versions/1:restore").status_code == 404
 
 
-def test_a_version_that_is_pruned_in_between(
+def test_concurrently_pruned_version_is_not_found(
     backend: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     backend.push(document(1))

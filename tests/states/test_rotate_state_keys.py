@@ -61,7 +61,7 @@ def test_a_run_that_was_stopped_is_continued(backend: Backend, settings: Any) ->
     assert json.loads(_rotate(json=True)) == _counts(reencrypted=2)
 
 
-def test_a_version_that_is_gone_meanwhile(backend: Backend, settings: Any) -> None:
+def test_concurrently_removed_version_is_skipped(backend: Backend, settings: Any) -> None:
     for serial in (1, 2):
         backend.push(document(serial))
     settings.STATE_ENCRYPTION_KEYS = [new_key(), *settings.STATE_ENCRYPTION_KEYS]

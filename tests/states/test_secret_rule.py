@@ -58,7 +58,7 @@ def test_ordinary_member_is_not_masked(text: str, name: Name) -> None:
 
 
 @pytest.mark.parametrize("text", SECRETS)
-def test_a_member_that_looks_like_a_secret(text: str) -> None:
+def test_member_in_the_form_of_a_secret_is_masked(text: str) -> None:
     assert reach(text, Name.NEUTRAL, is_member=True) is CONTAINING
 
 
@@ -90,7 +90,7 @@ def test_a_generated_member_under_a_public_name(secret: str) -> None:
         ("db.shop.example", CONTAINING, CONTAINING),
     ],
 )
-def test_a_value_that_a_name_or_its_own_mark_speaks_for(
+def test_value_with_a_secret_name_or_its_own_mark_is_masked(
     text: str, named: Reach, marked: Reach
 ) -> None:
     assert reach(text, Name.SECRET, is_member=True) is named

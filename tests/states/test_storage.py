@@ -47,7 +47,7 @@ def test_documents_may_be_in_both_places(
     assert backend.call("/versions/1:restore").status_code == 200
 
 
-def test_a_push_that_the_store_does_not_take(backend: Backend, store: UnsteadyStorage) -> None:
+def test_push_without_the_store_is_rejected(backend: Backend, store: UnsteadyStorage) -> None:
     backend.push(document(1))
     store.failing = True
 
@@ -135,7 +135,7 @@ def test_deleting_a_missing_object_succeeds(store: UnsteadyStorage) -> None:
     storage.discard("")
 
 
-def test_a_document_that_is_moved_while_it_is_read(
+def test_concurrently_moved_document_is_read(
     backend: Backend, store: UnsteadyStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The row named an object that was deleted meanwhile, so the row is read again."""
@@ -154,7 +154,7 @@ def test_a_document_that_is_moved_while_it_is_read(
     assert backend.get().content == document()
 
 
-def test_a_version_that_is_pruned_while_it_is_read(
+def test_concurrently_pruned_version_is_reported(
     seeing: Backend, backend: Backend, store: UnsteadyStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     backend.push(document(1))
@@ -208,7 +208,7 @@ def test_an_unknown_outcome_keeps_the_object(
     ("code", "raised"),
     [("NoSuchKey", storage.ObjectMissingError), ("NoSuchBucket", StorageUnavailable)],
 )
-def test_an_object_that_goes_between_its_opening_and_its_reading(
+def test_object_deleted_during_a_read_is_handled(
     store: UnsteadyStorage, monkeypatch: pytest.MonkeyPatch, code: str, raised: type[Exception]
 ) -> None:
     """The S3 client first checks that the object exists, then reads it."""

@@ -110,7 +110,7 @@ def test_missing_object_is_reported(
 @pytest.mark.parametrize(
     "alter", [[_short] * 9, [_flipped(place) for place in range(20, 29)]], ids=["short", "changed"]
 )
-def test_store_that_does_not_return_its_objects(
+def test_inconsistent_store_is_reported(
     pushed: Backend, store: UnsteadyStorage, monkeypatch: pytest.MonkeyPatch, alter: list[Alter]
 ) -> None:
     sent = sending(monkeypatch, store, *alter)

@@ -61,7 +61,9 @@ def test_a_dry_run_only_names_them(store: UnsteadyStorage, orphan: str, hours_la
     assert orphan in store.names
 
 
-def test_of_a_state_that_is_gone(store: UnsteadyStorage, db: None, hours_later: Any) -> None:
+def test_objects_of_a_removed_state_are_deleted(
+    store: UnsteadyStorage, db: None, hours_later: Any
+) -> None:
     store.save(f"{uuid.uuid4()}/{uuid.uuid4()}.0", ContentFile(b"x"))
     hours_later(25)
 
@@ -113,7 +115,7 @@ def test_failing_object_does_not_stop_the_sweep(
 
 
 @pytest.mark.parametrize("hours", [0.5, -1, float("nan")])
-def test_ages_that_are_not_safe(store: UnsteadyStorage, hours: float) -> None:
+def test_unsafe_ages_are_rejected(store: UnsteadyStorage, hours: float) -> None:
     with pytest.raises(CommandError, match="at least 1"):
         sweep(older_than_hours=hours)
 

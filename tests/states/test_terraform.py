@@ -107,7 +107,7 @@ def test_anything_else_is_unsupported(document: bytes, problem: str, version: st
 
 
 @pytest.mark.parametrize("text", [b"[" * 5000 + b"]" * 5000, b'"\\ud800"'])
-def test_values_that_cannot_be_read(text: bytes) -> None:
+def test_unreadable_values_are_refused(text: bytes) -> None:
     with pytest.raises(StateFormatUnsupported):
         format4.decode(Raw(text), Effort(0))
 

@@ -106,7 +106,9 @@ def test_store_fails_for_a_single_document(
     assert (found["checked"], [problem["version"] for problem in found["problems"]]) == (3, [1])
 
 
-def test_a_version_that_is_pruned_meanwhile(both: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_concurrently_pruned_version_is_skipped(
+    both: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(reading, "load", lambda _pk: (None, b""))
 
     assert verify() == all_well(checked=0, unnumbered=0)
@@ -127,7 +129,7 @@ MOVED = (
 )
 
 
-def test_a_pointer_that_was_moved_back(both: Backend) -> None:
+def test_moved_pointer_is_reported(both: Backend) -> None:
     old = StateVersion.objects.get(number=1)
     State.objects.filter(pk=both.record.pk).update(
         current_version=old, serial=old.serial, md5=old.md5, size_bytes=old.size_bytes
@@ -145,7 +147,7 @@ def test_figures_of_another_version_are_reported(both: Backend) -> None:
     assert [p["problem"] for p in verify()["problems"]] == [MOVED]
 
 
-def test_numbers_that_were_exchanged(both: Backend) -> None:
+def test_exchanged_numbers_are_reported(both: Backend) -> None:
     both.push(document(3))
     for number, other in ((1, 9), (2, 1), (9, 2)):
         StateVersion.objects.filter(number=number).update(number=other)

@@ -145,7 +145,7 @@ def test_both_reads_are_audited(three: Backend) -> None:
     ("body", "reason"),
     [(ENCRYPTED, "STATE_ENCRYPTED"), (b'{"version":5,"serial":9}', "STATE_FORMAT_UNSUPPORTED")],
 )
-def test_documents_that_cannot_be_read(backend: Backend, body: bytes, reason: str) -> None:
+def test_unreadable_documents_are_reported(backend: Backend, body: bytes, reason: str) -> None:
     backend.push(body)
 
     response = backend.look("/versions/1/diff")

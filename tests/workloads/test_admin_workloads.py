@@ -201,7 +201,7 @@ def test_page_shows_the_history_of_a_workload(cluster: Cluster) -> None:
     assert ("error", "Error", "2") in strip or ("error", "Error", "4") in strip
 
 
-def test_a_history_that_is_long(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_history_is_truncated(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(history, "SHOWN", 3)
     start = (timezone.now() - at(0)).total_seconds() - 60
     client, costs = person("viewer"), []

@@ -116,7 +116,7 @@ def test_reports_of_all_kinds_are_counted(
             assert found.healthy_ratio is None
 
 
-def test_a_collector_that_starts_again(cluster: Cluster) -> None:
+def test_gap_of_a_restarted_collector_is_unobserved(cluster: Cluster) -> None:
     """Within three intervals nothing is missed; after that nothing is made up."""
     for second in (0, 60, 120, 290):
         apply(cluster, report(second, record()))
@@ -141,7 +141,7 @@ def test_unspecified_health_does_not_change_the_ratio(cluster: Cluster) -> None:
     assert found.healthy_ratio == 1
 
 
-def test_a_history_of_which_the_oldest_is_removed(cluster: Cluster) -> None:
+def test_pruned_history_stays_complete(cluster: Cluster) -> None:
     for second in range(0, 300, 60):
         health = HEALTHY if second % 120 else ERROR
         apply(cluster, report(second, record(health_status=health)))

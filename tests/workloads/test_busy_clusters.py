@@ -120,7 +120,9 @@ def test_many_reports_wait_for_a_locked_row(server: LiveServer, token: str) -> N
     assert fleet.report(fleet.busy).status == 200
 
 
-def test_a_huge_snapshot_and_small_reports_that_are_older(server: LiveServer, token: str) -> None:
+def test_small_older_reports_are_refused_beside_a_huge_snapshot(
+    server: LiveServer, token: str
+) -> None:
     """The small reports alone would make the huge snapshot start over for as long as they come."""
     fleet = Fleet(server, token, "huge")
     items = [healthy(f"service-{n}", namespace=f"team-{n % 50}") for n in range(HUGE)]

@@ -99,7 +99,7 @@ def test_before_anything_was_heard(reader: ApiClient, cluster: Cluster) -> None:
     }  # fmt: skip
 
 
-def test_a_cluster_that_reports(reader: ApiClient, cluster: Cluster) -> None:
+def test_reporting_cluster_is_healthy(reader: ApiClient, cluster: Cluster) -> None:
     apply(cluster, report(0, record(), reported_at=timezone.now() - dt.timedelta(seconds=30)))
 
     shown = collection(reader, cluster)
@@ -110,7 +110,7 @@ def test_a_cluster_that_reports(reader: ApiClient, cluster: Cluster) -> None:
     assert 30 <= shown["lag_seconds"] < 120
 
 
-def test_a_collector_that_cannot_read_its_cluster(reader: ApiClient, cluster: Cluster) -> None:
+def test_failing_collector_is_shown(reader: ApiClient, cluster: Cluster) -> None:
     apply(cluster, report(0, record()))
     fail(cluster)
     first = collection(reader, cluster)

@@ -166,7 +166,7 @@ def test_deleted_cluster_has_no_images(reader: ApiClient, cluster: Cluster) -> N
     assert not WorkloadImage.objects.exists()
 
 
-def test_a_cluster_that_a_release_without_images_has_deleted(
+def test_images_of_a_deleted_cluster_are_removed(
     reader: ApiClient, cluster: Cluster, other: Cluster
 ) -> None:
     apply(cluster, report(0, runs("a", "nginx", "redis"), runs("b", "nginx")))

@@ -47,7 +47,7 @@ def clusters() -> Figures:
     return found
 
 
-def test_a_cluster_that_reports(cluster: Cluster) -> None:
+def test_reporting_cluster_is_counted(cluster: Cluster) -> None:
     received = timezone.now() - dt.timedelta(seconds=90)
     Cluster.objects.update(
         last_report_at=received, last_received_at=received,

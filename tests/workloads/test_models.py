@@ -50,7 +50,7 @@ def test_cluster_constraints_are_enforced(
         Cluster.objects.update(**fields)
 
 
-def test_a_cluster_that_has_reported(cluster: Cluster) -> None:
+def test_constraints_of_a_reporting_cluster_are_enforced(cluster: Cluster) -> None:
     Cluster.objects.update(
         last_report_at=LATER, last_received_at=LONG_AGO, last_snapshot_at=LATER, uid="a"
     )

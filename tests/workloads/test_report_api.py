@@ -174,7 +174,7 @@ def test_unknown_cluster_is_not_found(client_with: ClientWith, cluster_id: objec
     assert (response.status_code, error_reason(response)) == (404, "CLUSTER_NOT_FOUND")
 
 
-def test_a_cluster_that_is_deleted_meanwhile(
+def test_concurrently_deleted_cluster_is_not_found(
     agent: Agent, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = workloads.read_report
@@ -191,7 +191,7 @@ def test_a_cluster_that_is_deleted_meanwhile(
 
 
 @pytest.mark.parametrize("end", ["the token's", "its key's"])
-def test_a_body_that_comes_after_the_end(
+def test_body_after_the_expiry_is_rejected(
     agent: Agent, cluster: Cluster, monkeypatch: pytest.MonkeyPatch, end: str
 ) -> None:
     """The token is unchanged, and yet it has expired."""

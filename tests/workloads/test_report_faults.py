@@ -118,7 +118,7 @@ def test_invalid_health_fields_are_named(
 
 
 @pytest.mark.parametrize("raw", [b"1", b'"x"', b"[]", b"null"])
-def test_an_item_that_is_no_object(agent: Agent, raw: bytes) -> None:
+def test_non_object_item_is_reported(agent: Agent, raw: bytes) -> None:
     body = snapshot_body(0, ["RAW"]).replace(b'"RAW"', raw)
 
     assert violations(agent.put(body)) == [("workloads.0", "INVALID")]
@@ -127,7 +127,7 @@ def test_an_item_that_is_no_object(agent: Agent, raw: bytes) -> None:
 @pytest.mark.parametrize("raw", [
     b'{"namespace": "\xff"}', b'{"labels": ' + b"[" * 700 + b"]" * 700 + b"}",
 ])  # fmt: skip
-def test_an_item_that_cannot_be_read(agent: Agent, raw: bytes) -> None:
+def test_unreadable_item_is_reported(agent: Agent, raw: bytes) -> None:
     body = snapshot_body(0, ["RAW"]).replace(b'"RAW"', raw)
 
     assert violations(agent.put(body))[0][0].startswith("workloads.0")

@@ -209,7 +209,7 @@ def test_other_clusters_are_left_alone(cluster: Cluster) -> None:
 
 @pytest.mark.parametrize("seconds", [0, -1, 5])
 @pytest.mark.parametrize("complete", [True, False])
-def test_a_report_that_is_not_newer(cluster: Cluster, seconds: float, complete: bool) -> None:
+def test_older_report_is_refused(cluster: Cluster, seconds: float, complete: bool) -> None:
     apply(cluster, report(5, record()))
 
     with pytest.raises(StaleReport) as caught:
@@ -392,7 +392,7 @@ def test_older_reports_do_not_restart_a_report_without_limit(
     apply(cluster, report(10, record("next")))
 
 
-def test_a_newer_report_that_is_applied_meanwhile(
+def test_concurrently_applied_newer_report_is_detected(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def apply_newer() -> None:
@@ -407,7 +407,7 @@ def test_a_newer_report_that_is_applied_meanwhile(
     assert set(stored(cluster)) == {place("newer")}
 
 
-def test_a_report_that_something_always_overtakes(
+def test_repeatedly_overtaken_report_is_refused(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     uids = iter("abcdef")

@@ -205,7 +205,7 @@ def test_housekeeping_deletes_old_rows(cluster: Cluster, monkeypatch: pytest.Mon
     assert Workload.objects.count() == 1
 
 
-def test_a_clock_that_is_ahead(cluster: Cluster) -> None:
+def test_clock_ahead_is_rejected(cluster: Cluster) -> None:
     """Nothing is noted as of a time that has not come."""
     ahead = timezone.now() + dt.timedelta(minutes=4)
     apply(cluster, report(seconds(ahead), record()))

@@ -127,7 +127,7 @@ def lived_through(
         if not options.fault or fault.__name__ in options.fault:
             table.add(fault.__name__.replace("_", " "), *played(fault, scene))
     ended = end(scene.collector)
-    print(f"the collector ended with {ended} after {scene.life.deeds} deeds")
+    print(f"the collector ended with {ended} after {scene.life.actions} actions")
     lines = scene.collected.log.read_text(errors="replace")
     print(f"its log: {len(lines)} characters, {lines.count('Traceback')} tracebacks")
     return ended

@@ -187,7 +187,7 @@ def test_invalid_file_makes_no_changes(trust: Any, text: str, message: str) -> N
     assert not Issuer.objects.exists()
 
 
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+def test_missing_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match=r"gone\.toml"):
         run("trust", "--file", str(tmp_path / "gone.toml"))
 
@@ -285,6 +285,6 @@ def test_disabling_is_atomic_and_idempotent(trust: Any) -> None:
 
 
 @pytest.mark.parametrize("options", [("--list", "--prune"), ("--disable", "x", "--prune"), ()])
-def test_options_that_do_not_go_together(options: tuple[str, ...]) -> None:
+def test_contradicting_options_are_rejected(options: tuple[str, ...]) -> None:
     with pytest.raises(CommandError):
         run("trust", *options)

@@ -136,13 +136,13 @@ def test_a_change_is_judged_as_a_new_policy_is(writer: KeyOwner, policy_of: Poli
 
 
 @pytest.mark.parametrize("issuer_id", ["iss-1", "x", "key-1"])
-def test_an_issuer_that_is_not_there(writer: KeyOwner, issuer: Issuer, issuer_id: str) -> None:
+def test_missing_issuer_is_rejected(writer: KeyOwner, issuer: Issuer, issuer_id: str) -> None:
     response = create(writer, issuer, issuer_id=issuer_id)
 
     assert (response.status_code, violations(response)) == (400, [("issuer_id", "UNKNOWN_ISSUER")])
 
 
-def test_an_issuer_that_is_disabled(writer: KeyOwner, issuer: Issuer, policy_of: PolicyOf) -> None:
+def test_disabled_issuer_is_rejected(writer: KeyOwner, issuer: Issuer, policy_of: PolicyOf) -> None:
     policy = policy_of(writer)
     actions.disable_issuer(issuer_id=issuer.pk, actor=Actor(name="test"))
 
@@ -364,7 +364,7 @@ def test_makers_are_locked_during_a_change(writer: KeyOwner, issuer: Issuer) -> 
         assert locked_ids(captured, writer.key_id, token.pk) == {writer.key_id, token.pk}
 
 
-def test_an_end_that_has_come(writer: KeyOwner, issuer: Issuer) -> None:
+def test_past_expiry_is_rejected(writer: KeyOwner, issuer: Issuer) -> None:
     past = (timezone.now() - dt.timedelta(days=1)).isoformat()
 
     response = create(writer, issuer, expires_at=past)

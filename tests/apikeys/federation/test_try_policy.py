@@ -63,7 +63,7 @@ def test_mismatching_claims_fail_the_test(
     assert len(answer["refusals"]) == refusals
 
 
-def test_a_policy_that_has_ended(writer: KeyOwner, policy_of: PolicyOf) -> None:
+def test_expired_policy_is_refused(writer: KeyOwner, policy_of: PolicyOf) -> None:
     policy = policy_of(writer)
     actions.disable_trust_policy(policy=policy, actor=Actor(name="test"))
     actions.disable_issuer(issuer_id=policy.issuer_id, actor=Actor(name="test"))

@@ -67,7 +67,7 @@ def test_every_claim_is_needed(missing: str) -> None:
     ],
     ids=str,
 )  # fmt: skip
-def test_claims_that_are_refused(change: dict[str, Any]) -> None:
+def test_invalid_claims_are_refused(change: dict[str, Any]) -> None:
     with pytest.raises(IdTokenRefusedError):
         verify(signed(**change), PUBLIC)
 
@@ -114,12 +114,12 @@ def test_keys_in_the_header_are_not_looked_at() -> None:
         (None, []),
     ],
 )
-def test_keys_that_are_not_its(headers: Any, keys: list[Any]) -> None:
+def test_foreign_keys_are_refused(headers: Any, keys: list[Any]) -> None:
     with pytest.raises(IdTokenRefusedError):
         verify(signed(headers=headers), *keys)
 
 
-def test_the_key_that_it_names() -> None:
+def test_named_key_is_used() -> None:
     other = json.loads(RSAAlgorithm.to_jwk(rsa.generate_private_key(65537, 2048).public_key()))
     token = signed(headers={"kid": "mine"})
 

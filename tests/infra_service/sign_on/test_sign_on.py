@@ -240,7 +240,7 @@ def unsigned(claims: Claims) -> str:
     ],
     ids=str,
 )
-def test_a_token_that_is_not_for_this_log_in(
+def test_token_of_another_login_is_refused(
     service: Service, provider: Provider, visitor: Visitor, change: Claims
 ) -> None:
     provider.person = a_user("platform-ops")
@@ -250,7 +250,7 @@ def test_a_token_that_is_not_for_this_log_in(
 
 
 @pytest.mark.parametrize("sign", [signed_by_another, unsigned, lambda _claims: "no token"])
-def test_a_token_that_the_provider_has_not_signed(
+def test_unsigned_token_is_refused(
     service: Service, provider: Provider, visitor: Visitor, sign: Callable[[Claims], str]
 ) -> None:
     provider.person = a_user("platform-ops")

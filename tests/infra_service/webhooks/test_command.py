@@ -39,7 +39,7 @@ def test_single_pass_ends(
     assert len(receiver.received) == 2
 
 
-def test_once_with_an_item_that_fails(
+def test_failed_item_fails_a_single_run(
     client: ApiClient, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The other items are delivered, and the exit status reports the failure."""

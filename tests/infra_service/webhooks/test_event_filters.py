@@ -45,7 +45,7 @@ def changed_cluster(client: ApiClient) -> str:
 
 @pytest.mark.both
 @pytest.mark.parametrize("is_late", [False, True])
-def test_a_cluster_that_is_renamed_and_deleted(
+def test_renamed_and_deleted_cluster_is_matched(
     is_late: bool, client: ApiClient, receiver: Receiver
 ) -> None:
     """Each event has the name at its time; a renamed cluster's event has the new name."""

@@ -138,7 +138,7 @@ def test_change_of_reason_only_is_not_published(
     assert published(receiver) == []
 
 
-def test_unhealthy_workloads_that_appeared_or_were_deleted(
+def test_unhealthy_appearances_and_deletions_are_published(
     client: ApiClient, cluster: Cluster, receiver: Receiver
 ) -> None:
     hook_of(client, receiver, TYPE)
@@ -335,9 +335,7 @@ def test_where_no_health_changes_the_rest_is_not_read_again(
 
 
 @on_postgresql
-def test_a_report_that_is_committed_late(
-    client: ApiClient, cluster: Cluster, receiver: Receiver
-) -> None:
+def test_late_report_is_published(client: ApiClient, cluster: Cluster, receiver: Receiver) -> None:
     """Publishing before its commit does not skip the report."""
     hook_of(client, receiver, TYPE)
     long_ago()

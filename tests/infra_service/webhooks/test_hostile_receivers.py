@@ -103,7 +103,7 @@ MOMENTS = [
 
 
 @pytest.mark.parametrize("value", MOMENTS)
-def test_a_moment_that_cannot_be_read(value: str, peer: Peer) -> None:
+def test_unreadable_retry_after_is_ignored(value: str, peer: Peer) -> None:
     head = b"HTTP/1.1 503 Busy\r\nRetry-After: " + value.encode("utf-8", "surrogateescape")
     answer = posted(peer, sends(head + b"\r\nContent-Length: 0\r\n\r\n"))
 

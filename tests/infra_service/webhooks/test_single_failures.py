@@ -152,7 +152,7 @@ def test_failure_to_record_an_attempt(
     assert [one["work"] for one in logs] == ["record an attempt"]
 
 
-def test_a_filter_that_cannot_be_read_any_more(
+def test_unreadable_filter_affects_only_its_webhook(
     hook: Any, client: ApiClient, receiver: Receiver
 ) -> None:
     """As after a release that removes a field."""

@@ -117,7 +117,7 @@ ENDS = [(31, []), (29, [30]), (8, [30]), (6, [7]), (2, [7]), (0.5, [1])]
 
 
 @pytest.mark.parametrize(("days", "notices"), ENDS)
-def test_a_key_that_ends_soon(
+def test_expiring_key_is_reported(
     client: ApiClient, receiver: Receiver, key_of_owner: ApiKey, days: float, notices: list[int]
 ) -> None:
     hook_of(client, receiver, "api_key.expiring")
@@ -135,7 +135,7 @@ def test_a_key_that_ends_soon(
     ]
 
 
-def test_a_key_that_was_made_for_a_day(
+def test_short_lived_key_is_reported_once(
     client: ApiClient, receiver: Receiver, key_of_owner: ApiKey
 ) -> None:
     hook_of(client, receiver, "api_key.expiring")
@@ -149,7 +149,7 @@ def test_a_key_that_was_made_for_a_day(
     assert published(receiver) == []
 
 
-def test_a_cluster_that_has_ceased(client: ApiClient, receiver: Receiver) -> None:
+def test_unreachable_cluster_is_reported(client: ApiClient, receiver: Receiver) -> None:
     hook_of(client, receiver, "cluster.unreachable")
     long_ago()
     last_contact = timezone.now() - 10 * MINUTE

@@ -55,7 +55,9 @@ def test_an_event_that_was_made_earlier_and_comes_later(
 
 
 @on_postgresql
-def test_transactions_that_end_in_another_order(client: ApiClient, receiver: Receiver) -> None:
+def test_transactions_in_another_commit_order_are_read(
+    client: ApiClient, receiver: Receiver
+) -> None:
     """While the older transaction runs, earlier events are read and later events wait."""
     hook_of(client, receiver, "cluster.create")
     written, may_end = threading.Event(), threading.Event()
@@ -103,9 +105,7 @@ def test_rolled_back_transaction_does_not_delay_events(
 
 
 @on_postgresql
-def test_a_dump_that_was_restored_into_another_server(
-    client: ApiClient, receiver: Receiver
-) -> None:
+def test_dump_restored_into_another_server_is_read(client: ApiClient, receiver: Receiver) -> None:
     """The new server's transaction counter starts again; restored events are not republished."""
     hook_of(client, receiver, "cluster.create")
     event("in the dump").save()

@@ -43,7 +43,7 @@ def pass_time_until_the_next_attempt() -> dt.timedelta:
     return passed
 
 
-def test_a_receiver_that_is_away_for_three_days(
+def test_delivery_fails_after_three_days(
     client: ApiClient, backend: Backend, receiver: Receiver
 ) -> None:
     """After its return at the last attempt it gets all messages in order with their first IDs."""
@@ -82,7 +82,7 @@ def test_endpoint_receives_events_from_its_creation(client: ApiClient, receiver:
     assert not is_reported(made_at - dt.timedelta(microseconds=1))
 
 
-def test_a_binding_that_is_narrowed_meanwhile(operator: User, receiver: Receiver) -> None:
+def test_concurrently_narrowed_binding_is_applied(operator: User, receiver: Receiver) -> None:
     """Each attempt checks again: messages outside the binding are dropped, the rest delivered."""
     key, secret = actions.create_api_key(
         user_id=operator.pk, name="k", scopes=["webhook:write", "cluster:read"],

@@ -58,7 +58,7 @@ def test_non_empty_target_is_rejected(caller: ApiClient, folder: str, forgetful:
         export(folder)
 
 
-def test_an_export_that_was_stopped(caller: ApiClient, folder: str, forgetful: Store) -> None:
+def test_interrupted_export_is_restarted(caller: ApiClient, folder: str, forgetful: Store) -> None:
     forgetful.put("left/manifest.jsonl.partial", "")
     forgetful.put("left/network/prod.tfstate", "{")
 
@@ -69,7 +69,7 @@ def test_an_export_that_was_stopped(caller: ApiClient, folder: str, forgetful: S
     assert run(folder).error == ""
 
 
-def test_a_file_that_is_gone(caller: ApiClient, folder: str, forgetful: Store) -> None:
+def test_missing_file_is_reported(caller: ApiClient, folder: str, forgetful: Store) -> None:
     export(folder)
     wipe()
     forgetful.delete("left/network/prod.tfstate")

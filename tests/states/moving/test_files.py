@@ -20,7 +20,7 @@ def test_unreadable_files_are_reported(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seconds", [10**14, -(10**14), 10**30])
-def test_a_time_that_no_calendar_has(seconds: int) -> None:
+def test_impossible_time_is_ignored(seconds: int) -> None:
     """Some file systems keep it."""
     assert _time_of(os.stat_result((0,) * 8 + (seconds, 0))) is None
 

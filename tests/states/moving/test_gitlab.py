@@ -105,7 +105,7 @@ def test_limit_of_one_fetches_only_the_newest_version(
     assert service.documents == []
 
 
-def test_serials_that_are_left_out(source: GitLab, service: GitLabService) -> None:
+def test_skipped_serials_are_accepted(source: GitLab, service: GitLabService) -> None:
     service.projects["acme/network"][0].versions = documents(0, 3, 90, 91)
 
     versions = source.versions(SourceState("prod"), None)
@@ -172,7 +172,7 @@ class TestSentences:
         with pytest.raises(SourceError, match="has no such object, or the token"):
             list(open_source("gitlab:none").states())
 
-    def test_role_that_may_not_see_states(self, source: GitLab, service: GitLabService) -> None:
+    def test_insufficient_role_is_reported(self, source: GitLab, service: GitLabService) -> None:
         service.may_see_states = False
 
         with pytest.raises(SourceError, match="needs the role Developer"):

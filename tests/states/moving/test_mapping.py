@@ -123,6 +123,6 @@ def test_invalid_maps(tmp_path: Path, text: str, message: str) -> None:
     assert message in str(error.value)
 
 
-def test_a_map_that_is_not_there(tmp_path: Path) -> None:
+def test_missing_map_is_reported(tmp_path: Path) -> None:
     with pytest.raises(MapError, match="No such file"):
         Map.read(tmp_path / "map.toml")

@@ -226,7 +226,7 @@ class TestSentences:
 
         assert "very-secret" not in str(raised.value)
 
-    def test_parameter_that_libpq_does_not_know(self) -> None:
+    def test_unknown_libpq_parameter_is_reported(self) -> None:
         source = open_source("pg://ada:very-secret@127.0.0.1/states?nonsense=1")
 
         with pytest.raises(SourceError, match='invalid connection option "nonsense"') as raised:

@@ -250,7 +250,7 @@ def test_a_listing_of_all_versions_is_enough(store: Store) -> None:
     assert operations == ["ListObjectVersions", "ListObjectVersions"]
 
 
-def test_lock_that_was_released(store: Store) -> None:
+def test_released_lock_is_ignored(store: Store) -> None:
     """In a bucket that keeps versions, its past stays."""
     store.put("a.tfstate", "1")
     store.put("a.tfstate.tflock", "{}")

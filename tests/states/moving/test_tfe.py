@@ -61,7 +61,7 @@ def read(source: Organization, name: str, most: int | None = None) -> list[bytes
     return [source.read(state, version, LIMIT) for version in source.versions(state, most)]
 
 
-def test_workspaces_that_have_a_state(source: Organization) -> None:
+def test_workspaces_with_a_state_are_listed(source: Organization) -> None:
     assert source.name == "tfe:acme"
     assert list(source.states()) == [
         SourceState("network-prod"),
@@ -156,7 +156,7 @@ class TestSentences:
         with pytest.raises(SourceError, match="has no such object, or the token"):
             list(open_source("tfe:none").states())
 
-    def test_document_that_is_not_given(self, source: Organization, service: TfeService) -> None:
+    def test_missing_document_is_reported(self, source: Organization, service: TfeService) -> None:
         service.gives_documents = False
         (version,) = source.versions(SourceState("network-prod"), 1)
 

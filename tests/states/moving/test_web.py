@@ -224,7 +224,7 @@ def test_non_json_is_rejected(web: Web, replay: Replay) -> None:
         "https://[gitlab.example",
     ],
 )
-def test_addresses_that_are_refused(url: str) -> None:
+def test_invalid_addresses_are_refused(url: str) -> None:
     with pytest.raises(SourceError, match="GITLAB_URL is not an address of the form") as raised:
         require_https(url, "GITLAB_URL")
 
@@ -234,7 +234,7 @@ def test_addresses_that_are_refused(url: str) -> None:
 @pytest.mark.parametrize(
     "url", ["https://gitlab.example", "http://localhost:1", "http://127.0.0.2", "http://[::1]:80"]
 )
-def test_addresses_that_are_taken(url: str) -> None:
+def test_valid_addresses_are_accepted(url: str) -> None:
     require_https(url, "GITLAB_URL")
 
 
@@ -262,7 +262,7 @@ def test_proxy_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     assert TOKEN.encode() not in received[0]
 
 
-def test_certificate_that_is_not_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_untrusted_certificate_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     certificate, key = self_signed(tmp_path, "127.0.0.1")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)

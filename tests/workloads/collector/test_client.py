@@ -96,7 +96,7 @@ def test_an_empty_list_may_be_null(client: ClusterClient, api: ReplayServer) -> 
     assert names(client.pages(DEPLOYMENT_LIST)) == []
 
 
-def test_a_continue_token_that_has_expired(
+def test_expired_continue_token_is_reported(
     client: ClusterClient, api: ReplayServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(client_module, "PAGE_SIZE", 10)
@@ -162,14 +162,16 @@ def test_wrong_token_is_reported(api: ReplayServer, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b'{"a": "\xff"}', b'{"a":' + b"[" * 100_000])
-def test_an_answer_that_is_no_json(client: ClusterClient, api: ReplayServer, body: bytes) -> None:
+def test_non_json_response_is_reported(
+    client: ClusterClient, api: ReplayServer, body: bytes
+) -> None:
     api.faults[KUBE_SYSTEM].append(Fault(200, body))
 
     with pytest.raises(UnreachableError, match="invalid JSON from the API server"):
         client.get(KUBE_SYSTEM)
 
 
-def test_an_answer_that_breaks_off(client: ClusterClient, api: ReplayServer) -> None:
+def test_truncated_response_is_reported(client: ClusterClient, api: ReplayServer) -> None:
     api.faults[DEPLOYMENTS].append(Fault(200, b'{"items": []}', cut=5))
 
     with pytest.raises(UnreachableError, match="IncompleteRead"):
@@ -177,7 +179,7 @@ def test_an_answer_that_breaks_off(client: ClusterClient, api: ReplayServer) -> 
 
 
 @pytest.mark.parametrize(("closed", "requests"), [(1, 2), (9, 2)])
-def test_a_connection_that_closes_instead_of_answering(
+def test_closed_connection_is_reported(
     client: ClusterClient, api: ReplayServer, closed: int, requests: int
 ) -> None:
     """Repeat the request once: a kept connection may be closed while a request is on its way."""
@@ -227,9 +229,7 @@ def test_watch_of_metadata_yields_events(client: ClusterClient, api: ReplayServe
     assert (kind, raw["kind"], "spec" in raw) == ("ADDED", "PartialObjectMetadata", False)
 
 
-def test_watch_that_ends_immediately_without_an_event(
-    client: ClusterClient, api: ReplayServer
-) -> None:
+def test_immediately_closed_watch_is_reported(client: ClusterClient, api: ReplayServer) -> None:
     api.watches.hold = False
 
     with (
@@ -334,7 +334,7 @@ def test_closing_ends_a_slow_plugin(client: ClusterClient) -> None:
     forgotten.set()
 
 
-def test_an_answer_that_comes_after_the_end(
+def test_response_after_the_close_is_discarded(
     client: ClusterClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real, answered = client._connection._api.call_api, threading.Event()
@@ -352,7 +352,7 @@ def test_an_answer_that_comes_after_the_end(
     assert answered.wait(60)
 
 
-def test_a_token_that_cannot_be_renewed(client: ClusterClient) -> None:
+def test_failed_renewal_of_a_token_is_reported(client: ClusterClient) -> None:
     def renew(_configuration: Any) -> None:
         raise ConfigException("Token file exists but empty.")
 

@@ -89,7 +89,7 @@ def server(tmp_path: Path) -> Iterator[CertificateServer]:
 
 
 @pytest.mark.parametrize("inline", [True, False])
-def test_a_client_certificate_that_was_replaced(server: CertificateServer, inline: bool) -> None:
+def test_replaced_client_certificate_is_loaded(server: CertificateServer, inline: bool) -> None:
     client = connect.from_kubeconfig(server.kubeconfig("first", inline=inline), "c")
     assert client.get(PATH) == {}
 

@@ -137,7 +137,7 @@ def shown(seconds: float) -> dict[str, str]:
     {}, {"Date": ""}, {"Date": "yesterday"}, {"Date": "Thu, 01 Jan 1970 00:00:00 GMT"},
     {"Date": "Fri, 31 Dec 9999 23:59:59 GMT"}, shown(48 * HOUR), shown(-48 * HOUR),
 ])  # fmt: skip
-def test_a_date_that_cannot_be_meant(headers: dict[str, str]) -> None:
+def test_impossible_date_is_ignored(headers: dict[str, str]) -> None:
     clock = ServerClock()
     clock.learn(shown(-2 * HOUR), took=0)
     moment = timezone.now()

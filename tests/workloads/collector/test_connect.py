@@ -57,7 +57,7 @@ def test_exec_plugin_of_the_operator_is_run(api: ReplayServer, tmp_path: Path) -
     assert client.get(KUBE_SYSTEM)["kind"] == "Namespace"
 
 
-def test_a_token_file_that_was_replaced(api: ReplayServer, tmp_path: Path) -> None:
+def test_replaced_token_file_is_loaded(api: ReplayServer, tmp_path: Path) -> None:
     """All requests that used the old token read the file again when the token is rejected."""
     path, token = api.kubeconfig(tmp_path), tmp_path / "token"
     token.write_text(f"{TOKEN}\n")
@@ -74,7 +74,7 @@ def test_a_token_file_that_was_replaced(api: ReplayServer, tmp_path: Path) -> No
     ]  # fmt: skip
 
 
-def test_a_token_in_a_kubeconfig_that_was_replaced(api: ReplayServer, tmp_path: Path) -> None:
+def test_replaced_token_in_a_kubeconfig_is_loaded(api: ReplayServer, tmp_path: Path) -> None:
     client = connect.from_kubeconfig(str(api.kubeconfig(tmp_path)), "replay")
     api.token = "renewed"
 
@@ -87,7 +87,7 @@ def test_a_token_in_a_kubeconfig_that_was_replaced(api: ReplayServer, tmp_path: 
     assert client.get(KUBE_SYSTEM)["kind"] == "Namespace"
 
 
-def test_a_kubeconfig_that_is_gone_when_it_is_read_again(api: ReplayServer, tmp_path: Path) -> None:
+def test_missing_kubeconfig_is_reported_at_the_reload(api: ReplayServer, tmp_path: Path) -> None:
     path = api.kubeconfig(tmp_path)
     client = connect.from_kubeconfig(str(path), "replay")
     api.token = "renewed"

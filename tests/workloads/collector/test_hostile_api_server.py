@@ -321,7 +321,7 @@ def test_an_event_without_an_end(
         list(events)
 
 
-def test_a_page_that_is_too_large(
+def test_large_page_is_refused(
     client: ClusterClient, api: ReplayServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(client_module, "_LARGEST", 100_000)

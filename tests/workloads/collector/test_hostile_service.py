@@ -145,7 +145,7 @@ EXCHANGED: list[dict[str, Any]] = [
 
 @pytest.mark.usefixtures("pauses")
 @pytest.mark.parametrize("answer", [*EXCHANGED, {}, [], {"access_token": 7, "expires_in": "x"}])
-def test_a_token_that_no_header_holds(
+def test_invalid_token_file_is_reported(
     between: Between, registered: Registered, tmp_path: Path, answer: Any
 ) -> None:
     identity = tmp_path / "identity"
@@ -163,7 +163,7 @@ def test_a_token_that_no_header_holds(
     assert not (isinstance(token, str) and token.strip() and token in str(refused.value))
 
 
-def test_a_service_that_never_ends_its_answer(
+def test_endless_response_is_cut_off(
     between: Between, registered: Registered, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("workloads.collector.service_connection._WITHIN", 1.0)

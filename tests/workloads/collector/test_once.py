@@ -46,7 +46,7 @@ def test_recorded_cluster_is_synced(
     for path in (KUBE_SYSTEM, DEPLOYMENTS, PODS)
     for fault in (UNAVAILABLE, Fault(429, b""), Fault(200, b"{}", cut=1))
 ])  # fmt: skip
-def test_a_fault_that_passes(
+def test_temporary_failure_is_retried(
     collector: Collector,
     api: ReplayServer,
     stop: threading.Event,

@@ -157,7 +157,7 @@ def test_retry_after_is_respected(scene: Scene, stop: threading.Event) -> None:
     assert [pause for pause in scene.pauses if pause] == [7.0, 300.0] * 2
 
 
-def test_a_service_that_is_away(scene: Scene, stop: threading.Event) -> None:
+def test_unreachable_service_is_reported(scene: Scene, stop: threading.Event) -> None:
     scene.between.actions += [way.unheard] * 30
 
     follow(scene, stop, lambda reports: len(reports) == 1)
@@ -318,7 +318,7 @@ def test_the_certificate_is_verified(
     "https://", "https://user:hunter2@infra.example.com", "https://infra.example.com:port",
     "https://infra.example.com/?a=b", "https://infra.example.com/#a", "https://[::1", "https://a b",
 ])  # fmt: skip
-def test_addresses_to_which_no_token_goes(url: str) -> None:
+def test_unsafe_addresses_are_refused(url: str) -> None:
     with pytest.raises(
         AddressError, match=r"^the service's address must have the form https://host$"
     ):

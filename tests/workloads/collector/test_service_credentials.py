@@ -206,7 +206,7 @@ def test_a_token_that_is_refused_is_exchanged_anew(pod: Pod, between: Between) -
     assert credentials.token() != first
 
 
-def test_an_account_that_is_not_trusted(pod: Pod, between: Between) -> None:
+def test_untrusted_account_is_reported(pod: Pod, between: Between) -> None:
     pod.renew(aud=["https://other.example"])
 
     with pytest.raises(NotReportedError, match=r"^the token exchange failed: 400 invalid_grant"):

@@ -97,7 +97,9 @@ def test_phases_are_read(phase: str, deleted: str | None, active: bool, live: bo
         ([], False),
     ],
 )
-def test_conditions_that_hold_a_pod(conditions: list[dict[str, str]], *, held: bool) -> None:
+def test_blocking_conditions_of_a_pod_are_read(
+    conditions: list[dict[str, str]], *, held: bool
+) -> None:
     expected = ""
     if held:
         (condition,) = conditions
@@ -262,7 +264,7 @@ def test_containers_on_a_lost_node_are_not_ready(condition: dict[str, str]) -> N
         {"containerStatuses": [status(ready=True)]},
     ],
 )
-def test_a_node_that_is_not_lost(pod_status: dict[str, Any]) -> None:
+def test_pod_of_a_reachable_node_is_ready(pod_status: dict[str, Any]) -> None:
     facts = the_pod(raw_pod(**pod_status))
 
     assert facts.held == ""
@@ -271,14 +273,14 @@ def test_a_node_that_is_not_lost(pod_status: dict[str, Any]) -> None:
     ]
 
 
-def test_a_node_that_an_old_cluster_reports_as_lost() -> None:
+def test_lost_node_of_an_old_cluster_is_recognized() -> None:
     raw = raw_pod(reason="NodeLost", conditions=[ready("False")], containerStatuses=[status()])
     assert the_pod(raw).held == "NodeLost"
 
 
 @pytest.mark.parametrize("reason", ["ContainerCreating", "PodInitializing"])
 @pytest.mark.parametrize("key", ["containerStatuses", "initContainerStatuses"])
-def test_containers_that_have_not_started(key: str, reason: str) -> None:
+def test_starting_containers_are_recognized(key: str, reason: str) -> None:
     raw = raw_pod(**{key: [status(state={"waiting": {"reason": reason}})]})
     assert the_pod(raw).starting == reason
     assert the_pod(raw_pod(containerStatuses=[status()])).starting == ""
@@ -307,5 +309,5 @@ def test_reason_of_a_failed_pod_is_read(reason: str) -> None:
         ({}, ""),
     ],
 )
-def test_a_resize_that_a_node_does_not_perform(pod_status: dict[str, Any], resize: str) -> None:
+def test_pending_resize_is_recognized(pod_status: dict[str, Any], resize: str) -> None:
     assert the_pod(raw_pod(**pod_status)).resize == resize

@@ -157,7 +157,7 @@ def test_invalid_timestamp_is_ignored(value: object) -> None:
 
 
 @pytest.mark.parametrize("missing", ["uid", "namespace", "name"])
-def test_a_workload_that_cannot_be_placed(missing: str) -> None:
+def test_unreadable_workload_keeps_its_identity(missing: str) -> None:
     raw = raw_workload({}, {})
     del raw["metadata"][missing]
     assert reduce_workload(raw, DEPLOYMENT) is None
@@ -227,7 +227,7 @@ def test_progress_deadline_is_read(seconds: object, deadline: int | None) -> Non
     assert the_workload(raw).progress_deadline == deadline
 
 
-def test_the_replicas_that_a_rollout_has_not_replaced() -> None:
+def test_outdated_replicas_are_counted() -> None:
     raw = raw_workload({}, {"replicas": 5, "updatedReplicas": 2})
     assert the_workload(raw).surplus == 3
     assert the_workload(raw, WorkloadKind.STATEFUL_SET).surplus == 0

@@ -60,7 +60,7 @@ def test_random_histories_have_the_same_health(kind: WorkloadKind, seed: int) ->
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_objects_of_which_anything_may_differ(seed: int) -> None:
+def test_random_objects_have_the_same_health(seed: int) -> None:
     """Recorded objects with the fields of other objects, in combinations that no test lists."""
     rng = random.Random(seed)
     everything = {kind: items(name) for kind, name in LISTS.items()}
