@@ -342,7 +342,7 @@ UNTRUSTED: dict[str, tuple[str, dict[str, Any], str]] = {
 
 
 @pytest.mark.both
-@pytest.mark.parametrize("who", UNTRUSTED)
+@pytest.mark.parametrize("user", UNTRUSTED)
 def test_untrusted_jobs_are_rejected(pipeline_of: PipelineOf, user: str) -> None:
     kind, claims, reason = UNTRUSTED[user]
     job = pipeline_of(kind)

@@ -9,7 +9,7 @@ import uuid
 import pytest
 
 from tests.e2e.together import in_threads
-from workloads.reporting import report_slots as module
+from workloads.reporting import slots as module
 from workloads.reporting.errors import ClusterBusy, TooManyReports
 from workloads.reporting.slots import ReportSlots
 
