@@ -196,14 +196,14 @@ def test_states_are_listed(generated: Generated, token: Any) -> None:
 def test_locks_and_errors_are_typed(generated: Generated, token: Any) -> None:
     models, call = generated.models, generated.call
     place = (uuid.uuid4(), uuid.uuid4())
-    held = models.NewLockInfo(id=uuid.uuid4(), user="ada@laptop")
+    held = models.NewLockInfo(id=uuid.uuid4(), who="ada@laptop")
     assert call(token, "state_backend", "lock_state", *place, body=held).id == str(held.id)
 
     refused = call(
         token, "state_backend", "lock_state", *place, body=models.NewLockInfo(id=uuid.uuid4())
     )  # fmt: skip
     assert isinstance(refused, models.LockInfoError)
-    assert (refused.id, refused.user, refused.error.code) == (str(held.id), "ada@laptop", 423)
+    assert (refused.id, refused.who, refused.error.code) == (str(held.id), "ada@laptop", 423)
     body = models.StateDocument.from_dict(document(1, 1))
     assert call(token, "state_backend", "push_state", *place, body=body, id=held.id) is None
     assert call(token, "state_backend", "unlock_state", *place, body=held) is None

@@ -60,7 +60,7 @@ class Front(LiveServer):
                         event = json.loads(line)
                         text = event.get("exception", "").strip().splitlines()
                         found[f"{event['event']}: {text[-1] if text else ''}"] += 1
-                self._read[instance.port] = log.report_result()
+                self._read[instance.port] = log.tell()
         return [f"{n} times {text}" for text, n in found.items()]
 
     def answers_in_logs(self) -> Counter[tuple[str, int, str]]:

@@ -52,9 +52,9 @@ def registered(running_provider: Provider, migrated: Service) -> Iterator[Iterat
     """Users registered for one-time codes while a password alone sufficed, one user per test."""
     with service_like(migrated, running_provider) as service:
         names = [f"root-{number}" for number in range(PEOPLE)]
-        service.ask(lambda: [create(name) for name in names])
+        service.send(lambda: [create(name) for name in names])
         secret = register(service, names[0])
-        service.ask(share)
+        service.send(share)
         service.stop()
         service.environment["ADMIN_SECOND_FACTOR"] = "required"
         service.start()
@@ -190,7 +190,7 @@ def test_without_the_password_there_is_no_second_step(visitor: Visitor) -> None:
 def test_user_without_a_second_factor_cannot_log_in(guarded: Guarded, visitor: Visitor) -> None:
     """The user cannot add a second factor either, because a thief of the password could."""
 
-    guarded.service.ask(lambda: create("bare"))
+    guarded.service.send(lambda: create("bare"))
     answer = visitor.log_in("bare", PASSWORD)
 
     assert "This account has no second factor" in answer.text
@@ -223,7 +223,7 @@ def test_code_attempts_are_limited_per_user(guarded: Guarded, visitor: Visitor) 
 
 
 def test_the_secret_is_not_in_the_database(guarded: Guarded) -> None:
-    assert guarded.secret not in guarded.service.ask(stored)
+    assert guarded.secret not in guarded.service.send(stored)
     recorded = [event.details for event in guarded.service.events("user.second_factor")]
     assert {"name": "root-0", "added": "totp"} in recorded
 
@@ -234,14 +234,14 @@ def test_second_factor_works_without_a_provider(migrated: Service, provider: Pro
         for name in ("OIDC_ISSUER", "ADMIN_LOGIN"):
             del service.environment[name]
         service.environment["OIDC_NAME"] = "not shown"
-        service.ask(lambda: create("alone"))
+        service.send(lambda: create("alone"))
         for wanted in ("optional", "required"):
             service.stop()
             service.environment["ADMIN_SECOND_FACTOR"] = wanted
             service.start()
             if wanted == "optional":
                 secret = register(service, "alone")
-        service.ask(lambda: store("alone", stored_anew(secret)))
+        service.send(lambda: store("alone", stored_anew(secret)))
         with Visitor(service) as visitor:
             assert "Sign on" not in visitor.get("/admin/login/").text
             assert visitor.log_in("alone", PASSWORD).url.endswith("/admin/second-factor/")
@@ -261,7 +261,7 @@ def test_codes_survive_new_keys(guarded: Guarded, visitor: Visitor) -> None:
     environment = dict(service.environment)
     digest = hashlib.sha256(f"second factor\n{environment['SECRET_KEY']}".encode()).digest()
     fernet = Fernet(base64.urlsafe_b64encode(digest))
-    service.ask(lambda: store(guarded.username, fernet.encrypt(guarded.secret.encode()).decode()))
+    service.send(lambda: store(guarded.username, fernet.encrypt(guarded.secret.encode()).decode()))
     new_key = base64.b64encode(os.urandom(32)).decode()
     service.environment["STATE_ENCRYPTION_KEYS"] += f",{new_key}"
     (checked,) = service.manage_all(("verify_states", "--json"))
