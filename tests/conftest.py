@@ -55,12 +55,25 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Run the slow tests first, so that at the end no core waits for another's last test."""
+    """Run the slow tests first, so that at the end no core waits for another's last test.
+
+    ``--dist worksteal`` first sends each worker an equal part of the list: each part begins with
+    every n-th module of slow tests.
+    """
     if config.getoption("part"):
         left = [item for item in items if not is_in_part(item)]
         config.hook.pytest_deselected(items=left)
         items[:] = [item for item in items if is_in_part(item)]
-    items.sort(key=lambda item: item.get_closest_marker("long") is None)
+    workers = getattr(config, "workerinput", {}).get("workercount", 1)
+    slow = [item for item in items if item.get_closest_marker("long")]
+    modules = list(dict.fromkeys(item.path for item in slow))
+    rest = [item for item in items if not item.get_closest_marker("long")]
+    total, items[:] = len(items), []
+    for worker in range(workers):
+        items += [item for item in slow if modules.index(item.path) % workers == worker]
+        count = max(0, total * (worker + 1) // workers - len(items))
+        items += rest[:count]
+        del rest[:count]
 
 
 @pytest.hookimpl(wrapper=True)
