@@ -216,7 +216,7 @@ def test_a_name_that_is_not_resolved_in_time(monkeypatch: pytest.MonkeyPatch) ->
 
     with pytest.raises(FetchError, match="the name was not resolved in time") as caught:
         Connection("http://slow.example").exchange(
-            "GET", "http://slow.example/", {}, deadline=Deadline(60, silence=0.2), limit=9
+            "GET", "http://slow.example/", {}, deadline=Deadline(60, idle_timeout=0.2), limit=9
         )
 
     over.set()
