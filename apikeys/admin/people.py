@@ -141,8 +141,9 @@ class UserAdmin(AuditedAdmin, UserAdminOfOurs):
 
     form = UserForm
     page_key = ("username",)
-    list_display = ("username", "display_name", "email", "signed_on", "shown_status")
-    orders: ClassVar[Any] = {"username": ("username",)}
+    list_display = ("username", "display_name", "email", "signed_on", "joined", "shown_status")
+    orders: ClassVar[Any] = {"username": ("username",), "joined": ("id",)}
+    opening_order = "-joined"
     list_filter = (SignedOnFilter,)
     search_fields = ("username",)
     search_help_text = "The beginning of a user name."

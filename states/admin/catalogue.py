@@ -78,7 +78,7 @@ class EnvironmentForm(NameForm):
 
 
 class CatalogueAdmin(EditableAdmin):
-    """The admin of a kind of catalogue entry, in the order of names."""
+    """The admin of a kind of catalogue entry: a search or a filter in the order of names."""
 
     when_empty = (
         "The first push to an address registers its component and environment. You can also "
@@ -89,7 +89,8 @@ class CatalogueAdmin(EditableAdmin):
     fields: ClassVar[Any] = ("name", "slug", "id", "states", "created", "updated")
     readonly_fields: ClassVar[Any] = ("slug", "id", "states", "created", "updated")
     list_display: Any = ("title", "slug", "updated")
-    orders: ClassVar[Any] = {"title": ("name", "id")}
+    orders: ClassVar[Any] = {"title": ("name", "id"), "updated": ("updated_at", "id")}
+    opening_order = "-updated"
     search_fields = ("name",)
     search_help_text = "Part of a name, or an id."
 

@@ -78,7 +78,6 @@ class TypeFilter(InputFilter):
 @admin.register(ResourceEntry)
 class ResourceAdmin(ReadOnlyAdmin):
     when_empty = "Resources are read from pushed states while manage.py index_states --watch runs."
-    page_key = ("id",)
     list_display = ("shown_address", "type", "state_link", "shown_provider")
     orders: ClassVar[Any] = {
         "shown_address": ("address", "id"),

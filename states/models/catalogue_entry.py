@@ -63,7 +63,10 @@ class CatalogueEntry(models.Model):
 
     class Meta:
         abstract = True
-        indexes = [models.Index(fields=["name", "id"], name="%(class)s_by_name")]
+        indexes = [
+            models.Index(fields=["name", "id"], name="%(class)s_by_name"),
+            models.Index(fields=["updated_at", "id"], name="%(class)s_by_change"),
+        ]
         constraints: ClassVar[list[models.BaseConstraint]] = [
             models.CheckConstraint(name="%(class)s_slug_form", condition=slugs.of_the_form()),
         ]

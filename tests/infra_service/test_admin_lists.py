@@ -14,6 +14,8 @@ from apikeys.audit import authorize_and_record
 from apikeys.models import User
 from infra_service import urls  # noqa: F401 - with the admin's pages, as in a worker
 from infra_service.lib.admin import KeysetAdmin
+from infra_service.lib.database.bounded_pages.conditions import conditions_of
+from infra_service.lib.database.bounded_pages.indexes import indexes_of, walk
 from states.models import Component, Environment, State
 from tests.support.people import person, statements
 from workloads.models import Cluster
@@ -40,6 +42,42 @@ def test_every_list_can_be_sorted(db: None, path: str) -> None:
             assert [key.removeprefix("-") for key in cl.page_key] == [*pages.orders[column]]
             expected = "descending" if order.startswith("-") else "ascending"
             assert cl.order_link(column)["sorted"] == expected
+
+
+#: Lists whose rows have no time of a change, or whose worst rows come first.
+OTHER_OPENINGS = {
+    "Group": ["name"],
+    "Cluster": ["name"],
+    "Workload": ["cluster_id", "namespace", "name", "kind"],
+}
+#: The last change, or the creation of rows that do not change much; ids are in that order.
+_NEWEST = {"updated_at", "occurred_at", "id"}
+
+
+@every_list
+def test_every_list_opens_with_the_last_change(db: None, path: str) -> None:
+    pages = LISTS[path]
+    key = person("viewer").get(path).context["cl"].page_key
+    other = OTHER_OPENINGS.get(pages.model.__name__)
+    if other is not None:
+        assert [*key] == other
+    else:
+        first, *rest = key
+        assert first.removeprefix("-") in _NEWEST
+        assert all(column.startswith("-") for column in (first, *rest))
+
+
+@every_list
+def test_every_order_of_a_list_is_the_order_of_an_index(db: None, path: str) -> None:
+    pages = LISTS[path]
+    client = person("viewer")
+    orders = ["", *(f"{sign}{column}" for column in pages.orders for sign in ("", "-"))]
+    for order in orders:
+        cl = client.get(path, {"order": order} if order else {}).context["cl"]
+        for segment in cl.segments:
+            rows = cl.queryset.filter(segment.condition)
+            walked = walk(pages.model, conditions_of(rows.query), segment.key)
+            assert walked.index in indexes_of(pages.model), (order, segment)
 
 
 @every_list

@@ -100,11 +100,22 @@ def test_late_pages_cost_as_much_as_the_first(client: Client) -> None:
 def test_names_are_found_in_their_index(client: Client) -> None:
     with plans_of("states_component", analyze=True) as plans:
         client.get("/admin/states/state/?q=network-00")
-        client.get("/admin/states/component/")
+        client.get("/admin/states/component/?order=title")
     lists = [found for found in plans if "LIMIT" in found.sql]
     # In addition, the applications are looked up.
     assert [found.indexes[0] for found in lists] == ["component_by_name"] * 2
     assert [found.rows_read <= 2 * AT_ONCE for found in lists] == [True] * 2
+
+
+@pytest.mark.parametrize("kind", ["application", "component", "environment"])
+def test_the_catalogue_opens_in_the_order_of_changes(client: Client, kind: str) -> None:
+    for query in ("", "?order=updated", "?order=title"):
+        with plans_of(f"states_{kind}", analyze=True) as plans:
+            client.get(f"/admin/states/{kind}/{query}")
+        (found,) = plans
+        index = f"{kind}_by_name" if "title" in query else f"{kind}_by_change"
+        assert (found.indexes[0], "Sort" in found.types) == (index, False), query
+        assert found.rows_by_table[f"states_{kind}"] <= AT_ONCE, query
 
 
 def test_pieces_of_names_are_looked_for_in_a_bounded_number(client: Client) -> None:
