@@ -39,11 +39,15 @@ MOST_TEXT: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Objects of a kind: name, further words and URL of each, and the URL of the full list."""
+    """Objects of a kind: name, further words and URL of each, and the URL of the full list.
+
+    The full list of resources has a form instead, which keeps the text out of addresses.
+    """
 
     title: str
     rows: Sequence[tuple[str, str, str]]
     more_url: str
+    is_found_by_form: bool
 
 
 def search(text: str, user: User | AnonymousUser) -> list[Found]:
@@ -75,6 +79,7 @@ def _found(model: Any, rows: list[Any], describe: Callable[[Any], str], text: st
             for row in rows[:SHOWN]
         ],
         more_url=more if len(rows) > SHOWN else "",
+        is_found_by_form=model is ResourceEntry,
     )
 
 

@@ -238,7 +238,12 @@ def test_pages_after_a_click_are_accessible(person: Page, story: Story) -> None:
     wrong["workloads of a cluster"] = faults(page)
 
     page.goto("/admin/")
-    page.get_by_label("Find a resource").fill("nothing is called so")
+    page.get_by_label("Find states, resources").fill("nothing is called so")
+    page.get_by_role("button", name="Go").click()
+    page.get_by_text("Nothing matches").wait_for()
+    wrong["nothing found by the search box"] = faults(page)
+    page.get_by_role("link", name="Find a resource").click()
+    page.get_by_label("Value").fill("nothing is called so")
     page.get_by_role("button", name="Find").click()
     page.get_by_text("No states contain it").wait_for()
     wrong["nothing found"] = faults(page)

@@ -24,7 +24,6 @@ def overview(user: User | AnonymousUser) -> dict[str, Any]:
     clusters = count_clusters() if user.has_perm("workloads.view_cluster") else None
     found = findings(user, locks, clusters)
     sections = {
-        "finds_resources": user.has_perm("states.view_resourceentry"),
         "findings": found,
         "attention": [finding for finding in found if finding.number.value],
         "states": locks and state_figures(locks),
