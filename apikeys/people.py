@@ -12,8 +12,6 @@ from django.contrib.auth.models import Permission
 from django.db.models import Q
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
     from django.contrib.auth.models import Group
     from django.db.models import QuerySet
 
@@ -28,11 +26,12 @@ def may_change_user(person: User, user: User) -> bool:
     return not user.is_superuser and _holds(person, stored)
 
 
-def may_grant(person: User, permissions: Collection[Permission]) -> bool:
-    """Return whether the person has all these permissions."""
-    return person.is_superuser or _holds(
-        person, Permission.objects.filter(pk__in=[permission.pk for permission in permissions])
-    )
+def grantable(person: User) -> QuerySet[Permission]:
+    """Return the permissions that the person has, and may therefore grant."""
+    if person.is_superuser:
+        return Permission.objects.all()
+    stored = Permission.objects.filter(Q(user=person) | Q(group__user=person))
+    return Permission.objects.filter(pk__in=stored.values("pk"))
 
 
 def may_grant_group(person: User, group: Group) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from django import forms
 from django.contrib import admin
@@ -11,11 +11,12 @@ from django.contrib.auth.models import Group
 
 from apikeys.admin.audited import AuditedAdmin, person_of
 from apikeys.admin.choices import CheckboxesByGroup, PermissionChoices
-from apikeys.people import may_grant, may_grant_group
+from apikeys.people import grantable, may_grant_group
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from django.contrib.auth.models import Permission
     from django.http import HttpRequest
 
     from apikeys.models import User
@@ -27,17 +28,36 @@ else:
 admin.site.unregister(Group)
 
 
+# Apps without a page in the admin: their permissions have no effect, and are not offered.
+_WITHOUT_PAGES: Final = ("account", "admin", "contenttypes", "mfa", "sessions", "socialaccount")
+
+
 class GroupForm(GroupFormOfOurs):
-    """A group, with the permissions that the logged-in person can give."""
+    """A group, with the permissions that the logged-in person can give.
+
+    The group keeps the permissions that the form does not offer.
+    """
 
     person: User
 
-    def clean_permissions(self) -> Any:
-        """Refuse a permission that the person lacks."""
-        permissions = self.cleaned_data["permissions"]
-        if not may_grant(self.person, permissions):
-            raise forms.ValidationError("You cannot grant permissions that you do not have.")
-        return permissions
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        field: Any = self.fields.get("permissions")
+        if field is None:  # with view permission only
+            return
+        offered = grantable(self.person).exclude(content_type__app_label__in=_WITHOUT_PAGES)
+        field.queryset = offered
+        field.error_messages["invalid_choice"] = (
+            "You cannot grant permissions that you do not have."
+        )
+        self.kept: list[Permission] = []
+        if self.instance.pk is not None:
+            self.kept = list(self.instance.permissions.exclude(pk__in=offered.values("pk")))
+            self.initial["permissions"] = list(self.instance.permissions.filter(pk__in=offered))
+
+    def clean_permissions(self) -> list[Permission]:
+        """Return the chosen permissions and those that the form does not offer."""
+        return [*self.cleaned_data["permissions"], *self.kept]
 
 
 @admin.register(Group)

@@ -104,6 +104,42 @@ def test_group_cannot_get_permissions_that_the_user_lacks() -> None:
     assert codenames(own) == {"view_user"}
 
 
+def test_the_group_form_offers_only_permissions_of_the_user() -> None:
+    client = holder("change_group", "view_user")
+    own = Group.objects.create(name="own")
+
+    form = client.get(f"{GROUPS}{own.pk}/change/").context["adminform"].form
+
+    offered = form.fields["permissions"].queryset
+    assert {permission.codename for permission in offered} == {"change_group", "view_user"}
+
+
+def test_a_group_keeps_permissions_that_the_form_hides() -> None:
+    client = person(username="root", is_superuser=True)
+    own = Group.objects.create(name="own")
+    own.permissions.set(Permission.objects.filter(codename__in=("add_session", "view_user")))
+    page = client.get(f"{GROUPS}{own.pk}/change/")
+    offered = page.context["adminform"].form.fields["permissions"].queryset
+    assert not offered.filter(codename="add_session").exists()
+
+    assert change_group(client, own, "change_user").status_code == 302
+
+    assert codenames(own) == {"add_session", "change_user"}
+    assert change_group(client, own, "add_session").status_code == 200
+    assert codenames(own) == {"add_session", "change_user"}
+
+
+def test_saving_an_unchanged_group_records_no_change() -> None:
+    client = person(username="root", is_superuser=True)
+    own = Group.objects.create(name="own")
+    own.permissions.set(Permission.objects.filter(codename__in=("add_session", "view_user")))
+
+    assert change_group(client, own, "view_user").status_code == 302
+
+    event = AuditEvent.objects.filter(action="group.change", resource_id=own.pk).get()
+    assert event.details["changes"] == []
+
+
 def test_a_group_that_may_do_more_is_not_changed() -> None:
     viewer = Group.objects.get(name="viewer")
     before = codenames(viewer)
