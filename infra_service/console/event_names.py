@@ -10,7 +10,7 @@ from django.core.exceptions import ValidationError
 from django.db.models import Q
 from django.urls import reverse
 
-from apikeys.models import AccessToken, ApiKey, Issuer, TrustPolicy, User
+from apikeys.models import AccessToken, ApiKey, AuditEvent, Issuer, TrustPolicy, User
 from infra_service.lib.admin.permissions import may_view
 from infra_service.lib.database.bounded_pages import read_page
 from infra_service.webhooks.models import WebhookEndpoint
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
     from django.contrib.auth.models import AnonymousUser
-
-    from apikeys.models import AuditEvent
 
 #: Resources of a kind whose events a search by name finds.
 MOST_OF_A_KIND: Final = 20
@@ -43,6 +41,8 @@ _NAMED: Final[dict[str, tuple[Any, str]]] = {
     "user": (User, "username"),
     "group": (Group, "name"),
 }
+# Kinds whose rows are deleted, and whose events then record the name.
+_DELETED: Final = ("application", "component", "environment", "cluster", "webhook", "group")
 
 
 def describe(
@@ -86,8 +86,9 @@ def _names(
 def ids_named(text: str, user: User | AnonymousUser) -> list[str]:
     """Return the ids of resources with this text in their name, the newest of each kind.
 
-    States are found as in their list: by words of the names around them. People see the ids of the
-    kinds that they may view. Each kind reads a bounded number of rows.
+    States are found as in their list: by words of the names around them. Deleted resources are
+    found by the name in the event of their deletion. People see the ids of the kinds that they may
+    view. Each kind reads a bounded number of rows.
     """
     from states.admin.search import search  # noqa: PLC0415 - its package registers pages at the site
 
@@ -98,6 +99,15 @@ def ids_named(text: str, user: User | AnonymousUser) -> list[str]:
             rows: Any = model._default_manager.filter(named)
             page = read_page(rows, key=("-id",), position=None, size=MOST_OF_A_KIND)
             found += (str(row.pk) for row in page.rows)
+    for kind in _DELETED:
+        if may_view(user, _NAMED[kind][0]):
+            events = AuditEvent.objects.filter(
+                action=f"{kind}.delete", details__name__icontains=text
+            )
+            page = read_page(
+                events, key=("-occurred_at", "-id"), position=None, size=MOST_OF_A_KIND
+            )
+            found += (event.resource_id for event in page.rows)
     return found
 
 

@@ -135,6 +135,24 @@ def test_events_are_read_by_an_index(client: Client) -> None:
         )
 
 
+def test_events_of_deleted_objects(client: Client) -> None:
+    """A search by the recorded name reads a bounded number of deletions, and never the log."""
+    with connection.cursor() as cursor:
+        cursor.execute("""
+            INSERT INTO apikeys_auditevent
+              (id, occurred_at, action, actor_name, token_id, resource_id, request_id, details)
+            SELECT gen_random_uuid(), timestamptz '2026-02-01' + n * interval '1 second',
+              'component.delete', 'ci', '', 'd' || n, '', jsonb_build_object('name', 'gone-' || n)
+            FROM generate_series(1, 20000) n
+        """)
+    analyze(AuditEvent)
+    for query in ("q=gone-2", "q=gone-20000", "q=none"):
+        read = rows_read(client, "apikeys_auditevent", f"{TRAIL}?{query}")
+        assert read <= 2 * MOST_ROWS + 60, query
+    shown = client.get(f"{TRAIL}?q=GONE-20000").context["cl"].result_list
+    assert [event.resource_id for event in shown] == ["d20000"]
+
+
 @pytest.mark.parametrize("side", ["after", "before"])
 def test_deep_pages_are_read_by_an_index(side: str, client: Client) -> None:
     pages = [
