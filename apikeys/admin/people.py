@@ -43,7 +43,7 @@ _RIGHTS: Final = {
             "Credentials that were not revoked work again when the user becomes active."
         ),
     ),
-    "is_staff": ("Can log in to the admin", "Their groups determine their permissions."),
+    "is_staff": ("Admin access", "Their groups determine their permissions in the admin."),
     "is_superuser": ("Superuser", "Has every permission, regardless of groups."),
 }
 # The maximum that is counted.

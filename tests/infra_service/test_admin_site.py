@@ -138,3 +138,9 @@ def test_form_of_another_session_is_rejected() -> None:
     assert (answer.status_code, answer["X-Request-Id"] in answer.content.decode()) == (403, True)
     assert "The form has expired" in answer.content.decode()
     assert 'href="/admin/">the overview' in answer.content.decode()
+
+
+def test_the_help_is_on_the_pages_of_the_password(db: None) -> None:
+    client = person("viewer")
+    for path in ("", "password_change/", "password_change/done/"):
+        assert '<a href="/">Help</a>' in client.get(f"/admin/{path}").content.decode()

@@ -49,9 +49,7 @@ def test_administrator_creates_a_user_with_access_to_the_admin() -> None:
         "user.password", "user.create", "user.change", "user.login",
     ]  # fmt: skip
     assert PASSWORD not in str(list(events.values_list()))
-    assert events[2].details["changes"] == [
-        {"changed": {"fields": [("Can log in to the admin"), "Groups"]}}
-    ]
+    assert events[2].details["changes"] == [{"changed": {"fields": [("Admin access"), "Groups"]}}]
 
 
 def test_group_with_more_permissions_cannot_be_assigned(operator: User) -> None:
