@@ -63,7 +63,8 @@ class Command(ServiceCommand):
             )
         labels = {"documents": "documents", **{k.name: k.label for k in key_rotation.KINDS}}
         self.report(
-            counts,
+            # 1.0.0 counted only documents, in this member.
+            {"reencrypted": counts["documents"]["reencrypted"], **counts},
             *(f"{counted['reencrypted']} {labels[name]} re-encrypted"
               for name, counted in counts.items()),
         )  # fmt: skip
