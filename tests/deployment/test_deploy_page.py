@@ -36,6 +36,7 @@ THROUGH_THE_PROXY = {"X-Forwarded-Proto": "https", "Host": "infra.example"}
 OF_THE_MACHINE = (
     "useradd --system --home-dir /opt/infra-service infra",
     "git clone <this repository> /opt/infra-service-releases/1.0.0",
+    "git -C /opt/infra-service-releases/1.0.0 checkout <tag or commit of 1.0.0>",
     "make PYTHON=/usr/bin/python3 .venv/run",
     "systemctl enable --now infra-archive.timer",
 )

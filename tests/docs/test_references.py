@@ -1,5 +1,6 @@
 """The references of keys, scopes, errors and commands are complete and exact."""
 
+import itertools
 import re
 from pathlib import Path
 
@@ -201,3 +202,16 @@ def test_make_targets_exist() -> None:
 
     assert {"check", "run", "test"} <= named
     assert named - targets == set()
+
+
+def test_every_clone_checks_out_a_version() -> None:
+    found = 0
+    for document in (ROOT / "docs").rglob("*.md"):
+        lines = document.read_text().splitlines()
+        for line, following in itertools.pairwise(lines):
+            if cloned := re.fullmatch(r"# git clone \S.* (/opt/\S+/(\S+))", line):
+                directory, version = cloned.groups()
+                expected = f"# git -C {directory} checkout <tag or commit of {version}>"
+                assert following == expected, document
+                found += 1
+    assert found == 2
