@@ -167,7 +167,7 @@ class AuditEventAdmin(ReadOnlyAdmin):
             key = (event.action.partition(".")[0], event.resource_id)
             event.resource_name, event.resource_url = named.get(key, ("", ""))
 
-    @admin.display(description="when")
+    @admin.display(description="time")
     def moment(self, event: AuditEvent) -> str:
         return relative(event.occurred_at)
 
@@ -190,7 +190,7 @@ class AuditEventAdmin(ReadOnlyAdmin):
         """Return the same on the event's page, where Django would show None."""
         return self.token(event) or str(self.get_empty_value_display())
 
-    @admin.display(description="about")
+    @admin.display(description="object")
     def shown_resource(self, event: Any) -> str:
         """Return the resource: its name and link if it has a page, otherwise its id."""
         if event.resource_url:

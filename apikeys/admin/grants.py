@@ -46,7 +46,7 @@ class BindingColumns(ReadOnlyAdmin):
         """Return the shortened binding for a list row."""
         return self._shown(credential, credential.bound_names, _IN_A_ROW)
 
-    @admin.display(description="works")
+    @admin.display(description="bound to")
     def shown_binding(self, credential: Any) -> str:
         """Return the full binding."""
         self._name([credential], None)

@@ -13,6 +13,7 @@ from django.contrib.admin.utils import quote
 from django.db.models import Q
 from django.urls import reverse
 from django.utils.http import urlencode
+from django.utils.text import capfirst
 
 from apikeys.models import AccessToken, ApiKey, User
 from apikeys.token_search import find_tokens
@@ -73,7 +74,7 @@ def _found(model: Any, rows: list[Any], describe: Callable[[Any], str], text: st
     name = f"admin:{model._meta.app_label}_{model._meta.model_name}"
     more = f"{reverse(f'{name}_changelist')}?{urlencode({'q': text})}"
     return Found(
-        title=str(model._meta.verbose_name_plural).capitalize(),
+        title=capfirst(str(model._meta.verbose_name_plural)),
         rows=[
             (_name(row), describe(row), reverse(f"{name}_change", args=(quote(row.pk),)))
             for row in rows[:SHOWN]

@@ -131,7 +131,7 @@ class CatalogueAdmin(EditableAdmin):
 
     @admin.display(description="states")
     def states(self, obj: CatalogueEntry) -> str:
-        return _link("states_state", f"q={obj.pk}", "Its states")
+        return _link("states_state", f"q={obj.pk}", "View states")
 
 
 @admin.register(Application)
@@ -141,7 +141,7 @@ class ApplicationAdmin(CatalogueAdmin):
 
     @admin.display(description="components")
     def components(self, obj: Application) -> str:
-        return _link("states_component", f"application={obj.pk}", "Its components")
+        return _link("states_component", f"application={obj.pk}", "View components")
 
 
 @admin.register(Component)

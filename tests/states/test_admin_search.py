@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -66,13 +67,13 @@ def test_each_kind_of_object_is_found(state: State) -> None:
         "Components": ["payments"],
         "Workloads": ["payd"],
         "Clusters": ["pay-1"],
-        "Api keys": ["payments ci"],
+        "API keys": ["payments ci"],
         "Users": ["payer"],
     }
     assert send("payments live") == {"States": ["payments in live"]}
     assert send(str(state.pk)) == {"States": ["payments in live"]}
     assert list(send(str(state.component_id))) == ["States", "Components"]
-    assert send(key.pk) == {"Api keys": ["payments ci"]}
+    assert send(key.pk) == {"API keys": ["payments ci"]}
     assert send("shop/payd") == {"Workloads": ["payd"]}
     both = ["aws_instance.web[0]", "aws_instance.web[1]"]
     assert send("aws_instance.web") == {"Resources": both}
@@ -115,8 +116,33 @@ def test_it_is_bounded(state: State) -> None:
     assert {title: len(rows) for title, rows in kinds(answer).items() if title != "States"} == {
         "Applications": 1, "Components": SHOWN, "Clusters": SHOWN,
     }  # fmt: skip
-    assert "More components" in text_of(answer)
+    assert "More: Components" in text_of(answer)
     assert len(queries) < 45
+
+
+def test_more_resources_are_found_by_a_form(backend: Backend) -> None:
+    """The identifier is not in an address."""
+    many = [{"index_key": n, "attributes": {"id": f"i-{n}"}} for n in range(SHOWN + 2)]
+    resource = {
+        "mode": "managed", "type": "aws_instance", "name": "web", "provider": 'provider["p/p/p"]',
+        "instances": many,
+    }  # fmt: skip
+    backend.push(document(1, resources=[resource]))
+    list(indexing.index_due())
+    client = person("viewer")
+
+    page = client.post(SEARCH, {"text": "aws_instance.web"}).content.decode()
+
+    assert "q=aws_instance" not in page
+    (form,) = re.findall(r'<form class="more" method="post" action="([^"]*)">', page)
+    shown = text_of(client.post(form, {"value": "aws_instance.web"}))
+    assert f"Found {SHOWN + 2}" in shown
+
+
+def test_a_search_without_a_match_links_the_resource_search(db: None) -> None:
+    link = 'href="/admin/states/resourceentry/find/"'
+    assert link in person("viewer").post(SEARCH, {"text": "nothing"}).content.decode()
+    assert link not in person().post(SEARCH, {"text": "nothing"}).content.decode()
 
 
 def test_the_box_is_on_every_page(state: State) -> None:

@@ -49,7 +49,7 @@ class ReportsFilter(SimpleListFilter):
     parameter_name = "reports"
 
     def lookups(self, *_args: Any) -> list[tuple[str, str]]:
-        return [("missing", "None come")]
+        return [("missing", "Missing")]
 
     def queryset(self, _request: Any, queryset: Any) -> Any:
         """Return the clusters that are silent or cannot be read."""

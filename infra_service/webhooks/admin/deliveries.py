@@ -86,7 +86,7 @@ class DeliveryAdmin(ReadOnlyAdmin):
         "webhook", "event_type", "about", "made", "message", "id",
     )  # fmt: skip
     tools = ("redeliver",)
-    made = moment_of("created_at", "made")
+    made = moment_of("created_at", "created")
     next_attempt = moment_of("next_attempt_at", "next attempt")
     last_attempt = moment_of("last_attempt_at", "last attempt")
 
@@ -130,7 +130,7 @@ class DeliveryAdmin(ReadOnlyAdmin):
         """Return the type of the event."""
         return delivery.event.type
 
-    @admin.display(description="about")
+    @admin.display(description="object")
     def about(self, delivery: Any) -> str:
         """Return the name of the event's resource with a link, or its id if it was deleted."""
         name, url = delivery.resource
