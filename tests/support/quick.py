@@ -46,7 +46,18 @@ class Quick:
     def pytest_collection_modifyitems(
         self, config: pytest.Config, items: list[pytest.Item]
     ) -> None:
-        """Leave out slow repetitions of a rule, and of the same statements with other values."""
-        left = {item for item in items if item.get_closest_marker("long") or is_repetition(item)}
+        """Leave out slow repetitions of a rule, and of the same statements with other values.
+
+        Also leave out browsers: Playwright's event loop would survive the skip.
+        """
+        left = {
+            item
+            for item in items
+            if item.get_closest_marker("long") or is_repetition(item) or _needs_browser(item)
+        }
         config.hook.pytest_deselected(items=[*left])
         items[:] = [item for item in items if item not in left]
+
+
+def _needs_browser(item: pytest.Item) -> bool:
+    return "browser" in getattr(item, "fixturenames", ())
