@@ -3,9 +3,7 @@
 import datetime as dt
 import json
 import os
-import re
 import signal
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -16,66 +14,11 @@ from tests.docs.conftest import manage_py, needs_terraform, readers
 from tests.docs.walk import ROOT, Walk
 from tests.e2e.backend import Backend
 from tests.e2e.terraform import Terraform
+from tests.support.pipelines import JobFailedError, Pipeline
 from tests.support.server import LiveServer
 
 COMPONENT, ENVIRONMENT = "payments", "live"
 ONE = 'resource "terraform_data" "a" { input = "%s" }\n'
-
-
-class JobFailedError(Exception):
-    """A step of a job failed; the message has its script and its output."""
-
-
-class Pipeline:
-    """A CI service's execution of a job: it sets variables, and runs steps in order."""
-
-    def __init__(self, directory: Path, values: dict[str, str]) -> None:
-        self.directory, self.values = directory, values
-        self.environment = readers(directory, {})
-        self.exported = directory / "github.env"
-        self.exported.touch()
-
-    def github(self, job: dict[str, Any]) -> int:
-        """Run the steps of a GitHub Actions job that are commands; return their number."""
-        commands = 0
-        for step in job["steps"]:
-            if "run" in step:
-                commands += 1
-                exported = dict(
-                    line.split("=", 1) for line in self.exported.read_text().splitlines()
-                )
-                given = {**job["env"], **step.get("env", {})}
-                values = {name: self._expression(value) for name, value in given.items()}
-                self._run(step["run"], {**values, **exported, "GITHUB_ENV": str(self.exported)})
-        return commands
-
-    def _expression(self, value: str) -> str:
-        return re.sub(
-            r"\$\{\{ (?:vars|secrets)\.(\w+) \}\}", lambda found: self.values[found[1]], value
-        )
-
-    def gitlab(self, configuration: dict[str, Any], job: str) -> None:
-        """Run the script of a job of GitLab."""
-        given = {**configuration["variables"], **configuration[job]["variables"]}
-        expanded = {
-            name: re.sub(r"\$(\w+)", lambda found: self.values[found[1]], value)
-            for name, value in given.items()
-        }
-        self._run("\n".join(configuration[job]["script"]), expanded)
-
-    def _run(self, script: str, variables: dict[str, str]) -> None:
-        done = subprocess.run(
-            # The default shell of GitHub Actions, without pipefail.
-            ["bash", "--noprofile", "--norc", "-e", "-c", script],
-            cwd=self.directory,
-            env={**self.environment, **variables, "GITHUB_RUN_ID": "4711"},
-            check=False,
-            capture_output=True,
-            text=True,
-            timeout=300,
-        )
-        if done.returncode:
-            raise JobFailedError(f"{script}\n{done.stdout}{done.stderr}")
 
 
 def issued(service: LiveServer) -> dict[str, str]:

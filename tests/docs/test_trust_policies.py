@@ -91,7 +91,7 @@ def test_each_pipeline_of_the_how_to_is_yaml() -> None:
 
     github, gitlab, kubernetes = (yaml.safe_load(text) for text in texts)
     assert github["permissions"]["id-token"] == "write"
-    assert gitlab["apply"]["id_tokens"]["PROOF"]["aud"] == "https://infra.example.com"
+    assert gitlab["include"][0]["inputs"]["url"] == "https://infra.example.com"
     assert kubernetes["spec"]["serviceAccountName"] == "deployer"
 
 

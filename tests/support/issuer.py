@@ -187,7 +187,9 @@ class IssuerServer:
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 issuer.requested[self.path] += 1
-                issuer._answers.get(self.path, issuer._answer)(self)
+                path = self.path.partition("?")[0]
+                answers = issuer._answers
+                answers.get(self.path, answers.get(path, issuer._answer))(self)
 
             def log_message(self, *args: Any) -> None: ...
 
@@ -222,7 +224,7 @@ class IssuerServer:
         return sign(claims_of(kind, self.url, **more), self.keys[0])
 
     def answers(self, path: str, answer: Answer) -> None:
-        """Set the response of a path."""
+        """Set the response of a path, with its query or with any query."""
         self._answers[path] = answer
 
     def reset(self) -> None:

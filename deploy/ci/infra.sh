@@ -1,0 +1,108 @@
+# Functions for pipelines, in POSIX sh with curl 7.76 and jq 1.6 or newer.
+# Secrets reach curl through its standard input: arguments are visible to other processes.
+
+infra_fail() {
+    printf '%s%s\n' "${GITHUB_ACTIONS:+::error::}" "$1" >&2
+    return 1
+}
+
+# GitHub hides a registered value in all later output of the job.
+infra_mask() {
+    if [ "${GITHUB_ACTIONS:-}" = true ]; then printf '::add-mask::%s\n' "$1"; fi
+}
+
+# Print the body of a response. Arguments are those of curl, the URL first; standard input is a file
+# of curl's options. curl retries 429 and 5xx, after Retry-After if the response has it.
+infra_request() (
+    set +x
+    body=$(mktemp) || exit 1
+    trap 'rm -f "$body"' EXIT
+    status=$(curl --config - --silent --show-error --output "$body" --write-out '%{http_code}' \
+        --connect-timeout 10 --max-time 60 --retry 6 --retry-max-time 120 --retry-connrefused "$@") ||
+        { infra_fail "No response from ${1%%\?*}."; exit 1; }
+    case $status in
+    2??) cat "$body" ;;
+    *)
+        reason=$(jq -r '.error_description // .error.message // ""' "$body" 2>/dev/null | tr -d '\r\n' | cut -c 1-500)
+        infra_fail "${1%%\?*} responded with $status. $reason"
+        ;;
+    esac
+)
+
+# Send a request with the token of Terraform.
+infra_get() (
+    set +x
+    printf 'header = "Authorization: Bearer %s"\n' "$TF_HTTP_PASSWORD" | infra_request "$@"
+)
+
+# GitHub Actions: set INFRA_ID_TOKEN to a signed token of the job for this audience.
+infra_github_id_token() {
+    set +x
+    if [ -z "${ACTIONS_ID_TOKEN_REQUEST_URL:-}" ]; then
+        infra_fail "The job cannot request an identity token. Add 'id-token: write' to its permissions. Pull requests from forks cannot have this permission."
+        return 1
+    fi
+    INFRA_ID_TOKEN=$(printf 'header = "Authorization: Bearer %s"\n' "$ACTIONS_ID_TOKEN_REQUEST_TOKEN" |
+        infra_request "$ACTIONS_ID_TOKEN_REQUEST_URL" --get --data-urlencode "audience=$1" | jq -er .value) || return 1
+    infra_mask "$INFRA_ID_TOKEN"
+}
+
+# Exchange the platform's token, INFRA_ID_TOKEN, and set TF_HTTP_*. The address is INFRA_URL, the
+# trust policy INFRA_POLICY, the state INFRA_STATE (payments/live or shop/payments/live), and the
+# lifetime INFRA_TTL in seconds, by default an hour or the policy's maximum.
+infra_token() {
+    infra_options=$-
+    set +x # a trace would print the secrets
+    case ${INFRA_STATE:-} in
+    *[!A-Za-z0-9._/-]*) false ;;
+    ?*/?*) ;;
+    *) false ;;
+    esac || infra_fail "The state is not component/environment or application/component/environment." || return 1
+    case ${INFRA_ID_TOKEN:-} in
+    '' | *[!A-Za-z0-9._-]*) infra_fail "The platform provided no identity token, or not a signed token." || return 1 ;;
+    esac
+    infra_answer=$(printf 'data = "subject_token=%s"\n' "$INFRA_ID_TOKEN" |
+        infra_request "${INFRA_URL%/}/v1/oauth/token" \
+            --data-urlencode "client_id=$INFRA_POLICY" --data-urlencode "ttl=${INFRA_TTL:-}" \
+            --data grant_type=urn:ietf:params:oauth:grant-type:token-exchange \
+            --data subject_token_type=urn:ietf:params:oauth:token-type:jwt) || return 1
+    TF_HTTP_PASSWORD=$(printf %s "$infra_answer" | jq -er '.access_token | select(test("^iss_[0-9A-Za-z]+$"))' 2>/dev/null) ||
+        infra_fail "${INFRA_URL%/}/v1/oauth/token responded without a token. Is the address that of the service?" || return 1
+    infra_mask "$TF_HTTP_PASSWORD"
+    printf 'Token for %s: %s, expires in %s seconds.\n' "$INFRA_STATE" \
+        "$(printf %s "$infra_answer" | jq -r .scope)" "$(printf %s "$infra_answer" | jq -r .expires_in)"
+    unset infra_answer INFRA_ID_TOKEN # good for a single exchange
+    TF_HTTP_ADDRESS=${INFRA_URL%/}/api/v1/state/at/$INFRA_STATE
+    TF_HTTP_USERNAME=token TF_HTTP_LOCK_ADDRESS=$TF_HTTP_ADDRESS TF_HTTP_UNLOCK_ADDRESS=$TF_HTTP_ADDRESS
+    export TF_HTTP_USERNAME TF_HTTP_PASSWORD TF_HTTP_ADDRESS TF_HTTP_LOCK_ADDRESS TF_HTTP_UNLOCK_ADDRESS
+    case $infra_options in *x*) set -x ;; esac
+}
+
+# Record the versions of providers and modules of the working directory with the last version that
+# this job has stored. The service adds commit and run from the platform's token.
+infra_facts() (
+    set +x
+    service=${TF_HTTP_ADDRESS%%/api/v1/state/at/*}
+    place=${TF_HTTP_ADDRESS#*/api/v1/state/at/}
+    environment=${place##*/} component=${place%/*} application=
+    case $component in */*) application=${component%/*} component=${component##*/} ;; esac
+    caller=$(infra_get "$service/v1/whoami") || exit 1
+    found=$(infra_get "$service/api/v1/states" --get \
+        --data-urlencode "filter=field['component'] = '$component' AND field['environment'] = '$environment'") || exit 1
+    state=$(printf %s "$found" | jq -r --arg application "$application" \
+        'first(.states[] | select((.application_slug // "") == $application)).id')
+    [ -n "$state" ] || { infra_fail "The service has no state at $place, or it was renamed."; exit 1; }
+    versions=$(infra_get "$service/api/v1/states/$state/versions?page_size=100") || exit 1
+    version=$(printf %s "$versions" | jq -r --arg token "$(printf %s "$caller" | jq -r .caller.id)" \
+        'first(.versions[] | select(.token_id == $token)).number')
+    [ -n "$version" ] || { echo "This job has stored no version of $place: no facts to record."; exit 0; }
+    lock=.terraform.lock.hcl modules=${TF_DATA_DIR:-.terraform}/modules/modules.json # written by terraform init, if needed
+    [ -f "$lock" ] || lock=/dev/null
+    [ -f "$modules" ] || modules=/dev/null
+    facts=$(mktemp) || exit 1
+    trap 'rm -f "$facts"' EXIT
+    jq -n --rawfile lock "$lock" --rawfile modules "$modules" '{facts: {lock_file: $lock, modules_file: $modules}}' >"$facts" &&
+        infra_get "$service/api/v1/states/$state/versions/$version/facts" --request PUT \
+            --header 'Content-Type: application/json' --data-binary "@$facts" >/dev/null &&
+        echo "Facts of $place recorded with version $version."
+)
