@@ -8,7 +8,12 @@ infra_fail() {
 
 # GitHub hides a registered value in all later output of the job.
 infra_mask() {
-    if [ "${GITHUB_ACTIONS:-}" = true ]; then printf '::add-mask::%s\n' "$1"; fi
+    if [ "${GITHUB_ACTIONS:-}" = true ] && [ -n "$1" ]; then printf '::add-mask::%s\n' "$1"; fi
+}
+
+# Print a field of a JSON object; nothing if it is missing, or the text is something else.
+infra_field() {
+    printf %s "$1" | jq -r "$2 // \"\"" 2>/dev/null || :
 }
 
 # Print the body of a response. Arguments are those of curl, the URL first; standard input is a file
@@ -39,11 +44,12 @@ infra_get() (
 infra_github_id_token() {
     set +x
     if [ -z "${ACTIONS_ID_TOKEN_REQUEST_URL:-}" ]; then
-        infra_fail "The job cannot request an identity token. Add 'id-token: write' to its permissions. Pull requests from forks cannot have this permission."
-        return 1
+        infra_fail "The job cannot request an identity token. Add 'id-token: write' to its permissions.\
+ Pull requests from forks cannot have it." || return 1
     fi
-    INFRA_ID_TOKEN=$(printf 'header = "Authorization: Bearer %s"\n' "$ACTIONS_ID_TOKEN_REQUEST_TOKEN" |
-        infra_request "$ACTIONS_ID_TOKEN_REQUEST_URL" --get --data-urlencode "audience=$1" | jq -er .value) || return 1
+    infra_answer=$(printf 'header = "Authorization: Bearer %s"\n' "$ACTIONS_ID_TOKEN_REQUEST_TOKEN" |
+        infra_request "$ACTIONS_ID_TOKEN_REQUEST_URL" --get --data-urlencode "audience=$1") || return 1
+    INFRA_ID_TOKEN=$(infra_field "$infra_answer" .value)
     infra_mask "$INFRA_ID_TOKEN"
 }
 
@@ -66,11 +72,16 @@ infra_token() {
             --data-urlencode "client_id=$INFRA_POLICY" --data-urlencode "ttl=${INFRA_TTL:-}" \
             --data grant_type=urn:ietf:params:oauth:grant-type:token-exchange \
             --data subject_token_type=urn:ietf:params:oauth:token-type:jwt) || return 1
-    TF_HTTP_PASSWORD=$(printf %s "$infra_answer" | jq -er '.access_token | select(test("^iss_[0-9A-Za-z]+$"))' 2>/dev/null) ||
-        infra_fail "${INFRA_URL%/}/v1/oauth/token responded without a token. Is the address that of the service?" || return 1
+    TF_HTTP_PASSWORD=$(infra_field "$infra_answer" .access_token)
+    case $TF_HTTP_PASSWORD in
+    *[!A-Za-z0-9_]*) false ;;
+    iss_*) ;;
+    *) false ;;
+    esac ||
+        infra_fail "${INFRA_URL%/}/v1/oauth/token responded without a token. Is it the address of the service?" || return 1
     infra_mask "$TF_HTTP_PASSWORD"
     printf 'Token for %s: %s, expires in %s seconds.\n' "$INFRA_STATE" \
-        "$(printf %s "$infra_answer" | jq -r .scope)" "$(printf %s "$infra_answer" | jq -r .expires_in)"
+        "$(infra_field "$infra_answer" .scope)" "$(infra_field "$infra_answer" .expires_in)"
     unset infra_answer INFRA_ID_TOKEN # good for a single exchange
     TF_HTTP_ADDRESS=${INFRA_URL%/}/api/v1/state/at/$INFRA_STATE
     TF_HTTP_USERNAME=token TF_HTTP_LOCK_ADDRESS=$TF_HTTP_ADDRESS TF_HTTP_UNLOCK_ADDRESS=$TF_HTTP_ADDRESS
@@ -91,12 +102,14 @@ infra_facts() (
         --data-urlencode "filter=field['component'] = '$component' AND field['environment'] = '$environment'") || exit 1
     state=$(printf %s "$found" | jq -r --arg application "$application" \
         'first(.states[] | select((.application_slug // "") == $application)).id')
-    [ -n "$state" ] || { infra_fail "The service has no state at $place, or it was renamed."; exit 1; }
+    [ -n "$state" ] ||
+        infra_fail "The service has no state at $place. Is 'backend \"http\" {}' missing, or the name a former one?" || exit 1
     versions=$(infra_get "$service/api/v1/states/$state/versions?page_size=100") || exit 1
-    version=$(printf %s "$versions" | jq -r --arg token "$(printf %s "$caller" | jq -r .caller.id)" \
+    version=$(printf %s "$versions" | jq -r --arg token "$(infra_field "$caller" .caller.token_id)" \
         'first(.versions[] | select(.token_id == $token)).number')
     [ -n "$version" ] || { echo "This job has stored no version of $place: no facts to record."; exit 0; }
-    lock=.terraform.lock.hcl modules=${TF_DATA_DIR:-.terraform}/modules/modules.json # written by terraform init, if needed
+    # terraform init writes both, if the configuration has providers and modules.
+    lock=.terraform.lock.hcl modules=${TF_DATA_DIR:-.terraform}/modules/modules.json
     [ -f "$lock" ] || lock=/dev/null
     [ -f "$modules" ] || modules=/dev/null
     facts=$(mktemp) || exit 1

@@ -15,7 +15,12 @@ from tests.docs.walk import ROOT
 from tests.support.issuer import Key
 from tests.support.pipelines import JobFailedError, Pipeline
 
-CONFIGURATION = 'resource "terraform_data" "a" { input = "%s" }\n'
+CONFIGURATION = """
+terraform {
+  backend "http" {}
+}
+resource "terraform_data" "a" { input = "%s" }
+"""
 
 
 @pytest.fixture(scope="module")

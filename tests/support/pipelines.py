@@ -49,7 +49,8 @@ class Pipeline:
 
     @property
     def masks(self) -> list[str]:
-        return [mask for line in self.log.splitlines() if (mask := line.partition(_MASK)[2])]
+        lines = self.log.splitlines()
+        return [line.removeprefix(_MASK) for line in lines if line.startswith(_MASK)]
 
     def github(self, job: dict[str, Any], shell: tuple[str, ...] = ()) -> int:
         """Run the steps of a job; return the number of commands and actions of this repository."""
