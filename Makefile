@@ -6,7 +6,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 # Tests start hundreds of processes, which would otherwise all compile their imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run check test lint test-sqlite test-postgres coverage bench bench-day mutants fuzz chaos upgrade soak live-kubernetes docs lock openapi clean
+.PHONY: help run check test lint test-sqlite test-postgres coverage bench bench-day mutants fuzz chaos upgrade soak live-kubernetes docs lock openapi release clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -85,6 +85,9 @@ lock: .venv/dev  ## Pin the newest allowed versions, with hashes
 
 openapi: .venv/dev  ## Write docs/reference/openapi.yaml from the views
 	$(BIN)/python -m tests.gate --write-openapi
+
+release: .venv/dev  ## Write the source, SBOMs and provenance of the commit to build/
+	$(BIN)/python -m tools.release
 
 # Written once, because states cannot be read with another key.
 .env:
