@@ -101,16 +101,18 @@ def _start_workers(*names: str) -> None:
 
 def _introduce(port: int) -> None:
     """Print the first steps; the password and the token are shown on the first start only."""
-    from apikeys.models import User  # noqa: PLC0415 - after set-up
+    from apikeys.actions import create_first_operator  # noqa: PLC0415 - after set-up
+    from apikeys.actors import Actor  # noqa: PLC0415 - after set-up
     from apikeys.scopes import Scope  # noqa: PLC0415 - after set-up
     from states.addresses import backend_block, path_of  # noqa: PLC0415 - after set-up
     from states.models import State  # noqa: PLC0415 - after set-up
 
     host = f"http://127.0.0.1:{port}"
-    if User.objects.filter(username="operator").exists():
+    made = create_first_operator(Actor.of_command("make run"))
+    if made is None:
         secrets_ = _HOW_TO_GET_MORE.format(scopes=",".join(Scope))
     else:
-        secrets_ = _FIRST_SECRETS.format(port=port, **_create_operator())
+        secrets_ = _FIRST_SECRETS.format(port=port, **made._asdict())
     states = State.objects.visible().select_related("component__application", "environment")
     latest = states.order_by("-updated_at", "-pk")[:_SHOWN_STATES]
     shown = [f"  {state}\n    {host}{path_of(state)}\n" for state in latest]
@@ -121,30 +123,6 @@ def _introduce(port: int) -> None:
             block=backend_block(f"{host}/api/v1/state/at/network/production")
         )
     sys.stdout.write(_GREETING.format(port=port, secrets=secrets_, block=block))
-
-
-def _create_operator() -> dict[str, str]:
-    """Create the user ``operator`` with a token that has all scopes; return both secrets."""
-    from apikeys import actions, actors  # noqa: PLC0415 - after set-up
-    from apikeys.models import User  # noqa: PLC0415 - after set-up
-    from apikeys.scopes import Scope  # noqa: PLC0415 - after set-up
-    from apikeys.tokens import TokenKind  # noqa: PLC0415 - after set-up
-
-    password = secrets.token_urlsafe(12)
-    first = actors.Actor.of_command("make run")
-    with actors.acting(lambda: first):
-        operator = User.objects.create_superuser(
-            "operator", password=password, display_name="Operator"
-        )
-    _token, secret = actions.issue_access_token(
-        kind=TokenKind.PERSONAL,
-        user=operator,
-        name="first token",
-        scopes=list(Scope),
-        expires_at=None,
-        actor=first,
-    )
-    return {"password": password, "token": secret}
 
 
 _GREETING = """\

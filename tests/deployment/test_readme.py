@@ -70,8 +70,6 @@ def test_commands_run_in_the_container(clone: Path) -> None:
         **{n: v for n, v in settings(clone).items() if "PASSWORD" not in n},
         "DATABASE_URL": f"sqlite:///{clone / 'db.sqlite3'}",
         "VAR_DIR": str(clone),
-        # createsuperuser asks for it on a terminal.
-        "DJANGO_SUPERUSER_PASSWORD": "a-long-Passphrase-7",
     }
 
     def manage(*arguments: str) -> str:
@@ -85,7 +83,14 @@ def test_commands_run_in_the_container(clone: Path) -> None:
     for command in inside:
         assert command[:6] == ["docker", "compose", "exec", "service", "python", "manage.py"]
         arguments = command[6:]
-        interactive = ["--noinput"] if arguments[0] == "createsuperuser" else []
-        printed += manage(*arguments, *interactive)
+        printed += manage(*arguments)
 
-    assert re.search(r"^isp_\w{38}$", printed, re.MULTILINE)
+    assert re.search(r" TF_HTTP_PASSWORD=isp_\w{38}$", printed, re.MULTILINE)
+    password = re.search(r"user operator, password (\S{16})$", printed, re.MULTILINE)
+    assert password is not None
+    assert "exists" in manage("first_operator")
+    check = (
+        "from apikeys.models import User;"
+        f"print(User.objects.get(username='operator').check_password({password[1]!r}))"
+    )
+    assert manage("shell", "--no-imports", "-c", check) == "True\n"

@@ -9,12 +9,13 @@ from typing import Final
 from django.core.management import BaseCommand, ManagementUtility, get_commands
 from django.core.management.color import color_style
 
-#: The commands of each purpose, with a line each. Loading 24 commands for their help texts would
+#: The commands of each purpose, with a line each. Loading 25 commands for their help texts would
 #: take seconds.
 PURPOSES: Final = {
     "Set-up": {
         "migrate": "Create or update the tables",
         "check": "Check the settings; --deploy also for production",
+        "first_operator": "Create the first operator, with a token",
         "createsuperuser": "Create an administrator",
         "changepassword": "Change the password of a user",
         "setup_groups": "Create or reset the groups of the admin",

@@ -1,0 +1,44 @@
+"""The first operator of an installation, with generated secrets."""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from apikeys import actors
+from apikeys.actions.access_tokens import issue_access_token
+from apikeys.models import User
+from apikeys.scopes import Scope
+from apikeys.tokens import TokenKind
+
+if TYPE_CHECKING:
+    from apikeys.actors import Actor
+
+USERNAME: Final = "operator"
+
+
+class FirstSecrets(NamedTuple):
+    """Secrets that are shown once."""
+
+    password: str
+    token: str
+
+
+def create_first_operator(actor: Actor) -> FirstSecrets | None:
+    """Create the superuser ``operator`` with a token of all scopes; return None if it exists."""
+    if User.objects.filter(username=USERNAME).exists():
+        return None
+    password = secrets.token_urlsafe(12)
+    with actors.acting(lambda: actor):
+        operator = User.objects.create_superuser(
+            USERNAME, password=password, display_name="Operator"
+        )
+    _token, secret = issue_access_token(
+        kind=TokenKind.PERSONAL,
+        user=operator,
+        name="first token",
+        scopes=list(Scope),
+        expires_at=None,
+        actor=actor,
+    )
+    return FirstSecrets(password, secret)

@@ -1,0 +1,32 @@
+"""Create the first operator of an installation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from apikeys.actions import create_first_operator
+from apikeys.actors import Actor
+from infra_service.lib.commandline.base import ServiceCommand
+
+
+class Command(ServiceCommand):
+    """Create the user ``operator`` with a token, and print both secrets, once."""
+
+    help = (
+        "Create the superuser operator with a password and a token of all scopes, and print both. "
+        "An existing operator stays unchanged."
+    )
+    examples = ("first_operator", "first_operator --json")
+
+    def handle(self, *_args: Any, **_options: Any) -> None:
+        """Create the user, unless it exists."""
+        made = create_first_operator(Actor.of_command("first_operator"))
+        if made is None:
+            self.report({"created": False}, "The user operator exists: see changepassword.")
+            return
+        self.report(
+            {"created": True, **made._asdict()},
+            "Shown only now:",
+            f"  export TF_HTTP_USERNAME=token TF_HTTP_PASSWORD={made.token}",
+            f"  /admin/  user operator, password {made.password}",
+        )
