@@ -147,9 +147,9 @@ def test_events_of_deleted_objects(client: Client) -> None:
         """)
     analyze(AuditEvent)
     for query in ("q=gone-2", "q=gone-20000", "q=none"):
-        read = rows_read(client, "apikeys_auditevent", f"{TRAIL}?{query}")
+        read = rows_read(client, "apikeys_auditevent", f"{AUDIT_LOG}?{query}")
         assert read <= 2 * MOST_ROWS + 60, query
-    shown = client.get(f"{TRAIL}?q=GONE-20000").context["cl"].result_list
+    shown = client.get(f"{AUDIT_LOG}?q=GONE-20000").context["cl"].result_list
     assert [event.resource_id for event in shown] == ["d20000"]
 
 
