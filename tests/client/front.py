@@ -96,7 +96,8 @@ def forward(service: LiveServer, request: bytes) -> bytes:
 
 def answer(status: str, body: str = "", **headers: object) -> Act:
     """Answer with this status and body."""
-    fields = {"Content-Length": len(body.encode()), "Connection": "close", **headers}
+    fields: dict[str, object] = {"Content_Length": len(body.encode()), "Connection": "close"}
+    fields |= headers
     head = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in fields.items())
     content = f"HTTP/1.1 {status}\r\n{head}\r\n{body}".encode()
     return lambda connection: connection.sendall(content)

@@ -52,8 +52,9 @@ BUSY = answer("503 Busy", refusal(503, "DATABASE_BUSY"), Retry_After=1)
         answer("502 Bad Gateway", HTML),
         answer("504 Timeout", HTML, Retry_After=formatdate(usegmt=True)),
         answer("503 Unavailable", HTML, Retry_After="soon"),
-        lambda connection: None,  # a connection that ends without an answer
-        answer("200 OK", "{", Content_Length=100),  # and in the middle of an answer
+        # A connection that ends without an answer, and in the middle of an answer.
+        lambda _connection: None,
+        answer("200 OK", "{", Content_Length=100),
     ],
 )
 def test_a_busy_service_is_asked_again(through_front: Client, front: Front, busy: Act) -> None:

@@ -13,7 +13,8 @@ import pytest
 from tests.client.conftest import SomeState
 from tests.client.running import Client
 from tests.e2e.backend import document
-from tests.states.samples import AFTER, BEFORE, instance, resource, state as sample
+from tests.states.samples import AFTER, BEFORE, instance, resource
+from tests.states.samples import state as sample
 from tests.support.server import LiveServer
 
 PRECISE = "0.1234567890123456789012345"
