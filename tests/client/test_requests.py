@@ -246,11 +246,28 @@ def test_a_redirect_does_not_carry_the_token(
     assert tokens["admin"] not in done.stderr
 
 
-@pytest.mark.parametrize("body", ["<html>Sign in to the hotel</html>", "[]", "null", "{" * 9000])
+DEEP = '{"states": [' + '{"a":' * 700 + "1" + "}" * 700 + '], "next_page_token": ""}'
+
+
+@pytest.mark.parametrize(
+    "body", ["<html>Sign in to the hotel</html>", "[]", "null", "{" * 9000, DEEP]
+)
 def test_another_server_is_an_error(through_front: Client, front: Front, body: str) -> None:
     front.script.append(answer("200 OK", body))
 
-    assert through_front.run("states", code=1).stderr.count("\n") == 1
+    done = through_front.run("states", "--json", code=1)
+
+    assert done.stderr.count("\n") == 1
+    assert done.stdout == ""
+
+
+@pytest.mark.parametrize(
+    "words", [("--timeout", "-1"), ("--timeout", "nan"), ("--retry", "inf"), ("--limit", "-1")]
+)
+def test_limits_out_of_range(client: Client, words: tuple[str, str]) -> None:
+    assert f"invalid {'count' if words[0] == '--limit' else 'seconds'} value" in (
+        client.run("states", *words, code=2).stderr
+    )
 
 
 def test_certificates_are_verified(
