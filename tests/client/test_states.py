@@ -80,10 +80,8 @@ def test_a_person_confirms_the_release(
 def test_names_that_fit_two_applications_are_refused(
     client: Client, live: LiveServer, state: SomeState
 ) -> None:
-    full = [SomeState(live, state.token, f"{word}-{state.name}") for word in ("a", "b")]
+    full = [SomeState(live, state.token, f"{word}-shop/{state.name}") for word in "ab"]
     for one in full:
-        one.name = f"{one.name[0]}-shop/{state.name}"
-        one.path = f"/api/v1/state/at/{one.name}"
         one.push(BEFORE)
 
     refused = client.run("show", state.name, code=2).stderr
@@ -96,15 +94,14 @@ def test_names_that_fit_two_applications_are_refused(
     assert client.json("show", shown["id"])["state"] == shown
 
 
-def test_a_unique_name_needs_no_application(client: Client, state: SomeState) -> None:
-    full = f"shop/{state.name}"
-    state.path = f"/api/v1/state/at/{full}"
-    state.push(BEFORE)
+def test_a_unique_name_needs_no_application(
+    client: Client, live: LiveServer, state: SomeState
+) -> None:
+    full = SomeState(live, state.token, f"shop/{state.name}")
+    full.push(BEFORE)
 
-    assert full in client.run("show", state.name).stdout
-    written = client.run("backend", state.name)
-
-    assert f"/api/v1/state/at/{full}" in written.stdout
+    assert full.name in client.run("show", state.name).stdout
+    assert full.path in client.run("backend", state.name).stdout
 
 
 def test_unknown_and_malformed_names(client: Client) -> None:
@@ -149,8 +146,7 @@ def test_a_resource_is_found(client: Client, live: LiveServer, state: SomeState)
 def test_a_list_of_several_pages_is_complete(client: Client, state: SomeState) -> None:
     prefix = state.name.split("/")[0]
     for number in range(103):
-        state.path = f"/api/v1/state/at/{prefix}/e-{number}"
-        state.push(document(1))
+        SomeState(state.live, state.token, f"{prefix}/e-{number}").push(document(1))
 
     listed = client.json("states", "--component", prefix)
 
