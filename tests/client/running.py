@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.installation import ROOT
-from tests.support.waiting import PATIENCE
+from tests.support.waiting import MAX_WAIT
 
 CLIENT = ROOT / "deploy" / "client" / "infra"
 #: -I ignores the environment and the user's packages, -S the site packages.
@@ -57,7 +57,7 @@ class Client:
             input=stdin,
             capture_output=True,
             text=True,
-            timeout=PATIENCE,
+            timeout=MAX_WAIT,
             check=False,
         )
         assert done.returncode == code, f"{words}: {done.returncode}\n{done.stdout}{done.stderr}"
@@ -75,7 +75,7 @@ class Client:
         """
         with self.terminal(*words, columns=columns) as (terminal, process):
             shown = ""
-            deadline = time.monotonic() + PATIENCE
+            deadline = time.monotonic() + MAX_WAIT
             while time.monotonic() < deadline:
                 ready, _, _ = select.select([terminal], [], [], 1)
                 try:
@@ -85,7 +85,7 @@ class Client:
                 if typed and shown.endswith(" "):
                     os.write(terminal, typed.encode())
                     typed = ""
-            assert process.wait(PATIENCE) == code, shown
+            assert process.wait(MAX_WAIT) == code, shown
         return shown.replace("\r\n", "\n")
 
     @contextlib.contextmanager

@@ -12,7 +12,7 @@ from tests.client.conftest import SomeState
 from tests.client.front import Front, silent
 from tests.client.running import BARE, Client
 from tests.e2e.backend import document
-from tests.support.waiting import PATIENCE
+from tests.support.waiting import MAX_WAIT
 
 _LINE = {
     "bash": 'COMP_WORDS=(infra {line}); COMP_CWORD={last}; _infra; echo "${{COMPREPLY[@]}}"',
@@ -42,7 +42,7 @@ def completed(client: Client, shell: str, *words: str) -> list[str]:
         env={**client.environment, "PATH": f"{binary.parent}:/usr/bin:/bin"},
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
+        timeout=MAX_WAIT,
         check=True,
     )
     assert done.stderr == ""

@@ -20,7 +20,7 @@ from tests.client.front import Front, answer, running_front, silent
 from tests.client.running import BARE, Client
 from tests.e2e.backend import document
 from tests.support.server import LiveServer
-from tests.support.waiting import PATIENCE
+from tests.support.waiting import MAX_WAIT
 
 #: Stands in for a keyring program: it stores a line of standard input in a file.
 PROGRAM = """#!{python}
@@ -133,7 +133,7 @@ def test_the_keyring_of_gnome(person: Client, live: LiveServer, tokens: dict[str
         env=person.environment,
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
+        timeout=MAX_WAIT,
         check=False,
     )
 
@@ -267,7 +267,7 @@ def test_the_token_is_no_argument_of_a_process(
 ) -> None:
     front.script.append(silent(front))
     process = Client(tmp_path, front.url, tokens["admin"]).start("states")
-    assert front.arrived.wait(PATIENCE)
+    assert front.arrived.wait(MAX_WAIT)
 
     arguments = Path(f"/proc/{process.pid}/cmdline").read_text()
 

@@ -30,7 +30,7 @@ from tests.e2e.backend import document
 from tests.support.certificates import self_signed
 from tests.support.postgres import free_port
 from tests.support.server import LiveServer
-from tests.support.waiting import PATIENCE, wait_until
+from tests.support.waiting import MAX_WAIT, wait_until
 
 HTML = "<html>Bad Gateway</html>"
 
@@ -171,7 +171,7 @@ def test_ctrl_c_ends_the_wait(
 ) -> None:
     front.script.append(slow(front))
     process = through_front.start("states")
-    assert front.arrived.wait(PATIENCE)
+    assert front.arrived.wait(MAX_WAIT)
 
     out, err = interrupted(process, signal.SIGINT)
 
@@ -218,7 +218,7 @@ def test_an_interrupted_import_releases_its_lock(
 def interrupted(process: subprocess.Popen[str], number: signal.Signals) -> tuple[str, str]:
     """Send a signal; return the output."""
     process.send_signal(number)
-    return process.communicate(timeout=PATIENCE)
+    return process.communicate(timeout=MAX_WAIT)
 
 
 def test_a_closed_pipe_is_no_error(client: Client, state: SomeState) -> None:
@@ -230,7 +230,7 @@ def test_a_closed_pipe_is_no_error(client: Client, state: SomeState) -> None:
 
     assert process.stderr.read() == ""
     process.stderr.close()
-    assert process.wait(PATIENCE) == 141
+    assert process.wait(MAX_WAIT) == 141
 
 
 def test_a_redirect_does_not_carry_the_token(
