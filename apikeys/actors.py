@@ -44,6 +44,7 @@ class Actor:
     address: str | None = None
     request_id: str = ""
     client_request_id: str = ""
+    trace_id: str = ""
     # Only for an API request; an operator has no caller.
     caller: Caller | None = None
     # The time of the action if it is in the past, which only seed_demo uses.
@@ -61,6 +62,7 @@ class Actor:
             address=request.META.get("REMOTE_ADDR") or None,
             request_id=getattr(request, "request_id", ""),
             client_request_id=getattr(request, "client_request_id", ""),
+            trace_id=getattr(request, "trace_id", ""),
             caller=caller,
         )
 
@@ -77,6 +79,7 @@ class Actor:
             address=request.META.get("REMOTE_ADDR") or None,
             request_id=getattr(request, "request_id", ""),
             client_request_id=getattr(request, "client_request_id", ""),
+            trace_id=getattr(request, "trace_id", ""),
         )
 
     @classmethod

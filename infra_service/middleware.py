@@ -16,6 +16,7 @@ from infra_service.lib.api import throttling
 from infra_service.lib.api.client_address import settle_client
 from infra_service.lib.api.encodings import UnsupportedCharset, query_fault
 from infra_service.lib.api.handlers import bad_request, insecure_transport
+from infra_service.lib.api.trace_context import trace_id_of
 from infra_service.lib.database import replica
 from infra_service.lib.server.handler import OTHER_ENCODING
 from infra_service.operations import access_log
@@ -61,6 +62,10 @@ class RequestContextMiddleware:
         if _WELL_FORMED_ID.fullmatch(given):
             # In addition to the service's id: clients can reuse an id.
             request.client_request_id = ids["client_request_id"] = given  # type: ignore[attr-defined]
+        trace_id = trace_id_of(request.headers.get("traceparent", ""))
+        request.trace_id = trace_id  # type: ignore[attr-defined]
+        if trace_id:
+            ids["trace_id"] = trace_id
         settle_client(request.META)
         queries = access_log.Queries()
         replica.begin()

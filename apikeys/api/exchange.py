@@ -77,4 +77,5 @@ def _unauthenticated_actor(request: Request) -> Actor:
         address=request.META.get("REMOTE_ADDR") or None,
         request_id=getattr(request, "request_id", ""),
         client_request_id=getattr(request, "client_request_id", ""),
+        trace_id=getattr(request, "trace_id", ""),
     )

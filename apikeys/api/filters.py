@@ -54,6 +54,7 @@ class AuditEventFilters(FilterSet):  # type: ignore[misc]  # django-filter has n
     token_id = CharFilter()
     resource_id = CharFilter()
     request_id = CharFilter()
+    trace_id = IdentifierFilter(field_name="details__trace_id", nullable=True)
     occurred_at = IsoDateTimeFilter()
 
     class Meta:

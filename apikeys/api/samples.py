@@ -91,6 +91,7 @@ AUDIT_EVENT: Final[dict[str, Any]] = {
     "address": "192.0.2.17",
     "request_id": "01a1fd5de40e71008d5de2f5d6b32654",
     "client_request_id": "",
+    "trace_id": None,
     "details": {
         "version": 2,
         "serial": 31,

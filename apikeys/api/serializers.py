@@ -187,6 +187,12 @@ class CallerSerializer(serializers.Serializer[Any]):
 
 @described("An event of the audit log: the actor, the action, the object and the time.")
 class AuditEventSerializer(serializers.ModelSerializer[AuditEvent]):
+    trace_id = serializers.CharField(
+        source="details.trace_id",
+        read_only=True,
+        allow_null=True,
+        help_text="The trace of the request, by its `traceparent`; null without one.",
+    )
     details = serializers.DictField(
         read_only=True, help_text="Further values, which depend on `action`."
     )
@@ -204,6 +210,7 @@ class AuditEventSerializer(serializers.ModelSerializer[AuditEvent]):
             "address",
             "request_id",
             "client_request_id",
+            "trace_id",
             "details",
         ]
         read_only_fields = fields

@@ -226,7 +226,7 @@ class AuditEventListView(ListView[AuditEvent]):
     filterset_class = AuditEventFilters
     resource_plural = "audit_events"
     page_key = ("-occurred_at", "-id")
-    searched_fields = ("actor_name",)
+    searched_fields = ("actor_name", "trace_id")
     token_kinds = ACCESS_TOKENS
     required_scopes = {"GET": Scope.AUDIT_READ}
 

@@ -69,7 +69,9 @@ _REQUEST: Final = _detail(
     "RequestInfo",
     "The id of the request.",
     request_id=_text("The id in the header `X-Request-ID`, the log and the audit log."),
+    trace_id=_text("The trace id of the request's `traceparent`; absent without one."),
 )
+_REQUEST["required"].remove("trace_id")
 _DETAIL: Final = Named(
     "ErrorDetail",
     {

@@ -60,6 +60,7 @@ def test_event_contains_all_fields(auditor: ApiClient, events: None) -> None:
             "address": "2001:db8::1",
             "request_id": "r1",
             "client_request_id": "",
+            "trace_id": None,
             "details": {},
         }
     ]

@@ -37,7 +37,8 @@ SELECT ('01900000-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid,
   CASE WHEN n IN (10, 50) THEN 'rare' ELSE 'ci' END,
   CASE WHEN n IN (10, 50) THEN 'tok-rare' ELSE 'tok-common' END,
   CASE WHEN n IN (10, 50) THEN 'rare' ELSE 'common' END,
-  CASE WHEN n IN (10, 50) THEN 'rare' ELSE 'common' END, '{}'
+  CASE WHEN n IN (10, 50) THEN 'rare' ELSE 'common' END,
+  CASE WHEN n IN (10, 50) THEN '{"trace_id": "rare"}' ELSE '{"trace_id": "common"}' END::jsonb
 FROM generate_series(1, 100000) n
 """
 # Values per field: of two of the oldest rows, of all other rows, and of no row.
@@ -48,6 +49,7 @@ VALUES = {
     "token_id": ("tok-rare", "tok-common", "none"),
     "resource_id": ("rare", "common", "none"),
     "request_id": ("rare", "common", "none"),
+    "trace_id": ("rare", "common", "none"),
     "occurred_at": ("2026-01-01T00:01:40Z", "2026-01-05T00:00:00Z", "2030-01-01T00:00:00Z"),
 }
 
@@ -141,7 +143,7 @@ def test_any_filter_reads_a_bounded_piece(reader: ApiClient) -> None:
 def test_indexed_filter_reads_only_matching_rows(reader: ApiClient) -> None:
     rows = {}
     for name, (rare, common, nothing) in VALUES.items():
-        if name == "actor_name":  # has no index
+        if name in ("actor_name", "trace_id"):  # have no index
             continue
         for operator, value, number in (("=", rare, 2), ("=", nothing, 0), ("IN", rare, 2)):
             written = f"('{value}')" if operator == "IN" else f"'{value}'"

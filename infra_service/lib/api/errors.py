@@ -80,6 +80,7 @@ def error_body(
     message: str,
     *,
     request_id: str,
+    trace_id: str = "",
     rpc_status: str | None = None,
     metadata: Mapping[str, str] | None = None,
     field_violations: list[dict[str, str]] | None = None,
@@ -90,7 +91,8 @@ def error_body(
     details = [info]
     if field_violations:
         details.append({"@type": _TYPE + "BadRequest", "field_violations": field_violations})
-    details.append({"@type": _TYPE + "RequestInfo", "request_id": request_id})
+    ids = {"request_id": request_id, **({"trace_id": trace_id} if trace_id else {})}
+    details.append({"@type": _TYPE + "RequestInfo", **ids})
     return {
         "error": {
             "code": status,
@@ -123,6 +125,7 @@ def exception_handler(exc: Exception, context: dict[str, Any]) -> Response | Non
         reason,
         _message(error, violations),
         request_id=request.request_id,
+        trace_id=getattr(request, "trace_id", ""),
         rpc_status=getattr(error, "rpc_status", None),
         metadata=getattr(error, "metadata", None),
         field_violations=violations,

@@ -36,8 +36,8 @@ def _plain(
     request: HttpRequest, status: int, reason: str, message: str, **more: Any
 ) -> JsonResponse:
     request.error_reason = reason  # type: ignore[attr-defined]
-    request_id = getattr(request, "request_id", "")
-    body = error_body(status, reason, message, request_id=request_id, **more)
+    request_id, trace_id = getattr(request, "request_id", ""), getattr(request, "trace_id", "")
+    body = error_body(status, reason, message, request_id=request_id, trace_id=trace_id, **more)
     return JsonResponse(body, status=status)
 
 
