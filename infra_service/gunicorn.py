@@ -99,6 +99,12 @@ def when_ready(server: Any) -> None:
         server.app.wsgi()
     except ImproperlyConfigured as error:
         sys.exit(str(error))
+    from infra_service import key_canary  # noqa: PLC0415 - the service is loaded only now
+
+    try:
+        key_canary.verify_at_start()
+    except key_canary.EncryptionKeyWrong as error:
+        sys.exit(str(error))
     gc.collect()
     # The garbage collector would write to each visited page, which copies it. While a large report
     # is read, it would also traverse all objects again and again, for 0.1 s each time.

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from infra_service.lib.api.idempotent_requests import IdempotentRequest
 
-__all__ = ["HousekeepingPart", "IdempotentRequest", "Timeline"]
+__all__ = ["EncryptionCanary", "HousekeepingPart", "IdempotentRequest", "Timeline"]
 
 #: The lease of a killed process expires after this.
 LEASE: Final = dt.timedelta(minutes=15)
@@ -73,6 +73,20 @@ class HousekeepingPart(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class EncryptionCanary(models.Model):
+    """A known value, encrypted with the keys of the database (``key_canary``); a single row."""
+
+    payload = models.BinaryField()
+    encryption_key = models.CharField(max_length=16)
+
+    class Meta:
+        default_permissions = ()
+        constraints = [models.CheckConstraint(name="encryptioncanary_is_single", condition=Q(id=1))]
+
+    def __str__(self) -> str:
+        return f"canary of the key {self.encryption_key}"
 
 
 class Timeline(models.Model):

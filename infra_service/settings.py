@@ -13,6 +13,7 @@ from infra_service.lib.database.connecting import with_defaults
 from infra_service.openapi.settings import SPECTACULAR_SETTINGS  # noqa: F401 - a setting
 from infra_service.operations.environment import Environment
 from infra_service.operations.object_storage import s3_storage
+from infra_service.operations.wrapped_keys import Transit, unwrap
 from infra_service.sign_on import configuration as sign_on
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -25,8 +26,17 @@ environ.Env.read_env(VAR_DIR / "service.env")
 
 SECRET_KEY = env.str("SECRET_KEY")
 SECRET_KEY_FALLBACKS = env.parts("SECRET_KEY_FALLBACKS", default="")
-# 32 random bytes each, base64. The first key encrypts, all keys decrypt.
-STATE_ENCRYPTION_KEYS = env.parts("STATE_ENCRYPTION_KEYS")
+# 32 random bytes each, base64, or wrapped by Vault, OpenBao or AWS KMS. The first key encrypts, all
+# keys decrypt.
+STATE_ENCRYPTION_KEYS = unwrap(
+    env.parts("STATE_ENCRYPTION_KEYS"),
+    Transit(
+        url=env.str("VAULT_ADDR", default=""),
+        token=env.str("VAULT_TOKEN", default=""),
+        namespace=env.str("VAULT_NAMESPACE", default=""),
+        path=env.str("VAULT_TRANSIT_KEY", default="transit/infra-service"),
+    ),
+)
 
 # --- Django ---------------------------------------------------------------------------------------
 

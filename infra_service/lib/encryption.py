@@ -11,15 +11,26 @@ import base64
 import functools
 import hashlib
 import secrets
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from django.conf import settings
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 _KEY_BYTES: Final = 32
 _NONCE_BYTES: Final = 12
 _TAG_BYTES: Final = 16
+
+
+def _permit() -> None:
+    """Permit every encryption."""
+
+
+#: Called before each encryption; raises if the keys are not those of the database.
+guard: Callable[[], None] = _permit
 
 
 class KeyMissingError(Exception):
@@ -63,6 +74,12 @@ def current_key() -> str:
 
 
 def encrypt(context: bytes, plaintext: bytes | bytearray) -> Encrypted:
+    """Encrypt a value with the first key, after ``guard``."""
+    guard()
+    return encrypt_unguarded(context, plaintext)
+
+
+def encrypt_unguarded(context: bytes, plaintext: bytes | bytearray) -> Encrypted:
     """Encrypt a value with the first key."""
     name, cipher = next(iter(keyring().items()))
     # Encrypted in place in a single buffer, as a document may have tens of megabytes.

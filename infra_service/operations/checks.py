@@ -10,6 +10,7 @@ from django.db import DatabaseError, OperationalError, connections
 from django.db.migrations.loader import MigrationLoader
 
 from apikeys.archiving import missing_privilege
+from infra_service import key_canary
 from infra_service.operations.squashed_migrations import TOO_OLD, is_too_old
 
 if TYPE_CHECKING:
@@ -71,3 +72,19 @@ def database_is_recent(
             id="infra_service.E009",
         )
     ]
+
+
+@register(Tags.database)
+def keys_are_of_the_database(
+    databases: Sequence[str] | None = None, **_kwargs: Any
+) -> list[CheckMessage]:
+    """Report encryption keys that are not those of the database."""
+    if "default" not in (databases or ()):
+        return []
+    try:
+        key_canary.verify_once(connections["default"])
+    except DatabaseError:
+        return []  # The command that needs the database reports it.
+    except key_canary.EncryptionKeyWrong as error:
+        return [Error(str(error), id="infra_service.E010")]
+    return []

@@ -10,7 +10,7 @@ from rest_framework.exceptions import APIException
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from infra_service import __version__
+from infra_service import __version__, key_canary
 from infra_service.lib.api.openapi_words import answer_example, described_object, error_docs
 from infra_service.lib.database.failures import DatabaseUnavailable
 from infra_service.lib.database.probing import connection_of_its_own
@@ -64,26 +64,33 @@ class HealthView(APIView):
 
 
 class ReadyView(HealthView):
-    """Readiness: the database answers and is migrated, and the object store is configured."""
+    """Readiness: the database answers, is migrated and has the keys; the store is configured."""
 
     @extend_schema(
         operation_id="check_readiness",
         responses={
             200: OpenApiResponse(_READINESS, "Ready."),
-            **error_docs(DatabaseUnavailable, MigrationsPending, StorageMisconfigured),
+            **error_docs(
+                DatabaseUnavailable,
+                MigrationsPending,
+                key_canary.EncryptionKeyWrong,
+                StorageMisconfigured,
+            ),
         },
         examples=[answer_example(_READY)],
     )
     def get(self, _request: Request) -> Response:
         """Report whether this version can serve requests.
 
-        The database responds and is migrated, and the object store accepts the configuration.
+        The database responds, is migrated and is encrypted with the configured keys, and the object
+        store accepts the configuration.
         """
         with connection_of_its_own() as connection:
             with connection.cursor() as cursor:
                 cursor.execute("SELECT 1")
             if not _is_migrated(connection):
                 raise MigrationsPending
+            key_canary.verify_once(connection)
         if is_store_refusing():
             raise StorageMisconfigured
         return Response(_READY)

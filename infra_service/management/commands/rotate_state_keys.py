@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import CommandError
 
-from infra_service import key_rotation
+from infra_service import key_canary, key_rotation
 from infra_service.lib.commandline.base import ServiceCommand
 from states.errors import StorageUnavailable
 from states.keeping import reencryption
@@ -36,6 +36,12 @@ class Command(ServiceCommand):
             help="also re-encrypt documents that already use the first key, which binds documents "
             "of older releases to their version numbers",
         )
+        parser.add_argument(
+            "--accept-lost-key",
+            action="store_true",
+            help="let the service start although the database needs a key that is lost: its values "
+            "stay unreadable",
+        )
 
     def handle(self, *_args: Any, **options: Any) -> None:
         """Re-encrypt, with a line for each value that fails.
@@ -44,6 +50,12 @@ class Command(ServiceCommand):
             CommandError: a value was not re-encrypted, for example because it is damaged; or the
                 object store does not answer.
         """
+        lost = key_canary.reencrypt(accept_lost_key=options["accept_lost_key"])
+        if lost:
+            raise CommandError(
+                f"the database is encrypted with the key {lost}, which is not configured: add it "
+                "to STATE_ENCRYPTION_KEYS, or accept its loss with --accept-lost-key"
+            )
         counts = {"documents": {"reencrypted": 0, "failed": 0}}
         try:
             self._reencrypt_documents(counts["documents"], everything=options["all"])

@@ -1,0 +1,139 @@
+"""A known value in the database, encrypted with its keys: a process with other keys writes nothing.
+
+The canary is verified when the server starts, by ``/readyz`` and ``check --database default``, and
+before the first encryption of each process, which covers a database that was unreachable at the
+start. The first verification of a database creates it, unless the newest document needs another
+key. ``rotate_state_keys`` encrypts it with the first key.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from django.db import DatabaseError, connection, transaction
+from rest_framework.exceptions import APIException
+
+from infra_service.lib import encryption
+from infra_service.lib.database.probing import connection_of_its_own
+
+if TYPE_CHECKING:
+    from django.db.backends.base.base import BaseDatabaseWrapper
+    from django.db.backends.utils import CursorWrapper
+
+_CONTEXT: Final = b"encryption canary"
+_VALUE: Final = b"the keys of this database"
+_TABLE: Final = "infra_service_encryptioncanary"
+# SQL, because the server's start and /readyz use a connection outside of Django's own.
+_SELECT: Final = f"SELECT encryption_key, payload FROM {_TABLE}"  # noqa: S608 - a constant
+_INSERT: Final = (
+    f"INSERT INTO {_TABLE} (id, encryption_key, payload) "  # noqa: S608 - a constant
+    "VALUES (1, %s, %s) ON CONFLICT (id) DO NOTHING"
+)
+_UPDATE: Final = f"UPDATE {_TABLE} SET encryption_key = %s, payload = %s"  # noqa: S608 - a constant
+_NEWEST_DOCUMENT: Final = "SELECT encryption_key FROM states_stateversion ORDER BY id DESC LIMIT 1"
+
+# A fact of the process, which forks inherit.
+_is_verified = False
+
+
+class EncryptionKeyWrong(APIException):
+    meaning = "STATE_ENCRYPTION_KEYS are not the keys of the database."
+    status_code = 503
+    default_code = "ENCRYPTION_KEY_WRONG"
+
+    def __init__(self, key_name: str) -> None:
+        names = ", ".join(encryption.keyring())
+        super().__init__(
+            f"The database is encrypted with the key {key_name}, and STATE_ENCRYPTION_KEYS has "
+            f"{names}. Nothing is written with another key. Add that key and restart the service; "
+            "if it is lost, run rotate_state_keys --accept-lost-key."
+        )
+
+
+def verify_once(connection: BaseDatabaseWrapper) -> None:
+    """Compare the keys with the canary, and create a missing one, unless this process has done so.
+
+    Raises:
+        EncryptionKeyWrong: no configured key decrypts the canary, or the newest document of a
+            database without a canary.
+        DatabaseError: the database does not respond, or its schema is older.
+    """
+    global _is_verified  # noqa: PLW0603 - one fact of the process
+    if _is_verified:
+        return
+    with connection.cursor() as cursor:
+        canary = _read(cursor)
+        is_permanent = canary is not None or not connection.in_atomic_block
+        if canary is None:
+            _refuse_other_documents(cursor)
+            cursor.execute(_INSERT, _new())
+            canary = _read(cursor)  # of another process, if that was faster
+    key_name, payload = canary
+    try:
+        encryption.decrypt(_CONTEXT, encryption.Encrypted(payload, key_name))
+    except (encryption.KeyMissingError, encryption.DamagedError) as error:
+        raise EncryptionKeyWrong(key_name) from error
+    _is_verified = is_permanent  # a caller's transaction may be rolled back
+
+
+def verify_at_start() -> None:
+    """Verify the canary before the server accepts requests, if the database responds.
+
+    Raises:
+        EncryptionKeyWrong: see ``verify_once``.
+    """
+    try:
+        with connection_of_its_own() as own:
+            verify_once(own)
+    except DatabaseError:
+        return  # /readyz reports it, and the first encryption verifies the canary
+    finally:
+        connection.close()  # workers must not inherit it
+
+
+def guard() -> None:
+    """Prevent an encryption with a wrong key, for ``encryption.guard``.
+
+    Raises:
+        EncryptionKeyWrong, DatabaseError: see ``verify_once``.
+    """
+    if _is_verified:
+        return
+    try:
+        with transaction.atomic():  # a failed statement must not end the caller's transaction
+            verify_once(connection)
+    except DatabaseError:
+        if _TABLE in connection.introspection.table_names():
+            raise
+        # The schema is older, and has no canary.
+
+
+def reencrypt(*, accept_lost_key: bool) -> str:
+    """Encrypt the canary with the first key; return the name of the key if it is missing.
+
+    ``accept_lost_key`` replaces the canary of a missing key.
+    """
+    with transaction.atomic(), connection.cursor() as cursor:
+        row = _read(cursor)
+        if row is None or row[0] == encryption.current_key():
+            return ""
+        if row[0] not in encryption.keyring() and not accept_lost_key:
+            return str(row[0])
+        cursor.execute(_UPDATE, _new())
+    return ""
+
+
+def _new() -> list[Any]:
+    payload, key_name = encryption.encrypt_unguarded(_CONTEXT, _VALUE)
+    return [key_name, bytes(payload)]
+
+
+def _read(cursor: CursorWrapper) -> Any:
+    cursor.execute(_SELECT)
+    return cursor.fetchone()
+
+
+def _refuse_other_documents(cursor: CursorWrapper) -> None:
+    cursor.execute(_NEWEST_DOCUMENT)
+    if (newest := cursor.fetchone()) and newest[0] not in encryption.keyring():
+        raise EncryptionKeyWrong(newest[0])
