@@ -82,7 +82,7 @@ class EncryptionCanary(models.Model):
     encryption_key = models.CharField(max_length=16)
 
     class Meta:
-        default_permissions = ()
+        default_permissions = ("view",)
         constraints = [models.CheckConstraint(name="encryptioncanary_is_single", condition=Q(id=1))]
 
     def __str__(self) -> str:

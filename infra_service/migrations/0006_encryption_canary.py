@@ -23,7 +23,7 @@ class Migration(migrations.Migration):
                 ("encryption_key", models.CharField(max_length=16)),
             ],
             options={
-                "default_permissions": (),
+                "default_permissions": ("view",),
                 "constraints": [
                     CheckConstraint(name="encryptioncanary_is_single", condition=Q(id=1))
                 ],

@@ -54,7 +54,6 @@ def test_first_encryption_creates_the_canary(starting: None) -> None:
     assert len(queries) == 0
 
 
-@pytest.mark.django_db(transaction=True)
 def test_canary_of_a_rolled_back_transaction_is_created_again(starting: None) -> None:
     with transaction.atomic():
         encryption.encrypt(b"", b"x")
