@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 #: Events per read.
 MOST: Final = 500
 _LAST: Final = uuid.UUID(int=2**128 - 1)
-_COLUMNS: Final = "e.id, e.occurred_at, e.action, e.actor_name, e.resource_id, e.details"
+_COLUMNS: Final = (
+    "e.id, e.occurred_at, e.action, e.actor_id, e.actor_name, e.token_id, e.resource_id, "
+    "e.address, e.request_id, e.client_request_id, e.details"
+)
 _BEFORE: Final = f"""
     SELECT {_COLUMNS}, e.transaction_id::text AS transaction FROM apikeys_auditevent e
     WHERE (e.transaction_id, e.id) > (%s::text::xid8, %s::uuid)

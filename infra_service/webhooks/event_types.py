@@ -1,8 +1,8 @@
 """The event types of webhooks: actions of the audit log, and their delivered details.
 
-A type has the name of its action. Only ``scheduled_events.py`` and ``health_changes.py`` add types
-of their own. Each delivered detail is listed, because the audit log contains more than an endpoint
-may receive, such as the token that holds a lock.
+A type has the name of its action. ``audit.event``, ``scheduled_events.py`` and
+``health_changes.py`` add types of their own. Each delivered detail is listed, because the audit log
+contains more than an endpoint may receive, such as the token that holds a lock.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from apikeys.scopes import Scope
 
 #: Sent by ``:test``; endpoints cannot subscribe to it.
 TEST: Final = "webhook.test"
+#: Every event of the audit log, complete; the only type in the format ``ocsf``.
+AUDIT: Final = "audit.event"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,7 @@ TYPES: Final[dict[str, EventType]] = {
     ),
     "api_key.revoke": EventType(Scope.APIKEY_READ, "A key of the webhook's owner was revoked"),
     "api_key.expiring": EventType(Scope.APIKEY_READ, "A key of the webhook's owner expires soon"),
+    AUDIT: EventType(Scope.AUDIT_READ, "An event of the audit log was recorded"),
 }
 
 

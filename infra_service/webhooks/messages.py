@@ -5,13 +5,17 @@ from __future__ import annotations
 import datetime as dt
 import json
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from infra_service.webhooks.models import WebhookEndpoint
+from infra_service.webhooks.ocsf import ocsf_message
 from infra_service.webhooks.secrets import sign, signing_secrets
 from infra_service.webhooks.slack import slack_message
 
 if TYPE_CHECKING:
-    from infra_service.webhooks.models import WebhookEndpoint, WebhookEvent
+    from collections.abc import Callable
+
+    from infra_service.webhooks.models import WebhookEvent
 
 
 def message_id(event: WebhookEvent) -> str:
@@ -30,9 +34,7 @@ def message(endpoint: WebhookEndpoint, event: WebhookEvent) -> tuple[dict[str, s
     Raises:
         SecretUnreadableError: the endpoint's secret cannot be decrypted.
     """
-    is_slack = endpoint.format == endpoint.Format.SLACK
-    payload = slack_message(event) if is_slack else _standard(event)
-    body = json.dumps(payload, separators=(",", ":")).encode()
+    body = json.dumps(_FORMATS[endpoint.format](event), separators=(",", ":")).encode()
     name, timestamp = message_id(event), int(time.time())
     signatures = [sign(secret, name, timestamp, body) for secret in signing_secrets(endpoint)]
     headers = {
@@ -49,3 +51,10 @@ def _standard(event: WebhookEvent) -> dict[str, Any]:
         "timestamp": written(event.occurred_at),
         "data": event.data,
     }
+
+
+_FORMATS: Final[dict[str, Callable[[WebhookEvent], dict[str, Any]]]] = {
+    WebhookEndpoint.Format.STANDARD: _standard,
+    WebhookEndpoint.Format.SLACK: slack_message,
+    WebhookEndpoint.Format.OCSF: ocsf_message,
+}

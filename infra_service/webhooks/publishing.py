@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Final
-from uuid import UUID
+from uuid import UUID, uuid5
 
 from django.db import transaction
 
@@ -12,7 +13,7 @@ from apikeys.models import ApiKey
 from infra_service.lib.commandline.isolation import isolated, process_isolated
 from infra_service.lib.database.retries import retrying
 from infra_service.webhooks import audit_reader
-from infra_service.webhooks.event_types import TYPES
+from infra_service.webhooks.event_types import AUDIT, TYPES
 from infra_service.webhooks.models import DISABLED, Delivery, TrailPosition, WebhookEvent
 from infra_service.webhooks.subscriptions import subscribers
 from states.models import State
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
 
 #: Characters of a text that a user has entered: a message has less than 20 KB.
 _MAX_TEXT: Final = 200
+#: Bytes of the details in ``audit.event``.
+_MAX_DETAILS: Final = 16_000
+#: Makes the id of such an event from that of the audit event, which another type may have.
+_AUDIT_EVENTS: Final = UUID("6b0a7d53-7c1f-4f39-9d0e-2a1d1f4c8e55")
 #: The published fields of a lock: neither its ID nor the token that acquired it.
 _LOCK_FIELDS: Final = ("who", "operation", "created")
 
@@ -118,6 +123,7 @@ def _matching(events: Collection[UUID], endpoints: Iterable[Reach]) -> dict[str,
 
 def _to_publish(events: Iterable[AuditEvent]) -> list[WebhookEvent]:
     """Return the publishable events of these audit events, in the same order."""
+    events = list(events)
     wanted = [event for event in events if event.action in TYPES]
     ids: dict[str, set[str]] = defaultdict(set)
     for event in wanted:
@@ -127,11 +133,39 @@ def _to_publish(events: Iterable[AuditEvent]) -> list[WebhookEvent]:
     }
     keys = {key.pk: key for key in ApiKey.objects.filter(pk__in=ids["api_key"])}
     found = []
-    for event in wanted:
+    for event in events:
         with isolated("publish an event", event.pk):
-            made = _event_of(event, states.get(event.resource_id), keys.get(event.resource_id))
-            found += [] if made is None else [made]
+            found.append(_audit_event(event))
+            if event.action in TYPES:
+                made = _event_of(event, states.get(event.resource_id), keys.get(event.resource_id))
+                found += [] if made is None else [made]
     return found
+
+
+def _audit_event(event: AuditEvent) -> WebhookEvent:
+    """Return the whole event, as in ``GET /api/v1/audit-events``, for unbound auditors."""
+    is_long = len(json.dumps(event.details)) > _MAX_DETAILS
+    actor_id = event.actor_id
+    return WebhookEvent(
+        id=uuid5(_AUDIT_EVENTS, str(event.pk)),
+        type=AUDIT,
+        occurred_at=event.occurred_at,
+        resource_id=event.resource_id,
+        data={
+            "id": str(event.pk),
+            "action": event.action,
+            "actor_id": None if actor_id is None else str(actor_id),
+            "actor_name": event.actor_name,
+            "token_id": event.token_id,
+            "resource_id": event.resource_id,
+            "address": event.address,
+            "request_id": event.request_id,
+            "client_request_id": event.client_request_id,
+            "trace_id": event.details.get("trace_id"),
+            "details": {} if is_long else event.details,
+            "is_truncated": is_long,
+        },
+    )
 
 
 def _event_of(event: AuditEvent, state: State | None, key: ApiKey | None) -> WebhookEvent | None:

@@ -17,6 +17,7 @@ from django.test.utils import CaptureQueriesContext
 from infra_service import key_canary
 from infra_service.key_canary import EncryptionKeyWrong
 from infra_service.lib import encryption
+from infra_service.lib.database.probing import connection_of_its_own
 from infra_service.models import EncryptionCanary
 from tests.conftest import ClientWith, error_reason
 from tests.states.conftest import Backend, document
@@ -106,8 +107,16 @@ def test_damaged_canary_is_refused(starting: None) -> None:
         key_canary.guard()
 
 
+@pytest.fixture
+def committed_canary() -> Iterator[None]:
+    """Remove the canary that ``/readyz`` commits on its own connection."""
+    yield
+    with connection_of_its_own() as own, own.cursor() as cursor:
+        cursor.execute("DELETE FROM infra_service_encryptioncanary")
+
+
 def test_readiness_and_check(
-    anonymous: Any, settings: Any, monkeypatch: pytest.MonkeyPatch
+    anonymous: Any, settings: Any, monkeypatch: pytest.MonkeyPatch, committed_canary: None
 ) -> None:
     restart(monkeypatch, settings, new_key())
     assert anonymous.get("/readyz").status_code == 200

@@ -22,7 +22,7 @@ from infra_service.webhooks.errors import (
     WebhookDisabledByOperator,
     WebhookNotFound,
 )
-from infra_service.webhooks.event_types import scopes_of
+from infra_service.webhooks.event_types import AUDIT, scopes_of
 from infra_service.webhooks.models import (
     BOTH_SIGN,
     BY_OPERATOR,
@@ -54,7 +54,8 @@ def create_endpoint(
 
     Raises:
         GrantExceeded: its events need a scope that the actor lacks, or it expires after the actor.
-        InvalidParameter: the URL is malformed, or no connection to it would be allowed.
+        InvalidParameter: the URL is malformed, or no connection to it would be allowed; or the
+            format does not have these events.
         TooManyWebhooks: the owner has reached the limit.
         SecretRetired: the actor's secret was replaced.
         ExpiryPast: its expiry is in the past.
@@ -62,6 +63,7 @@ def create_endpoint(
     refuse_retired(actor)
     grant = actor.grant.delegated(scopes_of(fields["event_types"]), None, expires_at)
     _check_url(fields["url"])
+    _check_format(fields.get("format"), fields["event_types"])
     if WebhookEndpoint.objects.filter(owner_id=owner_id).count() >= MAX_ENDPOINTS:
         raise TooManyWebhooks(MAX_ENDPOINTS)
     secret = secrets.new_secret()
@@ -127,6 +129,7 @@ def _change(endpoint: WebhookEndpoint, changes: Mapping[str, Any], actor: Actor)
         setattr(endpoint, column, value)
     if endpoint.url != before["url"]:  # the settings may have changed since it was accepted
         _check_url(endpoint.url)
+    _check_format(endpoint.format, endpoint.event_types)
     endpoint.scopes = sorted(scopes_of(endpoint.event_types))
     endpoint.expires_at = changes.get("expires_at", endpoint.expires_at)
     changed = differences(before, _described(endpoint))
@@ -279,3 +282,9 @@ def _check_url(url: str) -> None:
         refuse_undeliverable(url)
     except FetchError as error:
         raise InvalidParameter("url", f"This URL cannot receive messages: {error}.") from error
+
+
+def _check_format(format_: str | None, event_types: list[str]) -> None:
+    """Reject events that API Activity cannot describe: they have no actor and no address."""
+    if format_ == WebhookEndpoint.Format.OCSF and event_types != [AUDIT]:
+        raise InvalidParameter("event_types", f"The format ocsf has only the event {AUDIT}.")

@@ -63,6 +63,7 @@ class WebhookEndpoint(GrantHolder):
 
         STANDARD = "standard", "Standard Webhooks"
         SLACK = "slack", "Slack's incoming webhooks"
+        OCSF = "ocsf", "OCSF API Activity"
 
     id: models.UUIDField[uuid.UUID, uuid.UUID] = models.UUIDField(
         primary_key=True, default=uuid7, editable=False
