@@ -6,7 +6,7 @@ WORKDIR /app
 RUN python -m venv --without-pip /venv
 # Extras such as "sso s3"; the package list of an extra includes requirements.txt.
 ARG EXTRAS=""
-COPY requirements.txt requirements-kubernetes.txt requirements-s3.txt requirements-sso.txt ./
+COPY requirements.txt requirements-kubernetes.txt requirements-otel.txt requirements-s3.txt requirements-sso.txt ./
 RUN for extra in "" $EXTRAS; do pip --python /venv/bin/python install --no-cache-dir --only-binary :all: \
     --require-hashes -r "requirements${extra:+-$extra}.txt" || exit; done
 

@@ -81,6 +81,7 @@ lock: .venv/dev  ## Pin the newest allowed versions, with hashes
 	$(BIN)/uv pip compile --group docs --universal --generate-hashes --no-strip-extras --no-header -q -U -c requirements-dev.txt -o requirements-docs.txt
 	$(BIN)/uv pip compile --group agent --universal --generate-hashes --no-strip-extras --no-header -q -U -c requirements.txt -c requirements-kubernetes.txt -o requirements-agent.txt
 	$(BIN)/uv pip compile pyproject.toml --extra s3 --universal --generate-hashes --no-strip-extras --no-header -q -U -c requirements.txt -c requirements-dev.txt -o requirements-s3.txt
+	$(BIN)/uv pip compile pyproject.toml --extra otel --universal --generate-hashes --no-strip-extras --no-header -q -U -c requirements.txt -c requirements-dev.txt -o requirements-otel.txt
 	$(BIN)/uv pip compile pyproject.toml --extra sso --universal --generate-hashes --no-strip-extras --no-header -q -U -c requirements.txt -c requirements-dev.txt -o requirements-sso.txt
 
 openapi: .venv/dev  ## Write docs/reference/openapi.yaml from the views
@@ -104,7 +105,7 @@ clean:  ## Remove the virtual environment; keep the data in var/
 	$(BIN)/pip install -q --require-hashes -r requirements.txt
 	@touch $@
 
-# The service's extras: sso, s3, kubernetes.
+# The service's extras: sso, s3, kubernetes, otel.
 .venv/extra-%: requirements-%.txt | .venv/run
 	$(BIN)/pip install -q --require-hashes -r $<
 	@touch $@

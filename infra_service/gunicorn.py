@@ -16,7 +16,7 @@ from django.core.exceptions import ImproperlyConfigured
 from gunicorn.glogging import Logger
 
 from infra_service import __version__, logs
-from infra_service.operations import metric_files
+from infra_service.operations import metric_files, tracing
 
 # gthread with the API's error format, which assigns a thread only after the request has arrived.
 worker_class = "infra_service.lib.server.worker.ServiceWorker"
@@ -113,9 +113,10 @@ def when_ready(server: Any) -> None:
 
 
 def post_fork(server: Any, worker: Any) -> None:  # noqa: ARG001 - gunicorn's signature
-    """Create the worker's files if the disk has space, and limit its memory."""
+    """Create the worker's files if the disk has space, limit its memory, and start traces."""
     metric_files.allocate()
     _return_memory()
+    tracing.start()
 
 
 def _return_memory() -> None:

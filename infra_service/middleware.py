@@ -19,7 +19,7 @@ from infra_service.lib.api.handlers import bad_request, insecure_transport
 from infra_service.lib.api.trace_context import trace_id_of
 from infra_service.lib.database import replica
 from infra_service.lib.server.handler import OTHER_ENCODING
-from infra_service.operations import access_log
+from infra_service.operations import access_log, tracing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -62,7 +62,8 @@ class RequestContextMiddleware:
         if _WELL_FORMED_ID.fullmatch(given):
             # In addition to the service's id: clients can reuse an id.
             request.client_request_id = ids["client_request_id"] = given  # type: ignore[attr-defined]
-        trace_id = trace_id_of(request.headers.get("traceparent", ""))
+        traceparent = request.headers.get("traceparent", "")
+        trace_id = request.META.get(tracing.TRACE_ID) or trace_id_of(traceparent)
         request.trace_id = trace_id  # type: ignore[attr-defined]
         if trace_id:
             ids["trace_id"] = trace_id

@@ -9,8 +9,9 @@ from infra_service import urls  # noqa: E402, F401 - after set-up; before the fi
 from infra_service.lib.api.limits import limiter  # noqa: E402 - after set-up
 from infra_service.lib.database.postgresql.base import DatabaseWrapper  # noqa: E402 - after set-up
 from infra_service.lib.server.handler import ServiceHandler  # noqa: E402 - after set-up
+from infra_service.operations.tracing import traced  # noqa: E402 - after set-up
 
-application = ServiceHandler()
+application = traced(ServiceHandler())
 limiter()  # with its Redis client, so that the first request does not wait for it
 
 # Requests are limited in time, commands are not.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
-from infra_service.operations import metrics
+from infra_service.operations import metrics, tracing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,6 +55,7 @@ def record(request: HttpRequest, response: HttpResponse, seconds: float, queries
     """
     match = request.resolver_match
     view = metrics.NO_VIEW if match is None else match.view_name
+    request.META[tracing.VIEW] = view
     reason = getattr(request, "error_reason", None)
     metrics.observe(view, str(request.method), response.status_code, seconds, reason)
     event = {

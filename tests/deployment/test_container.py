@@ -93,7 +93,7 @@ def test_no_secret_is_in_the_image() -> None:
     assert not re.search(r"\.env|var\b|service\.env| \. ", copied)
 
 
-@pytest.mark.parametrize("extras", ["", "sso", "sso s3 kubernetes"])
+@pytest.mark.parametrize("extras", ["", "sso", "sso s3 kubernetes otel"])
 def test_extras_are_installed_with_their_hashes(extras: str, tmp_path: Path) -> None:
     """With the image's own command; a stub of pip records its arguments."""
     pip = tmp_path / "pip"

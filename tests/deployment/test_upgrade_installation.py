@@ -53,7 +53,7 @@ program() {{
 }}
 program gunicorn gunicorn.app.wsgiapp run
 program pip pip._internal.cli.main main
-touch .venv/run .venv/extra-s3 .venv/extra-kubernetes
+touch .venv/run .venv/extra-s3 .venv/extra-otel .venv/extra-kubernetes
 """
 
 
@@ -203,7 +203,7 @@ def test_upgrade_and_downgrade_lose_no_data(machine: Machine, traffic: Traffic) 
 
     printed = machine.system.run(upgrade)
 
-    assert "with the extras: s3 sso kubernetes" in printed
+    assert "with the extras: s3 sso otel kubernetes" in printed
     assert machine.version() == "1.1.0"
     machine.wait_until_all_run("1.1.0")
     assert machine.system.run("systemctl is-active infra-housekeeping.timer").strip() == "active"
