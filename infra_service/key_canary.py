@@ -111,13 +111,14 @@ def guard() -> None:
 def reencrypt(*, accept_lost_key: bool) -> str:
     """Encrypt the canary with the first key; return the name of the key if it is missing.
 
-    ``accept_lost_key`` replaces the canary of a missing key.
+    ``accept_lost_key`` replaces the canary, also if it is damaged.
     """
     with transaction.atomic(), connection.cursor() as cursor:
         row = _read(cursor)
-        if row is None or row[0] == encryption.current_key():
+        is_current = row is None or row[0] == encryption.current_key()
+        if is_current and not accept_lost_key:
             return ""
-        if row[0] not in encryption.keyring() and not accept_lost_key:
+        if not accept_lost_key and row[0] not in encryption.keyring():
             return str(row[0])
         cursor.execute(_UPDATE, _new())
     return ""

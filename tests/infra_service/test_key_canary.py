@@ -99,12 +99,14 @@ def test_other_key_is_refused_for_a_database_without_canary(
     assert not EncryptionCanary.objects.exists()
 
 
-def test_damaged_canary_is_refused(starting: None) -> None:
+def test_damaged_canary_is_refused_until_it_is_replaced(starting: None) -> None:
     key_canary.guard()
     EncryptionCanary.objects.update(payload=b"damaged")
 
     with pytest.raises(EncryptionKeyWrong):
         key_canary.guard()
+    rotate(accept_lost_key=True)
+    key_canary.guard()
 
 
 @pytest.fixture
