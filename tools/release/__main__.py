@@ -20,6 +20,7 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 LISTS: Final = {
     "infra-service": "requirements.txt",
     "infra-service-kubernetes": "requirements-kubernetes.txt",
+    "infra-service-otel": "requirements-otel.txt",
     "infra-service-s3": "requirements-s3.txt",
     "infra-service-sso": "requirements-sso.txt",
     "infra-agent": "requirements-agent.txt",
