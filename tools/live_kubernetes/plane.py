@@ -21,7 +21,9 @@ from tests.support.postgres import free_port
 from tools.live_kubernetes.api import Api
 from tools.live_kubernetes.build import Binaries
 
-CONTROLLERS = "deployment,replicaset,statefulset,daemonset,garbagecollector,namespace"
+CONTROLLERS = (
+    "deployment,replicaset,statefulset,daemonset,job,endpoint,disruption,garbagecollector,namespace"
+)
 
 
 class ControlPlane:

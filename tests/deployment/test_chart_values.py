@@ -1,0 +1,144 @@
+"""The values of deploy/chart: their schema and examples, and the committed plain manifests."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from infra_service import __version__
+from tests.deployment.chart import (
+    CHART,
+    EXAMPLES,
+    INGRESS,
+    MANIFESTS,
+    PARTS,
+    Object,
+    container,
+    each_example,
+    helm,
+    plain,
+    pods,
+    refusal,
+)
+from tests.deployment.test_container import COMPOSE
+from tests.support.helm import needs_helm
+from tests.support.installation import ROOT
+
+HOW_TO = ROOT / "docs" / "how-to"
+VALUES: Object = yaml.safe_load((CHART / "values.yaml").read_text())
+SCHEMA: Object = json.loads((CHART / "values.schema.json").read_text())
+
+
+def test_there_are_five_examples_for_the_release() -> None:
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+
+    assert len(EXAMPLES) == 5
+    assert chart["version"] == __version__
+
+
+def test_the_schema_has_exactly_the_documented_values() -> None:
+    def compare(values: Object, schema: Object) -> None:
+        assert values.keys() == schema["properties"].keys() - {"global"}
+        assert schema["additionalProperties"] is False
+        for name, value in values.items():
+            if isinstance(value, dict) and "properties" in schema["properties"][name]:
+                compare(value, schema["properties"][name])
+
+    compare(VALUES, SCHEMA)
+
+
+@each_example
+def test_the_schema_accepts_the_example(values: Path) -> None:
+    jsonschema.validate(merged(VALUES, yaml.safe_load(values.read_text())), SCHEMA)
+
+
+def merged(defaults: Object, given: Object) -> Object:
+    """Merge values like Helm: maps recursively, everything else by replacement."""
+    both = {
+        name: merged(defaults[name], value) if isinstance(defaults.get(name), dict) else value
+        for name, value in given.items()
+    }
+    return {**defaults, **both}
+
+
+def test_the_how_to_shows_an_example() -> None:
+    page = (HOW_TO / "install-on-kubernetes.md").read_text()
+    (shown,) = re.findall(r"^```yaml\n# values\.yaml\n(.+?)^```", page, re.MULTILINE | re.DOTALL)
+
+    assert yaml.safe_load(shown) == yaml.safe_load(INGRESS.read_text())
+
+
+def test_plain_manifests_contain_all_processes_of_compose() -> None:
+    """All except the database, and the optional archive."""
+    documents = [d for p in PARTS for d in yaml.safe_load_all((MANIFESTS / p).read_text()) if d]
+
+    found = pods(documents)
+    assert set(found) == COMPOSE["services"].keys() - {"database", "archive"}
+    for component, pod in found.items():
+        assert container(pod).get("command") == COMPOSE["services"][component].get("command")
+
+
+@needs_helm
+@pytest.mark.parametrize("part", PARTS)
+def test_helm_renders_the_plain_manifests(part: str) -> None:
+    assert (MANIFESTS / part).read_text() == plain(part), "run `make manifests`"
+
+
+@needs_helm
+@each_example
+def test_helm_lints_the_example(values: Path) -> None:
+    done = helm("lint", "--strict", CHART, "--values", values)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@needs_helm
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"image": ""}, "at '/image': minLength: got 0, want 1"),
+        ({"host": "https://infra.example.com"}, "at '/host': 'https://infra.example.com' does not"),
+        ({"replicsa": 3}, "additional properties 'replicsa' not allowed"),
+        ({"index": {"replica": 2}}, "at '/index': additional properties 'replica' not allowed"),
+        ({"settings": {"WEB_WORKERS": 4}}, "at '/settings/WEB_WORKERS': got number, want string"),
+        ({"settings": {"VAR_DIR": "/data"}}, "at '/settings/VAR_DIR': false schema"),
+        ({"networkPolicy": {"proxies": []}}, "at '/networkPolicy/proxies': minItems: got 0"),
+        ({"monitoring": {"serviceMonitor": True}}, "at '/monitoring/networks': minLength"),
+        ({"labels": {"app.kubernetes.io/name": "other"}}, "at '/labels'"),
+        ({"migrate": {"role": "infra; rm -rf /"}}, "at '/migrate/role'"),
+        (
+            {"monitoring": {"serviceMonitor": True, "networks": "10.0.0.0/8"}},
+            "at '/networkPolicy/prometheus': minItems: got 0, want 1",
+        ),
+    ],
+)
+def test_values_that_the_chart_refuses(given: Object, message: str, tmp_path: Path) -> None:
+    valid = yaml.safe_load(INGRESS.read_text())
+
+    assert message in refusal(tmp_path, merged(valid, given))
+
+
+@needs_helm
+def test_secret_settings_are_no_values(tmp_path: Path) -> None:
+    """The units load the same settings as credentials."""
+    unit = (HOW_TO / "infra-service@.service").read_text()
+    names = re.findall(r"^LoadCredential=infra-service\.(\w+)$", unit, re.MULTILINE)
+    valid = yaml.safe_load(INGRESS.read_text())
+
+    assert len(names) == 8
+    for name in names:
+        message = refusal(tmp_path, {**valid, "settings": {name: "x"}})
+        assert f"settings.{name} is secret: add it to the Secret infra-service" in message
+
+
+def test_values_that_the_schema_types_as_texts() -> None:
+    text: Any = {**yaml.safe_load(INGRESS.read_text()), "nodeSelector": {"gpu": True}}
+
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(merged(VALUES, text), SCHEMA)
