@@ -100,7 +100,7 @@ def test_probes_and_shutdown_fit_the_service(values: Path) -> None:
     found.pop("migrate")
 
     assert settings({"spec": {"containers": [process]}})["BIND"] == "0.0.0.0:8000"
-    assert process["ports"] == [{"name": "http", "containerPort": 8000}]
+    assert process["ports"] == [{"name": "http", "containerPort": 8000, "protocol": "TCP"}]
     paths = {n: process[f"{n}Probe"]["httpGet"] for n in ("startup", "liveness", "readiness")}
     assert {n: p["path"] for n, p in paths.items()} == {
         "startup": "/healthz", "liveness": "/healthz", "readiness": "/readyz",

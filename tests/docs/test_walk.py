@@ -104,7 +104,8 @@ def test_commands_are_typed_consistently() -> None:
         f"{document.relative_to(ROOT)}:{step.line}"
         for document in DOCUMENTS
         for step in steps(document.read_text())
-        if "manage.py" in step.command and "docker compose" not in step.command
+        if "manage.py" in step.command
+        if not step.command.startswith(("docker compose", "kubectl"))
         if ".venv/bin/python manage.py" not in step.command
     ]
 

@@ -135,7 +135,7 @@ class Walk:
 
     ``words`` maps words of the document to their values in the test, such as an address.
     ``by_hand`` are commands outside of the shell: a function returns their output. With
-    ``any_figures`` the printed numbers are examples.
+    ``any_figures`` the printed numbers are examples. ``timeout`` in seconds limits each command.
     """
 
     directory: Path
@@ -143,6 +143,7 @@ class Walk:
     words: dict[str, str] = field(default_factory=dict)
     by_hand: Mapping[str, Callable[[], str]] = field(default_factory=dict)
     any_figures: bool = False
+    timeout: float = 120
 
     def through(self, document: Path) -> int:
         """Execute all steps of the document; return the numbers of files and commands.
@@ -150,7 +151,7 @@ class Walk:
         Raises:
             AssertionError: a command failed, or its output differs.
         """
-        shell = Shell(self.directory, self.environment)
+        shell = Shell(self.directory, self.environment, self.timeout)
         done = 0
         try:
             for step in steps(document.read_text()):

@@ -23,7 +23,10 @@ PACKAGES = (
 )
 PROGRAMS = ("kube-apiserver", "kube-controller-manager")
 # Upstream's build scripts set it. Without it, charts with a `kubeVersion` are refused.
-VERSION_FLAG = "-X k8s.io/kubernetes/vendor/k8s.io/component-base/version.gitVersion=v1.20.2"
+VERSION_FLAGS = " ".join(
+    f"-X k8s.io/kubernetes/vendor/k8s.io/{package}/version.gitVersion=v1.20.2"
+    for package in ("component-base", "client-go/pkg")
+)
 OPENAPI_INPUTS = re.compile(r"^\s*//\s*\+k8s:openapi-gen=(true|package)", re.MULTILINE)
 
 
@@ -132,7 +135,7 @@ def _build(cache: Path, gopath: Path) -> None:
                 "10",
                 "go",
                 "build",
-                f"-ldflags={VERSION_FLAG}",
+                f"-ldflags={VERSION_FLAGS}",
                 "-o",
                 str(cache / "bin" / program),
                 f"./cmd/{program}",

@@ -8,8 +8,8 @@ only if no request failed, no acknowledged push is lost and no container had a f
 from __future__ import annotations
 
 import contextlib
-import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -63,7 +63,7 @@ def main() -> int:
         done = followed(walk, home, first)
         with ServiceProxy(plane.api(), f"{pods.path}/endpoints/infra-service") as proxy:
             clients = Clients(proxy.port)
-            token = json.loads(executed(pods, f"{ISSUE} --json"))["secret"]
+            (token,) = re.findall(r"^isp_\w+$", executed(pods, ISSUE), re.MULTILINE)
             traffic = Traffic(clients, token)
             clients.phase = "installed"
             time.sleep(3)
@@ -122,6 +122,8 @@ def prepared(plane: ControlPlane, roles: Roles, pods: ChartPods, home: Path) -> 
             "DATABASE_URL"
         ],
         "postgres://infra:…@db.example.com:5432/infra": roles.serving.environment["DATABASE_URL"],
+        # The roles have names of their own.
+        f"host: {HOST}": f"host: {HOST}\nmigrate: {{role: {roles.service}}}",
         **{f"{name}=…": f"{name}={value}" for name, value in keys.items()},
     }
     by_hand = {
@@ -129,7 +131,7 @@ def prepared(plane: ControlPlane, roles: Roles, pods: ChartPods, home: Path) -> 
         for step in steps(HOW_TO.read_text())
         if step.command.startswith(EXEC)
     }
-    return Walk(home, environment, words, by_hand)
+    return Walk(home, environment, words, by_hand, timeout=600)
 
 
 def followed(walk: Walk, home: Path, text: str) -> int:

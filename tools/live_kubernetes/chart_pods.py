@@ -98,7 +98,7 @@ class Pod(threading.Thread):
         self._directory = plane.directory / pod["metadata"]["uid"]
         self.log = plane.directory / f"{self.name}.log"
         self._leaving = threading.Event()
-        self._started = now()
+        self._began = now()
         #: Failures that would restart or kill a container.
         self.faults: list[str] = []
         self.exit_status: int | None = None
@@ -107,7 +107,7 @@ class Pod(threading.Thread):
         self._leaving.set()
 
     def run(self) -> None:
-        process = self._begin()
+        process = self._start_container()
         if process is None:
             return
         probes = {name: Probe(self, name) for name in ("startup", "readiness", "liveness")}
@@ -123,7 +123,7 @@ class Pod(threading.Thread):
                 self.faults.append("it would be restarted")
                 break
         if process.poll() is None:
-            self._stop(process)
+            self._terminate(process)
         self.exit_status = process.returncode
         if self._leaving.is_set():
             with contextlib.suppress(OSError):
@@ -131,7 +131,7 @@ class Pod(threading.Thread):
         else:
             self._report("Failed" if process.returncode else "Succeeded", ready=False)
 
-    def _begin(self) -> subprocess.Popen[bytes] | None:
+    def _start_container(self) -> subprocess.Popen[bytes] | None:
         """Start the container as soon as its Secrets exist."""
         while not self._leaving.is_set():
             with contextlib.suppress(RefusedError):
@@ -161,7 +161,7 @@ class Pod(threading.Thread):
                 cwd=ROOT,
                 env=self.environment(),
                 stdout=stdout or log,
-                stderr=log,
+                stderr=subprocess.STDOUT,
             )
 
     def mounts(self) -> list[Object]:
@@ -185,7 +185,7 @@ class Pod(threading.Thread):
         data = self._api.get(f"{self._namespace}/secrets/{name}")["data"]
         return {key: base64.b64decode(value).decode() for key, value in data.items()}
 
-    def _stop(self, process: subprocess.Popen[bytes]) -> None:
+    def _terminate(self, process: subprocess.Popen[bytes]) -> None:
         """Run preStop, send SIGTERM, and kill the process after the grace period."""
         deadline = time.monotonic() + self.spec["terminationGracePeriodSeconds"]
         hook = self.container.get("lifecycle", {}).get("preStop")
@@ -211,11 +211,11 @@ class Pod(threading.Thread):
         ]
         status = {
             "name": self.container["name"], "image": self.container["image"], "imageID": "",
-            "ready": ready, "restartCount": 0, "state": {"running": {"startedAt": self._started}},
+            "ready": ready, "restartCount": 0, "state": {"running": {"startedAt": self._began}},
         }  # fmt: skip
         shown = {
             "phase": phase, "podIP": self.address, "podIPs": [{"ip": self.address}],
-            "conditions": conditions, "containerStatuses": [status], "startTime": self._started,
+            "conditions": conditions, "containerStatuses": [status], "startTime": self._began,
         }  # fmt: skip
         with contextlib.suppress(OSError):  # it may have been deleted
             self._api.patch(f"{self._path}/status", {"status": shown})

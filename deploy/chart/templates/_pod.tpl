@@ -110,6 +110,7 @@ spec:
       ports:
         - name: http
           containerPort: 8000
+          protocol: TCP
       startupProbe:
         httpGet: {path: /healthz, port: http}
         periodSeconds: 2
