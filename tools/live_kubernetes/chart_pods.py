@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import http.client
 import itertools
 import json
 import os
@@ -26,6 +25,7 @@ from tests.support.installation import ROOT
 from tools.live_kubernetes.api import RefusedError
 from tools.live_kubernetes.kubelet import NODES, now
 from tools.live_kubernetes.plane import ControlPlane
+from tools.live_kubernetes.pod_probes import Probe
 
 Object = dict[str, Any]
 
@@ -110,18 +110,22 @@ class Pod(threading.Thread):
         process = self._start_container()
         if process is None:
             return
-        probes = {name: Probe(self, name) for name in ("startup", "readiness", "liveness")}
+        probes = {
+            name: Probe(self.container, name, loopback(self.address), self.execute)
+            for name in ("startup", "readiness", "liveness")
+        }
         ready = False
         self._report("Running", ready=ready)
         while not self._leaving.wait(0.1) and process.poll() is None:
-            if not probes["startup"].passed():
+            started = probes["startup"].passed()
+            if probes["startup"].is_exhausted or (started and not probes["liveness"].passed()):
+                self.faults.append("it would be restarted")
+                break
+            if not started:
                 continue
             if probes["readiness"].passed() != ready:
                 ready = not ready
                 self._report("Running", ready=ready)
-            if not probes["liveness"].passed():
-                self.faults.append("it would be restarted")
-                break
         if process.poll() is None:
             self._terminate(process)
         self.exit_status = process.returncode
@@ -147,7 +151,8 @@ class Pod(threading.Thread):
 
     def execute(self, command: list[str], stdout: int | None = None) -> subprocess.Popen[bytes]:
         """Start a command in the container, like `kubectl exec`."""
-        volumes = [(self._directory / m["name"], m["mountPath"]) for m in self.mounts()]
+        mounted = self.container["volumeMounts"]
+        volumes = [(self._directory / m["name"], m["mountPath"]) for m in mounted]
         for source, _ in volumes:
             source.mkdir(parents=True, exist_ok=True)
         mounts = "mount -t tmpfs tmpfs /run\n" + "\n".join(_mounted(*each) for each in volumes)
@@ -163,10 +168,6 @@ class Pod(threading.Thread):
                 stdout=stdout or log,
                 stderr=subprocess.STDOUT,
             )
-
-    def mounts(self) -> list[Object]:
-        mounts: list[Object] = self.container["volumeMounts"]
-        return mounts
 
     def environment(self) -> dict[str, str]:
         """Return the settings of the image, the Secrets and the container, in this order."""
@@ -219,57 +220,6 @@ class Pod(threading.Thread):
         }  # fmt: skip
         with contextlib.suppress(OSError):  # it may have been deleted
             self._api.patch(f"{self._path}/status", {"status": shown})
-
-
-class Probe:
-    """A probe of a pod, by its own period and thresholds. Without a declaration it succeeds."""
-
-    def __init__(self, pod: Pod, name: str) -> None:
-        self._pod, self._declared = pod, pod.container.get(f"{name}Probe")
-        self._failures_allowed = (self._declared or {}).get("failureThreshold", 3)
-        # Before its first result, a container counts as alive, and as neither started nor ready.
-        self._passed = self._declared is None or name == "liveness"
-        self._is_final = name == "startup"
-        self._failures = 0
-        self._due = 0.0
-
-    def passed(self) -> bool:
-        """Return the state after the last probe, and probe if it is time."""
-        if self._declared is None or (self._is_final and self._passed):
-            return self._passed
-        if not self._due:
-            self._due = time.monotonic() + self._declared.get("initialDelaySeconds", 0)
-        if time.monotonic() >= self._due:
-            self._due = time.monotonic() + self._declared.get("periodSeconds", 10)
-            self._failures = 0 if self._succeeds() else self._failures + 1
-            if not self._failures:
-                self._passed = True
-            elif self._failures >= self._failures_allowed:
-                self._passed = False
-                if self._is_final:
-                    self._pod.faults.append("it did not start in time")
-        return self._passed
-
-    def _succeeds(self) -> bool:
-        assert self._declared is not None
-        timeout = self._declared.get("timeoutSeconds", 1)
-        if "exec" in self._declared:
-            process = self._pod.execute(self._declared["exec"]["command"])
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                return process.wait(timeout) == 0
-            process.kill()
-            return False
-        asked = self._declared["httpGet"]
-        ports = {port["name"]: port["containerPort"] for port in self._pod.container["ports"]}
-        port = ports[asked["port"]]
-        connection = http.client.HTTPConnection(loopback(self._pod.address), port, timeout=timeout)
-        with (
-            contextlib.closing(connection),
-            contextlib.suppress(OSError, http.client.HTTPException),
-        ):
-            connection.request("GET", asked["path"], headers={"Host": self._pod.address})
-            return 200 <= connection.getresponse().status < 400
-        return False
 
 
 def _mounted(source: Path, target: str) -> str:
