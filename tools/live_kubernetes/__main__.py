@@ -238,7 +238,6 @@ def record(scene: CollectorScene, directory: Path) -> None:
         end(watching)
     relay.close()
     found: dict[str, dict[str, Exchange]] = answered() if TABLE.exists() else {}
-    # Debian's build has a generic version: "v0.0.0-master+…".
     version = "1.20.2"
     for request, exchange in relay.seen.items():
         found.setdefault(request, {})[version] = exchange

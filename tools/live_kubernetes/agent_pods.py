@@ -38,7 +38,7 @@ class AgentPods(threading.Thread):
         super().__init__(name="agent-pods", daemon=True)
         self._plane, self._account, self._log = plane, account, log
         self._api = plane.api()
-        self._stop = threading.Event()
+        self._stopping = threading.Event()
         self._running: dict[str, _Pod] = {}
         #: Exit statuses of the stopped processes.
         self.ended: list[int] = []
@@ -48,7 +48,7 @@ class AgentPods(threading.Thread):
         return [pod.name for pod in self._running.values()]
 
     def run(self) -> None:
-        while not self._stop.wait(0.5):
+        while not self._stopping.wait(0.5):
             # The API server is stopped at times; the processes continue.
             with contextlib.suppress(OSError, ValueError):
                 self._tend()
@@ -60,7 +60,7 @@ class AgentPods(threading.Thread):
 
     def send_signal(self, number: int, /) -> None:
         if number == signal.SIGTERM:
-            self._stop.set()
+            self._stopping.set()
             self.join(60)
         for pod in self._running.values():
             pod.process.send_signal(number)

@@ -46,7 +46,7 @@ class ChartPods(threading.Thread):
         self._plane, self._api = plane, plane.api()
         self.path = f"/api/v1/namespaces/{namespace}"
         self._addresses = itertools.count(2)
-        self._stop_asked = threading.Event()
+        self._stopping = threading.Event()
         self._pods: dict[str, Pod] = {}
 
     @property
@@ -55,14 +55,14 @@ class ChartPods(threading.Thread):
         return list(self._pods.values())
 
     def run(self) -> None:
-        while not self._stop_asked.wait(0.2):
+        while not self._stopping.wait(0.2):
             with contextlib.suppress(OSError, ValueError):
                 for pod in self._api.items(f"{self.path}/pods"):
                     self._tend(pod)
 
     def stop(self) -> None:
         """Stop all pods."""
-        self._stop_asked.set()
+        self._stopping.set()
         self.join(30)
         for pod in self.pods:
             pod.leave()

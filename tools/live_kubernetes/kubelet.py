@@ -27,7 +27,7 @@ class Kubelets(threading.Thread):
     def __init__(self, api: Api) -> None:
         super().__init__(name="kubelets", daemon=True)
         self._api = api
-        self._stop = threading.Event()
+        self._stopping = threading.Event()
         self._next_node = 0
         #: The number of pods patched in the last round.
         self.busy = 0
@@ -38,12 +38,12 @@ class Kubelets(threading.Thread):
         )
 
     def run(self) -> None:
-        while not self._stop.wait(0.5):
+        while not self._stopping.wait(0.5):
             with contextlib.suppress(OSError, ValueError):
                 self.busy = sum(self._tend(pod) for pod in self._api.items("/api/v1/pods"))
 
     def stop(self) -> None:
-        self._stop.set()
+        self._stopping.set()
         self.join(30)
 
     def _tend(self, pod: Object) -> bool:

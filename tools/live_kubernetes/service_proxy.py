@@ -28,7 +28,7 @@ class ServiceProxy(socketserver.ThreadingTCPServer):
         self._api, self._path = api, path
         self._turn = itertools.count()
         self._endpoints: list[tuple[str, int]] = []
-        self._stop_asked = threading.Event()
+        self._stopping = threading.Event()
 
     def __enter__(self) -> ServiceProxy:
         for target in (self.serve_forever, self._follow):
@@ -36,7 +36,7 @@ class ServiceProxy(socketserver.ThreadingTCPServer):
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._stop_asked.set()
+        self._stopping.set()
         self.shutdown()
         self.server_close()
 
@@ -47,7 +47,7 @@ class ServiceProxy(socketserver.ThreadingTCPServer):
 
     def _follow(self) -> None:
         coming: list[tuple[float, list[tuple[str, int]]]] = []
-        while not self._stop_asked.wait(0.1):
+        while not self._stopping.wait(0.1):
             with contextlib.suppress(OSError):
                 found = [
                     (loopback(address["ip"]), subset["ports"][0]["port"])
