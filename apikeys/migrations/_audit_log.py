@@ -6,24 +6,26 @@ PostgreSQL the triggers also fire where session_replication_role is replica.
 """
 
 _TABLES = {"apikeys_auditevent": "auditevent", "apikeys_auditarchive": "auditarchive"}
-_POSTGRESQL = (
-    """
-    CREATE FUNCTION apikeys_auditevent_refuse() RETURNS trigger LANGUAGE plpgsql AS $$
-    DECLARE
-        archived boolean;
-    BEGIN
-        IF TG_OP = 'DELETE' AND TG_TABLE_NAME = 'apikeys_auditevent' THEN
-            EXECUTE format(
-                'SELECT EXISTS (SELECT 1 FROM %I.apikeys_auditarchive '
-                'WHERE $1 BETWEEN first_id AND last_id)', TG_TABLE_SCHEMA
-            ) INTO archived USING OLD.id;
-            IF archived THEN
-                RETURN OLD;
-            END IF;
+# Partitions of the audit log have names of their own.
+_REFUSAL = """
+CREATE OR REPLACE FUNCTION apikeys_auditevent_refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    archived boolean;
+BEGIN
+    IF TG_OP = 'DELETE' AND TG_TABLE_NAME <> 'apikeys_auditarchive' THEN
+        EXECUTE format(
+            'SELECT EXISTS (SELECT 1 FROM %I.apikeys_auditarchive '
+            'WHERE $1 BETWEEN first_id AND last_id)', TG_TABLE_SCHEMA
+        ) INTO archived USING OLD.id;
+        IF archived THEN
+            RETURN OLD;
         END IF;
-        RAISE EXCEPTION 'the audit trail is append-only' USING ERRCODE = 'restrict_violation';
-    END $$
-    """,
+    END IF;
+    RAISE EXCEPTION 'the audit trail is append-only' USING ERRCODE = 'restrict_violation';
+END $$
+"""
+_POSTGRESQL = (
+    _REFUSAL,
     *(
         f"""
         CREATE TRIGGER {name}_append_only BEFORE UPDATE OR DELETE ON {table}
@@ -74,3 +76,8 @@ def make_append_only(_apps, schema_editor):
     for statement in _POSTGRESQL if is_postgresql else _SQLITE:
         # Without parameters: a % is a % then.
         schema_editor.execute(statement, None)
+
+
+def permit_partitions(schema_editor):
+    """Let archived events leave also from partitions of the audit log."""
+    schema_editor.execute(_REFUSAL, None)
