@@ -1,4 +1,4 @@
-"""Archive events: write a file, verify it, record it, then delete the events."""
+"""Archive events: write a file, verify it, record it, then remove the events."""
 
 from __future__ import annotations
 
@@ -10,13 +10,16 @@ from django.db import DatabaseError, connection, transaction
 from django.utils import timezone
 
 from apikeys import audit
-from apikeys.archiving import files
+from apikeys.archiving import files, removing
 from apikeys.archiving.errors import ArchiveError
 from apikeys.models import AuditArchive, AuditEvent
+from infra_service.lib.database.months import moment_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from django.db.models import QuerySet
 
     from apikeys.actors import Actor
 
@@ -37,7 +40,7 @@ def archive_next(*, before: dt.datetime, directory: Path, actor: Actor) -> Audit
     Raises:
         ArchiveError: a file is invalid, the moment is less than a day ago, or the role may not
             delete events, even if there are none to delete. Only events in a verified archive were
-            deleted.
+            removed.
     """
     if before > timezone.now() - _YOUNGEST:
         raise ArchiveError("only events older than a day can be archived")
@@ -45,29 +48,47 @@ def archive_next(*, before: dt.datetime, directory: Path, actor: Actor) -> Audit
         raise ArchiveError(f"{missing}: archive as the owner of the tables")
     with files.only_one(directory):
         last = AuditArchive.objects.order_by("number").last()
-        if last is not None:
-            _remove(last, directory)
-        first = AuditEvent.objects.order_by("pk").first()
-        if first is None or first.occurred_at >= before:
+        if last is not None and not removing.is_in_month(last.last_id):
+            removing.remove(last, directory)
+        events = _next_events(before, directory)
+        if events is None:
             return None
         number = 1 if last is None else last.number + 1
         previous = files.FIRST if last is None else last.digest
         path = files.path_of(directory, number)
         if not path.exists():
-            files.write(path, number, previous, _oldest(before))
+            files.write(path, number, previous, itertools.islice(events, FILE_EVENTS))
         archive = _enter(path, number, previous, actor)
-        _remove(archive, directory)
+        if not removing.is_in_month(archive.last_id):
+            removing.remove(archive, directory)
         return archive
 
 
-def _oldest(before: dt.datetime) -> Iterator[dict[str, Any]]:
-    """Yield the oldest events, up to the first that is not before the moment."""
-    old = itertools.takewhile(lambda event: event["occurred_at"] < before, _events())
-    return itertools.islice(old, FILE_EVENTS)
+def _next_events(before: dt.datetime, directory: Path) -> Iterator[dict[str, Any]] | None:
+    """Return the oldest events without an archive, all of one partition; None without old events.
+
+    The events of a month are archived when all of them are old. The month is then dropped.
+    """
+    while (first := AuditEvent.objects.order_by("pk").first()) is not None:
+        partition = removing.partition_of(first.pk)
+        if partition is None or not partition.is_month:
+            if first.occurred_at >= before:
+                return None
+            others = {} if partition is None else {"pk__lt": partition.upper}
+            in_order = _in_order(AuditEvent.objects.filter(**others))
+            # They end with the first that is not old: the order of the audit log is kept.
+            return itertools.takewhile(lambda event: event["occurred_at"] < before, in_order)
+        if moment_of(partition.upper) > before:
+            return None
+        left = removing.unarchived(partition, directory)
+        if left.exists():
+            return _in_order(left)
+        removing.drop(partition, directory)
+    return None
 
 
-def _events() -> Iterator[dict[str, Any]]:
-    events = AuditEvent.objects.order_by("pk").values(*_COLUMNS)
+def _in_order(queryset: QuerySet[AuditEvent]) -> Iterator[dict[str, Any]]:
+    events = queryset.order_by("pk").values(*_COLUMNS)
     page = list(events[:_BATCH])
     while page:
         yield from page
@@ -113,21 +134,6 @@ def _is_recorded(path: Path) -> bool:
     return True
 
 
-def _remove(archive: AuditArchive, directory: Path) -> None:
-    """Delete the remaining events of an archive, in batches."""
-    if not AuditEvent.objects.filter(pk__range=(archive.first_id, archive.last_id)).exists():
-        return
-    path = files.path_of(directory, archive.number)
-    if files.contents(path).digest != archive.digest:
-        raise ArchiveError(f"{path.name} is not the archive that was recorded")
-    texts = files.events(path)
-    while batch := [files.id_of(text) for text in itertools.islice(texts, _BATCH)]:
-        try:
-            AuditEvent.objects.filter(pk__in=batch).delete()
-        except DatabaseError as error:
-            raise ArchiveError(f"events were not removed: {error}") from error
-
-
 def missing_privilege() -> str:
     """Return the reason why the role may not archive, as a part of a sentence; empty if it may.
 
@@ -138,9 +144,9 @@ def missing_privilege() -> str:
         return ""
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT current_user, has_table_privilege(to_regclass(%s), 'DELETE')"
-            " AND has_table_privilege(to_regclass(%s), 'INSERT')",
-            [AuditEvent._meta.db_table, AuditArchive._meta.db_table],
+            "SELECT current_user, has_table_privilege(to_regclass(%s), 'INSERT') AND"
+            " (SELECT pg_has_role(relowner, 'USAGE') FROM pg_class WHERE oid = to_regclass(%s))",
+            [AuditArchive._meta.db_table, AuditEvent._meta.db_table],
         )
         role, may_archive = cursor.fetchone()
     return f"the role {role} cannot archive audit events" if may_archive is False else ""

@@ -8,8 +8,19 @@ from django.db import models
 from django.utils import timezone
 from uuid_utils.compat import uuid7
 
+from infra_service.lib.database.months import lowest_id
+
 if TYPE_CHECKING:
+    import datetime as dt
     import uuid
+
+
+class AuditEventQuerySet(models.QuerySet["AuditEvent"]):
+    """Reads of a few partitions."""
+
+    def since(self, moment: dt.datetime) -> AuditEventQuerySet:
+        """Return the events since a moment, from the partitions of its month and later ones."""
+        return self.filter(occurred_at__gte=moment, pk__gte=lowest_id(moment))
 
 
 class AuditEvent(models.Model):
@@ -17,6 +28,9 @@ class AuditEvent(models.Model):
 
     The columns store users and tokens by value, so that the log outlives them.
     """
+
+    #: PostgreSQL partitions the table by its ids, which have the same time.
+    time_of_id = "occurred_at"
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     occurred_at = models.DateTimeField(default=timezone.now)
@@ -30,6 +44,8 @@ class AuditEvent(models.Model):
     # The request id from the client, if any; several requests may share it.
     client_request_id = models.CharField(max_length=64, blank=True, default="", db_default="")
     details = models.JSONField(default=dict)
+
+    objects = AuditEventQuerySet.as_manager()
 
     class Meta:
         # Each ends with the order of the list. A filterable column without an index is listed in

@@ -9,6 +9,7 @@ from django.db.migrations.recorder import MigrationRecorder
 from psycopg import sql
 
 from apikeys.models import AuditArchive, AuditEvent
+from infra_service.lib.database.postgresql.partitions import names_of_partitions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,7 +50,14 @@ def _statements(role: str) -> Iterator[sql.Composed]:
         table, rights = sql.Identifier(name), sql.SQL(_LESS.get(name, _WORK))
         yield sql.SQL("REVOKE ALL ON {} FROM {}, PUBLIC").format(table, to)
         yield sql.SQL("GRANT {} ON {} TO {}").format(rights, table, to)
+    for name in _partitions():
+        yield sql.SQL("REVOKE ALL ON {} FROM {}, PUBLIC").format(sql.Identifier(name), to)
     yield sql.SQL("GRANT SELECT, USAGE ON ALL SEQUENCES IN SCHEMA {} TO {}").format(_schema(), to)
+
+
+def _partitions() -> list[str]:
+    """Return the partitions of the audit log, which the role uses only through the table."""
+    return names_of_partitions(AuditEvent._meta.db_table)
 
 
 def _schema() -> sql.Identifier:
@@ -72,7 +80,7 @@ def _excess_privilege(role: str) -> str:
             FROM pg_roles WHERE rolname = %s
             """,
             [
-                [AuditEvent._meta.db_table, AuditArchive._meta.db_table],
+                [AuditEvent._meta.db_table, AuditArchive._meta.db_table, *_partitions()],
                 ["UPDATE", "DELETE", "TRUNCATE", "TRIGGER"],
                 role,
             ],

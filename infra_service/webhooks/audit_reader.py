@@ -13,20 +13,21 @@ event appears after the reader's position.
 
 from __future__ import annotations
 
+import datetime as dt
 import uuid
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from django.db import connection, transaction
 from django.utils import timezone
 
 from apikeys.models import AuditEvent
+from infra_service.lib.database.months import lowest_id, moment_of
 from infra_service.webhooks.models import TrailPosition
-
-if TYPE_CHECKING:
-    import datetime as dt
 
 #: Events per read.
 MOST: Final = 500
+# An event gets its id before its transaction begins to write, and commits with it.
+_LONGEST_TRANSACTION: Final = dt.timedelta(days=1)
 _LAST: Final = uuid.UUID(int=2**128 - 1)
 _COLUMNS: Final = (
     "e.id, e.occurred_at, e.action, e.actor_id, e.actor_name, e.token_id, e.resource_id, "
@@ -36,6 +37,7 @@ _BEFORE: Final = f"""
     SELECT {_COLUMNS}, e.transaction_id::text AS transaction FROM apikeys_auditevent e
     WHERE (e.transaction_id, e.id) > (%s::text::xid8, %s::uuid)
       AND e.transaction_id < {{}}(pg_current_snapshot())
+      AND e.id >= %s::uuid
     ORDER BY e.transaction_id, e.id LIMIT %s
 """  # noqa: S608 - nothing in it is from outside
 #: All committed events.
@@ -94,10 +96,18 @@ def unread_since() -> dt.datetime | None:
 
 def _unread(position: TrailPosition, most: int, query: str = _POSTGRESQL) -> list[AuditEvent]:
     if connection.vendor == "postgresql":
-        parameters = [str(position.transaction_id), position.event_id, most]
+        after = [str(position.transaction_id), position.event_id]
+        parameters = [*after, _lowest_unread(position), most]
         return list(AuditEvent.objects.raw(query, parameters))
     last = position.event_id
     return list(AuditEvent.objects.raw(_SQLITE, ["" if last is None else last.hex, most]))
+
+
+def _lowest_unread(position: TrailPosition) -> uuid.UUID:
+    """Return a limit below the ids of unread events, so that only a few partitions are read."""
+    read = position.event_id
+    since = position.began_at if read is None or read == _LAST else moment_of(read)
+    return lowest_id(min(since, timezone.now()) - _LONGEST_TRANSACTION)
 
 
 def _present_end() -> TrailPosition:

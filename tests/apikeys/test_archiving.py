@@ -19,8 +19,16 @@ from django.db import DatabaseError, connection, transaction
 from django.utils import timezone
 
 from apikeys.actors import Actor
-from apikeys.archiving import ArchiveError, archive, archive_next, check_archives, files
+from apikeys.archiving import (
+    ArchiveError,
+    archive,
+    archive_next,
+    check_archives,
+    files,
+    removing,
+)
 from apikeys.models import AuditArchive, AuditEvent
+from infra_service.lib.api.identifiers import uuid7_of
 from infra_service.lib.commandline.private_files import PrivateDirectory
 from infra_service.lib.database.compiled import insert
 from tests.support.commands import on_database_of
@@ -38,7 +46,7 @@ def record_events(count: int, moment: dt.datetime = LONG_AGO, **more: Any) -> No
         insert(
             AuditEvent(
                 action="state.push", actor_name="ada", resource_id=f"s{number}",
-                occurred_at=moment, **{"details": details, **more},
+                occurred_at=moment, **{"id": uuid7_of(moment), "details": details, **more},
             )
         )  # fmt: skip
 
@@ -47,6 +55,7 @@ def record_events(count: int, moment: dt.datetime = LONG_AGO, **more: Any) -> No
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(archive, "FILE_EVENTS", 4)
     monkeypatch.setattr(archive, "_BATCH", 3)
+    monkeypatch.setattr(removing, "_BATCH", 3)
 
 
 def archive_all(directory: Path) -> list[AuditArchive]:
@@ -114,8 +123,9 @@ def test_young_events_stay(db: None, tmp_path: Path) -> None:
         archive_next(before=timezone.now(), directory=tmp_path, actor=ACTOR)
 
     # The first that is not from before ends it: the order of the trail is kept.
-    record_events(1, timezone.now())
-    record_events(1)
+    millisecond = dt.timedelta(milliseconds=1)
+    record_events(1, timezone.now(), id=uuid7_of(LONG_AGO + millisecond))
+    record_events(1, LONG_AGO + 2 * millisecond)
     assert [archive.events for archive in archive_all(tmp_path)] == [1]
     assert len(left()) == 1
 
@@ -160,7 +170,7 @@ def test_directory_writable_by_other_users_is_rejected(old: list[str], tmp_path:
         archive_all(tmp_path)
 
 
-@pytest.mark.parametrize("place", ["_enter", "_remove", "record", "delete", "rename"])
+@pytest.mark.parametrize("place", ["_enter", "remove", "record", "delete", "rename"])
 def test_the_next_run_goes_on(
     place: str, old: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -181,7 +191,7 @@ def test_the_next_run_goes_on(
             patched.setattr(archive, "_is_recorded", lambda _path: True)
             patched.setattr(AuditEvent.objects, "filter", second_batch)
         else:
-            patched.setattr(archive, place, killed)
+            patched.setattr(removing if place == "remove" else archive, place, killed)
         with pytest.raises(KilledError):
             archive_all(tmp_path)
 
@@ -219,7 +229,7 @@ def test_damaged_file_prevents_deletion(
     old: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr(archive, "_remove", killed)
+        patched.setattr(removing, "remove", killed)
         with pytest.raises(KilledError):
             archive_all(tmp_path)
     path = files.path_of(tmp_path, 1)

@@ -29,8 +29,9 @@ ROWS = 100_000
 _FILL = """
 INSERT INTO apikeys_auditevent
   (id, occurred_at, action, actor_id, actor_name, token_id, resource_id, request_id, details)
-SELECT ('01900000-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid,
-  timestamptz '2026-01-01' + n * interval '10 seconds',
+SELECT (lpad(to_hex((extract(epoch FROM occurred_at) * 1000)::bigint), 12, '0') || '70008000'
+    || lpad(to_hex(n), 12, '0'))::uuid,
+  occurred_at,
   CASE WHEN n IN (10, 50) THEN 'test.rare' ELSE 'state.push' END,
   CASE WHEN n IN (10, 50) THEN '00000000-0000-7000-8000-000000000001'::uuid
     ELSE '00000000-0000-7000-8000-000000000002'::uuid END,
@@ -39,7 +40,8 @@ SELECT ('01900000-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid,
   CASE WHEN n IN (10, 50) THEN 'rare' ELSE 'common' END,
   CASE WHEN n IN (10, 50) THEN 'rare' ELSE 'common' END,
   CASE WHEN n IN (10, 50) THEN '{"trace_id": "rare"}' ELSE '{"trace_id": "common"}' END::jsonb
-FROM generate_series(1, 100000) n
+FROM generate_series(1, 100000) n,
+  LATERAL (SELECT timestamptz '2026-01-01' + n * interval '10 seconds' AS occurred_at) AS dated
 """
 # Values per field: of two of the oldest rows, of all other rows, and of no row.
 VALUES = {
@@ -94,7 +96,8 @@ def reader(events: None, client_with: ClientWith) -> ApiClient:
 
 def deep(text: str) -> str:
     """Return the token of the page that begins in the middle of the list."""
-    row = AuditEvent.objects.get(pk=f"01900000-0000-7000-8000-{ROWS // 2:012x}")
+    middle = dt.datetime(2026, 1, 1, tzinfo=dt.UTC) + dt.timedelta(seconds=10 * ROWS // 2)
+    row = AuditEvent.objects.get(occurred_at=middle)
     query = QueryDict(mutable=True)
     query["filter"] = text
     scope = pagination._scope(PATH, query, "")

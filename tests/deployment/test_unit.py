@@ -101,7 +101,7 @@ def test_only_the_archive_unit_runs_the_archive() -> None:
     assert values(archive, "StateDirectoryMode") == ["0700"]
     assert "AUDIT_ARCHIVE_DIR=/var/lib/infra-archive" in values(archive, "Environment")
     (start,) = values(archive, "ExecStart")
-    assert start.startswith(f"{MANAGE} housekeeping --only events --max-seconds ")
+    assert start.startswith(f"{MANAGE} housekeeping --only events --only partitions --max-seconds ")
     for name in UNITS.keys() - {"infra-archive"}:
         assert "AUDIT_ARCHIVE_DIR" not in UNITS[name]
 

@@ -33,7 +33,7 @@ def latest_events(user: User | AnonymousUser) -> list[dict[str, Any]]:
 def failed_logins() -> tuple[Number, list[dict[str, Any]]]:
     """Return the number of failed logins in a day, and names and addresses with most tries."""
     since = timezone.now() - LOGINS_WITHIN
-    failed = AuditEvent.objects.filter(action="user.login_failed", occurred_at__gte=since)
+    failed = AuditEvent.objects.since(since).filter(action="user.login_failed")
     newest_first = failed.order_by("-occurred_at", "-id")
     events = list(newest_first.only("occurred_at", "address", "details")[: MOST + 1])
     rows: dict[tuple[str, str], dict[str, Any]] = {}

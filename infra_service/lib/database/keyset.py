@@ -48,7 +48,7 @@ def beyond(key: Sequence[str], position: Sequence[Any], queryset: QuerySet[Any, 
     """
     columns, descending = columns_of(key)
     values = [
-        _converted(queryset.model._meta.get_field(name), value)
+        converted(queryset.model._meta.get_field(name), value)
         for name, value in zip(columns, position, strict=True)
     ]
     # A row comparison, which an index serves; the usual OR of ANDs reads all rows before it.
@@ -56,7 +56,12 @@ def beyond(key: Sequence[str], position: Sequence[Any], queryset: QuerySet[Any, 
     return compare(Tuple(*map(F, columns)), tuple(values))
 
 
-def _converted(field: Any, value: Any) -> Any:
+def converted(field: Any, value: Any) -> Any:
+    """Return a value of a position as its column has it.
+
+    Raises:
+        ValidationError: the value is invalid for the column.
+    """
     try:
         return field.to_python(value)
     except (TypeError, ValueError, OverflowError) as error:  # a number instead of a time

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from django.db import connection
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from infra_service.lib.database.postgresql.partitions import months_ready
 from infra_service.models import HousekeepingPart
+from infra_service.operations.housekeeping.parts import PARTITIONED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class HousekeepingCollector(Collector):
-    """Each part's last success, the duration of its last run, and the total of removed rows."""
+    """Each part's last success, duration and removed rows; on PostgreSQL also the partitions."""
 
     def collect(self) -> Iterator[Metric]:
         success = GaugeMetricFamily(
@@ -37,3 +40,12 @@ class HousekeepingCollector(Collector):
             seconds.add_metric([part.name], part.seconds)
             removed.add_metric([part.name], part.removed)
         yield from (success, seconds, removed)
+        if connection.vendor == "postgresql":
+            ready = GaugeMetricFamily(
+                "infra_partitions_ready",
+                "Number of next months for which the table has partitions; 3 if all are created.",
+                labels=["table"],
+            )
+            for table in PARTITIONED:
+                ready.add_metric([table], months_ready(table))
+            yield ready

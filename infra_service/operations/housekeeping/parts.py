@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import structlog
 from django.conf import settings
 from django.contrib.sessions.models import Session
+from django.db import connection
 from django.utils import timezone
 
 from apikeys.actions.expired import remove_expired_assertions, remove_expired_tokens
@@ -16,6 +17,7 @@ from apikeys.actors import Actor
 from apikeys.archiving import archive_next
 from apikeys.models import AuditEvent
 from infra_service.lib.api.idempotent_requests import IdempotentRequest
+from infra_service.lib.database.postgresql.partitions import create_ahead, is_owned
 from infra_service.webhooks.pruning import prune as prune_deliveries
 from states.actions import removal
 from states.keeping import pruning, storage, sweeping
@@ -32,6 +34,9 @@ _SESSIONS: Final = 500
 # Much longer than the two days after which a part counts as late: an archive that has stopped
 # by a failure must be reported for weeks, and not only at the moment at which it becomes late.
 _ARCHIVED_ELSEWHERE: Final = dt.timedelta(days=30)
+
+#: The tables with monthly partitions on PostgreSQL.
+PARTITIONED: Final = (AuditEvent._meta.db_table,)
 
 log = structlog.get_logger("infra_service.housekeeping")
 
@@ -92,10 +97,21 @@ def is_archived_elsewhere() -> bool:
     """
     if settings.AUDIT_ARCHIVE_DIR:
         return False
-    archives = AuditEvent.objects.filter(
-        action="audit.archive", occurred_at__gt=timezone.now() - _ARCHIVED_ELSEWHERE
-    ).order_by("-occurred_at", "-pk")
+    recent = AuditEvent.objects.since(timezone.now() - _ARCHIVED_ELSEWHERE)
+    archives = recent.filter(action="audit.archive").order_by("-occurred_at", "-pk")
     return archives.values_list("actor_name", flat=True).first() == _actor().name
+
+
+def _partitions() -> Iterator[int]:
+    """Create the partitions of the next months, on PostgreSQL."""
+    for table in PARTITIONED if connection.vendor == "postgresql" else ():
+        create_ahead(table)
+        yield 0
+
+
+def is_owned_elsewhere() -> bool:
+    """Return whether only another process, running as the table owner, can create partitions."""
+    return connection.vendor == "postgresql" and not all(map(is_owned, PARTITIONED))
 
 
 def _sessions() -> Iterator[int]:
@@ -131,8 +147,14 @@ PARTS: Final[Mapping[str, Callable[[], Iterator[int]]]] = {
     "catalogue": _catalogue,
     "objects": _objects,
     "tokens": _tokens,
+    "partitions": _partitions,
     "events": _events,
     "sessions": _sessions,
     "history": _history,
     "webhooks": prune_deliveries,
+}
+#: Conditions under which a part is left to a process of the table owner.
+ELSEWHERE: Final[Mapping[str, Callable[[], bool]]] = {
+    "events": is_archived_elsewhere,
+    "partitions": is_owned_elsewhere,
 }

@@ -11,7 +11,7 @@ import structlog
 from django.db import Error as DatabaseFailure
 
 from infra_service.models import HousekeepingPart
-from infra_service.operations.housekeeping.parts import PARTS, is_archived_elsewhere
+from infra_service.operations.housekeeping.parts import ELSEWHERE, PARTS
 
 if TYPE_CHECKING:
     import threading
@@ -51,7 +51,7 @@ def run_part(name: str, *, most_seconds: float, stop: threading.Event) -> Outcom
     began, removed = time.monotonic(), 0
     holder = None
     try:
-        if name == "events" and is_archived_elsewhere():
+        if name in ELSEWHERE and ELSEWHERE[name]():
             return Outcome(Status.HELD)
         holder = HousekeepingPart.objects.claim(name)
         if holder is None:

@@ -17,6 +17,7 @@ from django.db.models.expressions import RawSQL
 from django.db.models.sql.datastructures import BaseTable
 
 from infra_service.lib.database.bounded_pages.conditions import Comparison, Kind
+from infra_service.lib.database.bounded_pages.partitions import within_partitions
 from infra_service.lib.database.keyset import beyond
 
 if TYPE_CHECKING:
@@ -146,6 +147,7 @@ def rows_of(
         found.query.where.children.append(forced(comparison) if is_first else comparison.lookup)
     if after is not None:
         found = found.filter(beyond(*after, found))
+    found = within_partitions(found, access.comparisons, after)
     if columns:
         found = found.values(*columns)
     return found.order_by(*access.order)

@@ -35,6 +35,7 @@ from infra_service.lib.database.bounded_pages.conditions import (
     weight,
 )
 from infra_service.lib.database.bounded_pages.indexes import Access, sets, walk
+from infra_service.lib.database.bounded_pages.partitions import within_partitions
 from infra_service.lib.database.bounded_pages.planning import planned_for_values
 from infra_service.lib.database.bounded_pages.semi_joins import (
     SemiJoin,
@@ -136,7 +137,10 @@ def _of_index(request: _Request) -> Page:
     is_forced = not path.finds_single_row and path.is_to_be_forced(request.queryset.model)
     for first in path.equal[:1] if is_forced else ():
         first.node.children[first.position] = forced(first)
-    return request.page(request.beyond(request.queryset), request.path.order)
+    after = None if request.position is None else (request.key, request.position)
+    rows = request.beyond(request.queryset)
+    rows = within_partitions(rows, request.conditions.comparisons, after)
+    return request.page(rows, request.path.order)
 
 
 def _most_rows(queryset: Any) -> int:

@@ -47,25 +47,23 @@ class Partition(NamedTuple):
         return (self.lower is None or self.lower <= id_) and id_ < self.upper
 
     def drop(self, rows: int) -> bool:
-        """Drop the partition if it has this number of rows and the first partition has none.
+        """Drop this month if it has that number of rows and the first partition has none.
 
-        The first partition then extends to its end. It happens completely or not at all, and the
-        owner of the table does it. Return whether the numbers were right.
+        The first partition then extends to its end. Return whether the numbers were right; without
+        that, and after a crash, nothing has changed. Only the owner of the table may do it.
         """
-        first = f"{self.table}_first"
+        extended = self._replace(name=f"{self.table}_first", lower=None)
         with transaction.atomic(), connection.cursor() as cursor:
             limit_wait(cursor)
-            names = [self.name] if self.name == first else [self.name, first]
-            for name in names:
-                # Writers of these old rows wait; all other statements go on.
+            for name, expected in ((self.name, rows), (extended.name, 0)):
+                # Writers of these old rows wait; all other statements continue.
                 _run(cursor, "LOCK TABLE {} IN SHARE MODE", name)
-            for name, expected in zip(names, (rows, 0), strict=False):
                 _run(cursor, "SELECT count(*) FROM {}", name)
                 if cursor.fetchone()[0] != expected:
                     return False
-            for name in names:
+            for name in (self.name, extended.name):
                 _run(cursor, "DROP TABLE {}", name)
-            _create(cursor, self._replace(name=first, lower=None))
+            _create(cursor, extended)
         return True
 
 
@@ -74,6 +72,20 @@ def partitions_of(table: str) -> list[Partition]:
 
     It is empty for a table without partitions, and for a missing table.
     """
+    found = [
+        Partition(table, name, uuid.UUID(match[1]) if match[1] else None, uuid.UUID(match[2]))
+        for name, bounds in _bounds_of(table)
+        if (match := _BOUNDS.search(bounds)) is not None
+    ]
+    return sorted(found, key=lambda partition: partition.upper)
+
+
+def names_of_partitions(table: str) -> list[str]:
+    """Return the names of all partitions, also of the default partition."""
+    return sorted(name for name, _bounds in _bounds_of(table))
+
+
+def _bounds_of(table: str) -> list[tuple[str, str]]:
     if connection.vendor != "postgresql":
         return []
     with connection.cursor() as cursor:
@@ -85,13 +97,8 @@ def partitions_of(table: str) -> list[Partition]:
             """,
             [connection.ops.quote_name(table)],
         )
-        bounds = [(name, _BOUNDS.search(text)) for name, text in cursor.fetchall()]
-    found = [
-        Partition(table, name, uuid.UUID(match[1]) if match[1] else None, uuid.UUID(match[2]))
-        for name, match in bounds
-        if match is not None
-    ]
-    return sorted(found, key=lambda partition: partition.upper)
+        found: list[tuple[str, str]] = cursor.fetchall()
+    return found
 
 
 def months_ready(table: str) -> int:
@@ -186,7 +193,7 @@ def _limit_ids(first: Partition) -> None:
                 first.table, _LIMIT, upper=sql.Literal(str(first.upper)),
             )
         )  # fmt: skip
-    with connection.cursor() as cursor:
+    with transaction.atomic(), connection.cursor() as cursor:
         _run(cursor, "ALTER TABLE {} VALIDATE CONSTRAINT {}", first.table, _LIMIT)
 
 
@@ -263,7 +270,7 @@ def _adopt_default(newest: Partition, upper: uuid.UUID) -> Partition:
                 lower=sql.Literal(str(adopted.lower)), upper=sql.Literal(str(upper)),
             )
         )  # fmt: skip
-    with connection.cursor() as cursor:
+    with transaction.atomic(), connection.cursor() as cursor:
         _run(cursor, "ALTER TABLE {} VALIDATE CONSTRAINT {}", default, _LIMIT)
     with transaction.atomic(), connection.cursor() as cursor:
         limit_wait(cursor)

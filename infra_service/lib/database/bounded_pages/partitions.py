@@ -1,0 +1,71 @@
+"""Limits of the ids of a page, so that PostgreSQL reads only the partitions that may have its rows.
+
+A model with monthly partitions names the column with the time of its ids in ``time_of_id``. The
+limits are beginnings of months: within a partition every row passes them, so that they do not
+change the choice of an index.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING, Any
+
+from django.db import connections
+from django.db.models import lookups
+
+from infra_service.lib.database.bounded_pages.conditions import Comparison, Kind
+from infra_service.lib.database.keyset import columns_of, converted
+from infra_service.lib.database.months import highest_id, lowest_id
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+_LOWER = (lookups.GreaterThan, lookups.GreaterThanOrEqual)
+
+
+def within_partitions(
+    queryset: Any,
+    comparisons: Iterable[Comparison],
+    after: tuple[Sequence[str], Sequence[Any]] | None,
+) -> Any:
+    """Return the queryset with limits of its ids, which no row that passes the comparisons exceeds.
+
+    ``after`` is a page key and a position, behind which the rows begin.
+    """
+    column = getattr(queryset.model, "time_of_id", None)
+    if column is None or connections[queryset.db].vendor != "postgresql":
+        return queryset
+    since: list[dt.datetime] = []
+    until: list[dt.datetime] = []
+    for comparison in comparisons:
+        if comparison.column == column:
+            low, high = _limits(comparison)
+            since += low
+            until += high
+    if after is not None:
+        (first, *_), is_descending = columns_of(after[0])
+        if first == column:
+            moment = converted(queryset.model._meta.get_field(column), after[1][0])
+            (until if is_descending else since).append(moment)
+    if since:
+        queryset = queryset.filter(pk__gte=lowest_id(max(since)))
+    if until:
+        queryset = queryset.filter(pk__lt=highest_id(min(until)))
+    return queryset
+
+
+def _limits(comparison: Comparison) -> tuple[list[dt.datetime], list[dt.datetime]]:
+    """Return the earliest and the latest time that pass a comparison, where it has them.
+
+    A value of SQL has none.
+    """
+    value: Any = comparison.lookup.rhs
+    if comparison.kind is Kind.IN:
+        return [min(value)], [max(value)]
+    if isinstance(comparison.lookup, lookups.Range):
+        return [value[0]], [value[1]]
+    if not isinstance(value, dt.datetime):
+        return [], []
+    if comparison.kind is Kind.EQUAL:
+        return [value], [value]
+    return ([value], []) if isinstance(comparison.lookup, _LOWER) else ([], [value])
