@@ -23,6 +23,7 @@ from django.utils import timezone
 
 from apikeys.actions import expired
 from apikeys.models import AccessToken, ApiKey, AuditEvent, UsedAssertion, User
+from infra_service.lib.api.identifiers import uuid7_of
 from infra_service.models import LEASE, HousekeepingPart
 from infra_service.operations.housekeeping import PARTS, metrics, parts, running
 from infra_service.operations.housekeeping.running import Status, run_part
@@ -143,8 +144,9 @@ def test_expired_sessions_are_deleted(db: None, monkeypatch: pytest.MonkeyPatch)
 def test_old_events_are_deleted_only_with_an_archive_directory(
     db: None, settings: Any, tmp_path: Path
 ) -> None:
+    old = timezone.now() - 401 * DAY
     AuditEvent.objects.create(
-        action="test.done", resource_id="old", occurred_at=timezone.now() - 401 * DAY
+        id=uuid7_of(old), action="test.done", resource_id="old", occurred_at=old
     )
     assert housekeeping("--only", "events")["events"]["removed"] == 0
 
@@ -157,8 +159,9 @@ def test_events_that_another_process_archives_are_not_reported_as_done(
     db: None, settings: Any, tmp_path: Path
 ) -> None:
     """The unit that archives as the owner has ``AUDIT_ARCHIVE_DIR``; the other unit does not."""
+    old = timezone.now() - 401 * DAY
     AuditEvent.objects.create(
-        action="test.done", resource_id="old", occurred_at=timezone.now() - 401 * DAY
+        id=uuid7_of(old), action="test.done", resource_id="old", occurred_at=old
     )
     settings.AUDIT_ARCHIVE_DIR = str(tmp_path)
     assert housekeeping("--only", "events")["events"]["status"] == "done"
@@ -204,7 +207,7 @@ def test_a_failure_stops_no_other_part(rows: None, replace: Any) -> None:
 
     assert message == "failed: objects"
     assert outcomes["objects"]["error"] == "OSError: the disk is full"
-    assert [o["status"] for n, o in outcomes.items() if n != "objects"] == ["done"] * 7
+    assert [o["status"] for n, o in outcomes.items() if n != "objects"] == ["done"] * 8
     after = {part.name: part for part in HousekeepingPart.objects.all()}
     assert after["objects"].succeeded_at == before["objects"]
     assert after["sessions"].succeeded_at > before["sessions"]
@@ -285,9 +288,10 @@ def test_metrics_are_exported(rows: None) -> None:
     found = {metric.name: metric for metric in metrics.HousekeepingCollector().collect()}
 
     assert {name: len(metric.samples) for name, metric in found.items()} == {
-        "infra_housekeeping_last_success_timestamp_seconds": 8,
-        "infra_housekeeping_duration_seconds": 8,
-        "infra_housekeeping_removed": 8,
+        "infra_housekeeping_last_success_timestamp_seconds": 9,
+        "infra_housekeeping_duration_seconds": 9,
+        "infra_housekeeping_removed": 9,
+        **({"infra_partitions_ready": 1} if connection.vendor == "postgresql" else {}),
     }
     of_tokens = [
         sample.value
