@@ -74,7 +74,9 @@ def names() -> list[str]:
 
 
 def test_months_are_archived_and_dropped(old: list[str], tmp_path: Path) -> None:
-    with CaptureQueriesContext(connection, ) as queries:
+    with CaptureQueriesContext(
+        connection,
+    ) as queries:
         numbers = archive_all(tmp_path)
 
     # A file never has events of two partitions.

@@ -7,11 +7,11 @@ import gzip
 import json
 import subprocess
 import sys
-import uuid
 from collections.abc import Callable
+from functools import partial
 from io import StringIO
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -31,8 +31,11 @@ from apikeys.models import AuditArchive, AuditEvent
 from infra_service.lib.api.identifiers import uuid7_of
 from infra_service.lib.commandline.private_files import PrivateDirectory
 from infra_service.lib.database.compiled import insert
+from infra_service.lib.database.months import month_of
+from infra_service.lib.database.postgresql.partitions import partitions_of
 from tests.support.commands import on_database_of
 from tests.support.installation import ROOT
+from tests.support.partitions import with_months
 from tests.support.server import LiveServer
 
 LONG_AGO = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
@@ -421,21 +424,41 @@ def test_invalid_arguments_are_reported(arguments: tuple[str, ...], message: str
 
 
 EVENTS = 3000
+_MONTHS: Final = 60
 
 
-def fill() -> None:
-    """Add events of a day with IDs a millisecond apart, because archives are ordered by ID."""
-    moment = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
+def fill(*, months: int) -> None:
+    """Add events a millisecond apart, because archives are ordered by ID, in days or months."""
+    if months > 1:
+        with_months(LONG_AGO, months)
+    beginnings = [month_of(LONG_AGO, later=number) for number in range(months)]
+    moments = [
+        beginning + dt.timedelta(milliseconds=number)
+        for beginning in beginnings
+        for number in range(EVENTS // months)
+    ]
     AuditEvent.objects.bulk_create(
         AuditEvent(
-            id=uuid.UUID(int=(int(moment.timestamp() * 1000) + n << 80) + (7 << 76) + (2 << 62)),
-            action="state.push", actor_name="ada", resource_id=str(n), occurred_at=moment,
+            id=uuid7_of(moment), occurred_at=moment,
+            action="state.push", actor_name="ada", resource_id=str(n),
         )
-        for n in range(EVENTS)
+        for n, moment in enumerate(moments)
     )  # fmt: skip
 
 
-def test_a_run_that_is_killed_is_continued(tmp_path: Path, django_db_blocker: Any) -> None:
+@pytest.mark.parametrize(
+    "months",
+    [
+        1,
+        pytest.param(
+            _MONTHS,
+            marks=pytest.mark.skipif(connection.vendor != "postgresql", reason="partitions"),
+        ),
+    ],
+)
+def test_a_run_that_is_killed_is_continued(
+    months: int, tmp_path: Path, django_db_blocker: Any
+) -> None:
     """SIGKILL at each statement of a real run; then nothing is twice, and nothing is lost."""
     server = LiveServer(tmp_path)
     to = tmp_path / "archives"
@@ -445,13 +468,14 @@ def test_a_run_that_is_killed_is_continued(tmp_path: Path, django_db_blocker: An
         "from apikeys.archiving import archive; archive.FILE_EVENTS, archive._BATCH = 40, 15\n"
         "forked.main()"
     )
-    archive = ["archive_audit_events", "--before", "2021-01-01", "--to", str(to)]
-    kills = list(range(1, 41))
+    before = f"{month_of(LONG_AGO, later=months):%Y-%m-%d}"
+    archive = ["archive_audit_events", "--before", before, "--to", str(to)]
+    kills = list(range(1, 41 if months == 1 else 61))
     runs = [{"arguments": archive, "reads": True, "kill_at": [at]} for at in (*kills, None)]
     try:
         server.prepare()
         with django_db_blocker.unblock():
-            on_database_of(server, fill)
+            on_database_of(server, partial(fill, months=months))
         done = subprocess.run(
             [sys.executable, "-c", code],
             cwd=ROOT,
@@ -463,6 +487,8 @@ def test_a_run_that_is_killed_is_continued(tmp_path: Path, django_db_blocker: An
         )
         (output,) = server.run_commands(("archive_audit_events", "--check", str(to), "--json"))
         checked = json.loads(output)
+        with django_db_blocker.unblock():
+            left = on_database_of(server, lambda: len(partitions_of("apikeys_auditevent")))
     finally:
         server.close()
 
@@ -470,3 +496,5 @@ def test_a_run_that_is_killed_is_continued(tmp_path: Path, django_db_blocker: An
     assert [json.loads(line) for line in done.stdout.splitlines()] == [[-9]] * len(kills) + [[0]]
     assert checked["problems"] == []
     assert [event["resource_id"] for event in archived(to)] == [str(n) for n in range(EVENTS)]
+    # The first partition, one for the time between, and the present and the next months.
+    assert left == (0 if connection.vendor == "sqlite" else 5 if months == 1 else 6)

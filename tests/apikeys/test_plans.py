@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import itertools
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,8 +18,12 @@ from apikeys.models import AuditEvent
 from filterlang.fields import field_set
 from infra_service.lib.api import pagination
 from infra_service.lib.database.bounded_pages.reading import MOST_ROWS
+from infra_service.lib.database.months import highest_id, lowest_id
+from tests.apikeys.admin.conftest import TRAIL
 from tests.conftest import ApiClient, ClientWith
-from tests.support.plans import Plan, plans_of, rows_of_a_module
+from tests.support.partitions import with_months
+from tests.support.people import person
+from tests.support.plans import Plan, analyze, plans_of, rows_of_a_module
 
 pytestmark = pytest.mark.skipif(
     connection.vendor != "postgresql", reason="about PostgreSQL's planner"
@@ -185,3 +190,76 @@ def test_unindexed_filter_is_read_page_by_page(reader: ApiClient) -> None:
         if not token:
             break
     assert found == [0, 0, 2]
+
+
+JULY = dt.datetime(2025, 7, 1, tzinfo=dt.UTC)
+_EVENTS_OF_MONTHS = """
+INSERT INTO apikeys_auditevent
+  (id, occurred_at, action, actor_name, token_id, resource_id, request_id, details)
+SELECT (lpad(to_hex((extract(epoch FROM occurred_at) * 1000)::bigint), 12, '0') || '70008000'
+    || lpad(to_hex(n), 12, '0'))::uuid,
+  occurred_at, 'state.push', 'ci', 'tok-' || n % 3, 'state-' || n % 5, '', '{}'
+FROM generate_series(0, 2000) n,
+  LATERAL (SELECT timestamptz '2025-07-01' + n * interval '2 hours' AS occurred_at) AS dated
+"""
+
+
+def test_page_bounded_by_time_reads_at_most_two_partitions(client_with: ClientWith) -> None:
+    """The list in the API and in the admin, with a filter, in both directions, and deep inside."""
+    with_months(JULY, 6)
+    with connection.cursor() as cursor:
+        cursor.execute(_EVENTS_OF_MONTHS)
+    analyze(AuditEvent)
+    client, admin = client_with("audit:read"), person("viewer")
+    since, until = "2025-09-10T00:00:00Z", "2025-10-12T00:00:00Z"
+    between = f"field['occurred_at'] BETWEEN '{since}' AND '{until}'"
+    texts = [between, f"{between} AND field['token_id'] = 'tok-1'",
+             f"{between} AND field['resource_id'] IN ('state-1', 'state-2')",
+             f"{between} AND field['actor_name'] = 'ci'"]  # fmt: skip
+    paths = ["since=2025-09-10&until=2025-10-12",
+             "action=state.push&since=2025-10-02&until=2025-10-30",
+             "since=2025-09-10&until=2025-10-12&order=moment"]  # fmt: skip
+
+    found: dict[str, set[str]] = {}
+    for text in texts:
+        token = ""
+        for page in ("first", "second"):
+            with plans_of("apikeys_auditevent", analyze=True) as plans:
+                answer = client.get(PATH, {"filter": text, "page_size": "20", "page_token": token})
+            assert len(answer.json()["audit_events"]) == 20, text
+            token = answer.json()["next_page_token"]
+            found[f"{page} {text}"] = partitions_in(plans)
+    for query in paths:
+        with plans_of("apikeys_auditevent", analyze=True) as plans:
+            assert admin.get(f"{TRAIL}?{query}").status_code == 200
+        found[query] = partitions_in(plans)
+
+    months = {"apikeys_auditevent_2025_09", "apikeys_auditevent_2025_10"}
+    assert {text: read for text, read in found.items() if not read or not read <= months} == {}
+
+
+def test_generic_plan_reads_at_most_two_partitions(db: None) -> None:
+    """A prepared statement of webhooks, whose partitions are chosen at its execution."""
+    with_months(JULY, 6)
+    with connection.cursor() as cursor:
+        cursor.execute(_EVENTS_OF_MONTHS)
+        cursor.execute("SET LOCAL plan_cache_mode = force_generic_plan")
+        cursor.execute(
+            "PREPARE bounded (uuid, uuid) AS SELECT id FROM apikeys_auditevent"
+            " WHERE id >= $1 AND id < $2 ORDER BY occurred_at DESC, id DESC LIMIT 20"
+        )
+        limits = (lowest_id(JULY + dt.timedelta(days=40)), highest_id(JULY + dt.timedelta(days=50)))
+        cursor.execute(
+            "EXPLAIN (ANALYZE, FORMAT JSON) EXECUTE bounded ('{}', '{}')".format(*limits)
+        )
+        ((explained,),) = cursor.fetchall()
+    text = explained if isinstance(explained, str) else json.dumps(explained)
+    (plan,) = json.loads(text)
+    assert partitions_in([Plan("", plan["Plan"])]) == {"apikeys_auditevent_2025_08"}
+
+
+def partitions_in(plans: list[Plan]) -> set[str]:
+    """Return the partitions that the plans read."""
+    nodes = [node for plan in plans for node in plan.nodes()]
+    read = [node for node in nodes if "Relation Name" in node and node["Actual Loops"]]
+    return {node["Relation Name"] for node in read}

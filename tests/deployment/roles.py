@@ -22,6 +22,14 @@ FORBIDDEN: Final = [
     "ALTER TABLE apikeys_auditevent DISABLE TRIGGER ALL",
     "DROP TRIGGER auditevent_append_only ON apikeys_auditevent",
     "DROP TABLE apikeys_auditevent",
+    # A partition, also directly.
+    "SELECT 1 FROM apikeys_auditevent_first",
+    "INSERT INTO apikeys_auditevent_default SELECT * FROM apikeys_auditevent",
+    "DELETE FROM apikeys_auditevent_first",
+    "DROP TABLE apikeys_auditevent_first",
+    "ALTER TABLE apikeys_auditevent DETACH PARTITION apikeys_auditevent_first",
+    "CREATE TABLE mine PARTITION OF apikeys_auditevent FOR VALUES FROM"
+    " ('ffffffff-0000-0000-0000-000000000000') TO (MAXVALUE)",
     (
         "CREATE TRIGGER mine BEFORE INSERT ON apikeys_auditevent"
         " FOR EACH ROW EXECUTE FUNCTION apikeys_auditevent_refuse()"

@@ -168,7 +168,9 @@ def test_table_is_converted_with_all_that_belongs_to_it(old_table: str) -> None:
 
 def test_conversion_continues_after_an_interruption(old_table: str) -> None:
     """A killed process leaves a limit."""
-    run(f"ALTER TABLE {old_table} ADD CONSTRAINT limit_of_partition CHECK (id < '{uuid.UUID(int=2**127)}')")
+    run(
+        f"ALTER TABLE {old_table} ADD CONSTRAINT limit_of_partition CHECK (id < '{uuid.UUID(int=2**127)}')"
+    )
 
     convert(old_table)
 

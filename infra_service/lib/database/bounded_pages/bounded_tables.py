@@ -147,7 +147,7 @@ def rows_of(
         found.query.where.children.append(forced(comparison) if is_first else comparison.lookup)
     if after is not None:
         found = found.filter(beyond(*after, found))
-    found = within_partitions(found, access.comparisons, after)
+    found = within_partitions(found, queryset, after)
     if columns:
         found = found.values(*columns)
     return found.order_by(*access.order)

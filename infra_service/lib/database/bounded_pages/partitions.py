@@ -13,31 +13,29 @@ from typing import TYPE_CHECKING, Any
 from django.db import connections
 from django.db.models import lookups
 
-from infra_service.lib.database.bounded_pages.conditions import Comparison, Kind
+from infra_service.lib.database.bounded_pages.conditions import Comparison, Kind, conditions_of
 from infra_service.lib.database.keyset import columns_of, converted
 from infra_service.lib.database.months import highest_id, lowest_id
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
 _LOWER = (lookups.GreaterThan, lookups.GreaterThanOrEqual)
 
 
 def within_partitions(
-    queryset: Any,
-    comparisons: Iterable[Comparison],
-    after: tuple[Sequence[str], Sequence[Any]] | None,
+    rows: Any, queryset: Any, after: tuple[Sequence[str], Sequence[Any]] | None
 ) -> Any:
-    """Return the queryset with limits of its ids, which no row that passes the comparisons exceeds.
+    """Return the rows with limits of their ids, which no row of the queryset exceeds.
 
     ``after`` is a page key and a position, behind which the rows begin.
     """
     column = getattr(queryset.model, "time_of_id", None)
     if column is None or connections[queryset.db].vendor != "postgresql":
-        return queryset
+        return rows
     since: list[dt.datetime] = []
     until: list[dt.datetime] = []
-    for comparison in comparisons:
+    for comparison in conditions_of(queryset.query).comparisons:
         if comparison.column == column:
             low, high = _limits(comparison)
             since += low
@@ -48,10 +46,10 @@ def within_partitions(
             moment = converted(queryset.model._meta.get_field(column), after[1][0])
             (until if is_descending else since).append(moment)
     if since:
-        queryset = queryset.filter(pk__gte=lowest_id(max(since)))
+        rows = rows.filter(pk__gte=lowest_id(max(since)))
     if until:
-        queryset = queryset.filter(pk__lt=highest_id(min(until)))
-    return queryset
+        rows = rows.filter(pk__lt=highest_id(min(until)))
+    return rows
 
 
 def _limits(comparison: Comparison) -> tuple[list[dt.datetime], list[dt.datetime]]:

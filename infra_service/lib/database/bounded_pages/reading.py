@@ -138,8 +138,7 @@ def _of_index(request: _Request) -> Page:
     for first in path.equal[:1] if is_forced else ():
         first.node.children[first.position] = forced(first)
     after = None if request.position is None else (request.key, request.position)
-    rows = request.beyond(request.queryset)
-    rows = within_partitions(rows, request.conditions.comparisons, after)
+    rows = within_partitions(request.beyond(request.queryset), request.queryset, after)
     return request.page(rows, request.path.order)
 
 

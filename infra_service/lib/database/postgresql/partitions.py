@@ -233,7 +233,8 @@ def _replace_by_partitioned(cursor: Any, first: Partition) -> None:
         _run(cursor, "ALTER TABLE {} ENABLE ALWAYS TRIGGER {}", table, trigger)
     cursor.execute(
         """
-        SELECT format('ALTER TABLE %%s OWNER TO %%I', %(table)s::regclass, pg_get_userbyid(relowner))
+        SELECT format(
+            'ALTER TABLE %%s OWNER TO %%I', %(table)s::regclass, pg_get_userbyid(relowner))
         FROM pg_class WHERE oid = %(old)s::regclass
         UNION ALL
         SELECT format('GRANT %%s ON %%s TO %%s', privilege_type, %(table)s::regclass, role)
