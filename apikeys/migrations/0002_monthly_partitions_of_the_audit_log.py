@@ -5,7 +5,7 @@ from typing import ClassVar
 from django.db import migrations
 
 from apikeys.migrations._audit_log import permit_partitions
-from infra_service.lib.database.postgresql.partitions import convert
+from infra_service.lib.database.postgresql.partitioning import convert
 
 
 def partition(_apps, schema_editor):

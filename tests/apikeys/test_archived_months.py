@@ -127,7 +127,7 @@ def killed(*_: Any, **__: Any) -> Any:
         (removing, "unarchived"),
         (removing, "drop"),
         # After both tables were dropped, before the end of the transaction.
-        (partitions, "_create"),
+        (partitions, "create"),
     ],
 )
 def test_next_run_continues_after_a_kill(

@@ -28,8 +28,10 @@ FORBIDDEN: Final = [
     "DELETE FROM apikeys_auditevent_first",
     "DROP TABLE apikeys_auditevent_first",
     "ALTER TABLE apikeys_auditevent DETACH PARTITION apikeys_auditevent_first",
-    "CREATE TABLE mine PARTITION OF apikeys_auditevent FOR VALUES FROM"
-    " ('ffffffff-0000-0000-0000-000000000000') TO (MAXVALUE)",
+    (
+        "CREATE TABLE mine PARTITION OF apikeys_auditevent FOR VALUES FROM"
+        " ('ffffffff-0000-0000-0000-000000000000') TO (MAXVALUE)"
+    ),
     (
         "CREATE TRIGGER mine BEFORE INSERT ON apikeys_auditevent"
         " FOR EACH ROW EXECUTE FUNCTION apikeys_auditevent_refuse()"

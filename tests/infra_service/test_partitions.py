@@ -12,9 +12,9 @@ from django.utils import timezone
 from apikeys.models import AuditEvent
 from infra_service.lib.api.identifiers import uuid7_of
 from infra_service.lib.database.months import first_id, moment_of, month_of
+from infra_service.lib.database.postgresql.partitioning import convert
 from infra_service.lib.database.postgresql.partitions import (
     AHEAD,
-    convert,
     create_ahead,
     months_ready,
     names_of_partitions,

@@ -19,11 +19,11 @@ def with_months(since: dt.datetime, number: int) -> list[Partition]:
     first, lower = partitions_of(TABLE)[0], first_id(since)
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(f"DROP TABLE {first.name}")
-        partitions._create(cursor, first._replace(upper=lower))
+        partitions.create(cursor, first._replace(upper=lower))
         for later in range(1, number + 1):
             upper = first_id(month_of(since, later=later))
-            partitions._create(cursor, partitions._named(TABLE, lower, upper))
+            partitions.create(cursor, partitions.name_month(TABLE, lower, upper))
             lower = upper
         if lower < first.upper:
-            partitions._create(cursor, partitions._named(TABLE, lower, first.upper))
+            partitions.create(cursor, partitions.name_month(TABLE, lower, first.upper))
     return partitions_of(TABLE)[1 : number + 1]

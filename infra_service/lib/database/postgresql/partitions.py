@@ -10,11 +10,10 @@ The service's role needs no privilege on a partition: it reads and writes throug
 from __future__ import annotations
 
 import re
-import time
 import uuid
 from typing import Any, Final, NamedTuple
 
-from django.db import OperationalError, connection, transaction
+from django.db import connection, transaction
 from django.utils import timezone
 from psycopg import sql
 
@@ -23,10 +22,8 @@ from infra_service.lib.database.postgresql.schema import limit_wait
 
 #: The months after the present one for which partitions are created.
 AHEAD: Final = 3
-# Each attempt waits for the table, and other statements wait behind it.
-_ATTEMPTS: Final = 5
-_PAUSE: Final = 2.0
-_LIMIT: Final = "limit_of_partition"
+#: A CHECK of the ids of a table that is going to be attached, which then need not be read.
+LIMIT: Final = "limit_of_partition"
 _BOUNDS: Final = re.compile(r"FROM \((?:'(.+)'|MINVALUE)\) TO \('(.+)'\)", re.ASCII)
 
 
@@ -57,13 +54,13 @@ class Partition(NamedTuple):
             limit_wait(cursor)
             for name, expected in ((self.name, rows), (extended.name, 0)):
                 # Writers of these old rows wait; all other statements continue.
-                _run(cursor, "LOCK TABLE {} IN SHARE MODE", name)
-                _run(cursor, "SELECT count(*) FROM {}", name)
+                run(cursor, "LOCK TABLE {} IN SHARE MODE", name)
+                run(cursor, "SELECT count(*) FROM {}", name)
                 if cursor.fetchone()[0] != expected:
                     return False
             for name in (self.name, extended.name):
-                _run(cursor, "DROP TABLE {}", name)
-            _create(cursor, extended)
+                run(cursor, "DROP TABLE {}", name)
+            create(cursor, extended)
         return True
 
 
@@ -134,178 +131,65 @@ def create_ahead(table: str) -> int:
         created += 1
     for end in months[1:]:
         if first_id(end) > newest.upper:
-            newest = _named(table, newest.upper, first_id(end))
+            newest = name_month(table, newest.upper, first_id(end))
             with transaction.atomic(), connection.cursor() as cursor:
                 limit_wait(cursor)
-                _create(cursor, newest)
+                create(cursor, newest)
             created += 1
     return created
 
 
-def convert(table: str) -> None:
-    """Turn a table into the first partition of a table with its name, while clients use it.
-
-    Only the last step locks the table, for some milliseconds. A repeated call continues an
-    interrupted one, and does nothing after a complete one.
-
-    Raises:
-        OperationalError: other statements held the table for too long; nothing has changed.
-        IntegrityError: rows have ids of the future.
-    """
-    with connection.cursor() as cursor:
-        if not _is_plain(cursor, table):
-            return
-        _run(cursor, "SELECT EXISTS (SELECT FROM {})", table)
-        (has_rows,) = cursor.fetchone()
-    # Rows arrive until the last step, and its month may begin meanwhile.
-    until = first_id(month_of(timezone.now(), later=2 if has_rows else 0))
-    first = Partition(table, f"{table}_first", None, until)
-    try:
-        if has_rows:
-            _limit_ids(first)
-        for attempt in range(_ATTEMPTS):
-            try:
-                with transaction.atomic(), connection.cursor() as cursor:
-                    limit_wait(cursor)
-                    _replace_by_partitioned(cursor, first)
-                break
-            except OperationalError:
-                if attempt == _ATTEMPTS - 1:
-                    raise
-                time.sleep(_PAUSE)
-    except BaseException:
-        # The limit must not outlive its months.
-        with transaction.atomic(), connection.cursor() as cursor:
-            _run(cursor, "ALTER TABLE {} DROP CONSTRAINT IF EXISTS {}", table, _LIMIT)
-        raise
-    create_ahead(table)
-
-
-def _limit_ids(first: Partition) -> None:
-    """Add and validate the limit of the ids, so that the last step need not read the table."""
-    with transaction.atomic(), connection.cursor() as cursor:
-        limit_wait(cursor)
-        _run(cursor, "ALTER TABLE {} DROP CONSTRAINT IF EXISTS {}", first.table, _LIMIT)
-        cursor.execute(
-            _text(
-                cursor,
-                "ALTER TABLE {} ADD CONSTRAINT {} CHECK (id < {upper}) NOT VALID",
-                first.table, _LIMIT, upper=sql.Literal(str(first.upper)),
-            )
-        )  # fmt: skip
-    with transaction.atomic(), connection.cursor() as cursor:
-        _run(cursor, "ALTER TABLE {} VALIDATE CONSTRAINT {}", first.table, _LIMIT)
-
-
-def _replace_by_partitioned(cursor: Any, first: Partition) -> None:
-    """Rename the table and its indexes, and attach it to a new table with its names.
-
-    The new table has the columns, defaults, indexes, triggers, privileges and owner of the old one.
-    """
-    table, old = first.table, first.name
-    _run(cursor, "LOCK TABLE {} IN ACCESS EXCLUSIVE MODE", table)
-    if not _is_plain(cursor, table):
-        return
-    cursor.execute(
-        "SELECT pg_get_triggerdef(oid), tgname FROM pg_trigger"
-        " WHERE tgrelid = to_regclass(%s) AND NOT tgisinternal",
-        [table],
-    )
-    triggers = cursor.fetchall()
-    cursor.execute(
-        "SELECT pg_get_indexdef(indexrelid), relname, indisprimary FROM pg_index"
-        " JOIN pg_class ON pg_class.oid = indexrelid WHERE indrelid = to_regclass(%s)",
-        [table],
-    )
-    indexes = cursor.fetchall()
-    for _definition, index, _is_primary in indexes:
-        _run(cursor, "ALTER INDEX {} RENAME TO {}", index, f"{index}_first")
-    _run(cursor, "ALTER TABLE {} RENAME TO {}", table, old)
-    _run(cursor, "CREATE TABLE {} (LIKE {} INCLUDING DEFAULTS) PARTITION BY RANGE (id)", table, old)
-    for definition, index, is_primary in indexes:
-        if is_primary:
-            _run(cursor, "ALTER TABLE {} ADD CONSTRAINT {} PRIMARY KEY (id)", table, index)
-        else:
-            cursor.execute(definition)
-    for definition, trigger in triggers:
-        _run(cursor, "DROP TRIGGER {} ON {}", trigger, old)
-        cursor.execute(definition)
-        _run(cursor, "ALTER TABLE {} ENABLE ALWAYS TRIGGER {}", table, trigger)
-    cursor.execute(
-        """
-        SELECT format(
-            'ALTER TABLE %%s OWNER TO %%I', %(table)s::regclass, pg_get_userbyid(relowner))
-        FROM pg_class WHERE oid = %(old)s::regclass
-        UNION ALL
-        SELECT format('GRANT %%s ON %%s TO %%s', privilege_type, %(table)s::regclass, role)
-        FROM pg_class, aclexplode(relacl), LATERAL (SELECT CASE grantee WHEN 0 THEN 'PUBLIC'
-             ELSE quote_ident(pg_get_userbyid(grantee)) END AS role)  AS named
-        WHERE oid = %(old)s::regclass AND grantee <> relowner
-        UNION ALL
-        SELECT format('REVOKE ALL ON %%s FROM %%s', %(old)s::regclass, role)
-        FROM pg_class, aclexplode(relacl), LATERAL (SELECT CASE grantee WHEN 0 THEN 'PUBLIC'
-             ELSE quote_ident(pg_get_userbyid(grantee)) END AS role)  AS named
-        WHERE oid = %(old)s::regclass AND grantee <> relowner
-        """,
-        {"table": table, "old": old},
-    )
-    for (statement,) in cursor.fetchall():
-        cursor.execute(statement)
-    _attach(cursor, first)
-    _run(cursor, "ALTER TABLE {} DROP CONSTRAINT IF EXISTS {}", old, _LIMIT)
-    _run(cursor, "CREATE TABLE {} PARTITION OF {} DEFAULT", f"{table}_default", table)
-    _protect(cursor, table, f"{table}_default")
-
-
 def _adopt_default(newest: Partition, upper: uuid.UUID) -> Partition:
     """Turn the default partition with its rows into the partition of its months."""
-    adopted, default = _named(newest.table, newest.upper, upper), f"{newest.table}_default"
+    adopted, default = name_month(newest.table, newest.upper, upper), f"{newest.table}_default"
     with transaction.atomic(), connection.cursor() as cursor:
         limit_wait(cursor)
-        _run(cursor, "ALTER TABLE {} DROP CONSTRAINT IF EXISTS {}", default, _LIMIT)
+        run(cursor, "ALTER TABLE {} DROP CONSTRAINT IF EXISTS {}", default, LIMIT)
         cursor.execute(
-            _text(
+            text(
                 cursor,
                 "ALTER TABLE {} ADD CONSTRAINT {} CHECK (id >= {lower} AND id < {upper}) NOT VALID",
-                default, _LIMIT,
+                default, LIMIT,
                 lower=sql.Literal(str(adopted.lower)), upper=sql.Literal(str(upper)),
             )
         )  # fmt: skip
     with transaction.atomic(), connection.cursor() as cursor:
-        _run(cursor, "ALTER TABLE {} VALIDATE CONSTRAINT {}", default, _LIMIT)
+        run(cursor, "ALTER TABLE {} VALIDATE CONSTRAINT {}", default, LIMIT)
     with transaction.atomic(), connection.cursor() as cursor:
         limit_wait(cursor)
-        _run(cursor, "ALTER TABLE {} DETACH PARTITION {}", adopted.table, default)
-        _run(cursor, "ALTER TABLE {} RENAME TO {}", default, adopted.name)
-        _attach(cursor, adopted)
-        _run(cursor, "ALTER TABLE {} DROP CONSTRAINT {}", adopted.name, _LIMIT)
-        _run(cursor, "CREATE TABLE {} PARTITION OF {} DEFAULT", default, adopted.table)
-        _protect(cursor, adopted.table, default)
+        run(cursor, "ALTER TABLE {} DETACH PARTITION {}", adopted.table, default)
+        run(cursor, "ALTER TABLE {} RENAME TO {}", default, adopted.name)
+        attach(cursor, adopted)
+        run(cursor, "ALTER TABLE {} DROP CONSTRAINT {}", adopted.name, LIMIT)
+        run(cursor, "CREATE TABLE {} PARTITION OF {} DEFAULT", default, adopted.table)
+        protect(cursor, adopted.table, default)
     return adopted
 
 
 def _last_by_default(table: str) -> uuid.UUID | None:
     """Return the greatest id in the default partition."""
     with connection.cursor() as cursor:
-        _run(cursor, "SELECT id FROM {} ORDER BY id DESC LIMIT 1", f"{table}_default")
+        run(cursor, "SELECT id FROM {} ORDER BY id DESC LIMIT 1", f"{table}_default")
         row = cursor.fetchone()
     return row and row[0]
 
 
-def _named(table: str, lower: uuid.UUID, upper: uuid.UUID) -> Partition:
+def name_month(table: str, lower: uuid.UUID, upper: uuid.UUID) -> Partition:
+    """Return a partition with the name of its first month."""
     return Partition(table, f"{table}_{moment_of(lower):%Y_%m}", lower, upper)
 
 
-def _create(cursor: Any, partition: Partition) -> None:
+def create(cursor: Any, partition: Partition) -> None:
     """Create a partition. Attaching it locks the table less than creating it as a partition."""
-    _run(cursor, "CREATE TABLE {} (LIKE {} INCLUDING DEFAULTS)", partition.name, partition.table)
-    _attach(cursor, partition)
+    run(cursor, "CREATE TABLE {} (LIKE {} INCLUDING DEFAULTS)", partition.name, partition.table)
+    attach(cursor, partition)
 
 
-def _attach(cursor: Any, partition: Partition) -> None:
+def attach(cursor: Any, partition: Partition) -> None:
+    """Attach the table with the partition's name."""
     lower = "MINVALUE" if partition.lower is None else str(partition.lower)
     cursor.execute(
-        _text(
+        text(
             cursor,
             "ALTER TABLE {} ATTACH PARTITION {} FOR VALUES FROM ({lower}) TO ({upper})",
             partition.table, partition.name,
@@ -313,10 +197,10 @@ def _attach(cursor: Any, partition: Partition) -> None:
             upper=sql.Literal(str(partition.upper)),
         )
     )  # fmt: skip
-    _protect(cursor, partition.table, partition.name)
+    protect(cursor, partition.table, partition.name)
 
 
-def _protect(cursor: Any, table: str, partition: str) -> None:
+def protect(cursor: Any, table: str, partition: str) -> None:
     """Give the partition the table's owner, and the triggers that a partition does not inherit.
 
     It inherits triggers for each row, but neither those for a statement, such as TRUNCATE, nor, on
@@ -334,23 +218,19 @@ def _protect(cursor: Any, table: str, partition: str) -> None:
     for name, definition, exists in cursor.fetchall():
         if not exists:
             cursor.execute(definition.replace(f".{table} ", f".{partition} ", 1))
-        _run(cursor, "ALTER TABLE {} ENABLE ALWAYS TRIGGER {}", partition, name)
+        run(cursor, "ALTER TABLE {} ENABLE ALWAYS TRIGGER {}", partition, name)
     cursor.execute(
         "SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = to_regclass(%s)", [table]
     )
-    _run(cursor, "ALTER TABLE {} OWNER TO {}", partition, cursor.fetchone()[0])
+    run(cursor, "ALTER TABLE {} OWNER TO {}", partition, cursor.fetchone()[0])
 
 
-def _is_plain(cursor: Any, table: str) -> bool:
-    cursor.execute("SELECT relkind FROM pg_class WHERE oid = to_regclass(%s)", [table])
-    return bool(cursor.fetchone()[0] == "r")
-
-
-def _run(cursor: Any, statement: str, *names: str) -> None:
+def run(cursor: Any, statement: str, *names: str) -> None:
     """Run a statement with these names of tables, indexes and triggers."""
-    cursor.execute(_text(cursor, statement, *names))
+    cursor.execute(text(cursor, statement, *names))
 
 
-def _text(cursor: Any, statement: str, *names: str, **values: sql.Composable) -> str:
+def text(cursor: Any, statement: str, *names: str, **values: sql.Composable) -> str:
+    """Return a statement with these names and values."""
     composed = sql.SQL(statement).format(*map(sql.Identifier, names), **values)  # type: ignore[arg-type]  # not a literal
     return composed.as_string(cursor.cursor.connection)
