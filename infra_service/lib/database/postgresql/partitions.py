@@ -170,8 +170,8 @@ def _last_by_default(table: str) -> uuid.UUID | None:
     """Return the greatest id in the default partition."""
     with connection.cursor() as cursor:
         run(cursor, "SELECT id FROM {} ORDER BY id DESC LIMIT 1", f"{table}_default")
-        row = cursor.fetchone()
-    return row and row[0]
+        row: tuple[uuid.UUID] | None = cursor.fetchone()
+    return None if row is None else row[0]
 
 
 def name_month(table: str, lower: uuid.UUID, upper: uuid.UUID) -> Partition:
@@ -232,5 +232,5 @@ def run(cursor: Any, statement: str, *names: str) -> None:
 
 def text(cursor: Any, statement: str, *names: str, **values: sql.Composable) -> str:
     """Return a statement with these names and values."""
-    composed = sql.SQL(statement).format(*map(sql.Identifier, names), **values)  # type: ignore[arg-type]  # not a literal
+    composed = sql.SQL(statement).format(*map(sql.Identifier, names), **values)
     return composed.as_string(cursor.cursor.connection)
