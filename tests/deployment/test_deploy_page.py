@@ -16,6 +16,7 @@ import pytest
 from tests.deployment.units import HOW_TO, Instance, Machine
 from tests.docs.conftest import manage_py, readers
 from tests.docs.walk import Walk
+from tests.e2e import object_store
 from tests.support import postgres
 from tests.support.installation import ROOT
 
@@ -37,7 +38,7 @@ OF_THE_MACHINE = (
     "useradd --system --home-dir /opt/infra-service infra",
     "git clone <this repository> /opt/infra-service-releases/1.0.0",
     "git -C /opt/infra-service-releases/1.0.0 checkout <tag or commit of 1.0.0>",
-    "make PYTHON=/usr/bin/python3 .venv/run",
+    "make PYTHON=/usr/bin/python3 .venv/extra-s3",
     "systemctl enable --now infra-archive.timer",
 )
 
@@ -76,7 +77,13 @@ def database() -> Iterator[Database]:
     made.drop()
 
 
-def test_deploy_page_commands_work(tmp_path: Path, database: Database) -> None:
+@pytest.fixture(scope="module")
+def store() -> Iterator[int]:
+    with object_store.running() as port:
+        yield port
+
+
+def test_deploy_page_commands_work(tmp_path: Path, database: Database, store: int) -> None:
     page = tmp_path / "deploy.md"
     page.write_text(
         between("## Secrets", "## With containers")
@@ -126,6 +133,9 @@ def test_deploy_page_commands_work(tmp_path: Path, database: Database) -> None:
         "OWNER_PASSWORD=… SERVICE_PASSWORD=…": "OWNER_PASSWORD=own SERVICE_PASSWORD=serve",
         "postgres://infra:…@127.0.0.1:5432/infra": database.url(database.service, "serve"),
         "postgres://infra_owner:…@127.0.0.1:5432/infra": database.url(database.owner, "own"),
+        "s3://KEY:…@bucket?region_name=eu-west-1": (
+            f"s3://key:secret@{object_store.BUCKET}?endpoint_url=http://127.0.0.1:{store}"
+        ),
         "\nSECRET_KEY=…": f"\nSECRET_KEY={secrets.token_urlsafe(50)}",
         "STATE_ENCRYPTION_KEYS=…": (
             f"STATE_ENCRYPTION_KEYS={base64.b64encode(secrets.token_bytes(32)).decode()}"

@@ -16,7 +16,10 @@ from django.conf import settings
 from django.db import connection
 
 from infra_service.lib.database import replica
-from infra_service.lib.database.checks import replica_is_of_postgresql
+from infra_service.lib.database.checks import (
+    replica_is_of_postgresql,
+    replica_reports_its_position,
+)
 from tests.e2e.backend import Backend, document
 from tests.support.postgres import Server, binaries
 from tests.support.server import Answer, LiveServer
@@ -320,3 +323,18 @@ def test_a_check_reports_a_replica_of_something_else(monkeypatch: pytest.MonkeyP
 
     found = [error.id for error in replica_is_of_postgresql()]
     assert found == ([] if connection.vendor == "postgresql" else ["infra_service.E004"])
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="Aurora is a PostgreSQL")
+def test_a_check_reports_a_replica_of_aurora(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert replica_reports_its_position(["default"]) == []
+    monkeypatch.setattr(replica, "ALIAS", "default")
+    assert replica_reports_its_position(["default"]) == []
+
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE FUNCTION aurora_replica_status() RETURNS int RETURN 1")
+
+    assert [error.id for error in replica_reports_its_position(["default"])] == [
+        "infra_service.E011"
+    ]
+    assert replica_reports_its_position(None) == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django.core.checks import CheckMessage, Error, Tags, register
-from django.db import connections
+from django.db import DEFAULT_DB_ALIAS, connections
 
 from infra_service.lib.database import replica
 
@@ -43,6 +43,31 @@ def replica_is_of_postgresql(**_kwargs: Any) -> list[CheckMessage]:
             "DATABASE_REPLICA_URL is set, and it or DATABASE_URL is not PostgreSQL.",
             hint="Only a streaming replica of PostgreSQL can be read.",
             id="infra_service.E004",
+        )
+    ]
+
+
+@register(Tags.database)
+def replica_reports_its_position(
+    databases: Sequence[str] | None = None, **_kwargs: Any
+) -> list[CheckMessage]:
+    """Report a replica of Aurora: readers share the writer's storage and replay no log."""
+    if replica.ALIAS not in connections.settings or DEFAULT_DB_ALIAS not in (databases or ()):
+        return []
+    wrapper = connections[DEFAULT_DB_ALIAS]
+    if wrapper.vendor != "postgresql":
+        return []
+    with wrapper.cursor() as cursor:
+        cursor.execute("SELECT to_regproc('aurora_replica_status') IS NOT NULL")
+        (is_aurora,) = cursor.fetchone()
+    if not is_aurora:
+        return []
+    return [
+        Error(
+            "DATABASE_REPLICA_URL is set, and the database is Amazon Aurora, whose readers do not "
+            "report the log position that a read has reached.",
+            hint="Leave it unset: the writer serves all reads.",
+            id="infra_service.E011",
         )
     ]
 
