@@ -102,7 +102,7 @@ spec:
               name: {{ ternary $values.secrets.owner $values.secrets.service (default false .isOwner) | quote }}
               key: DATABASE_URL
         {{- include "infra-service.settings" .root | trim | nindent 8 }}
-        {{- if eq .component "archive" }}
+        {{- if and (eq .component "archive") $values.archive.claim }}
         - name: AUDIT_ARCHIVE_DIR
           value: /var/lib/infra-archive
         {{- end }}
@@ -156,7 +156,7 @@ spec:
           mountPath: /etc/infra-service
           readOnly: true
         {{- end }}
-        {{- if eq .component "archive" }}
+        {{- if and (eq .component "archive") $values.archive.claim }}
         - name: archives
           mountPath: /var/lib/infra-archive
         {{- end }}
@@ -170,7 +170,7 @@ spec:
       configMap:
         name: {{ $values.caConfigMap | quote }}
     {{- end }}
-    {{- if eq .component "archive" }}
+    {{- if and (eq .component "archive") $values.archive.claim }}
     - name: archives
       persistentVolumeClaim:
         claimName: {{ $values.archive.claim | quote }}
