@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
     dependencies = [("webhooks", "0001_squashed_0005_networks")]
 
-    safe_while_running = True
+    safe_while_running = "Choices have no statement in the database."
 
     operations = [
         migrations.AlterField(
