@@ -61,10 +61,12 @@ class Transitions:
         The result stays valid until the report is written, because no other report is written
         meanwhile.
         """
-        newest = Transition.objects.filter(workload_id=OuterRef("pk")).order_by("-number")
+        # Both by cluster, by which a distributed database stores them together.
+        of_cluster = Transition.objects.filter(cluster_id=self._cluster_id)
+        newest = of_cluster.filter(workload_id=OuterRef("pk")).order_by("-number")
         numbers = Subquery(newest.values("number")[:1])
         for keys in batches(list(self._pending), _PAGE):
-            found = Workload.objects.filter(pk__in=keys)
+            found = Workload.objects.filter(cluster=self._cluster_id, pk__in=keys)
             for key, since, number in found.values_list("pk", "health_since", numbers):
                 self._add(key, (number or 0) + 1, since, self._pending.pop(key))
 
