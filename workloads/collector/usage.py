@@ -46,7 +46,7 @@ class UsageReader(threading.Thread):
         super().__init__(name="usage", daemon=True)
         self._client = client
         self._resources = METRICS.scoped(namespaces)
-        self._interval, self._stop = interval, stop
+        self._interval, self._stopping = interval, stop
         self._answered = threading.Event()
         self._measured: tuple[float, UsageTable] | None = None
 
@@ -58,7 +58,7 @@ class UsageReader(threading.Thread):
             if self._interval is None:
                 return
             # A minimum of a clock tick, however long the reading took.
-            if self._stop.wait(max(started + self._interval - time.monotonic(), 1.0)):
+            if self._stopping.wait(max(started + self._interval - time.monotonic(), 1.0)):
                 return
 
     def latest(self, wait: float = 0.0) -> UsageTable | None:

@@ -49,7 +49,7 @@ class Reflector(threading.Thread):
     ) -> None:
         super().__init__(name=f"watch-{resource.name}", daemon=True)
         self._client, self._resource, self._mirror = client, resource, mirror
-        self._stop, self._progress = stop, progress
+        self._stopping, self._progress = stop, progress
         self._backoff = Backoff()
         self._version = ""
         # The time (monotonic) from which the mirror counts as current; None when it is stale.
@@ -70,7 +70,7 @@ class Reflector(threading.Thread):
         return None if self.is_current else self._failures.trouble
 
     def run(self) -> None:
-        while not self._stop.is_set():
+        while not self._stopping.is_set():
             pause = 0.0
             try:
                 if not self._version:
@@ -94,13 +94,13 @@ class Reflector(threading.Thread):
                 log.exception("watch_failed", resource=self._resource.name)
                 self._version = ""
                 self._fail(error)
-            self._stop.wait(self._backoff.next_pause(pause))
+            self._stopping.wait(self._backoff.next_pause(pause))
 
     def _fail(self, error: Exception) -> None:
         if self.is_current:  # the failures before this one are over
             self._succeed()
         self._believed_from = None
-        if not self._stop.is_set():
+        if not self._stopping.is_set():
             self._failures.add("watch_lost", error)
 
     def _succeed(self) -> None:
