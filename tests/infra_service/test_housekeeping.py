@@ -291,7 +291,7 @@ def test_metrics_are_exported(rows: None) -> None:
         "infra_housekeeping_last_success_timestamp_seconds": 9,
         "infra_housekeeping_duration_seconds": 9,
         "infra_housekeeping_removed": 9,
-        **({"infra_partitions_ready": 1} if connection.vendor == "postgresql" else {}),
+        "infra_partitions_ready": int(connection.vendor == "postgresql"),
     }
     of_tokens = [
         sample.value

@@ -39,13 +39,11 @@ class HousekeepingCollector(Collector):
             success.add_metric([part.name], part.succeeded_at.timestamp())
             seconds.add_metric([part.name], part.seconds)
             removed.add_metric([part.name], part.removed)
-        yield from (success, seconds, removed)
-        if connection.vendor == "postgresql":
-            ready = GaugeMetricFamily(
-                "infra_partitions_ready",
-                "Number of next months for which the table has partitions; 3 if all are created.",
-                labels=["table"],
-            )
-            for table in PARTITIONED:
-                ready.add_metric([table], months_ready(table))
-            yield ready
+        ready = GaugeMetricFamily(
+            "infra_partitions_ready",
+            "Number of next months for which the table has partitions; 3 if all are created.",
+            labels=["table"],
+        )
+        for table in PARTITIONED if connection.vendor == "postgresql" else ():
+            ready.add_metric([table], months_ready(table))
+        yield from (success, seconds, removed, ready)
