@@ -19,7 +19,7 @@ from filterlang.fields import field_set
 from infra_service.lib.api import pagination
 from infra_service.lib.database.bounded_pages.reading import MOST_ROWS
 from infra_service.lib.database.months import highest_id, lowest_id
-from tests.apikeys.admin.conftest import TRAIL
+from tests.apikeys.admin.conftest import AUDIT_LOG
 from tests.conftest import ApiClient, ClientWith
 from tests.support.partitions import with_months
 from tests.support.people import person
@@ -231,7 +231,7 @@ def test_page_bounded_by_time_reads_at_most_two_partitions(client_with: ClientWi
             found[f"{page} {text}"] = partitions_in(plans)
     for query in paths:
         with plans_of("apikeys_auditevent", analyze=True) as plans:
-            assert admin.get(f"{TRAIL}?{query}").status_code == 200
+            assert admin.get(f"{AUDIT_LOG}?{query}").status_code == 200
         found[query] = partitions_in(plans)
 
     months = {"apikeys_auditevent_2025_09", "apikeys_auditevent_2025_10"}
