@@ -18,7 +18,7 @@ from django.db.migrations.operations import (
     RemoveIndex,
 )
 
-from infra_service.lib.database.postgresql.schema import limit_wait
+from infra_service.lib.database.postgresql.lock_waits import limit_wait
 
 
 def _is_elsewhere(schema_editor: Any) -> bool:

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from django.db import OperationalError, connection, transaction
 from django.utils import timezone
-from psycopg import sql
 
 from infra_service.lib.database.months import first_id, month_of
+from infra_service.lib.database.postgresql.lock_waits import limit_wait
 from infra_service.lib.database.postgresql.partitions import (
     LIMIT,
     Partition,
@@ -17,9 +17,7 @@ from infra_service.lib.database.postgresql.partitions import (
     create_ahead,
     protect,
     run,
-    text,
 )
-from infra_service.lib.database.postgresql.schema import limit_wait
 
 # Each attempt waits for the table, and other statements wait behind it.
 _ATTEMPTS: Final = 5
@@ -70,13 +68,8 @@ def _limit_ids(first: Partition) -> None:
     with transaction.atomic(), connection.cursor() as cursor:
         limit_wait(cursor)
         run(cursor, "ALTER TABLE {} DROP CONSTRAINT IF EXISTS {}", first.table, LIMIT)
-        cursor.execute(
-            text(
-                cursor,
-                "ALTER TABLE {} ADD CONSTRAINT {} CHECK (id < {upper}) NOT VALID",
-                first.table, LIMIT, upper=sql.Literal(str(first.upper)),
-            )
-        )  # fmt: skip
+        check = f"CHECK (id < '{first.upper}')"
+        run(cursor, f"ALTER TABLE {{}} ADD CONSTRAINT {{}} {check} NOT VALID", first.table, LIMIT)
     with transaction.atomic(), connection.cursor() as cursor:
         run(cursor, "ALTER TABLE {} VALIDATE CONSTRAINT {}", first.table, LIMIT)
 

@@ -15,10 +15,9 @@ from typing import Any, Final, NamedTuple
 
 from django.db import connection, transaction
 from django.utils import timezone
-from psycopg import sql
 
 from infra_service.lib.database.months import first_id, moment_of, month_of
-from infra_service.lib.database.postgresql.schema import limit_wait
+from infra_service.lib.database.postgresql.lock_waits import limit_wait
 
 #: The months after the present one for which partitions are created.
 AHEAD: Final = 3
@@ -145,14 +144,8 @@ def _adopt_default(newest: Partition, upper: uuid.UUID) -> Partition:
     with transaction.atomic(), connection.cursor() as cursor:
         limit_wait(cursor)
         run(cursor, "ALTER TABLE {} DROP CONSTRAINT IF EXISTS {}", default, LIMIT)
-        cursor.execute(
-            text(
-                cursor,
-                "ALTER TABLE {} ADD CONSTRAINT {} CHECK (id >= {lower} AND id < {upper}) NOT VALID",
-                default, LIMIT,
-                lower=sql.Literal(str(adopted.lower)), upper=sql.Literal(str(upper)),
-            )
-        )  # fmt: skip
+        check = f"CHECK (id >= '{adopted.lower}' AND id < '{upper}')"
+        run(cursor, f"ALTER TABLE {{}} ADD CONSTRAINT {{}} {check} NOT VALID", default, LIMIT)
     with transaction.atomic(), connection.cursor() as cursor:
         run(cursor, "ALTER TABLE {} VALIDATE CONSTRAINT {}", default, LIMIT)
     with transaction.atomic(), connection.cursor() as cursor:
@@ -187,16 +180,9 @@ def create(cursor: Any, partition: Partition) -> None:
 
 def attach(cursor: Any, partition: Partition) -> None:
     """Attach the table with the partition's name."""
-    lower = "MINVALUE" if partition.lower is None else str(partition.lower)
-    cursor.execute(
-        text(
-            cursor,
-            "ALTER TABLE {} ATTACH PARTITION {} FOR VALUES FROM ({lower}) TO ({upper})",
-            partition.table, partition.name,
-            lower=sql.SQL("MINVALUE") if partition.lower is None else sql.Literal(lower),
-            upper=sql.Literal(str(partition.upper)),
-        )
-    )  # fmt: skip
+    lower = "MINVALUE" if partition.lower is None else f"'{partition.lower}'"
+    bounds = f"FOR VALUES FROM ({lower}) TO ('{partition.upper}')"
+    run(cursor, f"ALTER TABLE {{}} ATTACH PARTITION {{}} {bounds}", partition.table, partition.name)
     protect(cursor, partition.table, partition.name)
 
 
@@ -227,10 +213,4 @@ def protect(cursor: Any, table: str, partition: str) -> None:
 
 def run(cursor: Any, statement: str, *names: str) -> None:
     """Run a statement with these names of tables, indexes and triggers."""
-    cursor.execute(text(cursor, statement, *names))
-
-
-def text(cursor: Any, statement: str, *names: str, **values: sql.Composable) -> str:
-    """Return a statement with these names and values."""
-    composed = sql.SQL(statement).format(*map(sql.Identifier, names), **values)
-    return composed.as_string(cursor.cursor.connection)
+    cursor.execute(statement.format(*map(connection.ops.quote_name, names)))

@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Self
+from typing import Self
 
 from django.db.backends.postgresql import schema
 
-#: A change that waits for a table, for example during a backup, blocks all later statements. Less
-#: than DATABASE_LOCK_TIMEOUT, so that those do not time out.
-_WAIT: Final = "5s"
-
-
-def limit_wait(editor: Any) -> None:
-    """Limit the wait for a table's lock in the transaction, which can be repeated."""
-    editor.execute(f"SET LOCAL lock_timeout = '{_WAIT}'")
+from infra_service.lib.database.postgresql.lock_waits import limit_wait
 
 
 class DatabaseSchemaEditor(schema.DatabaseSchemaEditor):
