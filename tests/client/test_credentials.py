@@ -211,7 +211,7 @@ def test_the_environment_wins(
     assert front.requests == []
     person.environment["INFRA_TOKEN"] = tokens["admin"]
     person.run("states")
-    assert front.lines == ["GET /api/v1/states"]
+    assert set(front.lines) == {"GET /api/v1/states"}
 
 
 @pytest.mark.parametrize("content", ["", "[", "[]", '{"url": 1}', '"text"'])
@@ -249,7 +249,7 @@ def test_a_key_is_created_rotated_and_revoked(
     key = Client(tmp_path, live.url, done.stdout.strip())
     key_id = key.json("token")["caller"]["api_key_id"]
     assert f"Created {key_id}." in done.stderr
-    assert key_id in client.run("keys").stdout
+    assert key_id in client.run("keys", "--limit", "0").stdout
 
     rotated = client.json("keys", "rotate", key_id)["secret"]
 

@@ -196,9 +196,10 @@ def compared(machine: Machine, traffic: Traffic) -> None:
 
 
 def test_upgrade_and_downgrade_lose_no_data(machine: Machine, traffic: Traffic) -> None:
-    clone, upgrade, *_ = commands("## With systemd")
+    clone, checkout, upgrade, *_ = commands("## With systemd")
     (back,) = commands("## Downgrade")
     assert clone == f"git clone <this repository> {RELEASES}/1.1.0"
+    assert checkout == f"git -C {RELEASES}/1.1.0 checkout <tag or commit of 1.1.0>"
     machine.copy("1.1.0")
 
     printed = machine.system.run(upgrade)

@@ -195,10 +195,11 @@ def test_the_trail_is_newest_first() -> None:
 
 def test_events_are_filtered_by_actor_token_address_and_day(operator: User) -> None:
     client = person("viewer")
+    noon = dt.datetime(2026, 2, 28, 12, tzinfo=dt.UTC)
     AuditEvent.objects.bulk_create(
         AuditEvent(
             action="test.done", actor_name=name, actor_id=actor_id, token_id=token,
-            address=address, occurred_at=dt.datetime(2026, 3, day, 12, tzinfo=dt.UTC),
+            address=address, **Actor("test", at=noon + dt.timedelta(days=day)).dated("occurred_at"),
         )
         for day, name, actor_id, token, address in (
             (1, "operator", operator.pk, "tok-1", "192.0.2.1"),
