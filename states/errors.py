@@ -86,10 +86,12 @@ class EntryInUse(APIException):
     status_code = 409
     rpc_status = "FAILED_PRECONDITION"
     default_code = "ENTRY_IN_USE"
-    advice = "Delete its states first; housekeeping removes deleted states after their retention."
+    advice = "Delete them first; housekeeping removes deleted states after their retention."
 
     def __init__(self, kind: str, name: str) -> None:
-        super().__init__(f'The {kind} "{name}" still has states or components.')
+        deleted = "states, or deleted states within their retention"
+        used_by = "components" if kind == "application" else deleted
+        super().__init__(f'The {kind} "{name}" still has {used_by}.')
 
 
 class InvalidDocument(APIException):

@@ -72,7 +72,7 @@ class AddByForm(FormPage):
             except APIException as error:
                 form.add_error(None, str(error.detail))
             else:
-                messages.success(request, f"{added} was added.")
+                messages.success(request, f"The {self.opts.verbose_name} {added} was added.")
                 return HttpResponseRedirect(self._address(added, "change"))
         title = f"Add {self.opts.verbose_name}"
         return self.form_page(request, form, title=title, button="Add")

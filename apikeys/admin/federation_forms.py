@@ -121,8 +121,7 @@ class TrustPolicyForm(CredentialForm):
     repository = forms.CharField(
         max_length=500,
         required=False,
-        help_text="The address, such as https://github.com/acme/infra. It becomes the name of the "
-        "policy.",
+        help_text="Its address, such as https://HOST/acme/infra. The name becomes acme/infra.",
     )
     environment = forms.CharField(
         max_length=200, required=False, help_text="Only jobs of this environment."
@@ -160,9 +159,18 @@ class TrustPolicyForm(CredentialForm):
         self._add_ids(found[0].kind)
 
     def _add_ids(self, kind: str) -> None:
-        """Add a field for each id of the platform; remove the origins that it does not publish."""
+        """Add a field for each id of the platform; remove the fields that it does not have."""
         for name in {"environment", "branch"} - set(preset_origins(kind)):
             del self.fields[name]
+        if kind == Issuer.Kind.KUBERNETES:
+            del self.fields["repository"]
+            self.fields["name"].required, self.fields["name"].help_text = True, ""
+        if kind == Issuer.Kind.BUILDKITE:
+            self.fields[
+                "branch"
+            ].help_text = (
+                "Only this branch. Buildkite's tokens do not contain whether it is protected."
+            )
         ids = {}
         for number, claim in enumerate(PLATFORMS[kind].ids):
             label, where = WHERE[claim]
@@ -181,7 +189,7 @@ class TrustPolicyForm(CredentialForm):
         if "name" not in self.fields:
             return given
         given["name"] = given.get("name") or _name_of(given.get("repository", ""))
-        if not given["name"]:
+        if not given["name"] and "repository" in self.fields:
             self.add_error("name", "Enter a name or a repository.")
         found = None if self.errors else self._conditions(given)
         cleaned = super().clean()

@@ -343,7 +343,7 @@ def test_overview_counts_undelivered_messages(endpoint: WebhookEndpoint) -> None
     assert [row.pk for row in found.rows] == [failed[1].pk, failed[0].pk, late.pk]
     text = text_of(client.get("/admin/"))
     assert "Failed webhook deliveries" in text
-    assert "state.push to chat Failed, made 1 day ago : no answer" in text
+    assert "state.push to chat Failed, created 1 day ago : no answer" in text
     assert [label for label, _ in found.links] == ["All failed deliveries", "1 that wait"]
     (_, every_failed), (_, every_late) = found.links
     assert len(shown(client.get(every_failed))) == 3

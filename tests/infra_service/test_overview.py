@@ -330,7 +330,7 @@ def test_keys_and_tokens_near_expiry_are_listed(db: None, operator: User) -> Non
     assert [text for text, _ in ending.links] == ["3 API keys", "3 access tokens"]
     assert str(ending.number) == "6"
     client = person("viewer")
-    assert "first API key of operator ends in" in text_of(client.get("/admin/"))
+    assert "first API key of operator expires in" in text_of(client.get("/admin/"))
     for _, url in ending.links:
         assert client.get(url).context["cl"].result_count == 3
 

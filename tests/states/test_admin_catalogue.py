@@ -63,7 +63,7 @@ def test_a_used_entry_cannot_be_deleted(db: None) -> None:
         f"{root('component')}{component.pk}/delete/", {"post": "yes"}, follow=True
     )
 
-    assert 'The component "network" still has states or components.' in text_of(answer)
+    assert 'The component "network" still has states, or deleted states' in text_of(answer)
     assert Component.objects.exists()
 
 

@@ -148,7 +148,10 @@ def test_an_application_with_a_component_stays(client: ApiClient) -> None:
     shop = Application.objects.create(name="shop", slug="shop")
     Component.objects.create(name="web", slug="web", application=shop)
 
-    assert error_reason(client.delete(path("application", shop))) == "ENTRY_IN_USE"
+    response = client.delete(path("application", shop))
+
+    assert error_reason(response) == "ENTRY_IN_USE"
+    assert 'The application "shop" still has components.' in response.json()["error"]["message"]
 
 
 def test_a_bound_token_deletes_only_its_own_entries(client_with: ClientWith) -> None:

@@ -23,10 +23,11 @@ class Command(ServiceCommand):
     """Run all or selected parts of housekeeping, once or repeatedly."""
 
     help = (
-        "Delete versions and states beyond their retention, unreferenced objects, access "
-        "tokens that expired long ago and expired sessions, and archive old audit "
-        "events. The service can keep running. A part that another process works on is "
-        "skipped; a failed part does not stop the others. See docs/how-to/retention.md."
+        "Delete versions and states beyond their retention, unused catalogue entries, "
+        "unreferenced objects, access tokens that expired long ago and expired sessions, and "
+        "archive old audit events. The service can keep running. A part that another process "
+        "works on is skipped; a failed part does not stop the others. See "
+        "docs/how-to/retention.md."
     )
     examples = (
         "housekeeping",

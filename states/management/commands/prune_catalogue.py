@@ -64,5 +64,5 @@ class Command(ServiceCommand):
         self.report(
             {"entries": entries, "dry_run": dry_run},
             *(f"{entry['kind']} {entry['name'] or '-'} ({entry['id']})" for entry in entries),
-            f"{'would go' if dry_run else 'removed'}: {len(entries)} unused entries",
+            f"{'would remove' if dry_run else 'removed'}: {len(entries)} unused entries",
         )

@@ -68,7 +68,7 @@ class Command(ServiceCommand):
             incomplete = error
         self.report(
             {"swept": swept, "dry_run": options["dry_run"]},
-            f"{swept} objects {'would go' if options['dry_run'] else 'swept'}",
+            f"{swept} objects {'would be swept' if options['dry_run'] else 'swept'}",
         )
         if incomplete is not None:
             raise CommandError(str(incomplete)) from incomplete

@@ -139,6 +139,21 @@ def test_each_platform_has_labelled_ids(administrator: Client, issuer: Issuer, k
         label, where = WHERE[claim]
         assert f"{label}: {where}" in text, claim
     assert ("Branch" in text) == (kind in ("GITHUB", "GITLAB", "BUILDKITE"))
+    assert ("only while it is protected" in text) == (kind in ("GITHUB", "GITLAB"))
+    assert ("Repository:" in text) == (kind != "KUBERNETES")
+
+
+def test_policy_of_a_service_account_needs_a_name(administrator: Client, operator: User) -> None:
+    fields = {"kind": "KUBERNETES", "name": "k", "audience": "a", "url": "https://issuer.example"}
+    issuer = actions.create_issuer(fields=fields, actor=Actor(name="test"))
+    given = of_a_repository(issuer, id_2="5f3c", environment="")
+
+    refused = administrator.post(f"{POLICIES}add/", given)
+    added = administrator.post(f"{POLICIES}add/", given | {"name": "agent"}, follow=True)
+
+    assert text_of(refused).count("This field is required.") == 1
+    assert "The trust policy agent (fed-" in text_of(added)
+    assert TrustPolicy.objects.get().name == "agent"
 
 
 def test_the_address_decides_about_the_platform(
