@@ -81,10 +81,7 @@ def _make_right(case: Any) -> None:
     if "reported_at" in body:
         _make_report_right(body)
     if isinstance(body.get("webhook"), dict):
-        right = {"url": "https://hooks.example.com/infra", "filter": "field['cluster'] = 'prod'"}
-        body["webhook"] |= {name: right[name] for name in right.keys() & body["webhook"].keys()}
-        if body["webhook"].get("format") == "ocsf":  # permits a single type of event
-            body["webhook"]["format"] = "standard"
+        _make_webhook_right(body["webhook"])
     if body.get("expected_until") is not None:
         body["expected_until"] = _soon()
     for wrapper in ("api_key", "access_token", "webhook"):
@@ -92,6 +89,13 @@ def _make_right(case: Any) -> None:
             _make_credential_right(body[wrapper])
     if "grace_period" in body:
         body["grace_period"] = _seconds(body["grace_period"], 7 * 86400)
+
+
+def _make_webhook_right(webhook: dict[str, Any]) -> None:
+    right = {"url": "https://hooks.example.com/infra", "filter": "field['cluster'] = 'prod'"}
+    webhook |= {name: right[name] for name in right.keys() & webhook.keys()}
+    if webhook.get("format") == "ocsf":  # permits a single type of event
+        webhook["format"] = "standard"
 
 
 def _make_time_right(query: dict[str, Any]) -> None:
