@@ -87,7 +87,7 @@ def _read_clause(clause: Any, groups: list[_Group]) -> None:
         if closes.full_text[position] != ")":
             continue
         if len(groups) == 1:
-            raise FilterError(Code.SYNTAX, position, "')' closes nothing")
+            raise FilterError(Code.SYNTAX, position, "')' has no matching '('")
         group = groups.pop()
         groups[-1].add(group.close(), negated=group.negated)
 

@@ -84,7 +84,7 @@ def _reencrypt_answers() -> int:
 
 def _older_answers() -> Iterator[OlderValue]:
     for request in in_batches(IdempotentRequest.objects.with_answers_of_other_keys()):
-        yield OlderValue(f"idempotent answer {request.pk}", request.encryption_key)
+        yield OlderValue(f"idempotent response {request.pk}", request.encryption_key)
 
 
 def _renew_digests() -> int:
@@ -133,7 +133,7 @@ def skipped_second_factors() -> int:
 #: All kinds except documents. Digests come last because they need readable documents.
 KINDS: Final = (
     Kind("webhook_secrets", "webhook secrets", reencrypt_secrets, _older_secrets),
-    Kind("idempotent_answers", "idempotent answers", _reencrypt_answers, _older_answers),
+    Kind("idempotent_answers", "idempotent responses", _reencrypt_answers, _older_answers),
     Kind("second_factors", "second factors", _reencrypt_second_factors, _older_second_factors),
     Kind("resource_digests", "states' resource digests", _renew_digests, _older_digests),
 )

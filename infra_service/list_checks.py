@@ -37,7 +37,7 @@ def every_filter_is_in_an_index(**_kwargs: Any) -> list[CheckMessage]:
         searched = set(getattr(view, "searched_fields", ()))
         served = {name for name, field in fields.items() if is_served(view, field.path)}
         for name in sorted((set(fields) - served) ^ searched):
-            wrong = "has an index, or is no field" if name in searched else "has no index"
+            wrong = "has an index, or is not a field" if name in searched else "has no index"
             found.append(
                 Error(
                     f"{view.__name__} is filtered by {name}, which {wrong}.",

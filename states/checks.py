@@ -20,7 +20,7 @@ def encryption_keys_are_usable(**_kwargs: Any) -> list[CheckMessage]:
     try:
         if encryption.keyring():
             return []
-        problem = "there is none"
+        problem = "no key is configured"
     except (ValueError, binascii.Error) as error:
         problem = str(error)
     return [

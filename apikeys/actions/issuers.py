@@ -175,7 +175,7 @@ def _faults(issuer: Issuer) -> Iterator[tuple[str, str]]:
     if issuer.jwks_url:
         yield from (("jwks_url", fault) for fault in address_faults(issuer.jwks_url))
         if has_keys:
-            yield "jwks_url", "Give jwks_url or inline_keys, not both."
+            yield "jwks_url", "Specify jwks_url or inline_keys, not both."
     if issuer.ca and not _is_certificates(issuer.ca):
         yield "ca", "Enter certificates in PEM format."
 

@@ -228,4 +228,4 @@ def endings(policy: TrustPolicy) -> Iterator[tuple[str, str]]:
     elif (days := settings.OWNER_IDLE_DAYS) and (
         User.objects.idle(days, timezone.now()).filter(pk=policy.owner_id).exists()
     ):
-        yield "owner_idle", "The policy's owner has not signed on for too long"
+        yield "owner_idle", "The policy's owner has not signed on recently"

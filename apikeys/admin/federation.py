@@ -256,7 +256,7 @@ class TrustPolicyAdmin(GrantColumns, AddByForm):
 def _why(details: dict[str, Any]) -> str:
     """Return the reason of a refusal, with the conditions that were not met."""
     unmet = (
-        f"{one.get('claim')} was {one.get('had')!r}, wanted {one.get('wanted')!r}"
+        f"{one.get('claim')} was {one.get('had')!r}, expected {one.get('wanted')!r}"
         for one in details.get("unmet", ())
     )
     return "; ".join([str(details.get("because", "")), *unmet])

@@ -52,7 +52,7 @@ class JsonField(forms.CharField):
         try:
             return decoded(text.encode(errors="replace"))
         except ParseError as error:
-            raise ValidationError("Enter a valid JSON.") from error
+            raise ValidationError("Enter valid JSON.") from error
 
 
 class IssuerForm(forms.Form):
@@ -64,7 +64,7 @@ class IssuerForm(forms.Form):
         label="URL",
         required=False,
         max_length=500,
-        help_text="The exact value of the iss claim. Leave empty for the platform's own.",
+        help_text="The exact value of the iss claim. Leave empty to use the platform's issuer URL.",
     )
     audience = forms.CharField(
         max_length=500,
@@ -116,7 +116,7 @@ class TrustPolicyForm(CredentialForm):
     name = forms.CharField(
         max_length=200,
         required=False,
-        help_text="Leave empty for the name of the repository.",
+        help_text="Leave empty to use the name of the repository.",
     )
     repository = forms.CharField(
         max_length=500,

@@ -97,7 +97,8 @@ _REQUEST: Final = Named(
             },
             "scope": {
                 "type": "string",
-                "description": "Scopes separated by spaces. By default all scopes of the policy.",
+                "description": "Scopes separated by spaces. The default is all scopes of the "
+                "policy.",
             },
             "ttl": {
                 "description": "Lifetime of the token in seconds. The default is an hour, or the "

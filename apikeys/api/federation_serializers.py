@@ -25,7 +25,7 @@ from infra_service.lib.api.fields import (
     described,
 )
 
-DISABLED_AT: Final = "Time at which it was disabled, which is permanent; otherwise null."
+DISABLED_AT: Final = "Time at which it was permanently disabled; null while it is enabled."
 UPDATED_AT: Final = "Time of the last change, not of the last use."
 
 
@@ -130,8 +130,8 @@ class TrustPolicySerializer(BoundSerializer):
     binding = BindingSerializer(
         required=False,
         allow_null=True,
-        help_text="The binding of the tokens; null means everything. By default that of the "
-        "creator.",
+        help_text="The binding of the tokens; null means everything. The default is the creator's "
+        "binding.",
     )
     allowed_networks = NetworksField()
     max_token_seconds = WholeField(
@@ -190,5 +190,7 @@ class TrialSerializer(StrictSerializer):
         if not attrs:
             raise ValidationError({"claims": [ErrorDetail("Or 'token'.", "required")]})
         if len(attrs) > 1:
-            raise ValidationError({"token": [ErrorDetail("Beside claims.", "both")]})
+            raise ValidationError(
+                {"token": [ErrorDetail("Not allowed together with claims.", "both")]}
+            )
         return attrs

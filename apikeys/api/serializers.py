@@ -72,7 +72,7 @@ class CredentialSerializer(BoundSerializer):
     revoked_at = TimestampField(
         read_only=True,
         allow_null=True,
-        help_text="Time of the revocation, which is permanent; otherwise null.",
+        help_text="Time of the revocation, which is permanent; null if it was not revoked.",
     )
     created_by = OwnerSerializer(
         read_only=True, help_text="The owner, even if an operator created it."
@@ -137,7 +137,7 @@ class AccessTokenSerializer(CredentialSerializer):
         """Refuse two expiries."""
         if "ttl" in attrs and attrs.get("expires_at") is not None:
             raise ValidationError(
-                {"ttl": [ErrorDetail("Give ttl or expires_at, not both.", "both")]}
+                {"ttl": [ErrorDetail("Specify ttl or expires_at, not both.", "both")]}
             )
         return attrs
 
@@ -160,7 +160,7 @@ TOKEN_KINDS: Final = [kind.name for kind in TokenKind]
 class CallerSerializer(serializers.Serializer[Any]):
     token_id = serializers.CharField(help_text="`tok-…`, or `key-…` of an API key.")
     token_kind = serializers.ChoiceField(
-        TOKEN_KINDS, source="kind.name", help_text="The kind of the token of the request."
+        TOKEN_KINDS, source="kind.name", help_text="The kind of token that was sent."
     )
     api_key_id = serializers.CharField(
         allow_null=True, help_text="The API key that was sent, or that minted the token."
@@ -173,10 +173,11 @@ class CallerSerializer(serializers.Serializer[Any]):
         help_text="The scopes that apply now, in order.",
     )
     binding = BindingSerializer(
-        allow_null=True, help_text="The binding that applies now; null is everywhere."
+        allow_null=True, help_text="The binding that applies now; null means everything."
     )
     expires_at = TimestampField(
-        allow_null=True, help_text="The expiry, also that of its API key; null means no expiry."
+        allow_null=True,
+        help_text="The earlier expiry of the token and its API key; null means no expiry.",
     )
 
     def to_representation(self, instance: Any) -> dict[str, Any]:
@@ -191,7 +192,7 @@ class AuditEventSerializer(serializers.ModelSerializer[AuditEvent]):
         source="details.trace_id",
         read_only=True,
         allow_null=True,
-        help_text="The trace of the request, by its `traceparent`; null without one.",
+        help_text="The trace of the request, by its `traceparent`; null without that header.",
     )
     details = serializers.DictField(
         read_only=True, help_text="Further values, which depend on `action`."

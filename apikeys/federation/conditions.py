@@ -141,7 +141,7 @@ def _faults_of_one(condition: object, ids: Collection[Path]) -> Iterator[tuple[s
             yield str(name)[:64], f"Unknown field{guess}"
     given = [operator for operator in OPERATORS if operator in condition]
     if len(given) != 1:
-        yield "", "Give exactly one of 'equals', 'in' and 'glob'."
+        yield "", "Specify exactly one of 'equals', 'in' and 'glob'."
     claim = condition.get("claim")
     if fault := _fault_of_name(claim):
         yield "claim", fault

@@ -83,7 +83,10 @@ def refusals(kind: str, claims: Mapping[str, Any], *, writes: bool) -> list[str]
         if event is None:
             return ["event_name is missing."]
         if event == "pull_request_target":
-            return ["event_name is pull_request_target: a fork's code with the branch's rights."]
+            return [
+                "event_name is pull_request_target: a fork's code would run with the branch's "
+                "permissions."
+            ]
     if kind == Kind.GITLAB and writes:
         return _refusals_of_gitlab(claims)
     return []

@@ -58,9 +58,9 @@ def ids_of(kind: str, texts: Sequence[str]) -> tuple[list[str], list[str]]:
         elif len(by_name[text]) == 1:
             ids += by_name[text]
         elif by_name[text]:
-            faults.append(f"There are {len(by_name[text])} {kind}s called {text}: give an id.")
+            faults.append(f"There are {len(by_name[text])} {kind}s named {text}: enter an id.")
         else:
-            faults.append(f"There is no {kind} called {text}.")
+            faults.append(f"There is no {kind} named {text}.")
     return ids, faults
 
 

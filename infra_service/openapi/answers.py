@@ -62,14 +62,14 @@ _INFO: Final = _detail(
 )
 _BAD_REQUEST: Final = _detail(
     "BadRequest",
-    "The invalid fields of a request; absent without one.",
+    "The invalid fields of a request; absent from other errors.",
     field_violations={**list_of(_VIOLATION), "description": "An item for each fault."},
 )
 _REQUEST: Final = _detail(
     "RequestInfo",
     "The id of the request.",
     request_id=_text("The id in the header `X-Request-ID`, the log and the audit log."),
-    trace_id=_text("The trace id of the request's `traceparent`; absent without one."),
+    trace_id=_text("The trace id of the request's `traceparent`; absent without that header."),
 )
 _REQUEST["required"].remove("trace_id")
 _DETAIL: Final = Named(

@@ -5,7 +5,7 @@ from infra_service.openapi.enums import ENUMS
 
 _DESCRIPTION = """\
 API keys, infrastructure state and cluster workloads. Every path is also served with a final slash.
-A method that a path does not have is 405, with `Allow`.
+A method that a path does not support returns 405, with `Allow`.
 
 **Get a token.** `make run` prints a token on its first start, and an operator issues tokens in
 the [admin](/admin/) or with `manage.py issue_token`. An API key mints tokens: *Mint access token*,

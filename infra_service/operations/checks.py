@@ -25,7 +25,7 @@ def database_is_chosen(**_kwargs: Any) -> list[CheckMessage]:
     return [
         Error(
             "DATABASE_URL is not set: the service would store everything in SQLite in VAR_DIR.",
-            hint="Set DATABASE_URL to a PostgreSQL, or to sqlite:///PATH to deploy on SQLite.",
+            hint="Set DATABASE_URL to a PostgreSQL URL, or to sqlite:///PATH to deploy on SQLite.",
             id="infra_service.E007",
         )
     ]

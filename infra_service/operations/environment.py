@@ -119,7 +119,7 @@ class Environment(environ.Env):  # type: ignore[misc,unused-ignore]
             theirs, _, ours = part.rpartition("=")
             if not theirs.strip() or not ours.strip() or theirs.strip() in found:
                 raise ImproperlyConfigured(
-                    f"{name} must have the form theirs=ours,… with each of theirs once"
+                    f"{name} must have the form theirs=ours,… without repeating theirs"
                 )
             found[theirs.strip()] = ours.strip()
         return found

@@ -35,7 +35,7 @@ def s3_storage(url: str) -> dict[str, Any]:
     if unknown := options.keys() - _OPTIONS:
         raise ImproperlyConfigured(
             f"STATE_STORAGE_URL: unknown option {min(unknown)}; "
-            f"known are {', '.join(sorted(_OPTIONS))}"
+            f"known options are {', '.join(sorted(_OPTIONS))}"
         )
     style = options.pop("addressing_style", "auto")
     timeout = options.pop("read_timeout", "15")

@@ -31,8 +31,8 @@ _PATH: Final = re.compile(r"[\w.-]+(?:/[\w.-]+)+", re.ASCII)
 _HEADER: Final = re.compile(r"[!-~]+", re.ASCII)
 _RETRIED: Final = frozenset({HTTPStatus.PRECONDITION_FAILED, HTTPStatus.TOO_MANY_REQUESTS})
 _MEANINGS: Final[dict[int, str]] = {
-    HTTPStatus.BAD_REQUEST: "the ciphertext is of another transit key, or the key is missing",
-    HTTPStatus.FORBIDDEN: "VAULT_TOKEN is expired, or has no permission to update this path",
+    HTTPStatus.BAD_REQUEST: "the ciphertext belongs to another transit key, or the key is missing",
+    HTTPStatus.FORBIDDEN: "VAULT_TOKEN has expired, or has no permission to update this path",
     HTTPStatus.NOT_FOUND: "no transit engine is mounted at this path",
     HTTPStatus.SERVICE_UNAVAILABLE: "it is sealed, or in maintenance",
 }
@@ -128,7 +128,7 @@ def _plaintext(body: bytes) -> str:
     except (ValueError, KeyError, TypeError, RecursionError):
         plaintext = None
     if not isinstance(plaintext, str):
-        raise _UnwrapError("the response is not of a transit engine")
+        raise _UnwrapError("the response is not from a transit engine")
     return plaintext
 
 

@@ -140,7 +140,7 @@ def _check_for(*, is_secure: bool) -> Callable[[Address], None]:
 def _refuse_private(address: Address) -> None:
     if not (is_inside(address, settings.WEBHOOK_NETWORKS) or is_public(address)):
         raise FetchError(
-            "the name leads to a private address, and WEBHOOK_NETWORKS does not include it"
+            "the name resolves to a private address, and WEBHOOK_NETWORKS does not include it"
         )
 
 

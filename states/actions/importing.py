@@ -105,8 +105,8 @@ def outstanding(
         and here[versions[-1].id] < state.version_number
     ):
         raise ImportRefusedError(
-            f"The source again has the content of version {here[versions[-1].id]} here, "
-            "and has changed in between: restore that version."
+            f"The source has reverted to the content of version {here[versions[-1].id]} here: "
+            "restore that version."
         )
     return rest
 
@@ -143,7 +143,7 @@ def _check(state: State | None, origin: Origin, version: Offered) -> None:
     if history.filter(source=origin.source, key=origin.key).exists():
         raise ImportRefusedError(
             "Both the source and the state here have changed since the import. Compare "
-            "the two, and push the right state."
+            "the two, and push the correct state."
         )
     raise OccupiedError(
         "A state with this address exists here that was not imported from this source."

@@ -1,7 +1,8 @@
 """Protection against replacing a state with a document that is not a state, without force.
 
 The backend stores any JSON object, because the first push to an address may be anything. But when
-an error page, the output of ``terraform show -json`` or the information of a lock becomes current
+an error page, the output of ``terraform show -json`` or the information about a lock becomes
+current
 by mistake, every plan fails from then on. Terraform and OpenTofu never push such a document, with
 or without a lock.
 """

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 _COLUMNS: Final = [field.attname for field in State._meta.concrete_fields]
 _PLACE: Final = itemgetter(*map(_COLUMNS.index, reading.PLACE))
-_BY_NAMES: Final = f"; by names a state is at /api/v1/state/at/ and then {FORMS}"
+_BY_NAMES: Final = f"; the address of a state by names is /api/v1/state/at/ followed by {FORMS}"
 
 
 class BackendView(DocumentAPIView):

@@ -61,7 +61,7 @@ class ProviderSerializer(serializers.Serializer[Any]):
         read_only=True, help_text="The selected version, such as `5.31.0`."
     )
     constraints = serializers.CharField(
-        read_only=True, help_text="The constraints, such as `~> 5.0`; empty without any."
+        read_only=True, help_text="The constraints, such as `~> 5.0`; empty if unconstrained."
     )
 
 
@@ -105,7 +105,7 @@ class FactsSerializer(StrictSerializer):
         "object that it contains.",
     )
     providers = ProviderSerializer(
-        many=True, read_only=True, help_text="The providers of `lock_file`; empty without one."
+        many=True, read_only=True, help_text="The providers of `lock_file`; empty if it is missing."
     )
     modules = ModuleSerializer(
         many=True, read_only=True, help_text="The module calls of `modules_file`."

@@ -84,7 +84,7 @@ def _has_escaped_slash(request: Request) -> bool:
 
 def _no_address() -> InvalidParameter:
     return InvalidParameter(
-        "path", f"Not an address: /api/v1/state/at/ and then {addresses.FORMS}."
+        "path", f"Not a valid address: use /api/v1/state/at/ followed by {addresses.FORMS}."
     )
 
 

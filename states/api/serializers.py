@@ -68,7 +68,8 @@ class FreezeSerializer(PresentSerializer):
         source="freeze_expected_until",
         read_only=True,
         allow_null=True,
-        help_text="The expected end. The freeze stays after it, and counts as overdue.",
+        help_text="The expected end. The state stays frozen after this time, and counts as "
+        "overdue.",
     )
 
 
@@ -182,7 +183,8 @@ class FreezeOptionsSerializer(StrictSerializer):
         in_future=True,
         required=False,
         allow_null=True,
-        help_text="The expected end, as a notice. The state stays frozen until it is unfrozen.",
+        help_text="The expected end, for information only. The state stays frozen until it is "
+        "unfrozen.",
     )
 
 

@@ -31,7 +31,7 @@ _members: Final = msgspec.json.Decoder(_Members)
 _KINDS: Final[Mapping[str, str]] = {
     "planned_values": "a plan as JSON (`terraform show -json PLANFILE`)",
     "format_version": "the output of `terraform show -json`",
-    "ID": "the information of a lock",
+    "ID": "the information about a lock",
     "error": "the error response of a server",
     "errors": "the error response of a server",
     "message": "the error response of a server",

@@ -192,7 +192,7 @@ def _check_new(page: str, known: set[str]) -> None:
         ValueError: pages follow each other in a circle.
     """
     if page in known:
-        raise ValueError("a list does not terminate")
+        raise ValueError("a list does not end")
     known.add(page)
 
 

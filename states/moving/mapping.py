@@ -198,4 +198,4 @@ def _compiled(text: str, part: str = _PART) -> re.Pattern[str]:
 def _check_names(given: dict[str, Any], known: tuple[str, ...]) -> None:
     for name in given:
         if name not in known:
-            raise MapError(f"A map has no key {name!r}{did_you_mean(name, known)}")
+            raise MapError(f"A map does not support the key {name!r}{did_you_mean(name, known)}")

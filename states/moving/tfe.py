@@ -131,7 +131,7 @@ def open_organization(text: str) -> Organization:
         os.environ.get("TFE_ADDRESS", "https://app.terraform.io"),
         os.environ.get(_TOKEN, ""),
         named_by="TFE_ADDRESS",
-        token_named_by=f"{_TOKEN} (of a user or a team that may read state versions)",
+        token_named_by=f"{_TOKEN} (of a user or team that can read state versions)",
     )
     return Organization(client, organization)
 

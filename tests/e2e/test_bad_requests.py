@@ -40,7 +40,8 @@ def test_path_without_a_uuid_is_not_found(
         assert_error(answer, 400, "INVALID_FIELDS")
         violations = answer.json()["error"]["details"][1]["field_violations"]
         description = (
-            "not a UUID in the form 8-4-4-4-12; by names a state is at /api/v1/state/at/ and then "
+            "not a UUID in the form 8-4-4-4-12; the address of a state by names is "
+            "/api/v1/state/at/ followed by "
             "{component}/{environment} or {application}/{component}/{environment}"
         )
         assert violations == [

@@ -75,7 +75,7 @@ def test_locks_by_names_and_by_ids_at_the_same_moment(live: LiveServer, token: s
 def test_percent_encoded_slash_is_rejected(live: LiveServer, token: str) -> None:
     for path in ("a%2Fb/prod", "a%2fb/prod"):
         answer = live.request("GET", f"/api/v1/state/at/{path}", token=token)
-        assert (answer.status, b"Not an address" in answer.body) == (400, True)
+        assert (answer.status, b"Not a valid address" in answer.body) == (400, True)
 
 
 @pytest.mark.terraform

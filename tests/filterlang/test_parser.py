@@ -229,4 +229,4 @@ def test_unclosed_parenthesis_is_reported(text, position):
 
 @pytest.mark.parametrize(("text", "position"), [(f"{A})", 12), (f"({A}) ) OR {B}", 15)])
 def test_unmatched_closing_parenthesis_is_reported(text, position):
-    assert refused(text) == (Code.SYNTAX, position, "')' closes nothing")
+    assert refused(text) == (Code.SYNTAX, position, "')' has no matching '('")

@@ -29,7 +29,7 @@ def test_token_is_issued_and_revoked_in_the_browser(page: Page, live: LiveServer
     assert page.evaluate("navigator.clipboard.readText()") == secret
     assert live.request("GET", "/api/v1/states", token=secret).status == 200
 
-    page.get_by_role("link", name="Go on to the access token").click()
+    page.get_by_role("link", name="Continue to the access token").click()
     assert secret not in page.content()
     page.get_by_role("link", name="Revoke").click()
     expect(
@@ -100,7 +100,7 @@ def test_components_are_found_by_name_with_the_keyboard(page: Page, live: LiveSe
     expect(page.get_by_text("finder-network is added.")).to_be_visible()
     expect(page.locator("#id_component_ids")).to_have_value("finder-network")
     page.get_by_role("button", name="Issue").click()
-    page.get_by_role("link", name="Go on to the API key").click()
+    page.get_by_role("link", name="Continue to the API key").click()
     expect(page.get_by_role("link", name="finder-network")).to_be_visible()
 
 

@@ -344,7 +344,7 @@ def test_overview_counts_undelivered_messages(endpoint: WebhookEndpoint) -> None
     text = text_of(client.get("/admin/"))
     assert "Failed webhook deliveries" in text
     assert "state.push to chat Failed, created 1 day ago : no answer" in text
-    assert [label for label, _ in found.links] == ["All failed deliveries", "1 that wait"]
+    assert [label for label, _ in found.links] == ["All failed deliveries", "1 waiting"]
     (_, every_failed), (_, every_late) = found.links
     assert len(shown(client.get(every_failed))) == 3
     assert shown(client.get(every_late)) == [late.pk]

@@ -108,7 +108,7 @@ def test_values_whose_key_is_missing(
 
     assert error == "1 of 1 documents are missing or damaged"
     assert f"webhook {hook.pk}: Its encryption key is not configured." in problems
-    assert f"idempotent answer {answer.pk}: Its encryption key is not configured." in problems
+    assert f"idempotent response {answer.pk}: Its encryption key is not configured." in problems
 
     done, error, problems = run("rotate_state_keys")
 
@@ -126,7 +126,7 @@ def test_values_whose_key_is_missing(
         f"failed: state {state_id} version 1: {DocumentKeyMissing.default_detail}",
         f"failed: webhook {hook.pk}: Its encryption key is not configured.",
         f"failed: webhook {hook.pk} (replaced secret): Its encryption key is not configured.",
-        f"failed: idempotent answer {answer.pk}: Its encryption key is not configured.",
+        f"failed: idempotent response {answer.pk}: Its encryption key is not configured.",
     ]
 
 
@@ -150,7 +150,7 @@ def test_damaged_value_does_not_stop_the_rotation(
     assert done["idempotent_answers"] == {"reencrypted": 0, "failed": 1}
     assert error.startswith("1 values are not re-encrypted")
     assert problems == [
-        f"failed: idempotent answer {answer.pk}: It cannot be decrypted with its key."
+        f"failed: idempotent response {answer.pk}: It cannot be decrypted with its key."
     ]
 
 

@@ -50,7 +50,7 @@ class Unordered(Searched):
         (Events, ["Events is filtered by actor_name, which has no index."]),
         (
             NeedlesslySearched,
-            ["NeedlesslySearched is filtered by token_id, which has an index, or is no field."],
+            ["NeedlesslySearched is filtered by token_id, which has an index, or is not a field."],
         ),
     ],
 )

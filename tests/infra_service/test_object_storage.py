@@ -53,7 +53,7 @@ def test_a_bucket_is_enough() -> None:
         ("s3://", "must have the form s3://"),
         ("s3://bucket#part", "must have the form s3://"),
         ("s3://bucket?read_timeout=1.5", "must be whole seconds"),
-        ("s3://key:hunter2@bucket?endpoint=x", "unknown option endpoint; known are"),
+        ("s3://key:hunter2@bucket?endpoint=x", "unknown option endpoint; known options are"),
     ],
 )
 def test_invalid_addresses_are_refused(url: str, problem: str) -> None:

@@ -403,7 +403,7 @@ def test_late_jobs_are_listed(db: None) -> None:
 
     assert [row.name for row in jobs.rows] == ["tokens"]
     text = text_of(person("viewer").get("/admin/"))
-    assert "housekeeping of tokens last done 3 days ago" in text
+    assert "housekeeping of tokens last completed 3 days ago" in text
 
 
 def test_latest_events_are_listed(db: None) -> None:

@@ -280,7 +280,7 @@ def test_a_token_is_good_for_three_days(
             {"q": "x"},
             "q",
             "UNKNOWN_PARAMETER",
-            "known are deep, filter, order_by, page_size, page_token",
+            "known parameters are deep, filter, order_by, page_size, page_token",
         ),
         ({"page_size": [1, 2]}, "page_size", "DUPLICATE", "Given more than once."),
     ],

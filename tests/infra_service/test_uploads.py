@@ -78,5 +78,5 @@ def test_file_of_a_logged_in_user_is_rejected(db: None, directory: Path) -> None
 
 
 def test_renderer_rejects_unknown_types() -> None:
-    with pytest.raises(TypeError, match="No rule says how PosixPath is written"):
+    with pytest.raises(TypeError, match="PosixPath has no JSON representation"):
         JsonRenderer().render({"x": Path("/secret")})

@@ -155,8 +155,8 @@ def test_the_application_of_a_component_is_named(db: None) -> None:
     assert component.application_id == other.pk
     change("")
     assert component.application_id is None
-    assert "There are 2 applications called billing" in text_of(change("billing"))
-    assert "There is no application called x." in text_of(change("x"))
+    assert "There are 2 applications named billing" in text_of(change("billing"))
+    assert "There is no application named x." in text_of(change("x"))
     assert component.application_id is None
 
 

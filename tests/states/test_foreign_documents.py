@@ -27,7 +27,7 @@ LIVE = (CASES / "live.tfstate").read_bytes()
 FOREIGN = {
     (CASES / "error-page.json").read_bytes(): "the error response of a server",
     (CASES / "show-json.json").read_bytes(): "the output of `terraform show -json`",
-    (CASES / "lock-info.json").read_bytes(): "the information of a lock",
+    (CASES / "lock-info.json").read_bytes(): "the information about a lock",
     b"{}": "`{}`",
     b" { } ": "`{}`",
     b'{"error": {"code": 503}}': "the error response of a server",

@@ -194,14 +194,15 @@ def test_invalid_address_is_not_found(client: ApiClient) -> None:
         for method in ("GET", "POST", "LOCK", "UNLOCK", "DELETE"):
             answer = client.generic(method, f"/api/v1/state/at{path}", "{}", "application/json")
             assert description(answer) == (
-                "Not an address: /api/v1/state/at/ and then {component}/{environment} or "
+                "Not a valid address: use /api/v1/state/at/ followed by "
+                "{component}/{environment} or "
                 "{application}/{component}/{environment}."
             )
 
 
 def test_a_slash_within_a_name(client: ApiClient) -> None:
     answer = client.get("/api/v1/state/at/a/b/prod", RAW_URI="/api/v1/state/at/a%2Fb/prod?x=1")
-    assert description(answer).startswith("Not an address")
+    assert description(answer).startswith("Not a valid address")
     answer = client.get("/api/v1/state/at/a/prod", RAW_URI="/api/v1/state/at/a/prod?x=%2F")
     assert answer.status_code == 404
 
@@ -213,7 +214,8 @@ def test_ids_where_names_belong_and_names_where_ids_belong(client: ApiClient) ->
     )
     answer = client.get("/api/v1/state/network/env/prod")
     assert description(answer) == (
-        "not a UUID in the form 8-4-4-4-12; by names a state is at /api/v1/state/at/ and then "
+        "not a UUID in the form 8-4-4-4-12; the address of a state by names is /api/v1/state/at/ "
+        "followed by "
         "{component}/{environment} or {application}/{component}/{environment}"
     )
     # A component may be called like a part of the other address.

@@ -133,7 +133,7 @@ def test_the_store_is_away(store: UnsteadyStorage) -> None:
 
 
 @pytest.mark.parametrize(
-    ("dry_run", "line"), [(True, "0 objects would be swept\n"), (False, "0 objects swept\n")]
+    ("dry_run", "line"), [(True, "0 objects would be deleted\n"), (False, "0 objects deleted\n")]
 )
 def test_output_for_people_is_readable(
     store: UnsteadyStorage, db: None, dry_run: bool, line: str

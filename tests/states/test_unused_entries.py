@@ -151,7 +151,7 @@ def test_housekeeping_does_it_only_if_it_is_set(catalogue: None, settings: Any) 
 
 @pytest.mark.parametrize("options", [(), ("--days", "0"), ("--days", "700001")])
 def test_without_an_age_it_is_refused(db: None, options: tuple[str, ...]) -> None:
-    with pytest.raises(CommandError, match="Give --days N of at least 1"):
+    with pytest.raises(CommandError, match="Specify --days N of at least 1"):
         call_command("prune_catalogue", *options)
 
 

@@ -63,7 +63,7 @@ def test_cluster_page_links_to_a_failing_workload(
     expect(page.get_by_role("heading", name="Health over time")).to_be_visible()
     label = re.compile("Health in the last 7 days Not observed from .*: 168 h")
     expect(page.get_by_role("img", name=label)).to_be_visible()
-    expect(page.get_by_role("row", name="Not there Error CrashLoopBackOff")).to_be_visible()
+    expect(page.get_by_role("row", name="Did not exist Error CrashLoopBackOff")).to_be_visible()
 
 
 def test_a_narrow_dark_screen_without_a_mouse(page: Page, live: LiveServer, cluster: str) -> None:

@@ -123,7 +123,7 @@ def test_requests_against_use(cluster: Cluster, workload: NewWorkload) -> None:
     assert "301 of 256 MiB" in text
     assert "within the request: 256 MiB, beyond the request: 45 MiB" in text
     assert "50 m, no request" in text
-    assert "256 MiB requested, use not measured" in text
+    assert "256 MiB requested, usage not measured" in text
     content = answer.content.decode()
     # The bar is as long as the request, or as the usage when that is more.
     assert 'class="share-used" x="0.0" y="0" width="75.0"' in content
@@ -142,7 +142,7 @@ def test_list_shows_large_figures_and_the_reason(cluster: Cluster, workload: New
     assert "Error CrashLoopBackOff" in text
     assert "15.0 of 12.5 cores" in text
     assert "beyond the request: 2.5 cores" in text
-    assert "64.0 GiB requested, use not measured" in text
+    assert "64.0 GiB requested, usage not measured" in text
     # The namespaces of the cluster are suggestions for the input, and the current value is filled
     # in.
     body = answer.content.decode()
@@ -189,7 +189,7 @@ def test_page_shows_the_history_of_a_workload(cluster: Cluster) -> None:
     ) in text
     for part in (
         "2 hours ago Error Healthy", "3 hours ago Healthy Error OOMKilled",
-        "1 day ago Not there Healthy",
+        "1 day ago Did not exist Healthy",
     ):  # fmt: skip
         assert part in text, part
     content = answer.content.decode()

@@ -141,7 +141,7 @@ URL = "https://infra.example.com"
     (("--cluster", ID, "--report-to", URL, "--trust-policy", "fed-1"),
      "--trust-policy needs --identity-token-file"),
     (("--cluster", ID, "--report-to", URL, "--token-file", "t", "--token-cache", "c"),
-     "--identity-token-file and --token-cache go with --trust-policy"),
+     "--identity-token-file and --token-cache require --trust-policy"),
     (("--cluster", ID, "--report-to", URL, "--token-file", "t", "--trust-policy", "fed-1"),
      "not allowed with argument"),
     (("--all", "--report-to", URL, "--token-file", "t"), "an agent reports a single cluster"),

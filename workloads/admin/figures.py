@@ -69,7 +69,7 @@ def _mebibytes(count: int) -> int:
 def _use_bar(chart_id: str, what: str, requested: float, used: float | None, unit: str) -> str:
     requested, used, unit = _scaled(requested, used, unit)
     if used is None:
-        return format_html("{} requested, use not measured", _with_unit(requested, unit))
+        return format_html("{} requested, usage not measured", _with_unit(requested, unit))
     most = f"of {_with_unit(requested, unit)}"
     text = f"{used:,} {most}" if requested else f"{_with_unit(used, unit)}, no request"
     parts = [("used", "within the request", min(used, requested))]

@@ -46,7 +46,7 @@ def history_of(workload: Workload, cluster: Cluster) -> dict[str, Any]:
         "transitions": [
             {
                 "at": row.at,
-                "before": _shown(row.from_health_status, "Not there"),
+                "before": _shown(row.from_health_status, "Did not exist"),
                 "after": _shown(row.to_health_status, "Gone"),
                 "reason": row.status_reason,
             }

@@ -87,7 +87,7 @@ def _credentials(options: dict[str, Any], connection: ServiceConnection) -> Cred
     cache = options["token_cache"]
     if policy is None:
         if identity is not None or cache is not None:
-            raise CommandError("--identity-token-file and --token-cache go with --trust-policy")
+            raise CommandError("--identity-token-file and --token-cache require --trust-policy")
         if options["token_file"] is None:
             raise CommandError("--report-to needs --token-file, or --trust-policy")
         return TokenFile(Path(options["token_file"]))

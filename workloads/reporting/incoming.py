@@ -178,7 +178,7 @@ def _is_consistent(field: str, item: Item, faults: _Faults) -> bool:
     if item.health_status is None and item.status_reason:
         faults.add(f"{field}.status_reason", "Requires a health_status.", "INVALID")
     elif item.health_status is not None and item.pods is not None:
-        faults.add(f"{field}.pods", "Give pods, or a health_status, but not both.", "INVALID")
+        faults.add(f"{field}.pods", "Specify pods or a health_status, but not both.", "INVALID")
     elif item.pods is not None and item.replicas_desired is None:
         faults.add(f"{field}.replicas_desired", "Required with pods.", "REQUIRED")
     else:

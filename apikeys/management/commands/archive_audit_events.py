@@ -57,7 +57,7 @@ class Command(ServiceCommand):
             raise CommandError(str(error)) from error
         self.report(
             {"archives": archives, "events": events},
-            f"{events} events left in {archives} archives",
+            f"{events} events moved to {archives} archives",
         )
 
     def _check(self, directory: Path) -> None:

@@ -31,7 +31,12 @@ class Command(ServiceCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--kind", choices=sorted(_KINDS), default="personal", help="for whom")
+        parser.add_argument(
+            "--kind",
+            choices=sorted(_KINDS),
+            default="personal",
+            help="personal for a person, service for a program",
+        )
         add_credential_options(parser, required=True)
 
     def handle(self, *_args: Any, **options: Any) -> None:

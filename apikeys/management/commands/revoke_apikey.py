@@ -32,7 +32,7 @@ class Command(ServiceCommand):
         parser.add_argument(
             "credential",
             help="its id (key-… or tok-…), or its secret; '-' reads that from standard input, "
-            "which leaves no trace in the shell's history and in the list of processes",
+            "which keeps it out of the shell's history and the list of processes",
         )
 
     def handle(self, *_args: Any, **options: Any) -> None:
@@ -99,6 +99,6 @@ def _found(condition: Q) -> ApiKey | AccessToken:
         if found is not None:
             return found
     raise CommandError(
-        "no key or token matches; of a rotated key, only the current and the previous secret "
+        "no key or token matches; for a rotated key, only the current and the previous secret "
         "are known"
     )

@@ -62,7 +62,7 @@ class Command(ServiceCommand):
         "Create or update the issuers and trust policies of a TOML file, in one "
         "transaction. Issuers are identified by name, policies by owner and name. "
         "Objects that are not in the file stay unchanged, unless --prune is given. "
-        "Alternatively list all of them, or disable some, which is permanent and revokes "
+        "Alternatively, list all of them, or disable some, which is permanent and revokes "
         "their tokens."
     )
     examples = (

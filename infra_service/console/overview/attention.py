@@ -191,7 +191,7 @@ def _undelivered() -> Finding:
     if failed.value:
         links.append(_link("webhooks_delivery", "status=FAILED", "All failed deliveries"))
     if late.value:
-        links.append(_link("webhooks_delivery", "status=late", f"{late} that wait"))
+        links.append(_link("webhooks_delivery", "status=late", f"{late} waiting"))
     title = "Failed webhook deliveries"
     return Finding("undelivered", title, "error", number, rows, links)
 

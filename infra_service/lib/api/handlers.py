@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 log = structlog.get_logger("infra_service.errors")
 
 _NOT_YOURS: Final = (
-    "The service failed, not your request. If the error persists, send the request id to "
+    "The error is in the service, not in your request. If the error persists, send the request "
+    "id to "
     "the operator."
 )
 _OTHER_HOST: Final = (
@@ -61,7 +62,7 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
         return refused(request, exception)
     title, status = "The request is malformed.", HTTPStatus.BAD_REQUEST
     if _is_for_people(request):
-        advice = "Check that the address is complete and that the list has the filter."
+        advice = "Check that the address is complete and that the list supports the filter."
         return _page(request, status, "BAD_REQUEST", title, advice)
     return _plain(request, status, "BAD_REQUEST", title)
 

@@ -71,7 +71,7 @@ class IdempotentAnswerRemoved(APIException):
     rpc_status = "FAILED_PRECONDITION"
     default_code = "IDEMPOTENT_ANSWER_REMOVED"
     default_detail = (
-        "The request with this Idempotency-Key succeeded, but its response is deleted: a "
+        "The request with this Idempotency-Key succeeded, but its response was deleted: a "
         "response with a secret is kept for ten minutes. The request was not repeated. "
         "Find the created object in the list, and rotate or revoke it."
     )

@@ -15,9 +15,7 @@ if TYPE_CHECKING:
 
 
 class InvalidParameter(APIException):
-    meaning = (
-        "A path or query parameter that is unknown, given twice, out of range or of a wrong form."
-    )
+    meaning = "A path or query parameter that is unknown, repeated, out of range or malformed."
     status_code = 400
     default_code = "INVALID_FIELDS"
 
@@ -35,7 +33,7 @@ def refuse_unknown(parameters: QueryDict, known: Collection[str]) -> None:
     for name, values in parameters.lists():
         if name not in known:
             names = sorted(known)
-            guess = did_you_mean(name, names) or f"; known are {', '.join(names)}"
+            guess = did_you_mean(name, names) or f"; known parameters are {', '.join(names)}"
             raise InvalidParameter(name[:64], f"Unknown parameter{guess}", "UNKNOWN_PARAMETER")
         if len(values) > 1:
             raise InvalidParameter(name, "Given more than once.", "DUPLICATE")

@@ -34,7 +34,7 @@ def _as_text(value: Any) -> str:
     """
     if isinstance(value, str | Promise):  # DRF's error details are a subclass of str
         return str(value)
-    raise TypeError(f"No rule says how {type(value).__name__} is written.")
+    raise TypeError(f"{type(value).__name__} has no JSON representation.")
 
 
 class JsonRenderer(BaseRenderer):

@@ -70,7 +70,7 @@ class ServiceCommand(HelpfulCommand):
     def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
         """Return the parser of the options, with ``--json``."""
         parser = super().create_parser(prog_name, subcommand, **kwargs)
-        parser.add_argument("--json", action="store_true", help="print the outcome as JSON")
+        parser.add_argument("--json", action="store_true", help="print the result as JSON")
         return parser
 
     def execute(self, *args: Any, **options: Any) -> str | None:

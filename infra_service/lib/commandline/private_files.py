@@ -34,7 +34,7 @@ class InsecureDirectoryError(OSError):
     def __init__(self, path: object) -> None:
         super().__init__(
             errno.EPERM,
-            "Other users can write to it or own it: use a directory of your own",
+            "Other users own it or can write to it: use a private directory",
             str(path),
         )
 

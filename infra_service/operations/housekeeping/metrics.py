@@ -41,7 +41,7 @@ class HousekeepingCollector(Collector):
             removed.add_metric([part.name], part.removed)
         ready = GaugeMetricFamily(
             "infra_partitions_ready",
-            "Number of next months for which the table has partitions; 3 if all are created.",
+            "Number of upcoming months for which the table has partitions; 3 if all are created.",
             labels=["table"],
         )
         for table in PARTITIONED if connection.vendor == "postgresql" else ():

@@ -80,7 +80,7 @@ class DeliveryAdmin(ReadOnlyAdmin):
     opening_order = "-made"
     list_filter = (StatusFilter, EndpointFilter)
     search_fields = ("event",)
-    search_help_text = "A message's webhook-id, as the receiver's log may have it."
+    search_help_text = "A message's webhook-id, which the receiver's log may contain."
     fields = (
         "shown_status", "error", "response_status", "attempts", "last_attempt", "next_attempt",
         "webhook", "event_type", "about", "made", "message", "id",

@@ -188,7 +188,7 @@ class WebhookEndpointAdmin(BindingColumns, IssuePages):
         actions.change_endpoint(
             endpoints=endpoints, endpoint_id=obj.pk, changes=fields, actor=actor
         )
-        return f"The webhook {fields['name']} is changed."
+        return f"The webhook {fields['name']} was changed."
 
     @object_tool(
         label="Send a test",
@@ -203,7 +203,7 @@ class WebhookEndpointAdmin(BindingColumns, IssuePages):
     @object_tool(
         label="Rotate the secret",
         permission=_MANAGE,
-        question="The new secret is shown once. The replaced secret also signs for a day.",
+        question="The new secret is shown once. The replaced secret also signs messages for a day.",
         destructive=True,
     )
     def rotate_secret(self, obj: Any, actor: Actor) -> str:

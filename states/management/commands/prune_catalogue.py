@@ -49,7 +49,7 @@ class Command(ServiceCommand):
         given, dry_run = options["days"], options["dry_run"]
         days = settings.CATALOGUE_UNUSED_DAYS if given is None else given
         if not 1 <= days <= _MOST_DAYS:
-            raise CommandError("Give --days N of at least 1, or set CATALOGUE_UNUSED_DAYS.")
+            raise CommandError("Specify --days N of at least 1, or set CATALOGUE_UNUSED_DAYS.")
         before = timezone.now() - dt.timedelta(days=days)
         actor = Actor.of_command("prune_catalogue")
         with self.progress("entries") as bar:
@@ -64,5 +64,5 @@ class Command(ServiceCommand):
         self.report(
             {"entries": entries, "dry_run": dry_run},
             *(f"{entry['kind']} {entry['name'] or '-'} ({entry['id']})" for entry in entries),
-            f"{'would remove' if dry_run else 'removed'}: {len(entries)} unused entries",
+            f"{'would be removed' if dry_run else 'removed'}: {len(entries)} unused entries",
         )

@@ -55,7 +55,7 @@ class Command(ServiceCommand):
             incomplete = error
         self.report(
             {**total, "dry_run": dry_run},
-            f"{'would remove' if dry_run else 'removed'}: {total['versions']} versions and "
+            f"{'would be removed' if dry_run else 'removed'}: {total['versions']} versions and "
             f"{total['states']} deleted states, {total['size_bytes']} bytes of documents",
         )
         if incomplete is not None:

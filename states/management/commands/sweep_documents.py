@@ -33,7 +33,7 @@ class Command(ServiceCommand):
             "--older-than-hours",
             type=float,
             default=24,
-            help="the age from which an object is swept, at least 1 hour",
+            help="the minimum age of objects to delete, at least 1 hour",
         )
         parser.add_argument(
             "--dry-run", action="store_true", help="only report the objects that would be deleted"
@@ -68,7 +68,7 @@ class Command(ServiceCommand):
             incomplete = error
         self.report(
             {"swept": swept, "dry_run": options["dry_run"]},
-            f"{swept} objects {'would be swept' if options['dry_run'] else 'swept'}",
+            f"{swept} objects {'would be deleted' if options['dry_run'] else 'deleted'}",
         )
         if incomplete is not None:
             raise CommandError(str(incomplete)) from incomplete

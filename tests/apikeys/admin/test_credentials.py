@@ -254,7 +254,7 @@ def test_all_faults_are_shown_at_once(operator: User) -> None:
     for fault in (
         "There is no active user with this name.", "This field is required.",
         "Choose a time in the future.",
-        "There is no component called x.", "There is no component called y.",
+        "There is no component named x.", "There is no component named y.",
     ):  # fmt: skip
         assert text.count(fault) == 1, fault
 
@@ -340,9 +340,9 @@ def test_a_secret_is_kept_nowhere(operator: User, capfd: pytest.CaptureFixture[s
         ({"scopes": ["all"]}, "Select a valid choice."),
         ({"expires_at": "soon"}, "Enter a valid date/time."),
         ({"expires_at": "2020-01-01T00:00"}, "Choose a time in the future."),
-        ({"cluster_id": "x"}, "There is no cluster called x."),
-        ({"component_ids": "x y"}, "There is no component called x y."),
-        ({"environment_ids": "twice"}, "There are 2 environments called twice: give an id."),
+        ({"cluster_id": "x"}, "There is no cluster named x."),
+        ({"component_ids": "x y"}, "There is no component named x y."),
+        ({"environment_ids": "twice"}, "There are 2 environments named twice: enter an id."),
         (
             {"cluster_id": str(uuid.UUID(int=1)), "component_ids": str(uuid.UUID(int=2))},
             "Bound to a cluster, or to components and environments.",

@@ -315,7 +315,7 @@ def test_passkey_is_accepted(guarded: Guarded, provider: Provider, chromium_page
     expect(page.get_by_text("TOTP Authenticator, since")).to_be_visible()
     assert faults(page) == []
     form = page.locator("form[data-passkey=create]")
-    form.get_by_label("Its name").fill("a key of the test")
+    form.get_by_label("Name").fill("a key of the test")
     form.get_by_label("Your password").fill(PASSWORD)
     form.get_by_role("button", name="Add a passkey").click()
     expect(page.get_by_role("button", name="Remove a key of the test")).to_be_visible()

@@ -96,14 +96,14 @@ def test_map_assigns_addresses(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("[[map]", "is not TOML"),
-        ("maps = []", "A map has no key 'maps'"),
+        ("maps = []", "A map does not support the key 'maps'"),
         ("map = 1", "A rule starts with [[map]]."),
         ("map = [1]", "A rule starts with [[map]]."),
         ('ignore = "a"', "ignore must be a list of patterns."),
         ("ignore = [1]", "ignore must be a list of patterns."),
         ("[[map]]\npattern = 1", "The values of a rule must be text."),
         ('[[map]]\ncomponent = "a"', "A rule needs a pattern."),
-        ('[[map]]\npattern = "a"\nname = "b"', "A map has no key 'name'"),
+        ('[[map]]\npattern = "a"\nname = "b"', "A map does not support the key 'name'"),
         ('[[map]]\npattern = "{component}/x"', "no environment follows"),
         ('[[map]]\npattern = "{1a}"', "{1a} is not a valid name."),
         (

@@ -54,7 +54,7 @@ class Command(ServiceCommand):
         which.add_argument(
             "--all",
             action="store_true",
-            help="every registered cluster that a context of the kubeconfig is named after",
+            help="every registered cluster with a context of the same name in the kubeconfig",
         )
         how_often = parser.add_mutually_exclusive_group()
         how_often.add_argument(
@@ -62,10 +62,17 @@ class Command(ServiceCommand):
         )
         how_often.add_argument("--watch", action="store_true", help="follow changes until SIGTERM")
         parser.add_argument(
-            "--interval", type=int, metavar="S", help="seconds between snapshots (the cluster's)"
+            "--interval",
+            type=int,
+            metavar="S",
+            help="seconds between snapshots; the default is the cluster's report interval",
         )
         where = parser.add_mutually_exclusive_group()
-        where.add_argument("--kubeconfig", metavar="F", help="a file; else $KUBECONFIG or ~/.kube")
+        where.add_argument(
+            "--kubeconfig",
+            metavar="F",
+            help="a kubeconfig file; the default is $KUBECONFIG, else ~/.kube/config",
+        )
         where.add_argument(
             "--in-cluster", action="store_true", help="the service account of this pod"
         )
