@@ -84,8 +84,10 @@ def refusals(kind: str, claims: Mapping[str, Any], *, writes: bool) -> list[str]
             return ["event_name is missing."]
         if event == "pull_request_target":
             return [
-                "event_name is pull_request_target: a fork's code would run with the branch's "
-                "permissions."
+                (
+                    "event_name is pull_request_target: a fork's code would run with the permissions "
+                    "of the branch."
+                )
             ]
     if kind == Kind.GITLAB and writes:
         return _refusals_of_gitlab(claims)
