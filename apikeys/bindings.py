@@ -128,7 +128,7 @@ class Binding:
 
     @property
     def is_empty(self) -> bool:
-        """Return whether nothing is inside; rows of keys and tokens never hold such a binding."""
+        """Return whether the binding includes nothing; rows never contain such a binding."""
         lists = [ids for ids in self.lists.values() if ids is not None]
         return not all(lists) or (self.cluster_id is not None and bool(lists))
 

@@ -1,7 +1,7 @@
 """Revalidate a caller in the transaction of its change.
 
 A request's token is authenticated before its body arrives, which may take long. Each change
-therefore carries a condition in a statement that it sends anyway: the token, its key or trust
+therefore adds a condition to a statement that it sends in any case: the token, its key or trust
 policy, and its owner are unchanged. If the condition fails, the caller is loaded again. A revoked
 or expired token is refused, a caller that lost permissions is refused too, and any other caller
 retries.

@@ -2,7 +2,7 @@
 
 It is intentionally flat: parentheses are part of a clause's first and last token and are balanced
 by the parser. A grammar that calls itself for each parenthesis exhausts Python's stack at about 90
-of them, and `RecursionError` is no `ParseError`.
+of them, and `RecursionError` is not a `ParseError`.
 
 Its cost is the number of rules tried, about 1 µs each, so a token is a single regular expression
 that includes the space after it.

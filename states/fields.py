@@ -59,7 +59,7 @@ class CreatedAtField(models.DateTimeField):  # type: ignore[type-arg]  # it take
 
 
 class IdAt(models.Func):
-    """``first_id`` or ``last_id`` of a column, for the constraint that makes them right."""
+    """``first_id`` or ``last_id`` of a column, for the constraint that guarantees these bounds."""
 
     output_field = models.UUIDField()
 

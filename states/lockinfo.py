@@ -90,7 +90,8 @@ class LockInfo(msgspec.Struct, frozen=True):
     def of_freeze(cls, state: State) -> LockInfo:
         """Describe the freeze of a state as a lock.
 
-        The ID is a sentence, because Terraform 1.11 prints only the ID of a lock that it meets.
+        The ID is a sentence, because Terraform 1.11 prints only the ID of a lock that it
+        encounters.
         """
         moment, until = state.frozen_at or timezone.now(), state.freeze_expected_until
         # Terraform prints it: no line breaks, and no sequences that control a terminal.

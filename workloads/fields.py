@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 class VerbatimJSONField(models.JSONField):
     """JSON that is kept as the text that was written, and is never searched.
 
-    PostgreSQL's ``jsonb`` sorts the keys of an object by their length; ``json`` leaves them.
+    PostgreSQL's ``jsonb`` sorts the keys of an object by their length; ``json`` keeps their order.
     """
 
     def db_type(self, connection: BaseDatabaseWrapper) -> str | None:
@@ -38,13 +38,13 @@ class VerbatimJSONField(models.JSONField):
 
 
 class JsonType(models.Func):
-    """The type of a JSON column's value, in JSON's words: object, array and so on."""
+    """The type of a JSON column's value, in JSON's terms: object, array and so on."""
 
     function = "JSONB_TYPEOF"
     template = "%(function)s(%(expressions)s::jsonb)"
     output_field = models.CharField()
 
     def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> Any:
-        """Return the same in SQLite's words."""
+        """Return the same for SQLite, in its own terms."""
         template = "%(function)s(%(expressions)s)"
         return self.as_sql(compiler, connection, "JSON_TYPE", template, **context)

@@ -55,7 +55,7 @@ def create_issuer(*, fields: Mapping[str, Any], actor: Actor) -> Issuer:
 
     Raises:
         InvalidIssuer: the fields do not fit an issuer of this kind.
-        BindingInsufficient: the actor is bound, but an issuer serves everybody.
+        BindingInsufficient: the actor is bound, but an issuer serves all users.
         SecretRetired: the actor's secret was replaced.
     """
     _check_actor(actor)

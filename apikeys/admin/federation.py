@@ -169,7 +169,7 @@ class TrustPolicyAdmin(GrantColumns, AddByForm):
     def add_view(
         self, request: HttpRequest, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        """Ask for the issuer first, whose platform determines the fields."""
+        """Show only the issuer first: its platform determines the other fields."""
         form = self.add_form(None, request.GET.dict())
         if request.method == "POST" or "repository" in form.fields:
             return super().add_view(request, form_url, extra_context)

@@ -106,8 +106,8 @@ class IssuerForm(forms.Form):
 class TrustPolicyForm(CredentialForm):
     """A new trust policy, from a repository and its ids or from explicit conditions.
 
-    The ids and origins are those of the issuer's platform. Without an issuer the form only asks for
-    it.
+    The ids and origins are those of the issuer's platform. Without an issuer, the form has only the
+    field for it.
     """
 
     issuer = forms.ModelChoiceField(

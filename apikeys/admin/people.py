@@ -51,7 +51,7 @@ _COUNTED: Final = 1000
 
 
 def _revives(user: User) -> str:
-    """Describe the credentials that reactivation would make usable; empty without any."""
+    """Describe the credentials that reactivation would make usable; empty if there are none."""
     keys, tokens, policies = (
         len(found.values_list("pk")[: _COUNTED + 1])
         for found in (

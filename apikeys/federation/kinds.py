@@ -85,8 +85,8 @@ def refusals(kind: str, claims: Mapping[str, Any], *, writes: bool) -> list[str]
         if event == "pull_request_target":
             return [
                 (
-                    "event_name is pull_request_target: a fork's code would run with the permissions "
-                    "of the branch."
+                    "event_name is pull_request_target: a fork's code would run with the "
+                    "permissions of the branch."
                 )
             ]
     if kind == Kind.GITLAB and writes:

@@ -78,7 +78,7 @@ def _prune(applied: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _wait_for_other_runs() -> None:
-    """Serialize the runs that look for missing rows; SQLite has a single writer anyway."""
+    """Serialize the runs that add missing rows; SQLite has a single writer in any case."""
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_advisory_xact_lock(hashtext('manage.py trust'))")

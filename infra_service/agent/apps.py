@@ -5,7 +5,7 @@ from django.conf import settings
 
 
 class _WithoutModels(AppConfig):
-    """An app of which only the commands are found."""
+    """An app that provides only management commands."""
 
     def import_models(self) -> None:
         """Skip the models to save memory; an agent does not use them."""

@@ -1,4 +1,4 @@
-"""Names of clusters and catalogue objects, for forms that accept and pages that show them."""
+"""Names of clusters and catalogue objects, for forms and pages that contain them."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def _is_shown(request: HttpRequest, user: User) -> bool:
 @sensitive_post_parameters("code", "password")
 @never_cache
 def second_factors_page(request: HttpRequest) -> HttpResponse:
-    """Add and remove own second factors, each time with the password: a session may be stolen."""
+    """Add and remove the user's second factors, with the password: a session may be stolen."""
     user: Any = request.user
     error = ""
     if request.method == "POST":

@@ -18,7 +18,7 @@ _ROWS: Final = 500
 
 
 def prune() -> Iterator[int]:
-    """Delete old deliveries that do not wait, in batches; yield the number of deleted rows."""
+    """Delete old deliveries that are not waiting, in batches; yield the number of deleted rows."""
     before = timezone.now() - KEPT
     ended = Delivery.objects.filter(created_at__lt=before).exclude(status=Delivery.Status.WAITING)
     while ids := list(ended.order_by("pk").values_list("pk", flat=True)[:_ROWS]):

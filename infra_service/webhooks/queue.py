@@ -1,8 +1,8 @@
 """The queue of deliveries: claim the next deliveries, and record their attempts.
 
-Conditional writes allow several processes to work, and each to be killed. A process holds a
-delivery for a minute by its ``claim``. If it is killed between sending and recording, the claim
-expires and the message is sent again with the same id.
+Conditional writes allow several processes to run, and each to be killed at any time. A process
+holds a delivery for a minute by its ``claim``. If it is killed between sending and recording, the
+claim expires and the message is sent again with the same id.
 """
 
 from __future__ import annotations

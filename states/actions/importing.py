@@ -89,7 +89,7 @@ def outstanding(
 
     Raises:
         OccupiedError: the state has another origin.
-        ImportRefusedError: the origin is right, but the state must not be overwritten now.
+        ImportRefusedError: the origin is correct, but the state must not be overwritten now.
     """
     # The versions are read first: the state is found through the stored versions.
     here, states = _found(origin, versions)
@@ -232,7 +232,7 @@ class Rehearsal:
 
         Raises:
             InvalidDocument: see ``states.actions.replacement``.
-            SerialConflict: the document has no serial, and the state has the greatest there is.
+            SerialConflict: the document has no serial, and the state has the maximum serial.
             StorageUnavailable: the object store does not answer.
         """
         if self._previous is None:

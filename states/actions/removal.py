@@ -1,7 +1,7 @@
 """Remove empty records: states without versions, and catalogue entries without states.
 
 A typing error in an address registers a component, an environment and a state. The UNLOCK of a
-state that was never pushed removes them again; ``delete_entry`` removes what was left, and so does
+state that was never pushed removes them again; ``delete_entry`` removes the rest, and so does
 ``remove_unused`` after a time.
 """
 

@@ -47,7 +47,7 @@ def compare(
 
     Raises:
         VersionNotFound: the version does not exist, or was pruned.
-        StateEncrypted, StateFormatUnsupported, DocumentDamaged, StorageUnavailable: see there.
+        StateEncrypted, StateFormatUnsupported, DocumentDamaged, StorageUnavailable: see the class.
     """
     rows = {
         v.number: v for v in StateVersion.objects.filter(state=state, number__in=(before, after))

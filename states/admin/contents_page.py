@@ -38,7 +38,7 @@ def read(state: State, number: int, *, start: int, hide: bool, actor: Actor) -> 
 
     Raises:
         VersionNotFound, StateEncrypted, StateFormatUnsupported, StateTooComplex,
-            DocumentUnreadable, StorageUnavailable: see there.
+            DocumentUnreadable, StorageUnavailable: see the class.
     """
     gzipped = reading.read_version(
         state_id=state.pk, number=number, actor=actor, part="contents", secrets=not hide

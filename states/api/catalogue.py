@@ -44,7 +44,7 @@ class CatalogueViewSet(ResourceViewSet[Any]):
     """Catalogue entries of a kind.
 
     A first push registers missing entries, so creating requires the scope to push. Renaming and
-    moving affect everybody, so they require ``state:admin``.
+    moving affect all users, so they require ``state:admin``.
     """
 
     model: ClassVar[type[CatalogueEntry]]

@@ -183,14 +183,14 @@ def version_of(versions: QuerySet[StateVersion], text: str) -> StateVersion:
 
 
 def _at(versions: QuerySet[StateVersion], number: int) -> StateVersion | None:
-    """Return the version that the previous pages were compared with; 0 is none."""
+    """Return the version that the previous pages were compared with; None for the number 0."""
     return version_of(versions, str(number)) if number else None
 
 
 def _base_version(
     versions: QuerySet[StateVersion], after: StateVersion, request: Request
 ) -> StateVersion | None:
-    """Return the requested version, or the previous version, which the first version lacks."""
+    """Return the requested version, else the previous version; None before the first version."""
     text = request.query_params.get("against")
     if not text:
         return versions.filter(number__lt=after.number).order_by("-number").first()

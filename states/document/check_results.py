@@ -41,7 +41,7 @@ _sums: Final = msgspec.json.Decoder(list[_Sum] | None)
 
 
 class CheckResult(NamedTuple):
-    """The status of a block or an object; ``sum`` is a block's where the object has its address."""
+    """The status of an object or a block; ``sum`` is that of a block with the object's address."""
 
     status: str
     messages: Sequence[str]

@@ -87,8 +87,8 @@ def outputs(gzipped: bytes, *, start: int, size: int, hide: bool) -> Page:
     """Return outputs of a document, in the order of their names.
 
     Raises:
-        StateEncrypted, StateFormatUnsupported, StateTooComplex: see there; so for the other
-            functions.
+        StateEncrypted, StateFormatUnsupported, StateTooComplex: see the class. The other functions
+            raise them too.
     """
     with limited_reading(gzipped) as effort:
         document = _parse(gzipped, effort)
@@ -143,7 +143,7 @@ def _as_written(output: Output) -> dict[str, Any]:
 
 
 class Overview(NamedTuple):
-    """The first outputs and resource instances of a document, these without their attributes."""
+    """The first outputs of a document, and its first resource instances without attributes."""
 
     terraform_version: str
     outputs: Page

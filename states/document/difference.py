@@ -59,7 +59,7 @@ NO_DOCUMENT: Final = format4.Document()
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """All changes, each kind in the order of its addresses; ``metadata`` are of the document."""
+    """All changes, each kind ordered by address; ``metadata`` are changes of the document."""
 
     outputs: list[Change]
     resources: list[Change]

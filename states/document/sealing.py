@@ -132,7 +132,7 @@ def unseal(sealed: Encrypted, place: Place) -> bytes:
 
 
 def number_of(gzipped: bytes) -> int:
-    """Return the number of the version that the document is bound to; 0 in releases before."""
+    """Return the number of the version that the document is bound to; 0 for earlier releases."""
     return int.from_bytes(gzipped[_TIME], "little")
 
 

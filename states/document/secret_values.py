@@ -168,7 +168,7 @@ class Secrets:
             return []
 
     def hides_number(self, text: str | None) -> Cause | None:
-        """Return why a number is hidden; ``text`` is how ``number_text`` writes it."""
+        """Return why a number is hidden; ``text`` has the form of ``number_text``."""
         return None if text is None else self._numbers.get(text)
 
     def hides_container(self, digest: int) -> Cause | None:

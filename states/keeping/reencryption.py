@@ -62,7 +62,7 @@ def move(*, to_store: bool) -> Iterator[tuple[StateVersion, str]]:
     """Move the documents; yield each version with its problem, empty on success.
 
     A document with a problem stays in place. A document that changed meanwhile is tried again, in a
-    bounded number of passes: another process may be moving them the other way.
+    bounded number of passes: another process may be moving them back.
 
     Raises:
         StorageUnavailable: the object store does not answer; previous documents are done.

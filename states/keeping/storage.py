@@ -122,7 +122,7 @@ def find_bucket() -> None:
     """Verify that the store has the bucket and accepts the credentials.
 
     Raises:
-        StorageMisconfigured: it has not, or does not.
+        StorageMisconfigured: the bucket is missing, or the credentials are refused.
         StorageUnavailable: the store does not answer.
     """
     bucket = getattr(store(), "bucket", None)

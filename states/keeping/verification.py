@@ -38,7 +38,7 @@ def verify(versions: QuerySet[StateVersion] | None = None) -> Iterator[Checked]:
     """Verify the documents of these versions, or all documents in both stores, one by one.
 
     Raises:
-        StorageUnavailable: the object store does not answer, so there is no verdict.
+        StorageUnavailable: the object store does not answer, so there is no result.
     """
     chosen = StateVersion.objects.all() if versions is None else versions
     attempts = Attempts()

@@ -36,7 +36,7 @@ class Application(CatalogueEntry):
 
     @classmethod
     def seen_by(cls, binding: Binding) -> Q:
-        """Return the condition for its applications, or those of its components or states."""
+        """Return the condition for its applications, and for those of its components and states."""
         seen = Q() if binding.application_ids is None else Q(pk__in=binding.application_ids)
         if binding.component_ids is not None:
             own = Component.objects.filter(pk__in=binding.component_ids)
@@ -88,7 +88,7 @@ class Component(CatalogueEntry):
 
     @classmethod
     def seen_by(cls, binding: Binding) -> Q:
-        """Return the condition for its components, those of its applications, or of its states."""
+        """Return the condition for its components, and for those of its applications and states."""
         if binding.component_ids is None and binding.application_ids is None:
             return Q(NamedBy(_states_inside(binding), "component_id"))
         seen = Q()
@@ -143,7 +143,7 @@ class Environment(CatalogueEntry):
 
     @classmethod
     def seen_by(cls, binding: Binding) -> Q:
-        """Return the condition for its environments, or those of its states."""
+        """Return the condition for its environments, and for those of its states."""
         if binding.environment_ids is not None:
             return Q(pk__in=binding.environment_ids)
         return Q(NamedBy(_states_inside(binding), "environment_id"))

@@ -189,7 +189,7 @@ def _check_new(page: str, known: set[str]) -> None:
     """Refuse a page that was already read.
 
     Raises:
-        ValueError: pages follow each other in a circle.
+        ValueError: the pages form a loop.
     """
     if page in known:
         raise ValueError("a list does not end")
@@ -197,7 +197,7 @@ def _check_new(page: str, known: set[str]) -> None:
 
 
 def open_gitlab(text: str) -> GitLab:
-    """Return the project or group of ``gitlab:path/of/it``.
+    """Return the project or group of ``gitlab:PATH``.
 
     Raises:
         SourceError: there is no path, or the environment has no token.

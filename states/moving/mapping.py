@@ -166,7 +166,8 @@ def _rule(given: dict[str, Any], part: str = _PART) -> Rule:
     for field in ("component", "environment"):
         if field not in texts:
             raise MapError(
-                f"Of {given['pattern']!r} no {field} follows: add {{{field}}}, or a line."
+                f"{given['pattern']!r} does not set the {field}: add {{{field}}} to it, or a line "
+                f"{field} = … to the rule."
             )
     for text in texts.values():
         for place in _PLACE.findall(text):

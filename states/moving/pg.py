@@ -139,7 +139,8 @@ def open_table(text: str) -> PgTable:
     Other parameters are libpq's, such as sslmode.
 
     Raises:
-        SourceError: the address does not have this form. It is not quoted: it may hold a password.
+        SourceError: the address does not have this form. The message does not quote the address,
+        which may contain a password.
     """
     try:
         parts = urlsplit(text)

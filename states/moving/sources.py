@@ -89,7 +89,7 @@ def text_of(value: object) -> str:
     """Return a text from a source, if a database can store it.
 
     Raises:
-        TypeError, ValueError: it is no text, or has a NUL or half of a surrogate pair in it.
+        TypeError, ValueError: it is not a string, or contains a NUL or an unpaired surrogate.
     """
     if not isinstance(value, str):
         raise TypeError(f"{type(value).__name__} instead of text")

@@ -78,7 +78,7 @@ class WebClient:
         """Return the JSON at an address, absolute or below the base; with ``query``, by POST.
 
         Raises:
-            SourceError: see ``request``; or the answer is no JSON.
+            SourceError: see ``request``; or the answer is not JSON.
         """
         body = None if query is None else json.dumps(query).encode()
         return self._parsed(self.request("GET" if body is None else "POST", url, body))
@@ -131,7 +131,7 @@ class WebClient:
         """Return an absolute URL for a reference of the service.
 
         Raises:
-            SourceError: the token must not be sent there, or documents not read from there.
+            SourceError: the token must not be sent there, or no document may be fetched from there.
         """
         named_by = f"{self.base}: {named_by}"
         try:
@@ -146,10 +146,10 @@ class WebClient:
 
     @contextmanager
     def understanding(self) -> Iterator[None]:
-        """Report in a sentence that a response does not have the expected form.
+        """Report an unexpected form of a response as a sentence.
 
         Raises:
-            SourceError: it does not have it.
+            SourceError: the response has an unexpected form.
         """
         try:
             yield

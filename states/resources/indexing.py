@@ -155,7 +155,7 @@ def _stamps() -> Iterator[str]:
 
 
 def _outdate(states: StateQuerySet) -> None:
-    """Go through them once: an indexer with other rules may put its stamp on them again."""
+    """Visit each once: an indexer with other rules may put its stamp on them again."""
     pks = states.order_by("pk").values_list("pk", flat=True)
     ids = list(pks[:_STATES])
     while ids:

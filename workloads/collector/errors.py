@@ -4,7 +4,7 @@ from http import HTTPStatus
 
 
 class KubernetesError(Exception):
-    """The API server did not deliver the object; `retry_after` is the requested delay in s."""
+    """The API server did not deliver the object; `retry_after` is its requested delay (s)."""
 
     retry_after: float = 0.0
 

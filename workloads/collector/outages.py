@@ -1,7 +1,7 @@
 """The start of outages, as observed by a collector.
 
 A StatefulSet or DaemonSet whose pods are replaced repeatedly only reveals the age of its youngest
-pods. Without a memory, each replacement would start a new grace period.
+pods. Without this record, each replacement would start a new grace period.
 """
 
 from __future__ import annotations

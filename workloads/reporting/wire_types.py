@@ -66,7 +66,7 @@ Interval: TypeAlias = Annotated[int, Meta(ge=1, le=MAX_REPORT_INTERVAL)]
 
 
 class Form(Struct, forbid_unknown_fields=True, gc=False):
-    """Refuses unknown fields: a misspelt field would be taken for absent.
+    """Refuses unknown fields: a misspelt field would be treated as absent.
 
     Instances cannot be part of a cycle, so the garbage collector need not track them.
     """

@@ -124,7 +124,7 @@ def stored_answer(request: Request, digest: bytes) -> Response | None:
     """Return the stored response for the caller secret with this digest, or None.
 
     Raises:
-        IdempotencyKeyInvalid, IdempotencyKeyReused, IdempotentAnswerRemoved: see there.
+        IdempotencyKeyInvalid, IdempotencyKeyReused, IdempotentAnswerRemoved: see the class.
     """
     return _stored_answer(_idempotent_request(request, digest)) if _META in request.META else None
 

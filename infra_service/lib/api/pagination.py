@@ -86,7 +86,7 @@ class PageRequest:
         ``lengths`` are the valid lengths of a position.
 
         Raises:
-            InvalidParameter, InvalidPageToken: see there.
+            InvalidParameter, InvalidPageToken: see the class.
         """
         parameters = request.query_params
         refuse_unknown(parameters, {*_known(view), *others})
@@ -124,7 +124,7 @@ class KeysetPagination(BasePagination):
         """Return the response with a page of the list and the next page's token.
 
         Raises:
-            InvalidParameter, InvalidPageToken: see there.
+            InvalidParameter, InvalidPageToken: see the class.
         """
         key = orders.requested_key(request.query_params, view)
         segments = with_nulls_last(queryset.model, key)
@@ -176,7 +176,7 @@ class SegmentPagination(KeysetPagination):
         """Return the response with a page of the list and the next page's token.
 
         Raises:
-            InvalidParameter, InvalidPageToken: see there.
+            InvalidParameter, InvalidPageToken: see the class.
         """
         return _answer_in_segments(queryset, request, view, view.segments)
 

@@ -79,7 +79,7 @@ def _as_in_paths(name: str) -> str:
 
 @functools.cache
 def _methods() -> frozenset[str]:
-    """Return the names of all custom methods, which stand after a colon in a path."""
+    """Return the names of all custom methods, which follow a colon in a path."""
     everywhere = routes(get_resolver().url_patterns)
     return frozenset(
         name for route in everywhere for name in _IN_PATTERN.findall(str(route.pattern))

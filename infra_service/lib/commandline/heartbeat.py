@@ -37,13 +37,13 @@ def add_heartbeat_option(parser: ArgumentParser) -> None:
 
 
 class Heartbeat:
-    """The heartbeat file of a process, renewed once each of its loops has completed a turn.
+    """The heartbeat file of a process, renewed once each of its loops has completed an iteration.
 
     It also notifies systemd if the unit sets ``WatchdogSec``.
     """
 
     def __init__(self, file: str | None, loops: Iterable[str] = ("",)) -> None:
-        """Write the file for the first time. Without ``file``, only systemd is notified.
+        """Create the heartbeat file. Without ``file``, only systemd is notified.
 
         Raises:
             CommandError: the file cannot be written, or systemd cannot be notified.
@@ -57,7 +57,7 @@ class Heartbeat:
         self._renew()
 
     def beat(self, loop: str = "") -> None:
-        """Record a turn of a loop."""
+        """Record an iteration of a loop."""
         with self._guard:
             self._awaited.discard(loop)
             self._renew_if_due()

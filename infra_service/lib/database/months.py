@@ -20,7 +20,7 @@ def month_of(moment: dt.datetime, *, later: int = 0) -> dt.datetime:
 
 
 def first_id(moment: dt.datetime) -> uuid.UUID:
-    """Return the smallest UUIDv7 of the moment, which needs no millisecond of its own."""
+    """Return the smallest UUIDv7 of the moment's millisecond."""
     return uuid.UUID(int=int(moment.timestamp() * 1000) << 80)
 
 

@@ -1,4 +1,4 @@
-"""``Connection: close`` in a response to a large body that nobody reads."""
+"""``Connection: close`` in a response to a large body that is not read."""
 
 from __future__ import annotations
 

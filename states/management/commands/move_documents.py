@@ -35,7 +35,7 @@ class Command(ServiceCommand):
         """Move, with a line for each document that cannot be moved.
 
         Raises:
-            CommandError: the settings send new documents the other way, the store does not
+            CommandError: the settings send new documents to the other place, the store does not
                 answer, or damaged documents had to stay.
         """
         to_store = options["to"] == _STORE

@@ -45,8 +45,8 @@ class Partition(NamedTuple):
     def drop(self, rows: int) -> bool:
         """Drop this month if it has that number of rows and the first partition has none.
 
-        The first partition then extends to its end. Return whether the numbers were right; without
-        that, and after a crash, nothing has changed. Only the owner of the table may do it.
+        The first partition then extends to its end. Return whether the numbers were correct;
+        otherwise, and after a crash, nothing has changed. Only the owner of the table may do it.
         """
         extended = self._replace(name=f"{self.table}_first", lower=None)
         with transaction.atomic(), connection.cursor() as cursor:

@@ -18,7 +18,7 @@ _ROUNDS: Final = 5
 
 
 def is_between(connection: Any) -> bool:
-    """Return whether a pooler is in between: statements and connection have different processes.
+    """Return whether there is a pooler: statements and connection then have different processes.
 
     A pooler reports a process id of its own. This takes a round trip.
     """
