@@ -70,7 +70,7 @@ class AccessTokenStatus(TextChoices):
 
 
 class IsSubset(Func):
-    """A condition: a column's JSON list is a subset of another; null stands for everything."""
+    """A condition: a column's JSON list is a subset of another; null means everything."""
 
     output_field = BooleanField()
     template = "%(expressions)s"

@@ -29,7 +29,8 @@ def compare_and_swap(
     """Repeat an attempt that raises ``RaceLostError``; raise ``defeat`` if every attempt does.
 
     The attempt reads a row, applies the rules, and writes under the condition that the row is as it
-    was read. Its keyword ``actor``, and ``target`` if it has one, are loaded again in between.
+    was read. Its keyword ``actor``, and ``target`` if it has one, are loaded again before each
+    attempt.
     """
 
     def decorate(attempt: Callable[P, R]) -> Callable[P, R]:

@@ -88,7 +88,7 @@ class RequestContextMiddleware:
         return response
 
     def _refusal(self, request: HttpRequest) -> HttpResponse | None:
-        """Reject requests for other hosts, and those that Django would redirect or answer in HTML.
+        """Reject requests for other hosts, and those that Django would redirect or report in HTML.
 
         Probes are exempt, because they use an IP address and plain HTTP.
         """

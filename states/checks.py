@@ -56,6 +56,8 @@ def object_store_is_reachable(**_kwargs: Any) -> list[CheckMessage]:
         ]
     except StorageUnavailable:
         return [
-            CheckMessage(WARNING, "STATE_STORAGE_URL: the store does not answer.", id="states.W001")
+            CheckMessage(
+                WARNING, "STATE_STORAGE_URL: the store does not respond.", id="states.W001"
+            )
         ]
     return []

@@ -224,7 +224,7 @@ class DocumentMissing(DocumentUnreadable):
     )
     status_code = 503
     default_code = "DOCUMENT_MISSING"
-    default_detail = "The object that holds the document is missing."
+    default_detail = "The object that contains the document is missing."
     wait = 5
 
 

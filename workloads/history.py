@@ -22,7 +22,7 @@ BATCH: Final = 1000
 def remove_old_history(now: dt.datetime) -> Iterator[int]:
     """Delete history beyond its retention; yield the number of rows of each batch.
 
-    It may stop at any time and run again.
+    The run can be stopped at any time and repeated.
     """
     yield from _remove(Transition.objects.filter(at__lt=now - KEPT), "at")
     yield from _remove(ReportGap.objects.filter(ended_at__lt=now - KEPT), "ended_at")

@@ -22,7 +22,7 @@ _UNUSED_FOR: Final = dt.timedelta(days=90)
 
 
 class StatusFilter(admin.SimpleListFilter):
-    """A filter by the derived status; each choice uses an index of its own.
+    """A filter by the derived status; each choice uses its own index.
 
     "Expiring" and "unused" exclude minted tokens: all expire within hours, and many are never used.
     """

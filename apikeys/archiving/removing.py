@@ -28,7 +28,7 @@ def partition_of(event_id: uuid.UUID) -> Partition | None:
 
 
 def is_in_month(event_id: uuid.UUID) -> bool:
-    """Return whether the event leaves with its month; other events leave row by row."""
+    """Return whether the event is dropped with its month; other events are deleted row by row."""
     partition = partition_of(event_id)
     return partition is not None and partition.is_month
 

@@ -86,7 +86,7 @@ class ServiceAdminSite(AuditedSite):
         super().register(ours, admin_class, **options)
 
     def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[Any]:
-        """Return the sections; apps of the same name are merged, so groups are beside users."""
+        """Return the sections; apps of the same name, such as users and groups, are merged."""
         apps: dict[str, list[Any]] = {}
         for app in super().get_app_list(request):
             apps.setdefault(app["name"], []).append(app)

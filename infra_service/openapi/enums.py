@@ -50,7 +50,7 @@ ENUMS: Final = {
     ),
     "IssuerKind": EnumDoc(
         "apikeys.models.Issuer.Kind",
-        "The platform that signs the tokens. It decides which claims a trust policy must pin.",
+        "The platform that signs the tokens. It determines which claims a trust policy must pin.",
         has_explaining_labels=True,
     ),
     "SigningAlgorithm": EnumDoc(
@@ -97,8 +97,9 @@ ENUMS: Final = {
     ),
     "CollectionFailureReason": EnumDoc(
         "workloads.collection.FAILURE_REASONS",
-        "UNAUTHENTICATED: the API server answers 401; FORBIDDEN: 403; UNREACHABLE: no answer; "
-        "UNAVAILABLE: 5xx or 429; INVALID_ANSWER: an answer that is not Kubernetes' JSON; "
+        "UNAUTHENTICATED: the API server responds with 401; FORBIDDEN: 403; UNREACHABLE: no "
+        "response; UNAVAILABLE: 5xx or 429; INVALID_ANSWER: a response that is not Kubernetes "
+        "JSON; "
         "WATCH_LOST: watches end as soon as they begin; REPORT_REFUSED: the service rejected the "
         "report; OTHER: any other failure.",
     ),
@@ -112,7 +113,7 @@ ENUMS: Final = {
     ),
     "ConditionStatus": EnumDoc(
         ["False", "True", "Unknown"],
-        "Whether a condition holds, as Kubernetes writes it.",
+        "Whether the condition is met, in Kubernetes' notation.",
     ),
     "ErrorStatus": EnumDoc(
         "infra_service.openapi.answers.CODES",

@@ -64,7 +64,7 @@ class HealthView(APIView):
 
 
 class ReadyView(HealthView):
-    """Readiness: the database answers, is migrated and has the keys; the store is configured."""
+    """Readiness: the database responds, is migrated and has the keys; the store is configured."""
 
     @extend_schema(
         operation_id="check_readiness",

@@ -1,7 +1,7 @@
 """The event types of webhooks: actions of the audit log, and their delivered details.
 
 A type has the name of its action. ``audit.event``, ``scheduled_events.py`` and
-``health_changes.py`` add types of their own. Each delivered detail is listed, because the audit log
+``health_changes.py`` add further types. Each delivered detail is listed, because the audit log
 contains more than an endpoint may receive, such as the token that holds a lock.
 """
 

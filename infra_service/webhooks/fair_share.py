@@ -25,7 +25,7 @@ class FairShare:
     """Limit the messages in flight to each receiver.
 
     A receiver is slow from the first failed or slow attempt until a quick success. Slow receivers
-    have threads of their own. After an attempt, each pauses long enough that these threads suffice
+    have separate threads. After an attempt, each pauses long enough that these threads suffice
     for all slow receivers together.
     """
 

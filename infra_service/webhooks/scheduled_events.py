@@ -107,7 +107,7 @@ def _longest_lock() -> dt.timedelta:
 
 
 def _locks(now: dt.datetime, _endpoints: Collection[Reach]) -> QuerySet[State]:
-    """Return the states whose locks are held too long."""
+    """Return the states whose locks are held for too long."""
     held = State.objects.visible().filter(
         lock_id__isnull=False,
         lock_acquired_at__lte=now - _longest_lock(),

@@ -81,7 +81,7 @@ def _lock_entries(state: State) -> None:
 def unfreeze(*, state_id: uuid.UUID, actor: Actor, **details: str) -> None:
     """Unfreeze a state; a state that is not frozen stays unchanged.
 
-    ``details`` go to the audit log, in addition to the freeze.
+    The audit log records ``details`` in addition to the freeze.
 
     Raises:
         StateNotFound: the state does not exist.

@@ -43,7 +43,7 @@ def restore(
     """Restore the content of an old version as a new current version that Terraform accepts.
 
     Its serial is above the current version's, its lineage the current version's, and every other
-    byte is the old version's. ``details`` go to the audit log.
+    byte is the old version's. The audit log records ``details``.
 
     Raises:
         StateNotFound, VersionNotFound: the state or version does not exist.
@@ -92,7 +92,7 @@ def _append(
 def delete(*, target: StateTarget, actor: Actor, **details: Any) -> None:
     """Hide the state; its history is kept for STATE_RETENTION_DAYS, and a push restores it.
 
-    A state without versions is removed. ``details`` go to the audit log.
+    A state without versions is removed. The audit log records ``details``.
 
     Raises:
         StateNotFound: the state does not exist, or is deleted already.
@@ -121,7 +121,7 @@ def undelete(*, state_id: uuid.UUID, actor: Actor) -> None:
 
     Raises:
         StateNotFound: the state does not exist, or its history was removed.
-        StateLocked: a lock holds the state, for a first push.
+        StateLocked: the state is locked for a first push.
         WriteConflict: other writers won every attempt.
     """
     state = State.objects.filter(pk=state_id).first()

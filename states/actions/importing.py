@@ -233,7 +233,7 @@ class Rehearsal:
         Raises:
             InvalidDocument: see ``states.actions.replacement``.
             SerialConflict: the document has no serial, and the state has the maximum serial.
-            StorageUnavailable: the object store does not answer.
+            StorageUnavailable: the object store does not respond.
         """
         if self._previous is None:
             check_replacement(self._state, upload)

@@ -40,7 +40,7 @@ class ApplicationFilter(SimpleListFilter):
 
 
 class StatusFilter(SimpleListFilter):
-    """A filter for locked and deleted states; each choice uses an index of its own."""
+    """A filter for locked and deleted states; each choice uses its own index."""
 
     title = "status"
     parameter_name = "is"

@@ -1,4 +1,4 @@
-"""Contents of a state's page beside its row: lock, versions, contents, instructions."""
+"""Contents of a state's page in addition to its row: lock, versions, contents, instructions."""
 
 from __future__ import annotations
 

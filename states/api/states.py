@@ -66,8 +66,8 @@ class StateViewSet(ResourceViewSet[State]):
     def get_queryset(self) -> StateQuerySet:
         """Return the states within the caller's binding.
 
-        Deleted states are included for undeletion, and for ``unfreeze``: a previous release beside
-        this one can delete a frozen state.
+        Deleted states are included for undeletion, and for ``unfreeze``: a previous release that
+        runs at the same time can delete a frozen state.
         """
         deleted_too = self.action in {"undelete", "unfreeze"}
         states: Any = State.objects.with_names() if deleted_too else super().get_queryset()

@@ -1,6 +1,6 @@
 """Replace the serial and lineage of a document; every other byte stays.
 
-Writing the JSON anew would round a number of 25 digits, and every plan would show a change.
+Writing new JSON would round a number of 25 digits, and every plan would show a change.
 """
 
 from __future__ import annotations

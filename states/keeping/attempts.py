@@ -43,7 +43,7 @@ class Attempts:
 
         Raises:
             StorageUnavailable, InterfaceError, OperationalError: the database failed for several
-                items in a row; or the object store did, and its bucket does not answer either.
+                items in a row; or the object store did, and its bucket does not respond either.
         """
         try:
             result = work()

@@ -53,8 +53,8 @@ class Pruned:
 def prune(*, actor: Actor, dry_run: bool = False) -> Iterator[Pruned]:
     """Remove versions beyond their retention; yield the result of each batch.
 
-    For a state without such versions it yields zeros, so that the caller may stop there. A run may
-    stop at any time and start again.
+    For a state without such versions it yields zeros, so that the caller may stop there. A run can
+    be stopped at any time and repeated.
 
     Raises:
         IncompleteError: some states failed; all others are done.

@@ -21,7 +21,7 @@ _verdict: Future[bool] | None = None
 def is_store_refusing() -> bool:
     """Return whether the store lacks the bucket or refuses the credentials, within a second.
 
-    It is False while the store does not answer: most requests need no store.
+    It is False while the store does not respond: most requests need no store.
     """
     global _started_at, _verdict
     if not storage.is_configured():

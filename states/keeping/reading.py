@@ -128,7 +128,7 @@ def read_current(*, current: Prefetch[State], actor: Actor, **details: Any) -> b
         DocumentDamaged: the document differs from the pushed one.
         DocumentMissing, StorageInconsistent: the object is missing, or the store returns other
             bytes than it recorded.
-        StorageUnavailable: the object store does not answer.
+        StorageUnavailable: the object store does not respond.
     """
     stored, gzipped = _unsealed(current.row)
     if stored is None:
@@ -212,7 +212,7 @@ def _unsealed(
         DocumentDamaged: it does not decrypt, although the store returns its recorded content.
         DocumentKeyMissing: its key is not configured.
         DocumentMissing, StorageInconsistent: the fault persists after retries.
-        StorageUnavailable: the object store does not answer.
+        StorageUnavailable: the object store does not respond.
     """
     faults = StorageFaults()
     while row := find():

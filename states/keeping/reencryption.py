@@ -1,6 +1,6 @@
 """Re-encrypt and move stored documents while the service runs.
 
-Each document is rewritten in a statement of its own, under the condition that its row is unchanged.
+Each document is rewritten in its own statement, under the condition that its row is unchanged.
 A run may therefore stop at any time and continue later: finished documents are not selected again.
 """
 
@@ -49,7 +49,7 @@ def rotate_keys(*, everything: bool = False) -> Iterator[tuple[StateVersion, str
     that the first key encrypts already: it binds documents of early releases to their numbers.
 
     Raises:
-        StorageUnavailable: the object store does not answer; the documents before are done.
+        StorageUnavailable: the object store does not respond; earlier documents are done.
     """
     attempts = Attempts()
     for version in in_batches(due(everything=everything)):
@@ -65,7 +65,7 @@ def move(*, to_store: bool) -> Iterator[tuple[StateVersion, str]]:
     bounded number of passes: another process may be moving them back.
 
     Raises:
-        StorageUnavailable: the object store does not answer; previous documents are done.
+        StorageUnavailable: the object store does not respond; earlier documents are done.
     """
     attempts = Attempts()
     failed: set[uuid.UUID] = set()

@@ -53,7 +53,7 @@ def is_configured() -> bool:
 
 
 def receives_new_documents() -> bool:
-    """Return whether new documents go to the object store."""
+    """Return whether new documents are stored in the object store."""
     return is_configured() and settings.STATE_STORAGE_WRITES
 
 
@@ -107,7 +107,7 @@ def fetch(name: str) -> Fetched:
 
     Raises:
         ObjectMissingError: the object does not exist.
-        StorageUnavailable: the store does not answer.
+        StorageUnavailable: the store does not respond.
     """
     try:
         with answering("get", name), store().open(name) as file:
@@ -123,7 +123,7 @@ def find_bucket() -> None:
 
     Raises:
         StorageMisconfigured: the bucket is missing, or the credentials are refused.
-        StorageUnavailable: the store does not answer.
+        StorageUnavailable: the store does not respond.
     """
     bucket = getattr(store(), "bucket", None)
     if bucket is not None:

@@ -22,7 +22,7 @@ def directories() -> dict[str, uuid.UUID]:
     """Map the store's directories that belong to states to the ids of the states.
 
     Raises:
-        StorageUnavailable: the object store does not answer.
+        StorageUnavailable: the object store does not respond.
     """
     with storage.answering("list", ""):
         names, _files = storage.store().listdir("")
@@ -39,7 +39,7 @@ def sweep(*, older_than: dt.timedelta, dry_run: bool) -> Iterator[str | None]:
     are foreign, and stay.
 
     Raises:
-        StorageUnavailable: the object store does not answer.
+        StorageUnavailable: the object store does not respond.
         IncompleteError: some objects could not be swept; all others were.
     """
     attempts = Attempts()

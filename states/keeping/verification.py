@@ -38,7 +38,7 @@ def verify(versions: QuerySet[StateVersion] | None = None) -> Iterator[Checked]:
     """Verify the documents of these versions, or all documents in both stores, one by one.
 
     Raises:
-        StorageUnavailable: the object store does not answer, so there is no result.
+        StorageUnavailable: the object store does not respond, so there is no result.
     """
     chosen = StateVersion.objects.all() if versions is None else versions
     attempts = Attempts()
@@ -55,7 +55,7 @@ def _checked(version: StateVersion) -> Checked | None:
 
     Raises:
         DocumentUnreadable: the document is missing or damaged.
-        StorageUnavailable: the object store does not answer.
+        StorageUnavailable: the object store does not respond.
     """
     stored, gzipped = reading.load(version.pk)
     if stored is None:

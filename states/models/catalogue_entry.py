@@ -117,6 +117,6 @@ class CatalogueEntry(models.Model):
 
     @classmethod
     def allows(cls, binding: Binding, fields: Mapping[str, Any]) -> bool:
-        """Return whether an entry with these new or changed fields is inside of the binding."""
+        """Return whether an entry with these new or changed fields is inside the binding."""
         del binding, fields  # only components have parents
         return True

@@ -82,7 +82,7 @@ def export(target: Target, *, history: bool, actor: Actor) -> Iterator[Exported]
 
     Raises:
         SourceError: a file cannot be written.
-        StorageUnavailable: the object store does not answer.
+        StorageUnavailable: the object store does not respond.
     """
     target.write_line(msgspec.json.encode(Header(FORMAT, timezone.now(), Installation.here())))
     attempts = Attempts()

@@ -171,7 +171,7 @@ class GitLab:
         """Query a project by GraphQL.
 
         Raises:
-            SourceError: the project does not exist, or GraphQL cannot answer.
+            SourceError: the project does not exist, or GraphQL fails.
         """
         answer = self._client.json("api/graphql", {"query": query, "variables": variables})
         if problems := answer.get("errors"):

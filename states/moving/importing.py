@@ -248,7 +248,7 @@ def read_back(plan: Plan) -> Iterator[Row]:
     The result is ``FAILED`` if a document differs from the imported bytes.
 
     Raises:
-        StorageUnavailable: the object store does not answer.
+        StorageUnavailable: the object store does not respond.
     """
     for rows in _grouped(plan.rows(IMPORTED, UNCHANGED)):
         states = [row.state_id for row in rows]

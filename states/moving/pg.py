@@ -81,7 +81,7 @@ class PgTable:
         return document
 
     def _rows(self, query: sql.SQL, *values: Any) -> list[tuple[Any, ...]]:
-        """Run a query in a transaction of its own: a long transaction would delay VACUUM."""
+        """Run a query in its own transaction: a long transaction would delay VACUUM."""
         composed = query.format(table=sql.Identifier(self._schema, "states"))
         with self._answering():
             connection = self._connection()
@@ -110,14 +110,14 @@ class PgTable:
         """Convert errors of PostgreSQL into a SourceError.
 
         Raises:
-            SourceError: PostgreSQL refused or did not answer.
+            SourceError: PostgreSQL refused or did not respond.
         """
         try:
             yield
         except (errors.UndefinedTable, errors.UndefinedColumn, errors.InvalidSchemaName) as error:
             raise SourceError(
-                f"There is no table of the pg backend in schema {self._schema}: set another with "
-                f"?schema=, like schema_name in the backend block."
+                f"There is no table of the pg backend in schema {self._schema}: select another "
+                f"schema with ?schema=, as schema_name does in the backend block."
             ) from error
         except errors.InsufficientPrivilege as error:
             raise SourceError(

@@ -147,7 +147,7 @@ class Bucket:
         """Turn exceptions of boto3 into a sentence; boto3 has already retried temporary errors.
 
         Raises:
-            SourceError: the store refused or did not answer.
+            SourceError: the store refused or did not respond.
         """
         from botocore.exceptions import (  # noqa: PLC0415 - of an extra
             BotoCoreError,
@@ -189,7 +189,7 @@ class Bucket:
             return "The object no longer exists."
         if code in _CHANGED:
             return str(ChangedError())
-        return f"{self._endpoint} answers {operation} with {code}."
+        return f"{self._endpoint} responds to {operation} with {code}."
 
     @property
     def _endpoint(self) -> str:

@@ -78,7 +78,7 @@ class WebClient:
         """Return the JSON at an address, absolute or below the base; with ``query``, by POST.
 
         Raises:
-            SourceError: see ``request``; or the answer is not JSON.
+            SourceError: see ``request``; or the response is not JSON.
         """
         body = None if query is None else json.dumps(query).encode()
         return self._parsed(self.request("GET" if body is None else "POST", url, body))
@@ -114,7 +114,7 @@ class WebClient:
         Raises:
             TooLargeError: the response exceeds ``limit``.
             RefusedError: the service refuses.
-            SourceError: the service does not answer.
+            SourceError: the service does not respond.
         """
         address = self._joined(f"{self.base}/", url, "a URL in its response")
         for _ in range(_MOST_REDIRECTS + 1):
@@ -182,7 +182,7 @@ class WebClient:
                 if is_last:
                     # Without the error's text: it may quote a URL that grants access.
                     raise SourceError(
-                        f"{origin_of(address)} does not answer ({type(cause).__name__})."
+                        f"{origin_of(address)} does not respond ({type(cause).__name__})."
                     ) from error
                 pause = 2.0**attempt
             else:
@@ -218,7 +218,7 @@ class WebClient:
                 f"{self.base} has no such object, or the token in {name} cannot access it."
             ),
         }
-        otherwise = f"{self.base} answers with {status}: try again later."
+        otherwise = f"{self.base} responds with {status}: try again later."
         return RefusedError(sentences.get(status, otherwise), status)
 
 

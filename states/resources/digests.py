@@ -1,6 +1,6 @@
 """Keyed digests of resource identifiers, which can be searched but not read.
 
-Each of STATE_ENCRYPTION_KEYS has a digest key of its own, derived by HMAC-SHA256. New digests use
+Each of STATE_ENCRYPTION_KEYS has its own digest key, derived by HMAC-SHA256. New digests use
 the first key; a search tries all, so that it works during a rotation.
 """
 

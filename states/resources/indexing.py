@@ -73,7 +73,7 @@ class Indexed(NamedTuple):
 def index_due() -> Iterator[Indexed]:
     """Index the states that are due, in the order of their ids, and yield each of them.
 
-    States with a new version go before states that are only indexed again.
+    States with a new version precede states that are only indexed again.
 
     Raises:
         IncompleteError: some states failed; all others are done.
@@ -213,7 +213,7 @@ def _read(state: State) -> _Read:
     """Scan the document of the current version.
 
     Raises:
-        StorageUnavailable: the object store does not answer.
+        StorageUnavailable: the object store does not respond.
     """
     version_id: Any = state.current_version_id
     try:

@@ -80,7 +80,7 @@ def test_a_push_and_a_read(installation: Installation, backend: Backend) -> None
 def test_unreadable_objects_do_not_stop_the_pass(
     installation: Installation, backend: Backend, line: Line
 ) -> None:
-    """Three failures in a row stop a pass only if the store does not answer for its bucket."""
+    """Three failures in a row stop a pass only if the store does not respond for its bucket."""
     states = [Backend(backend.client) for _ in range(5)]
     for each in states:
         assert each.push(document(1)).status_code == 200

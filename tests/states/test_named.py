@@ -215,8 +215,7 @@ def test_ids_where_names_belong_and_names_where_ids_belong(client: ApiClient) ->
     answer = client.get("/api/v1/state/network/env/prod")
     assert description(answer) == (
         "not a UUID in the form 8-4-4-4-12; the address of a state by names is /api/v1/state/at/ "
-        "followed by "
-        "{component}/{environment} or {application}/{component}/{environment}"
+        "followed by {component}/{environment} or {application}/{component}/{environment}"
     )
     # A component may be called like a part of the other address.
     assert Named(client, "env/prod").push(document()).status_code == 200

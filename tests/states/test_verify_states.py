@@ -53,7 +53,7 @@ def test_problems_in_both_stores(both: Backend, store: UnsteadyStorage) -> None:
     found = verify()
 
     state_id = str(both.record.pk)
-    missing = "The object that holds the document is missing."
+    missing = "The object that contains the document is missing."
     wrong = "The document does not match its recorded digest and size."
     assert found["checked"] == 2
     assert found["problems"] == [

@@ -90,7 +90,7 @@ class WorkloadSerializer(serializers.Serializer[Any]):
     )
     last_updated_at = TimestampField(
         read_only=True,
-        help_text="The later of its own last change and the cluster's last snapshot.",
+        help_text="The later of its last change and the cluster's last snapshot.",
     )
 
 

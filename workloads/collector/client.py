@@ -83,7 +83,7 @@ class _Event(msgspec.Struct):
 class Resource(msgspec.Struct, frozen=True):
     """The path of a list; `metadata_only` if only its objects' metadata is needed.
 
-    `aggregated`: another server behind the API server answers.
+    `aggregated`: another server behind the API server responds.
     """
 
     path: str
@@ -121,7 +121,7 @@ class ClusterClient:
         """Return an object.
 
         Raises:
-            RefusedError, UnreachableError: the answer is not 200, or missing.
+            RefusedError, UnreachableError: the response is not 200, or missing.
         """
         with self._connection.answer(Request(path, {}, _WHOLE, _READ_TIMEOUT)) as response:
             return _decode(_read(response), dict[str, Any])
@@ -131,7 +131,7 @@ class ClusterClient:
 
         Raises:
             ExpiredError: it took too long, and must restart.
-            RefusedError, UnreachableError: the answer is not 200, or missing.
+            RefusedError, UnreachableError: the response is not 200, or missing.
         """
         parameters = {"limit": str(PAGE_SIZE)}
         while True:
@@ -165,7 +165,7 @@ class ClusterClient:
         Raises:
             ExpiredError: the version is too old; list again.
             EndedEarlyError: the watch ended long before its time, without an event.
-            RefusedError, UnreachableError: the answer is not 200, or broke off.
+            RefusedError, UnreachableError: the response is not 200, or broke off.
         """
         seconds = random.randint(*_WATCH_SECONDS)  # noqa: S311 - no secret
         request = Request(
@@ -184,7 +184,7 @@ class ClusterClient:
             yield self._events(response, resource, seconds)
 
     def server_time(self, moment: dt.datetime) -> dt.datetime:
-        """Convert a local time to the API server's clock, as estimated from its answers."""
+        """Convert a local time to the API server's clock, as estimated from its responses."""
         return self._connection.clock.at(moment)
 
     def close(self) -> None:
@@ -225,7 +225,7 @@ class ClusterClient:
 def _read(response: Any) -> bytes:
     body: bytes = response.read(_LARGEST + 1, decode_content=True)
     if len(body) > _LARGEST:
-        raise InvalidAnswerError(f"an answer of more than {_LARGEST} bytes")
+        raise InvalidAnswerError(f"a response of more than {_LARGEST} bytes")
     return body
 
 

@@ -1,4 +1,4 @@
-"""The API server's clock, estimated from its answers.
+"""The API server's clock, estimated from its responses.
 
 The API server stamps the objects of a cluster, so their ages follow its clock, which may differ
 from the local clock.
@@ -20,16 +20,16 @@ _MOST: Final = 24 * 3600.0
 
 
 class ServerClock:
-    """The lead of the API server's clock over the local clock; 0 before the first answer."""
+    """The lead of the API server's clock over the local clock; 0 before the first response."""
 
     def __init__(self) -> None:
         self._lead = 0.0
 
     def learn(self, headers: Mapping[str, str], took: float) -> None:
-        """Evaluate the `Date` of an answer that has just arrived after `took` seconds.
+        """Evaluate the `Date` of a response that has just arrived after `took` seconds.
 
         The server wrote it within that time, truncated to a whole second. The estimate changes only
-        if it contradicts the answer, so that a slow answer does not distort it.
+        if it contradicts the response, so that a slow response does not distort it.
         """
         date = parse_http_date_safe(headers.get("Date", ""))
         if date is None:

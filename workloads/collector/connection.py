@@ -57,7 +57,7 @@ class Request(msgspec.Struct, frozen=True):
 class Connection:
     """A thread-safe connection to an API server; `close` aborts open requests.
 
-    `load` loads the credentials anew each time. `failures` are the exceptions of the package and
+    `load` reloads the credentials each time. `failures` are the exceptions of the package and
     its dependencies, an extra that is not imported here.
     """
 
@@ -79,7 +79,7 @@ class Connection:
         """Yield the response if its status is 200.
 
         Raises:
-            RefusedError, UnreachableError: the answer is not 200, missing, or broke off.
+            RefusedError, UnreachableError: the response is not 200, missing, or broke off.
         """
         response = timer = None
         cut = threading.Event()
@@ -153,7 +153,7 @@ class Connection:
         try:
             found = answers.get(timeout=request.within)
         except Empty:
-            found = TimeoutError(f"no answer within {request.within:.0f} s")
+            found = TimeoutError(f"no response within {request.within:.0f} s")
         with self._lock:
             self._waiting.discard(answers)
         if isinstance(found, BaseException):

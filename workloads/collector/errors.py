@@ -10,11 +10,11 @@ class KubernetesError(Exception):
 
 
 class UnreachableError(KubernetesError):
-    """The answer is missing, or broke off."""
+    """The response is missing, or broke off."""
 
 
 class InvalidAnswerError(UnreachableError):
-    """The answer is not the JSON of an API server."""
+    """The response is not the JSON of an API server."""
 
 
 class EndedEarlyError(UnreachableError):
@@ -26,7 +26,7 @@ class ClosedError(UnreachableError):
 
 
 class RefusedError(KubernetesError):
-    """The answer is not 200, or a watch contains an error."""
+    """The response is not 200, or a watch contains an error."""
 
     def __init__(self, status: int, message: str, retry_after: float = 0.0) -> None:
         super().__init__(f"{status}: {message}")

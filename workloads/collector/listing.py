@@ -83,10 +83,10 @@ def objects(
 def cluster_uid(client: ClusterClient) -> str:
     """Return the uid of the namespace kube-system, which is unique per cluster.
 
-    It is "" if the collector may not read it; then a wrong cluster goes unnoticed.
+    It is "" if the collector may not read it; then a wrong cluster is not detected.
 
     Raises:
-        KubernetesError: the API server refuses for another reason, or does not answer.
+        KubernetesError: the API server refuses for another reason, or does not respond.
     """
     try:
         namespace: JsonObject = client.get("/api/v1/namespaces/kube-system")

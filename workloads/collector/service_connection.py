@@ -36,7 +36,7 @@ class AddressError(Exception):
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """The service's answer. ``reason`` is the code of its error format, or of OAuth's."""
+    """The service's response. ``reason`` is the code of its error format, or of OAuth's."""
 
     status: int
     body: bytes
@@ -64,10 +64,10 @@ class ServiceConnection:
         self._lock = threading.Lock()
 
     def send(self, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> Answer:
-        """Send a request and return its answer, whatever its status.
+        """Send a request and return its response, whatever its status.
 
         Raises:
-            NotReportedError: the answer did not arrive, or not in time.
+            NotReportedError: the response did not arrive, or not in time.
         """
         with self._lock:
             if self._stopped:
@@ -141,7 +141,7 @@ def _answer(response: Response) -> Answer:
 
 
 def _refusal(body: bytes) -> tuple[str, str]:
-    """Return reason and message of a refusal; empty for an answer of a proxy."""
+    """Return reason and message of a refusal; empty for a response from a proxy."""
     try:
         text: Any = msgspec.json.decode(body)
         error = text["error"]

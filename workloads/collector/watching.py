@@ -35,8 +35,8 @@ class Reflector(threading.Thread):
     """Lists a resource into the mirror, watches it, and lists again when the watch has expired.
 
     `is_current` from the opening of a watch until an error. A watch that follows a failure must
-    first receive an event or last for a while, because some servers answer 200 to a watch and close
-    the connection. Then the failure is over, even in a cluster without events.
+    first receive an event or last for a while, because some servers respond with 200 to a watch
+    and close the connection. Then the failure is over, even in a cluster without events.
     """
 
     def __init__(

@@ -2,7 +2,7 @@
 
 The API server omits empty fields and writes null for some, and a custom controller can write
 anything into a status. A value that is missing, null or of another type reads as empty, so that one
-odd object does not prevent the report of a cluster.
+unusual object does not prevent the report of a cluster.
 """
 
 import sys

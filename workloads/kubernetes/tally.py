@@ -1,6 +1,7 @@
 """The sums over the pods of a workload.
 
-A cluster's pods are read once and never held together: each is added to the tally of the object
+A cluster's pods are read once and never kept in memory together: each is added to the tally of the
+object
 that controls it and dropped. Memory grows with the number of workloads, not of pods. For each
 restarted container the end of its last run is kept.
 """

@@ -116,8 +116,8 @@ def remove(cluster_id: uuid.UUID) -> int:
 def remove_orphans() -> Iterator[int]:
     """Delete the images of deleted clusters; yield the number of rows per cluster.
 
-    A release without images leaves them when it deletes a cluster during an upgrade. It may stop at
-    any time and run again.
+    A release without images leaves them when it deletes a cluster during an upgrade. The run can be
+    stopped at any time and repeated.
     """
     there = Exists(Cluster.objects.filter(pk=OuterRef("cluster_id")))
     removed = ClusterImage.objects.filter(~there).values_list("cluster_id", flat=True).distinct()

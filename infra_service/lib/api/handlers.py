@@ -23,9 +23,8 @@ if TYPE_CHECKING:
 log = structlog.get_logger("infra_service.errors")
 
 _NOT_YOURS: Final = (
-    "The error is in the service, not in your request. If the error persists, send the request "
-    "id to "
-    "the operator."
+    "The error is in the service, not in your request. If the error persists, send the request id "
+    "to the operator."
 )
 _OTHER_HOST: Final = (
     "The Host header is not a host name of this service. Use a configured name, or have "

@@ -1,7 +1,7 @@
 """Statements that are compiled once, for the most frequent queries.
 
 Compiling a queryset takes several times as long as PostgreSQL needs for a look-up by a unique
-index, and the SQL is the same on each request. A ``Parameter`` in the queryset stands for a value
+index, and the SQL is the same on each request. A ``Parameter`` in the queryset represents a value
 that varies. Models, fields and conversions are the ORM's; this module contains no handwritten
 queries.
 """

@@ -1,4 +1,4 @@
-"""Deadlines for database queries that another server can answer instead."""
+"""Deadlines for database queries that another server can run instead."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def composite_key(*columns: str) -> tuple[str, models.Field[Any, Any]]:
 def unindexed_key(
     name: str, to: str, on_delete: Any, **options: Any
 ) -> tuple[str, models.Field[Any, Any]]:
-    """Return a foreign key whose column has no index of its own."""
+    """Return a foreign key whose column has no separate index."""
     return name, models.ForeignKey(to, on_delete, db_index=False, **options)
 
 

@@ -1,4 +1,4 @@
-"""Checks of addresses: safe for secrets, public, or inside of a network."""
+"""Checks of addresses: safe for secrets, public, or inside a network."""
 
 from __future__ import annotations
 

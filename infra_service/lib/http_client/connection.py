@@ -1,7 +1,7 @@
 """HTTP requests with a deadline, a size limit and an address policy; redirects are not followed.
 
 Prevent SSRF with ``check``: a name is resolved once, all its addresses are checked, and the
-connection goes to a checked address. A name that resolves otherwise later has no effect.
+client connects to a checked address. A name that resolves otherwise later has no effect.
 """
 
 from __future__ import annotations

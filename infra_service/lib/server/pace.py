@@ -41,7 +41,7 @@ class Pace:
 class PacedSocket(socket.socket):
     """A connection whose blocking calls wait no longer than the pace allows.
 
-    Only time inside of the calls counts; the service's own processing time is excluded.
+    Only time inside the calls counts; the service's own processing time is excluded.
     """
 
     receiving: Pace

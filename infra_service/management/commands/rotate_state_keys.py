@@ -48,7 +48,7 @@ class Command(ServiceCommand):
 
         Raises:
             CommandError: a value was not re-encrypted, for example because it is damaged; or the
-                object store does not answer.
+                object store does not respond.
         """
         lost = key_canary.reencrypt(accept_lost_key=options["accept_lost_key"])
         if lost:

@@ -30,7 +30,7 @@ class Command(ServiceCommand):
 
         Raises:
             CommandError: a document is missing or damaged, the key of a value is not configured,
-                or the object store does not answer.
+                or the object store does not respond.
         """
         checked, unnumbered, problems = 0, 0, []
         try:

@@ -174,7 +174,7 @@ class WebhookEndpointAdmin(BindingColumns, IssuePages):
     @object_tool(
         label="Edit",
         permission=_MANAGE,
-        question="Events that are already queued go to the new URL.",
+        question="Events that are already queued are sent to the new URL.",
         form=WebhookChangeForm,
         defaults=lambda endpoint: {
             name: getattr(endpoint, name)

@@ -35,7 +35,7 @@ class DeliveryQuerySet(models.QuerySet["Delivery"]):
         return self.waiting().filter(created_at__lt=timezone.now() - LATE_AFTER)
 
     def failed(self) -> DeliveryQuerySet:
-        """Return the deliveries that failed for good."""
+        """Return the deliveries that failed permanently."""
         return self.filter(status=Delivery.Status.FAILED)
 
     def due(self) -> DeliveryQuerySet:

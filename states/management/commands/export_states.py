@@ -49,7 +49,7 @@ class Command(ServiceCommand):
         """Export, with a line for each state that is locked or incomplete.
 
         Raises:
-            CommandError: nothing can be written there, the object store does not answer, or not
+            CommandError: nothing can be written there, the object store does not respond, or not
                 every document could be read.
         """
         counts = {"states": 0, "versions": 0, "locked": 0, "unreadable": 0}

@@ -59,7 +59,7 @@ class Command(ServiceCommand):
         """Index.
 
         Raises:
-            CommandError: the object store does not answer.
+            CommandError: the object store does not respond.
         """
         stop = stop_of(options)
         with stopped_by_signals(stop.set):

@@ -36,7 +36,7 @@ class Command(ServiceCommand):
 
         Raises:
             CommandError: the settings send new documents to the other place, the store does not
-                answer, or damaged documents had to stay.
+                respond, or damaged documents had to stay.
         """
         to_store = options["to"] == _STORE
         _check_settings(to_store=to_store)
@@ -63,9 +63,12 @@ def _check_settings(*, to_store: bool) -> None:
     if not storage.is_configured():
         raise CommandError("STATE_STORAGE_URL is not set")
     if to_store and not storage.receives_new_documents():
-        raise CommandError("STATE_STORAGE_WRITES is false: new documents go to the database")
+        raise CommandError(
+            "STATE_STORAGE_WRITES is false: new documents are stored in the database"
+        )
     if not to_store and storage.receives_new_documents():
         raise CommandError(
-            "new documents still go to the object store: first set STATE_STORAGE_WRITES=false, "
+            "new documents are still stored in the object store: first set "
+            "STATE_STORAGE_WRITES=false, "
             "for the service too"
         )

@@ -43,7 +43,7 @@ class Command(ServiceCommand):
         """Sweep, with a line for each object.
 
         Raises:
-            CommandError: no object store is set, it does not answer, or the age is not safe; or
+            CommandError: no object store is set, it does not respond, or the age is not safe; or
                 some objects failed.
         """
         hours = options["older_than_hours"]

@@ -98,7 +98,7 @@ def test_policy_accepts_written_conditions(
         ({"environment": ""}, "A policy with write scopes must not accept every branch and fork"),
         ({"written_conditions": "[]"}, "Enter ids or conditions, not both."),
         ({**NO_IDS, "written_conditions": "{}"}, "Must be a list of at least one condition"),
-        ({**NO_IDS, "written_conditions": "["}, "Enter a valid JSON"),
+        ({**NO_IDS, "written_conditions": "["}, "Enter valid JSON"),
         ({"owner": "nobody"}, "There is no active user with this name."),
         ({"repository": ""}, "Enter a name or a repository."),
         ({"issuer": "iss-1"}, "That choice is not one of the available"),

@@ -99,7 +99,7 @@ def test_it_gives_up(web: Web, replay: Replay) -> None:
 def test_unreachable_server_is_reported() -> None:
     web = Web(f"http://127.0.0.1:{free_port()}")
 
-    with pytest.raises(SourceError, match=r"does not answer \(ConnectionRefusedError\)"):
+    with pytest.raises(SourceError, match=r"does not respond \(ConnectionRefusedError\)"):
         web.client.json("a?secret=signature")
 
     assert len(web.pauses) == 4
@@ -254,7 +254,7 @@ def test_proxy_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("https_proxy", f"http://127.0.0.1:{proxy.getsockname()[1]}")
         monkeypatch.setenv("no_proxy", "")
 
-        with pytest.raises(SourceError, match=r"https://gitlab\.example:443 does not answer"):
+        with pytest.raises(SourceError, match=r"https://gitlab\.example:443 does not respond"):
             Web("https://gitlab.example").client.json("a")
         thread.join()
 

@@ -39,7 +39,7 @@ class Access:
 
     @property
     def comparisons(self) -> tuple[Comparison, ...]:
-        """All that the index decides."""
+        """All comparisons that the index decides."""
         return (*self.equal, *self.within, *self.demanded)
 
     @property

@@ -20,7 +20,7 @@ _ROUNDS: Final = 5
 def is_between(connection: Any) -> bool:
     """Return whether there is a pooler: statements and connection then have different processes.
 
-    A pooler reports a process id of its own. This takes a round trip.
+    A pooler reports its own process id. This takes a round trip.
     """
     process = connection.execute("SELECT pg_backend_pid()").fetchone()[0]
     return bool(process != connection.info.backend_pid)
