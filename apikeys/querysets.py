@@ -77,7 +77,7 @@ class IsSubset(Func):
     arg_joiner = " <@ "
 
     def as_sqlite(self, compiler: Any, connection: Any, **_extra: Any) -> tuple[str, Any]:  # noqa: ARG002 - Django's signature
-        """Return the same for SQLite, which lacks the operator."""
+        """Return the SQL for SQLite, which lacks the operator."""
         column, others = self.get_source_expressions()
         column_sql, column_params = compiler.compile(column)
         others_sql, others_params = compiler.compile(others)

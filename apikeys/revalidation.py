@@ -1,6 +1,6 @@
 """Revalidate a caller in the transaction of its change.
 
-A request's token is authenticated before its body arrives, which may take long. Each change
+A request's token is authenticated before its body arrives, which may take a long time. Each change
 therefore adds a condition to a statement that it sends in any case: the token, its key or trust
 policy, and its owner are unchanged. If the condition fails, the caller is loaded again. A revoked
 or expired token is refused, a caller that lost permissions is refused too, and any other caller

@@ -74,7 +74,7 @@ class IdAt(models.Func):
     )
 
     def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> Any:
-        """Return the same for SQLite, which keeps ids as 32 hexadecimal digits."""
+        """Return the SQL for SQLite, which stores ids as 32 hexadecimal digits."""
         # Doubled twice: once for this template, once for the parameters of the constraint.
         template = (
             "(PRINTF('%%%%012x', UNIXEPOCH(%(expressions)s) * 1000 + %(shift)s) || '%(rest)s')"

@@ -37,7 +37,7 @@ def is_slug(text: str, kind: str) -> bool:
 
 
 def of_the_form(*, reserved: frozenset[str] = frozenset()) -> Q:
-    """Return the same as the condition of a constraint; an entry may be without a slug."""
+    """Return the condition of the same rule for a constraint; a slug may be null."""
     form = Q(slug__regex=rf"\A{PATTERN}\Z") & ~Q(slug__regex=rf"\A{_LIKE_A_UUID}\Z")
     if reserved:
         form &= ~Q(slug__in=sorted(reserved))

@@ -45,6 +45,6 @@ class JsonType(models.Func):
     output_field = models.CharField()
 
     def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> Any:
-        """Return the same for SQLite, in its own terms."""
+        """Return the SQL for SQLite, whose type names differ."""
         template = "%(function)s(%(expressions)s)"
         return self.as_sql(compiler, connection, "JSON_TYPE", template, **context)

@@ -187,7 +187,7 @@ class AuditEventAdmin(ReadOnlyAdmin):
 
     @admin.display(description="key or token")
     def shown_token(self, event: Any) -> str:
-        """Return the same on the event's page, where Django would show None."""
+        """Return the key or token for the event's page, where Django would show None."""
         return self.token(event) or str(self.get_empty_value_display())
 
     @admin.display(description="object")

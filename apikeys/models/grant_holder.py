@@ -24,7 +24,7 @@ class JsonArrayLength(Func):
     output_field = models.IntegerField()
 
     def as_sqlite(self, compiler: Any, connection: Any, **extra: Any) -> tuple[str, Any]:
-        """Return the same for SQLite, where the function has another name."""
+        """Return the SQL for SQLite, where the function has another name."""
         return self.as_sql(compiler, connection, function="JSON_ARRAY_LENGTH", **extra)
 
 

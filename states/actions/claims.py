@@ -56,7 +56,7 @@ def claim(entry: CatalogueEntry, actor: Actor, *, takes_over: bool) -> None:
 def claim_by_name(entry: CatalogueEntry, actor: Actor, *, suffix: bool) -> None:
     """Set an entry's slug, derived from its name, with a suffix if that slug is taken.
 
-    A name without any character for a slug always gets a suffix: different names of that form share
+    A name without characters that a slug allows always gets a suffix, because all such names share
     the slug of their kind.
 
     Raises:

@@ -160,7 +160,7 @@ _LOCK: Final = (
 )
 _UNLOCK: Final = (
     "Release the lock in the body, as UNLOCK does on the path above. An empty body "
-    "releases any lock, and needs `state:admin` too. An unlocked state stays unchanged."
+    "releases any lock, and also requires `state:admin`. An unlocked state stays unchanged."
 )
 OUTPUTS: Final = (
     "Return a state that has the outputs of the current version and no resources, as "
@@ -193,7 +193,7 @@ def state_schema(form: AddressForm) -> Any:
                     OpenApiTypes.BOOL,
                     description="Replace a newer state or a state of another lineage, "
                         "while there is "
-                        "no lock; needs `state:admin` too.",
+                        "no lock; also requires `state:admin`.",
                 ),
             ],
             request={"application/json": DOCUMENT},

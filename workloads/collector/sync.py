@@ -124,7 +124,7 @@ class Collector:
 
         While the mirror is stale nothing is reported, so that the cluster shows as unreachable
         after a while. `troubled` is called when the troubles change, `beat` at each turn. The stop
-        event belongs to this collector: it is set in the end.
+        event belongs to this collector: it is set at the end.
 
         Raises:
             ReportingEndedError: waiting would not help.

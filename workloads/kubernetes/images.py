@@ -98,7 +98,7 @@ def images_of(containers: Iterable[RunsImages]) -> list[Image]:
 
 
 def stored_images(containers: str | msgspec.Raw) -> list[Image]:
-    """Return the same for containers stored as JSON."""
+    """Return the images of containers stored as JSON."""
     return images_of(_STORED.decode(containers))
 
 

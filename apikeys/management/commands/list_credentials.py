@@ -76,8 +76,8 @@ class Command(ServiceCommand):
             "--owners-idle-for",
             type=int,
             metavar="DAYS",
-            help="only those of owners without a sign-on to the admin for a number of days, "
-            "which OWNER_IDLE_DAYS refuses",
+            help="only credentials of owners who have not signed on to the admin for a number "
+            "of days; OWNER_IDLE_DAYS refuses these",
         )
 
     def handle(self, *_args: Any, **options: Any) -> None:

@@ -19,7 +19,7 @@ _MADE_WITHIN: Final = dt.timedelta(days=7)
 
 
 def undelivered(most: int) -> tuple[Number, Number, Sequence[Delivery]]:
-    """Return the numbers of late and of recently failed deliveries, and the first of both.
+    """Return the numbers of late and of recently failed deliveries, and the first of each.
 
     Failures of disabled webhooks are ignored. Late deliveries are searched among the next
     deliveries to send, which are few while a worker runs; failed deliveries among the newest.

@@ -99,7 +99,7 @@ class SemiJoin:
 
 @dataclass(frozen=True)
 class Copied(SemiJoin):
-    """The same by an index of the referring rows, whose copied columns have the order of the list.
+    """An access by an index of the referring rows, whose copied columns have the order of the list.
 
     ``parts`` are the referring rows, filtered like the list: all of them, or parts that the index
     has in the order of the list, which is ``key``.

@@ -80,7 +80,7 @@ class _ReturningCursor(CursorWrapper):
 
 
 class _ReturningDebugCursor(_ReturningCursor, base.CursorDebugWrapper):
-    """The same, with the statement counts and times of tests."""
+    """A cursor that also records the statements and their times, for tests."""
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
