@@ -1,7 +1,7 @@
 """Differences between the results of checks, which a document has from Terraform 1.2 on.
 
 Results are of ``check`` blocks, of preconditions and postconditions, and of OpenTofu's variables:
-a sum for each block of the configuration, and a result for each object of it.
+a summary for each block of the configuration, and a result for each object of it.
 """
 
 from __future__ import annotations
