@@ -377,7 +377,7 @@ def test_failed_logins_are_counted(db: None, operator: User) -> None:
     assert [(row["name"], row["tries"]) for row in logins.rows] == [("operator", 3), ("", 1)]
     text = text_of(person("viewer").get("/admin/"))
     assert "operator from 192.0.2.2, last just now 3 attempts" in text
-    assert "an unknown name from 192.0.2.1, last just now 1 try" in text
+    assert "an unknown name from 192.0.2.1, last just now 1 attempt" in text
 
 
 def test_so_many_are_counted(monkeypatch: pytest.MonkeyPatch, db: None, operator: User) -> None:

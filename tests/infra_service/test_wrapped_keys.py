@@ -76,9 +76,12 @@ def test_server_with_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
-        ({"token": "hvs.another"}, "responds with 403: VAULT_TOKEN is expired"),
+        ({"token": "hvs.another"}, "responds with 403: VAULT_TOKEN has expired"),
         ({"namespace": "another"}, "responds with 403"),
-        ({"path": "transit/another"}, "responds with 400: the ciphertext is of another transit"),
+        (
+            {"path": "transit/another"},
+            "responds with 400: the ciphertext belongs to another transit",
+        ),
         ({"path": "secret/infra-service"}, "responds with 404: no transit engine"),
         ({"path": "infra-service"}, "must have the form mount/key"),
         ({"path": "transit/../sys/seal"}, "responds with 404"),
@@ -153,7 +156,7 @@ def test_absent_and_silent_servers_are_given_up(quick: None, monkeypatch: Any) -
 
 @pytest.mark.parametrize("body", [b"", b"{}", b"[]", b'{"data": {"plaintext": 1}}', b"[" * 9000])
 def test_other_response_is_refused(body: bytes) -> None:
-    with pytest.raises(wrapped_keys._UnwrapError, match="not of a transit engine"):
+    with pytest.raises(wrapped_keys._UnwrapError, match="not from a transit engine"):
         wrapped_keys._plaintext(body)
 
 

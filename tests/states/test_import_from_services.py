@@ -206,7 +206,7 @@ class TestTfe:
         done = run("tfe:acme")
 
         assert done.error.startswith("not imported: 1 of ")
-        assert "answers with 503: try again later" in done.reasons["network-dev"]
+        assert "responds with 503: try again later" in done.reasons["network-dev"]
         check_history("network/prod", documents(0))
         check_history("shop/prod", documents(2))
         assert stored("network/dev").lock_id is not None

@@ -104,7 +104,7 @@ def test_map_assigns_addresses(tmp_path: Path) -> None:
         ("[[map]]\npattern = 1", "The values of a rule must be text."),
         ('[[map]]\ncomponent = "a"', "A rule needs a pattern."),
         ('[[map]]\npattern = "a"\nname = "b"', "A map does not support the key 'name'"),
-        ('[[map]]\npattern = "{component}/x"', "no environment follows"),
+        ('[[map]]\npattern = "{component}/x"', "does not set the environment"),
         ('[[map]]\npattern = "{1a}"', "{1a} is not a valid name."),
         (
             '[[map]]\npattern = "{component}"\nenvironment = "{stage}"',

@@ -89,7 +89,7 @@ def test_retry_after_is_followed_up_to_a_limit(web: Web, replay: Replay) -> None
 def test_it_gives_up(web: Web, replay: Replay) -> None:
     replay.first = [Reply(503)] * 9
 
-    with pytest.raises(SourceError, match=r"127\.0\.0\.1:\d+ answers with 503: try again later"):
+    with pytest.raises(SourceError, match=r"127\.0\.0\.1:\d+ responds with 503: try again later"):
         web.client.json("a")
 
     assert len(replay.requests) == 5
@@ -118,7 +118,7 @@ def test_truncated_response_is_retried(web: Web, replay: Replay) -> None:
         (401, "does not accept the token: set THE_TOKEN"),
         (403, "the token in THE_TOKEN cannot read it"),
         (404, "has no such object, or the token in THE_TOKEN cannot access it"),
-        (520, "answers with 520"),
+        (520, "responds with 520"),
     ],
 )
 def test_client_errors_are_not_retried(
@@ -167,7 +167,7 @@ def test_redirect_to_plain_http_is_refused(web: Web) -> None:
 def test_circle_of_redirects(web: Web, replay: Replay) -> None:
     replay.first = [Reply(302, "", {"Location": "/a"})] * 9
 
-    with pytest.raises(SourceError, match="answers with 302"):
+    with pytest.raises(SourceError, match="responds with 302"):
         web.client.json("a")
 
 
