@@ -88,7 +88,7 @@ def test_the_first_key_encrypts_and_all_decrypt(settings: Any) -> None:
 @pytest.mark.parametrize(
     ("keys", "problem"),
     [
-        ([], "there is none"),
+        ([], "no key is configured"),
         ([base64.b64encode(b"short").decode()], "a state encryption key has 5 bytes, not 32"),
         (["!"], "Only base64 data is allowed"),
     ],

@@ -180,7 +180,7 @@ def test_the_api_and_the_admin_show_where_a_version_is_from(
     restored = client.post(f"{versions}/1:restore", "{}", "application/json")
     assert "imported" not in restored.json()["version"]
     page = admin_client.get(f"/admin/states/state/{state.pk}/change/").content.decode()
-    assert f"from {tree.as_uri()}, made" in page
+    assert f"from {tree.as_uri()}, created" in page
     assert "by ada@laptop" in page
 
 

@@ -199,7 +199,8 @@ def test_events_are_filtered_by_actor_token_address_and_day(operator: User) -> N
     AuditEvent.objects.bulk_create(
         AuditEvent(
             action="test.done", actor_name=name, actor_id=actor_id, token_id=token,
-            address=address, **Actor("test", at=noon + dt.timedelta(days=day)).dated("occurred_at"),
+            address=address,
+            **Actor(name="test", at=noon + dt.timedelta(days=day)).dated("occurred_at"),
         )
         for day, name, actor_id, token, address in (
             (1, "operator", operator.pk, "tok-1", "192.0.2.1"),

@@ -314,7 +314,7 @@ class TestSentences:
         [
             (403, "AccessDenied", "refuses ListObjectsV2 in bucket states .* s3:ListBucket,"),
             (403, "InvalidAccessKeyId", "refuses ListObjectsV2 .* set AWS_ACCESS_KEY_ID"),
-            (503, "SlowDown", "answers ListObjectsV2 with SlowDown"),
+            (503, "SlowDown", "responds to ListObjectsV2 with SlowDown"),
         ],
     )
     def test_denied_access_is_reported(
