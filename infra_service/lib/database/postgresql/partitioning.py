@@ -110,19 +110,20 @@ def _replace_by_partitioned(cursor: Any, first: Partition) -> None:
         run(cursor, "ALTER TABLE {} ENABLE ALWAYS TRIGGER {}", table, trigger)
     cursor.execute(
         """
+        WITH granted AS (
+            SELECT privilege_type, CASE grantee WHEN 0 THEN 'PUBLIC'
+                ELSE quote_ident(pg_get_userbyid(grantee)) END AS role
+            FROM pg_class, aclexplode(relacl)
+            WHERE oid = %(old)s::regclass AND grantee <> relowner
+        )
         SELECT format(
             'ALTER TABLE %%s OWNER TO %%I', %(table)s::regclass, pg_get_userbyid(relowner))
         FROM pg_class WHERE oid = %(old)s::regclass
         UNION ALL
         SELECT format('GRANT %%s ON %%s TO %%s', privilege_type, %(table)s::regclass, role)
-        FROM pg_class, aclexplode(relacl), LATERAL (SELECT CASE grantee WHEN 0 THEN 'PUBLIC'
-             ELSE quote_ident(pg_get_userbyid(grantee)) END AS role)  AS named
-        WHERE oid = %(old)s::regclass AND grantee <> relowner
+        FROM granted
         UNION ALL
-        SELECT format('REVOKE ALL ON %%s FROM %%s', %(old)s::regclass, role)
-        FROM pg_class, aclexplode(relacl), LATERAL (SELECT CASE grantee WHEN 0 THEN 'PUBLIC'
-             ELSE quote_ident(pg_get_userbyid(grantee)) END AS role)  AS named
-        WHERE oid = %(old)s::regclass AND grantee <> relowner
+        SELECT format('REVOKE ALL ON %%s FROM %%s', %(old)s::regclass, role) FROM granted
         """,
         {"table": table, "old": old},
     )
