@@ -62,6 +62,7 @@ INSTALLED_APPS = [
     "apikeys.apps.ApiKeysConfig",
     "states.apps.StatesConfig",
     "workloads.apps.WorkloadsConfig",
+    "infra_service.change_history.apps.ChangeHistoryConfig",
     "infra_service.webhooks.apps.WebhooksConfig",
     "rest_framework",
     "django_filters",

@@ -19,6 +19,7 @@ urlpatterns = [
     # Ordered by use: they are tried in this order.
     path("api/v1/", include("states.urls")),
     path("api/v1/", include("workloads.urls")),
+    path("api/v1/", include("infra_service.change_history.urls")),
     path("api/v1/", include("infra_service.webhooks.urls")),
     path("", include("apikeys.urls")),
     re_path(r"^healthz/?$", HealthView.as_view(), name="healthz"),

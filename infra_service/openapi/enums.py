@@ -57,6 +57,12 @@ ENUMS: Final = {
         "apikeys.federation.keys.ALGORITHMS",
         "An algorithm of JSON Web Signatures (RFC 7518, RFC 8037).",
     ),
+    "ResourceAction": EnumDoc(
+        "infra_service.change_history.models.ACTIONS",
+        "REPLACED has another `id` at the same address, MOVED has the same `id` at another "
+        "address, TAINTED is marked for replacement. UNKNOWN is a version that cannot be compared "
+        "with the one before.",
+    ),
     "WebhookEventType": EnumDoc(
         "infra_service.webhooks.event_types.NAMES",
         "The type of an event: the resource and the action.",

@@ -72,13 +72,9 @@ class StateFilters(FilterSet):  # type: ignore[misc]  # django-filter has no typ
         fields = ()
 
 
-class ResourceFilters(FilterSet):  # type: ignore[misc]  # django-filter has no types
-    type = CharFilter()
-    name = CharFilter()
-    address = CharFilter()
-    module = CharFilter()
-    provider = CharFilter()
-    mode = EnumFilter(choices=[("managed", "managed"), ("data", "data")])
+class OfStateFilters(FilterSet):  # type: ignore[misc]  # django-filter has no types
+    """The filterable fields of rows that belong to a state."""
+
     state_id = UUIDFilter()
     component_id = UUIDFilter()
     environment_id = UUIDFilter()
@@ -89,6 +85,15 @@ class ResourceFilters(FilterSet):  # type: ignore[misc]  # django-filter has no 
     application = IdentifierFilter(
         field_name="component__application__slug", help_text=_APPLICATION
     )
+
+
+class ResourceFilters(OfStateFilters):
+    type = CharFilter()
+    name = CharFilter()
+    address = CharFilter()
+    module = CharFilter()
+    provider = CharFilter()
+    mode = EnumFilter(choices=[("managed", "managed"), ("data", "data")])
 
     class Meta:
         model = ResourceEntry

@@ -18,6 +18,7 @@ from states.document import (
     difference,
     format4,
     masking,
+    resource_changes,
     sealing,
     sensitive_paths,
 )
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
     from states.document.answers import DifferenceSummary, MetadataChange
     from states.document.format4 import Document, Instance, Output, Resource
+    from states.document.resource_changes import ResourceChange
     from states.document.secret_values import Secrets
     from states.document.work_limit import Effort
 
@@ -228,6 +230,14 @@ def diff(before: bytes | None, after: bytes, *, start: int, size: int, hide: boo
             more=stop < 0,
             **pages,
         )
+
+
+def changed_resources(before: bytes | None, after: bytes) -> list[ResourceChange]:
+    """Return the changes of resources between two documents; ``before`` may be missing."""
+    with limited_reading(before or b"", after) as effort:
+        old = difference.NO_DOCUMENT if before is None else _parse(before, effort)
+        found = difference.compare(old, _parse(after, effort), hide=False, effort=effort)
+        return resource_changes.describe(found.resources, effort)
 
 
 def _output(name: str, output: Output, secrets: Secrets | None, effort: Effort) -> Raw:

@@ -151,6 +151,20 @@ class Resource(msgspec.Struct, frozen=True, gc=False):
         return instance.provider or self.provider or ""
 
 
+_PROVIDER: Final = ('provider["', '"]')
+
+
+def provider_address(configuration: str) -> str:
+    """Return the address of a provider from a configuration such as ``provider["…/aws"].west``.
+
+    Other texts are returned unchanged.
+    """
+    opening, closing = _PROVIDER
+    if opening not in configuration:
+        return configuration
+    return configuration.partition(opening)[2].partition(closing)[0]
+
+
 class Document(msgspec.Struct, frozen=True):
     """A state document of format 4."""
 

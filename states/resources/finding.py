@@ -37,7 +37,6 @@ _SECRET_PROVIDERS: Final = frozenset({
     "random", "tls", "vault", "external", "http", "local", "template", "sops", "pkcs12", "jwt",
     "htpasswd", "bcrypt", "onepassword", "bitwarden", "doppler", "infisical",
 })  # fmt: skip
-_PROVIDER: Final = ('provider["', '"]')
 
 
 class NamesTooLongError(Exception):
@@ -102,10 +101,6 @@ def _found(
     resource: Resource, instance: Instance, secrets: Secrets | None, effort: Effort
 ) -> Found:
     effort.spend(1)
-    provider = resource.provider_of(instance)
-    opening, closing = _PROVIDER
-    if opening in provider:
-        provider = provider.partition(opening)[2].partition(closing)[0]
     attributes, identity = _identifying(resource, instance, secrets, effort)
     found = Found(
         address=resource.address(instance),
@@ -115,7 +110,7 @@ def _found(
         type=resource.type,
         name=resource.name,
         index_key=instance.index_key,
-        provider=provider,
+        provider=format4.provider_address(resource.provider_of(instance)),
         cluster_object=cluster_object(resource, attributes),
         digests=frozenset(map(digest, (*_texts(attributes), *identity))),
     )

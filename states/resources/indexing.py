@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import structlog
 from django.db import InterfaceError, OperationalError, connection, transaction
+from django.dispatch import Signal
 from rest_framework.exceptions import APIException
 
 from infra_service.lib import encryption
@@ -47,6 +48,9 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger("states.resources")
 
+#: Sent with ``state`` before its new current version is indexed. If a receiver fails, the state is
+#: indexed later. A receiver may be called again for the same version.
+version_found = Signal()
 #: Increased with each change of the index data. States indexed with another number are read again.
 RULES: Final = 6
 _STATES: Final = 1_000
@@ -172,6 +176,8 @@ def _index(state_id: uuid.UUID, version_id: uuid.UUID) -> Indexed | None:
         state = due.first() if is_ours else None
         if state is None:
             return None
+        if state.indexed_number < state.version_number:
+            version_found.send(State, state=state)
         # 2. Load and decrypt the document; find its resources.
         read = _read(state)
         try:

@@ -1,0 +1,49 @@
+"""The OpenAPI description of changes."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from drf_spectacular.utils import extend_schema_view
+
+from infra_service.lib.api.openapi_words import list_schema
+from states.api import samples
+
+CHANGE: Final[dict[str, Any]] = {
+    "id": "01944722-4f2c-7a3e-8000-0c3fd1a1b2c3",
+    "occurred_at": samples.VERSION["created_at"],
+    "action": "CHANGED",
+    "address": 'module.storage.aws_s3_bucket.logs["eu"]',
+    "previous_address": "",
+    "type": "aws_s3_bucket",
+    "provider": "registry.terraform.io/hashicorp/aws",
+    "attributes": ["tags", "tags_all"],
+    "problem": "",
+    "state_id": samples.STATE["id"],
+    "version_number": samples.VERSION["number"],
+    "component_id": samples.COMPONENT["id"],
+    "component_slug": samples.COMPONENT["slug"],
+    "environment_id": samples.ENVIRONMENT["id"],
+    "environment_slug": samples.ENVIRONMENT["slug"],
+    "created_by": samples.VERSION["created_by"],
+    "token_id": samples.VERSION["token_id"],
+    "commit": "f3b9c1d0a7e24c55b1f0de0f7a5a6f0c2d9f1e34",
+    "run_url": "https://github.com/acme/infra/actions/runs/42",
+}
+
+changes_schema = extend_schema_view(
+    list=list_schema(
+        "change",
+        "Changes of resources in all states within the caller's binding, the newest first. They "
+        "are stored within seconds of a push.",
+        CHANGE,
+    ),
+)
+of_state_schema = extend_schema_view(
+    list=list_schema(
+        "change",
+        "Changes of resources in a state, the newest first.",
+        CHANGE,
+        operation_id="list_changes_of_state",
+    ),
+)

@@ -1,0 +1,71 @@
+"""Changes of resources, over all states and of a single state."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.core.exceptions import ObjectDoesNotExist
+
+from apikeys.authentication import caller_of
+from apikeys.permissions import ACCESS_TOKENS
+from apikeys.scopes import Scope
+from infra_service.change_history.api.filters import ChangeFilters, ChangeOfStateFilters
+from infra_service.change_history.api.openapi import changes_schema, of_state_schema
+from infra_service.change_history.api.serializers import ChangeSerializer
+from infra_service.change_history.models import Change
+from infra_service.lib.api.viewsets import ResourceViewSet, by_id
+from states.api.filters import with_ids
+from states.errors import StateNotFound
+from states.models import State
+
+if TYPE_CHECKING:
+    from django.db.models import Q
+
+    from infra_service.change_history.models import ChangeQuerySet
+
+
+class _ListViewSet(ResourceViewSet[Change]):
+    queryset = Change.objects.with_names()
+    serializer_class = ChangeSerializer
+    resource, resource_plural = "change", "changes"
+    page_key = ("-id",)
+    searched_fields = ("action", "created_by", "version_number")
+    token_kinds = ACCESS_TOKENS
+    required_scopes = {"list": Scope.STATE_READ}
+
+    def get_queryset(self) -> ChangeQuerySet:
+        changes: Any = super().get_queryset()
+        inside: ChangeQuerySet = changes.inside(caller_of(self.request).binding)
+        return inside
+
+    def prepared(self, condition: Q) -> Q:
+        return with_ids(condition)
+
+
+@changes_schema
+class ChangeViewSet(_ListViewSet):
+    """The changes of all states within the caller's binding."""
+
+    filterset_class = ChangeFilters
+
+
+@of_state_schema
+class ChangeOfStateViewSet(_ListViewSet):
+    """The changes of the state in the path."""
+
+    filterset_class = ChangeOfStateFilters
+    scoped_by = ("state_id",)
+    not_found = StateNotFound
+
+    def get_queryset(self) -> ChangeQuerySet:
+        """Return the changes of the state.
+
+        Raises:
+            StateNotFound: the state is outside the caller's binding.
+        """
+        visible = State.objects.visible().inside(caller_of(self.request).binding)
+        try:
+            state = by_id(visible, self.kwargs["state_id"])
+        except ObjectDoesNotExist as error:
+            raise StateNotFound from error
+        return super().get_queryset().filter(state_id=state.pk)
