@@ -48,6 +48,7 @@ SPECTACULAR_SETTINGS = {
             "state-backend": "The HTTP state backend of Terraform and OpenTofu.",
             "states": "States and their history, for people and tools.",
             "resources": "Resources in the current versions of all states.",
+            "changes": "Changes of resources, over all states.",
             "applications": "Groups of components.",
             "components": "Deployable units of infrastructure.",
             "environments": "Deployment targets of components.",

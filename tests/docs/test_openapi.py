@@ -93,7 +93,7 @@ def test_descriptions_use_the_vocabulary(subtests: pytest.Subtests) -> None:
 
 
 def test_no_operation_is_there_twice() -> None:
-    assert len(OPERATIONS) == len(list(operations())) == 110
+    assert len(OPERATIONS) == len(list(operations())) == 112
 
 
 def assert_shown(content: dict[str, Any]) -> None:
@@ -302,7 +302,7 @@ def test_filters_list_their_fields() -> None:
         if parameter["name"] == "filter"
     }
 
-    assert len(filters) == 18
+    assert len(filters) == 20
     assert list(filters["list_api_keys"]["x-filter-fields"]) == [
         "id", "status", "unusable_reason", "name", "scopes", "made_by", "created_at",
         "expires_at", "last_used_at", "revoked_at",

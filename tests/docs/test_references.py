@@ -160,6 +160,7 @@ LISTS = {
         "list_applications", "list_components", "list_environments", "list_clusters",
     ],
     "resources of all states": ["list_resources", "find_resources"],
+    "changes": ["list_changes", "list_state_changes"],
     "workloads of a cluster": ["list_workloads"],
     "API keys, access tokens": ["list_api_keys", "list_access_tokens"],
     "issuers, trust policies": ["list_issuers", "list_trust_policies"],

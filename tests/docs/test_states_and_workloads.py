@@ -11,6 +11,7 @@ from django.urls import resolve
 from rest_framework.viewsets import GenericViewSet
 
 from filterlang.fields import field_set
+from infra_service.change_history.api.serializers import ChangeSerializer
 from infra_service.demo.workloads import load_clusters, load_workloads
 from states.api.catalogue_serializers import ComponentSerializer
 from states.api.resource_serializers import ResourceEntrySerializer
@@ -50,8 +51,8 @@ def test_documented_lists_match(path: str, scope: str, order: str, fields: str) 
     assert list(field_set(view.filterset_class)) == code(fields)  # type: ignore[attr-defined]
 
 
-def test_there_are_nine_lists() -> None:
-    assert len(LISTS) == 9
+def test_there_are_ten_lists() -> None:
+    assert len(LISTS) == 10
 
 
 @pytest.mark.parametrize(
@@ -60,6 +61,7 @@ def test_there_are_nine_lists() -> None:
         ("states[]", StateSerializer),
         ("component", ComponentSerializer),
         ("resources[]", ResourceEntrySerializer),
+        ("changes[]", ChangeSerializer),
         ("images[]", ImageSerializer),
         ("cluster", ClusterSerializer),
         ("workloads[]", WorkloadSerializer),

@@ -18,13 +18,14 @@ from uuid import UUID
 
 import pytest
 from django.core.management import call_command
-from django.db.models import F
+from django.db.models import Count, F
 
 from apikeys.actions import create_api_key
 from apikeys.actors import Actor
 from apikeys.models import AccessToken, ApiKey, AuditEvent, Issuer, TrustPolicy, User
 from apikeys.scopes import Scope
 from filterlang.grammar import MAX_LENGTH
+from infra_service.change_history.models import Change
 from infra_service.webhooks.models import Delivery, WebhookEndpoint
 from states.models import Application, Component, Environment, State
 from tests.conftest import ApiClient, ClientWith
@@ -199,6 +200,8 @@ def compare(clients: Clients, name: str) -> int:
     path, parameters = LISTS[name]
     path = path.replace("{cluster_id}", str(Cluster.objects.first().pk))
     path = path.replace("{webhook_id}", str(WebhookEndpoint.objects.first().pk))
+    changed: Any = Change.objects.values("state_id").annotate(Count("id")).order_by("-id__count")
+    path = path.replace("{state_id}", str(changed[0]["state_id"]))
     plural = path.rpartition("/")[2].replace("-", "_")
     orders = parameters["order_by"]["schema"]["enum"] if "order_by" in parameters else [""]
     random = Random(f"{name} {SEED}")

@@ -8,6 +8,7 @@ from drf_spectacular.utils import extend_schema_view
 
 from infra_service.lib.api.openapi_words import list_schema
 from states.api import samples
+from states.api.states_openapi import A_STATE
 
 CHANGE: Final[dict[str, Any]] = {
     "id": "01944722-4f2c-7a3e-8000-0c3fd1a1b2c3",
@@ -44,6 +45,7 @@ of_state_schema = extend_schema_view(
         "change",
         "Changes of resources in a state, the newest first.",
         CHANGE,
-        operation_id="list_changes_of_state",
+        operation_id="list_state_changes",
+        parameters=[A_STATE],
     ),
 )

@@ -17,7 +17,9 @@ class ChangeSerializer(serializers.Serializer[Any]):
     occurred_at = serializers.DateTimeField(
         read_only=True, help_text="The time at which the version was stored."
     )
-    action = serializers.ChoiceField(choices=ACTIONS, read_only=True)
+    action = serializers.ChoiceField(
+        choices=ACTIONS, read_only=True, help_text="The kind of the change."
+    )
     address = serializers.CharField(
         read_only=True, help_text="The address in Terraform; empty for UNKNOWN."
     )
@@ -31,7 +33,8 @@ class ChangeSerializer(serializers.Serializer[Any]):
         read_only=True,
         help_text="The provider's address, such as `registry.terraform.io/hashicorp/aws`.",
     )
-    attributes = serializers.JSONField(
+    attributes = serializers.ListField(
+        child=serializers.CharField(),
         read_only=True,
         help_text="The names of the changed attributes, at most 100, in alphabetical order. Empty "
         "for added and removed resources, and if only Terraform's own data changed.",
