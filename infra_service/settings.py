@@ -252,6 +252,8 @@ STATE_VERSIONS_DAYS = env.days("STATE_VERSIONS_DAYS", default=30)
 CATALOGUE_UNUSED_DAYS = env.days("CATALOGUE_UNUSED_DAYS", default=0)
 # Days after their expiry when housekeeping deletes access tokens.
 ACCESS_TOKENS_KEPT_DAYS = env.days("ACCESS_TOKENS_KEPT_DAYS", default=30)
+# Whether tools of assistants (/mcp) show sensitive outputs to tokens with state:secrets.
+MCP_SENSITIVE_OUTPUTS = env.bool("MCP_SENSITIVE_OUTPUTS", default=False)
 # Whether index_states revokes keys and tokens of this service that it finds in a state.
 REVOKE_TOKENS_IN_STATES = env.bool("REVOKE_TOKENS_IN_STATES", default=False)
 # The directory in which housekeeping archives older audit events; empty disables archiving.
@@ -278,7 +280,7 @@ FILE_UPLOAD_HANDLERS = ["infra_service.lib.api.uploads.RefusingUploadHandler"]
 BEHIND_TLS_PROXY = env.bool("BEHIND_TLS_PROXY", default=False)
 SECURE_SSL_REDIRECT = env.bool("SECURE_SSL_REDIRECT", default=False)
 # API clients get an error, not a redirect (infra_service.middleware).
-SECURE_REDIRECT_EXEMPT = [r"^(api|v1|healthz|readyz|metrics)(/|$)"]
+SECURE_REDIRECT_EXEMPT = [r"^(api|v1|mcp|healthz|readyz|metrics)(/|$)"]
 if BEHIND_TLS_PROXY:
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
 # The addresses of all proxies on the way; only their headers are trusted. Empty: the peer of each

@@ -4,6 +4,7 @@ from django.contrib import admin
 from django.urls import include, path, re_path
 
 from infra_service.console.home import HomeView
+from infra_service.mcp.views import McpView
 from infra_service.openapi.pages import SchemaView, SwaggerView
 from infra_service.operations.health import HealthView, ReadyView
 from infra_service.operations.metrics import MetricsView
@@ -22,6 +23,7 @@ urlpatterns = [
     path("api/v1/", include("infra_service.change_history.urls")),
     path("api/v1/", include("infra_service.webhooks.urls")),
     path("", include("apikeys.urls")),
+    re_path(r"^mcp/?$", McpView.as_view(), name="mcp"),
     re_path(r"^healthz/?$", HealthView.as_view(), name="healthz"),
     re_path(r"^readyz/?$", ReadyView.as_view(), name="readyz"),
     re_path(r"^metrics/?$", MetricsView.as_view(), name="metrics"),
