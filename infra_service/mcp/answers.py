@@ -26,7 +26,9 @@ _TOKEN: Final = "next_page_token"  # noqa: S105 - the name of a field
 _MOST_MESSAGE: Final = 1000
 
 
-def answer(tool: Tool, request: Request, *, with_secrets: bool) -> dict[str, Any] | Response:
+def answer(
+    tool: Tool, given: Any, request: Request, *, with_secrets: bool
+) -> dict[str, Any] | Response:
     """Return the result of a call, or the API's response with an error that is not the tool's.
 
     If only some items of a page fit, the page is read again with their number: the cursor is a page
@@ -35,7 +37,7 @@ def answer(tool: Tool, request: Request, *, with_secrets: bool) -> dict[str, Any
     size = tool.page_size
     while True:
         bodies = []
-        for each in tool.requests(size):
+        for each in tool.requests(given, size):
             response = each.send(request, with_secrets=with_secrets)
             body = msgspec.json.decode(response.render().content)
             if response.status_code in _CORRECTABLE:
@@ -46,7 +48,7 @@ def answer(tool: Tool, request: Request, *, with_secrets: bool) -> dict[str, Any
         written: dict[str, Any] = {"notice": _NOTICE}
         found = list(_items(bodies, written))
         kept = _fitting(tool, found, written)
-        if kept == len(found) or not hasattr(tool, "cursor"):
+        if kept == len(found) or "cursor" not in tool.arguments:
             break
         size = kept
     if kept < len(found):

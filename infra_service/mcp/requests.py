@@ -1,6 +1,7 @@
-"""Requests to the views of the API within a process, with the caller of the outer request.
+"""Requests to the API within the process, for the caller of the outer request.
 
-A view runs unchanged: its scopes, its binding, its filters and its pages decide as over HTTP.
+A view runs unchanged: its scopes, its binding, its filters and its pages decide as over HTTP. Only
+the token is not looked up again, and the request does not count again for the rate limits.
 """
 
 from __future__ import annotations
@@ -22,7 +23,6 @@ from infra_service.lib.api.routes import routes
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from django.http import HttpRequest
     from rest_framework.request import Request
 
     from apikeys.grants import Caller
@@ -32,40 +32,27 @@ class ApiRequest(NamedTuple):
     """A GET of a named route, or with a ``body`` a POST."""
 
     route: str
-    kwargs: Mapping[str, Any] = {}
+    path: Mapping[str, object]
     query: Mapping[str, str] = {}
-    body: Mapping[str, Any] | None = None
+    body: Mapping[str, str] | None = None
 
     def send(self, outer: Request, *, with_secrets: bool) -> Any:
-        """Return the response of the view, whose rate limits and token were checked before.
-
-        Without ``with_secrets``, the view treats the caller as one without ``state:secrets``.
-        """
+        """Return the response. Without ``with_secrets``, the caller has no ``state:secrets``."""
         caller = caller_of(outer)
         if not with_secrets:
             scopes = caller.scopes - {Scope.STATE_SECRETS.value}
             caller = dataclasses.replace(caller, scopes=scopes)
-        kwargs = {name: str(value) for name, value in self.kwargs.items()}
-        path = reverse(self.route, kwargs=kwargs)
-        return _view(self.route)(self._inner(outer._request, path, caller), **kwargs)
-
-    def _inner(self, outer: HttpRequest, path: str, caller: Caller) -> HttpRequest:
+        kwargs = {name: str(value) for name, value in self.path.items()}
         query = QueryDict(mutable=True)
         query.update({name: text for name, text in self.query.items() if text})
-        inner: Any = copy.copy(outer)
-        inner.path = inner.path_info = path
-        inner.GET = query
+        inner: Any = copy.copy(outer._request)
+        inner.path = inner.path_info = reverse(self.route, kwargs=kwargs)
         inner.method = "GET" if self.body is None else "POST"
+        inner.GET, inner.caller_of_tool = query, caller
         inner._body = b"" if self.body is None else msgspec.json.encode(self.body)
-        inner.META = {
-            **outer.META,
-            "REQUEST_METHOD": inner.method,
-            "QUERY_STRING": query.urlencode(),
-            "CONTENT_TYPE": "application/json",
-            "CONTENT_LENGTH": str(len(inner._body)),
-        }
-        inner.caller_of_tool = caller
-        return inner  # type: ignore[no-any-return]
+        length, kind = str(len(inner._body)), "application/json"
+        inner.META = {**inner.META, "CONTENT_LENGTH": length, "CONTENT_TYPE": kind}
+        return _without_token(self.route)(inner, **kwargs)
 
 
 class OuterAuthentication(TokenAuthentication):
@@ -77,36 +64,30 @@ class OuterAuthentication(TokenAuthentication):
         return caller, caller
 
 
-def scope_of(route: str) -> Scope | None:
-    """Return the scope that the view of a route requires for reading."""
-    view = _declared()[route]
-    scopes: dict[str, Scope | None] = view.cls.required_scopes
+@functools.cache
+def view_of(route: str) -> Any:
+    """Return the view of a named route."""
+    return next(r.callback for r in routes(get_resolver().url_patterns) if r.name == route)
+
+
+@functools.cache
+def scope_of(route: str) -> Scope:
+    """Return the scope that the view of a route requires."""
+    view = view_of(route)
     actions = getattr(view, "actions", None) or {"get": "GET"}
-    return scopes[actions.get("get") or actions["post"]]
-
-
-def filter_fields(route: str) -> list[str]:
-    """Return the names of the fields that the list of a route can be filtered by."""
-    return list(_declared()[route].cls.filterset_class.base_filters)
+    scope: Scope = view.cls.required_scopes[actions.get("get") or actions["post"]]
+    return scope
 
 
 @functools.cache
-def _view(route: str) -> Callable[..., Any]:
-    """Return the view of a route, which counts no request and looks up no token again."""
-    view = _declared()[route]
+def _without_token(route: str) -> Callable[..., Any]:
+    view = view_of(route)
+    replaced = {
+        "authentication_classes": [OuterAuthentication],
+        "permission_classes": [HasScope],
+    }
     actions = getattr(view, "actions", None)
-    replaced: Any = view.cls.as_view(
-        *filter(None, [actions]),
-        **{
-            **view.initkwargs,
-            "authentication_classes": [OuterAuthentication],
-            "permission_classes": [HasScope],
-        },
+    found: Callable[..., Any] = view.cls.as_view(
+        *([actions] if actions else []), **{**view.initkwargs, **replaced}
     )
-    return replaced  # type: ignore[no-any-return]
-
-
-@functools.cache
-def _declared() -> dict[str, Any]:
-    everywhere = routes(get_resolver().url_patterns)
-    return {str(route.name): route.callback for route in everywhere}
+    return found
