@@ -43,14 +43,16 @@ _OPTIONAL: Final[dict[str, Any]] = {
     "component": _value("Slug of the component."),
     "cluster": _value("Name or id of the cluster."),
     "namespace": _value("Namespace in the cluster."),
-    "image.repository": _value("Such as ghcr.io/acme/shop, without a tag."),
-    "image.digest": _value("Such as sha256:9c1e…"),
+    "repository": _value("Such as ghcr.io/acme/shop, without a tag."),
+    "digest": _value("Such as sha256:9c1e…"),
     "action": _value("Such as state.push or state.force_unlock."),
     "actor_name": _value("Name of the user."),
     "resource_id": _value("Such as the id of a state."),
     "filter": Annotated[str, _FILTER],
     "cursor": Annotated[str, _CURSOR],
 }
+#: The fields of the filter that have other names than their arguments.
+_FIELDS: Final = {"repository": "image.repository", "digest": "image.digest"}
 _OF_WORKLOADS: Final = (
     "id", "cluster_id", "cluster_name", "namespace", "name", "kind", "health_status",
     "status_reason", "replicas_desired", "replicas_ready",
@@ -89,7 +91,8 @@ class Tool(NamedTuple):
         path = {self.path: values.pop("state_id")} if self.path else {}
         query = {"page_size": str(size), "page_token": values.pop("cursor", "")}
         parts = [self.condition, values.pop("filter", "")]
-        terms = [f"field['{name}'] = '{value}'" for name, value in values.items() if value]
+        given_terms = {_FIELDS.get(name, name): value for name, value in values.items() if value}
+        terms = [f"field['{name}'] = '{value}'" for name, value in given_terms.items()]
         query["filter"] = " AND ".join([*terms, *(f"({part})" for part in parts if part)])
         return [ApiRequest(self.route, path, {**query, "order_by": self.order_by}, body)]
 
@@ -116,7 +119,7 @@ TOOLS: Final = {tool.name: tool for tool in (
     Tool("list_unwell_workloads", "fleet-list", "cluster namespace filter cursor",
          "List workloads that are degraded or in error, with reasons, the worst first.", 14,
          condition=_UNWELL, shown=_OF_WORKLOADS),
-    Tool("find_image", "fleet-list", "image.repository image.digest cluster cursor",
+    Tool("find_image", "fleet-list", "repository digest cluster cursor",
          "List the workloads that run an image.", 8, shown=(*_OF_WORKLOADS, "containers")),
     Tool("find_managing_states", "workload", "workloads",
          "Show the states that manage workloads: managed_by has state_id and address.",

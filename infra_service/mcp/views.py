@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlsplit
 
 import msgspec
 from django.conf import settings
+from drf_spectacular.utils import extend_schema
 from rest_framework.exceptions import ParseError, PermissionDenied
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -56,12 +56,13 @@ class McpView(APIView):
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """Refuse web pages of other origins, before the token is looked up, and long messages."""
         origin = request.headers.get("Origin")
-        if origin is not None and urlsplit(origin).netloc != request.get_host():
+        if origin is not None and origin.partition("://")[2] != request.get_host():
             raise OriginRefused
         super().initial(request, *args, **kwargs)
         if len(request._request.body) > _MOST_BYTES:
             raise BodyTooLarge(_MOST_BYTES)
 
+    @extend_schema(exclude=True)  # the protocol describes it, and each tool has a schema of its own
     def post(self, request: Request) -> Response:
         """Respond to a request with a result or an error, and to a notification with 202."""
         body: Any = None
