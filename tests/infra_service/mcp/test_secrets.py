@@ -34,22 +34,27 @@ class Author:
         return found
 
     def value(self, secret: str) -> Any:
-        """Return a value with the secret in it."""
+        """Return a value with a copy of the secret."""
         return self.random.choice(
-            [secret, f"postgres://app:{secret}@db/shop", [secret, "public"], {"key": {"in": secret}},
-             json.dumps({"password": secret})]
-        )  # fmt: skip
+            [
+                secret,
+                f"postgres://app:{secret}@db/shop",
+                [secret, "public"],
+                {"key": {"in": secret}},
+                json.dumps({"password": secret}),
+            ]
+        )
 
     def document(self, number: int) -> bytes:
         first, second, third = (self.secret() for _ in range(3))
         things = [
-            resource("db", instance({"id": f"db-{number}", "all": self.value(first)}, path("all"))),
+            resource("db", instance({"id": f"db-{number}", "all": first}, path("all"))),
             resource("copy", instance({"id": f"copy-{number}", "text": self.value(first)})),
             resource("pass", instance({"result": second}, path("result")), type="random_password"),
             resource("web", instance({"id": f"w-{number}", "tags": {"n": "public"}})),
         ]
         outputs = {
-            "marked": {"value": self.value(third), "type": "dynamic", "sensitive": True},
+            "marked": {"value": third, "type": "dynamic", "sensitive": True},
             "copy": {"value": self.value(second), "type": "dynamic"},
             "again": {"value": self.value(third), "type": "dynamic"},
             "public": {"value": f"public-{number}", "type": "string"},
@@ -90,5 +95,5 @@ def test_no_answer_has_a_marked_value(client_with: ClientWith, writer: ApiClient
         text = response.content.decode()
         read += "public-" in text
         assert response.status_code == 200
-        assert [secret for secret in author.secrets if secret in text] == []
+        assert [secret for secret in author.secrets if secret in text] == [], (given, text)
     assert read > CALLS / 20
