@@ -108,6 +108,9 @@ TOOLS: Final = {tool.name: tool for tool in (
     Tool("get_state", "state-detail", "state_id", "Show a state.", path="id"),
     Tool("list_outputs", "state-outputs", "state_id cursor",
          "List the outputs of a state. Sensitive values are usually hidden.", path="state_id"),
+    Tool("list_changes", "change-list", "environment component type filter cursor",
+         "List changes of resources, newest first: who, when, commit, run, names of attributes. "
+         "Since a time: field['occurred_at'] >= '2026-11-20T00:00:00Z'.", 12),
     Tool("list_locks", "state-list", "environment cursor",
          "List locked states and the holders of their locks, the oldest lock first.", 8,
          condition="field['locked'] = 'true'", order_by="lock.acquired_at"),

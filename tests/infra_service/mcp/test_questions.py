@@ -39,6 +39,18 @@ def test_who_holds_a_lock_in_production(mcp: Mcp) -> None:
     assert mcp.call("list_locks", environment="staging")["states"] == []
 
 
+def test_what_changed_in_production_since_friday(mcp: Mcp, production: Backend) -> None:
+    since = f"field['occurred_at'] >= '{production.record.created_at.isoformat()}'"
+
+    changes = mcp.call("list_changes", environment="production", filter=since)["changes"]
+
+    assert [(each["action"], each["address"]) for each in changes] == [
+        ("ADDED", "aws_s3_bucket.logs"),
+        ("ADDED", "kubernetes_deployment_v1.web"),
+    ]
+    assert {each["created_by"] for each in changes} == {"operator"}
+
+
 def test_what_is_unwell_and_which_state_manages_it(mcp: Mcp, production: Backend) -> None:
     unwell = mcp.call("list_unwell_workloads")["workloads"]
     assert [(each["name"], each["status_reason"]) for each in unwell] == [
