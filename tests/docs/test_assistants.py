@@ -9,17 +9,15 @@ import subprocess
 from collections.abc import Iterator
 from typing import Any
 
-import httpx2
 import pytest
 from django.urls import get_resolver
-from mcp import Client
-from mcp.client.streamable_http import streamable_http_client
 
 from infra_service.lib.api.routes import routes
 from infra_service.mcp.requests import scope_of
 from infra_service.mcp.tools import TOOLS, Tool, described
 from tests.docs.test_references import reference
 from tests.docs.walk import ROOT
+from tests.infra_service.mcp.official import connected
 from tests.support.server import LiveServer, live_server
 
 GUIDE = (ROOT / "docs" / "how-to" / "connect-an-assistant.md").read_text()
@@ -71,9 +69,8 @@ def test_the_configuration_of_each_client_connects(
     url = entry["url"].replace("https://infra.example", server.url)
 
     async def names() -> list[str]:
-        client = httpx2.AsyncClient(headers=headers)
-        async with Client(streamable_http_client(url, http_client=client)) as connected:
-            return [tool.name for tool in (await connected.list_tools()).tools]
+        async with connected(url, headers) as client:
+            return [tool.name for tool in (await client.list_tools()).tools]
 
     assert asyncio.run(names()) == [name for name in TOOLS if name != "search_audit_log"]
 

@@ -160,7 +160,7 @@ def reasons(answer: dict[str, Any]) -> list[str]:
 
 
 def test_every_reason_is_documented() -> None:
-    """Except for unsupported methods, and for refusals outside of the API."""
+    """Except for unsupported methods, and for refusals outside of the document."""
     errors = (REFERENCE / "errors.md").read_text()
     documented = set(re.findall(r"^\| (\d{3}) \| `([A-Z_0-9]+)` \|", errors, re.MULTILINE))
     returned = {
@@ -172,6 +172,7 @@ def test_every_reason_is_documented() -> None:
 
     assert documented - returned == {
         ("400", "FILE_REFUSED"),
+        ("403", "ORIGIN_REFUSED"),
         ("403", "PERMISSION_DENIED"),
         ("405", "METHOD_NOT_ALLOWED"),
         ("417", "EXPECTATION_UNSUPPORTED"),

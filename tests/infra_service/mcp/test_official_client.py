@@ -11,8 +11,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from mcp import Client, MCPError
-from mcp.client.streamable_http import streamable_http_client
+from mcp import MCPError
 
 from infra_service.mcp.tools import TOOLS
 from tests.infra_service.mcp.conftest import (
@@ -23,6 +22,7 @@ from tests.infra_service.mcp.conftest import (
     STATELESS,
     WITH_INITIALIZE,
 )
+from tests.infra_service.mcp.official import connected
 from tests.infra_service.mcp.test_tools import ARGUMENTS, NOBODY
 from tests.support.server import LiveServer, live_server
 
@@ -40,16 +40,11 @@ def token(server: LiveServer) -> str:
     return server.token(*READING, "state:write")
 
 
-def connected(server: LiveServer, token: str, mode: str) -> Any:
-    """Return the official client, which discovers the server or initializes a connection."""
-    client = httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=30)
-    return Client(streamable_http_client(f"{server.url}/mcp", http_client=client), mode=mode)
-
-
 async def script(server: LiveServer, token: str, mode: str) -> tuple[str, int]:
     """Call every tool twice, then call it wrongly; return the version and the number of calls."""
     calls = 0
-    async with connected(server, token, mode) as client:
+    headers = {"Authorization": f"Bearer {token}"}
+    async with connected(f"{server.url}/mcp", headers, mode) as client:
         version = client.session.protocol_version
         tools = (await client.list_tools()).tools
         assert [tool.name for tool in tools] == list(TOOLS)
