@@ -45,5 +45,5 @@ class ExpiredError(RefusedError):
 
     @property
     def is_final(self) -> bool:
-        """Return False: a new list helps."""
+        """Return False, because a new list resolves it."""
         return False
