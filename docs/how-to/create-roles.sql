@@ -1,7 +1,7 @@
--- Two roles in the database that psql is connected to: the owner, who migrates and archives, and the
--- service's own, which "manage.py grant_service_role" lets work and do no more. A superuser runs this
--- for each new database, with OWNER_PASSWORD and SERVICE_PASSWORD in the environment where the roles do
--- not exist yet; compose.yaml does so by itself.
+-- Create two roles in the database that psql is connected to: the owner migrates and archives, and the service
+-- gets only the privileges that "manage.py grant_service_role" grants. Run this as a superuser for each new
+-- database. If the roles do not exist yet, set OWNER_PASSWORD and SERVICE_PASSWORD in the environment.
+-- compose.yaml runs it automatically.
 \set ON_ERROR_STOP on
 \if :{?owner}
 \else
