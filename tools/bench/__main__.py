@@ -29,7 +29,7 @@ START, END = "<!-- figures: written by make bench -->", "<!-- end of figures -->
 # The million rows last: they enlarge the database that the benchmarks share.
 BENCHES = (
     "authentication", "filterlang", "push", "backend", "named", "reports", "terraform", "history",
-    "moving", "scale", "limits", "memory", "lists", "fleet",
+    "moving", "assistants", "scale", "limits", "memory", "lists", "fleet",
 )  # fmt: skip
 HEADER = ("work", "ours", "beside", "ratio", "target", "met")
 
