@@ -84,9 +84,20 @@ def find_caller(token: str, prefetch: Prefetch[Any] | None = None, address: str 
     kind = tokens.kind_of(token)
     if kind is None:
         raise refused(Authentication.MALFORMED)
+    return find_by_digest(kind, tokens.digest(token), prefetch, address)
+
+
+def find_by_digest(
+    kind: TokenKind, digest: bytes, prefetch: Prefetch[Any] | None = None, address: str = ""
+) -> Caller:
+    """Authenticate the token with this digest; see ``find_caller``.
+
+    Raises:
+        CredentialsInvalid, TokenExpired, AddressNotAllowed: see ``find_caller``.
+    """
     now = timezone.now()
     # 2. Look up its digest; refuse an unknown, revoked or expired token.
-    caller, last_used_at = _identify(kind, tokens.digest(token), now, prefetch)
+    caller, last_used_at = _identify(kind, digest, now, prefetch)
     # 3. Check the client's address.
     if not caller.networks.allows(address):
         metrics.count(Authentication.ADDRESS)

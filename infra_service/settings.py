@@ -265,6 +265,13 @@ STATE_STORAGE_URL = env.str("STATE_STORAGE_URL", default="")
 STATE_STORAGE_WRITES = env.bool("STATE_STORAGE_WRITES", default=True)
 if STATE_STORAGE_URL:
     STORAGES["states"] = s3_storage(STATE_STORAGE_URL)
+# The routes of the `remote` backend and the `cloud` block, with workspaces (states.remote).
+REMOTE_BACKEND = env.bool("REMOTE_BACKEND", default=False)
+# The organization of components without an application; other organizations are applications.
+REMOTE_ORGANIZATION = env.str("REMOTE_ORGANIZATION", default="default")
+# The form of a workspace's name, and the environment of a name that does not divide.
+REMOTE_WORKSPACES = env.str("REMOTE_WORKSPACES", default="{component}-{environment}")
+REMOTE_DEFAULT_ENVIRONMENT = env.str("REMOTE_DEFAULT_ENVIRONMENT", default="default")
 # Bytes of the largest report of workloads, after decompression.
 WORKLOADS_MAX_BYTES = env.int("WORKLOADS_MAX_BYTES", default=32 * 1024 * 1024)
 # Finds the resources of states that manage a workload (workloads/managed.py).
@@ -280,7 +287,7 @@ FILE_UPLOAD_HANDLERS = ["infra_service.lib.api.uploads.RefusingUploadHandler"]
 BEHIND_TLS_PROXY = env.bool("BEHIND_TLS_PROXY", default=False)
 SECURE_SSL_REDIRECT = env.bool("SECURE_SSL_REDIRECT", default=False)
 # API clients get an error, not a redirect (infra_service.middleware).
-SECURE_REDIRECT_EXEMPT = [r"^(api|v1|mcp|healthz|readyz|metrics)(/|$)"]
+SECURE_REDIRECT_EXEMPT = [r"^(api|v1|mcp|\.well-known|healthz|readyz|metrics)(/|$)"]
 if BEHIND_TLS_PROXY:
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
 # The addresses of all proxies on the way; only their headers are trusted. Empty: the peer of each

@@ -1,5 +1,6 @@
 """The URLs of the service. Each matches with and without a trailing slash, without redirects."""
 
+from django.conf import settings
 from django.contrib import admin
 from django.urls import include, path, re_path
 
@@ -16,6 +17,8 @@ handler500 = "infra_service.lib.api.handlers.server_error"
 
 admin.autodiscover()
 
+_REMOTE = [path("", include("states.remote.urls"))] if settings.REMOTE_BACKEND else []
+
 urlpatterns = [
     # Ordered by use: they are tried in this order.
     path("api/v1/", include("states.urls")),
@@ -24,6 +27,7 @@ urlpatterns = [
     path("api/v1/", include("infra_service.webhooks.urls")),
     path("", include("apikeys.urls")),
     re_path(r"^mcp/?$", McpView.as_view(), name="mcp"),
+    *_REMOTE,
     re_path(r"^healthz/?$", HealthView.as_view(), name="healthz"),
     re_path(r"^readyz/?$", ReadyView.as_view(), name="readyz"),
     re_path(r"^metrics/?$", MetricsView.as_view(), name="metrics"),

@@ -5,10 +5,12 @@ from __future__ import annotations
 import binascii
 from typing import Any
 
+from django.conf import settings
 from django.core.checks import WARNING, CheckMessage, Error, register
 
 from infra_service.lib import encryption
 from infra_service.lib.api import memory
+from states import slugs, workspaces
 from states.actions import history
 from states.errors import StorageMisconfigured, StorageUnavailable
 from states.keeping import storage
@@ -36,6 +38,21 @@ def encryption_keys_are_usable(**_kwargs: Any) -> list[CheckMessage]:
 def the_largest_document_fits_in_memory(**_kwargs: Any) -> list[CheckMessage]:
     """Report a memory budget below the needs of restoring the largest document."""
     return memory.shortfall("STATE_MAX_BYTES", history.RESTORE_FACTOR, check_id="states.E002")
+
+
+@register("settings")
+def names_of_workspaces_are_readable(**_kwargs: Any) -> list[CheckMessage]:
+    """Report invalid names of workspaces, environments and organizations."""
+    problems = []
+    try:
+        workspaces.Form.read(settings.REMOTE_WORKSPACES)
+    except ValueError as error:
+        problems.append(f"REMOTE_WORKSPACES: {error}.")
+    if not slugs.is_slug(settings.REMOTE_DEFAULT_ENVIRONMENT, "environment"):
+        problems.append(f"REMOTE_DEFAULT_ENVIRONMENT: the name must be {slugs.DESCRIPTION}.")
+    if not workspaces.is_name(settings.REMOTE_ORGANIZATION):
+        problems.append(f"REMOTE_ORGANIZATION: the name must be {workspaces.DESCRIPTION}.")
+    return [Error(problem, id="states.E004") for problem in problems]
 
 
 @register("storage", deploy=True)

@@ -94,6 +94,29 @@ class EntryInUse(APIException):
         super().__init__(f'The {kind} "{name}" still has {used_by}.')
 
 
+class WorkspaceExists(APIException):
+    meaning = "The workspace exists, or its name refers to the state of another workspace."
+    status_code = 422
+    rpc_status = "ALREADY_EXISTS"
+    default_code = "WORKSPACE_EXISTS"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f'Name has already been taken: the name "{name}" refers to the state of a workspace.'
+        )
+
+
+class WorkspaceNotEmpty(APIException):
+    meaning = "The workspace has a state with resources, or a state that the service cannot read."
+    status_code = 409
+    rpc_status = "FAILED_PRECONDITION"
+    default_code = "WORKSPACE_NOT_EMPTY"
+    default_detail = (
+        "The state of the workspace has resources. Destroy them first, or delete the state in the "
+        "admin."
+    )
+
+
 class InvalidDocument(APIException):
     meaning = (
         "The document is not a JSON object, has an invalid serial or lineage, or is not "

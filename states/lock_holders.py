@@ -17,7 +17,10 @@ STALE_AFTER: Final = dt.timedelta(hours=1)
 
 
 class Holder(NamedTuple):
-    """Information from the client, and its authenticated identity: ``owner`` with ``token_id``."""
+    """Information from the client, and its authenticated identity: ``owner`` with ``token_id``.
+
+    ``door`` is the backend by which the lock was acquired; None if it is older than 1.2.
+    """
 
     who: str
     operation: str
@@ -26,6 +29,7 @@ class Holder(NamedTuple):
     is_stale: bool
     owner: str | None
     token_id: str | None
+    door: str | None
 
 
 def is_writable(state: State) -> bool:
@@ -47,4 +51,5 @@ def holder_of(state: State) -> Holder | None:
         is_stale=timezone.now() - state.lock_acquired_at > STALE_AFTER,
         owner=taken_by.get("name"),
         token_id=taken_by.get("token_id"),
+        door=(state.lock_taken_by or {}).get("door") if taken_by else None,
     )

@@ -23,6 +23,13 @@ if TYPE_CHECKING:
 #: A LockInfo is a few hundred bytes; the client's Info may make it longer.
 MAX_BYTES: Final = 64 * 1024
 
+#: The backends by which a lock can be acquired.
+HTTP: Final = "http"
+REMOTE: Final = "remote"
+
+_VERSION: Final = re.compile(r"[0-9A-Za-z.+-]{1,40}", re.ASCII)
+_LONGEST_REASON: Final = 1000
+
 # Go refuses to decode LockInfo with any other form, and the refused client would show nothing.
 _RFC3339: Final = re.compile(
     r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)", re.ASCII
@@ -81,10 +88,26 @@ class LockInfo(msgspec.Struct, frozen=True):
         }
         if taken_by is None or taken_by["lock_id"] != self.ID:
             return fields
+        by_remote = {"door": REMOTE} if taken_by.get("door") == REMOTE else {}
         return {
             **fields,
-            "taken_by": {name: taken_by[name] for name in ("name", "token_id")},
+            "taken_by": {name: taken_by[name] for name in ("name", "token_id")} | by_remote,
         }
+
+    @classmethod
+    def of_caller(cls, who: str, *, reason: str, version: str, path: str) -> LockInfo:
+        """Describe a new lock of a client that sends no LockInfo, with a new ID.
+
+        A version of another form than Terraform's is omitted.
+        """
+        return cls(
+            ID=str(uuid.uuid4()),
+            Info=reason[:_LONGEST_REASON],
+            Who=who,
+            Version=version if _VERSION.fullmatch(version) else "",
+            Created=timezone.now().isoformat().replace("+00:00", "Z"),
+            Path=path,
+        )
 
     @classmethod
     def of_freeze(cls, state: State) -> LockInfo:

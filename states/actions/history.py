@@ -21,6 +21,7 @@ from states.models import ResourceEntry, State
 
 if TYPE_CHECKING:
     import uuid
+    from collections.abc import Callable
 
     from apikeys.actors import Actor
     from states.models import StateVersion
@@ -89,10 +90,17 @@ def _append(
 
 
 @compare_and_swap(WriteConflict)
-def delete(*, target: StateTarget, actor: Actor, **details: Any) -> None:
+def delete(
+    *,
+    target: StateTarget,
+    actor: Actor,
+    check: Callable[[State], None] | None = None,
+    **details: Any,
+) -> None:
     """Hide the state; its history is kept for STATE_RETENTION_DAYS, and a push restores it.
 
-    A state without versions is removed. The audit log records ``details``.
+    A state without versions is removed. ``check`` raises if the state must not be deleted. The
+    audit log records ``details``.
 
     Raises:
         StateNotFound: the state does not exist, or is deleted already.
@@ -102,12 +110,16 @@ def delete(*, target: StateTarget, actor: Actor, **details: Any) -> None:
     if state is None or state.deleted_at is not None:
         raise StateNotFound
     rules.check_lock(state, None)
+    if check is not None:
+        check(state)
     with transaction.atomic():
         if state.current_version_id is None:
             if not remove_empty(state, actor, **details):
                 raise RaceLostError
             return
-        if not State.objects.as_seen(state).change(deleted_at=actor.now(), indexed_number=0):
+        if not State.objects.as_seen(state).change(
+            deleted_at=actor.now(), indexed_number=0, workspace=None
+        ):
             raise RaceLostError
         ResourceEntry.objects.forget(state.pk)
         audit.authorize_and_record(

@@ -16,7 +16,7 @@ from states.actions import rules
 from states.actions.registration import find_or_register
 from states.actions.removal import unregister
 from states.errors import LockNotHeld, StateLocked, WriteConflict
-from states.lockinfo import LockInfo
+from states.lockinfo import HTTP, REMOTE, LockInfo
 from states.models import State
 
 if TYPE_CHECKING:
@@ -55,8 +55,10 @@ _RELEASE: Final = audit.AuditedUpdate(
 
 
 @compare_and_swap(WriteConflict)
-def lock(*, target: StateTarget, info: LockInfo, actor: Actor) -> LockInfo:
+def lock(*, target: StateTarget, info: LockInfo, actor: Actor, door: str = HTTP) -> LockInfo:
     """Acquire the lock without waiting; repeating an acquired lock succeeds again.
+
+    ``door`` is the backend by which the client asks.
 
     Raises:
         StateLocked: another lock holds the state.
@@ -73,7 +75,12 @@ def lock(*, target: StateTarget, info: LockInfo, actor: Actor) -> LockInfo:
     acquired = {
         "lock_info": info.as_dict(),
         "lock_acquired_at": actor.now(),
-        "lock_taken_by": {"lock_id": info.ID, "name": actor.name, "token_id": actor.token_id},
+        "lock_taken_by": {
+            "lock_id": info.ID,
+            "name": actor.name,
+            "token_id": actor.token_id,
+            "door": door,
+        },
     }
     details = {"lock": info.described()}
     if not _ACQUIRE.run(
@@ -100,6 +107,21 @@ def unlock(*, target: StateTarget, lock_id: uuid.UUID, actor: Actor) -> None:
         raise LockNotHeld
     _release(state, LockInfo(**state.lock_info), actor, "state.unlock")
     unregister(state, actor)
+
+
+def held_remotely_by(actor: Actor, state: State) -> uuid.UUID | None:
+    """Return the ID of the lock that the actor's token acquired by the remote backend, or None.
+
+    Clients of the remote backend never learn an ID: their token proves that they hold the lock.
+    """
+    taken_by = state.lock_taken_by or {}
+    is_own = (
+        state.lock_id is not None
+        and taken_by.get("lock_id") == str(state.lock_id)
+        and taken_by.get("door") == REMOTE
+        and taken_by["token_id"] == actor.token_id
+    )
+    return state.lock_id if is_own else None
 
 
 def _release(state: State, held: LockInfo, actor: Actor, action: str, **details: Any) -> None:

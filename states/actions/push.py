@@ -43,11 +43,13 @@ def push(
     lock_id: uuid.UUID | None,
     force: bool,
     actor: Actor,
+    must_follow: bool = False,
 ) -> State:
     """Store a new version and make it current; an identical document changes nothing.
 
     ``force`` lets a writer without a lock replace a newer version or another lineage, and any
-    writer replace a state with a document that is not a state.
+    writer replace a state with a document that is not a state. ``must_follow`` applies the rules of
+    a writer without a lock to the holder of the lock, too.
 
     Raises:
         StateLocked, StateFrozen, LockNotHeld, LockRequired, SerialConflict, LineageMismatch: see
@@ -67,7 +69,7 @@ def push(
     # 4. Check that the document may replace the current one.
     if not force:
         check_replacement(state, upload)
-        if lock_id is None:
+        if lock_id is None or must_follow:
             rules.check_succession(state, upload)
     # 5. Store the version and make it current, if the state is as it was read.
     if not append_version(state, upload, actor, "state.push", **_means(state, force=force)):

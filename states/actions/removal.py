@@ -53,9 +53,9 @@ def remove_empty(state: State, actor: Actor, **details: Any) -> bool:
 def unregister(state: State, actor: Actor) -> None:
     """Remove a state without versions, and the unused entries that its registration made.
 
-    An entry that existed before, or that was changed since, stays.
+    An entry that existed before, or that was changed since, stays. A workspace stays, too.
     """
-    if state.version_number == 0:
+    if state.version_number == 0 and state.workspace is None:
         _unregister(state, actor)
 
 

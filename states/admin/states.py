@@ -279,4 +279,5 @@ def _holder(state: State) -> str:
     if holder is None:
         return ""
     since, age = f"{holder.since:%Y-%m-%d %H:%M:%S} UTC", timesince(holder.since, depth=1)
-    return f"{holder.who}, {holder.operation} since {since}, for {age}"
+    by_door = f", by the {holder.door} backend" if holder.door else ""
+    return f"{holder.who}, {holder.operation} since {since}, for {age}{by_door}"

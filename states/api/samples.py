@@ -61,6 +61,7 @@ STATE: Final[dict[str, Any]] = {
         "operation": LOCK_INFO["Operation"],
         "who": LOCK_INFO["Who"],
         "version": LOCK_INFO["Version"],
+        "door": "http",
         "acquired_at": "2026-11-21T06:50:11.130277Z",
     },
 }

@@ -44,6 +44,13 @@ class LockSerializer(PresentSerializer):
         read_only=True,
         help_text="The version of the client, such as `1.11.4`; may be empty.",
     )
+    door = serializers.CharField(
+        source="lock_taken_by.door",
+        read_only=True,
+        allow_null=True,
+        help_text="The backend by which the client acquired it, `http` or `remote`; null if an "
+        "earlier release granted the lock.",
+    )
     acquired_at = TimestampField(
         source="lock_acquired_at",
         read_only=True,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from django.conf import settings
 
 from infra_service.lib.api import memory
-from infra_service.lib.api.bodies import blocks
+from infra_service.lib.api.bodies import BodyTooLarge, blocks
 from states import metrics
 from states.document import sealing
 from states.errors import ContentMd5Mismatch, InvalidDocument
@@ -80,6 +80,33 @@ def read_document(request: HttpRequest) -> Upload:
     upload = Upload.of(body, digest.hexdigest())
     memory.release_memory(_FACTOR * (len(body) - len(upload.gzipped)))
     return upload
+
+
+def read_envelope(request: HttpRequest, limit: int) -> bytearray:
+    """Read a body that contains a document in base64, within the memory budget.
+
+    Raises:
+        BodyTooLarge, BodyIncomplete: nothing is stored.
+    """
+    body = bytearray()
+    for block in blocks(request, limit):
+        memory.reserve(len(block))
+        body += block
+    return body
+
+
+def of_envelope(document: bytes) -> Upload:
+    """Return the upload of a document that an envelope contained.
+
+    Raises:
+        BodyTooLarge, InvalidDocument: nothing is stored.
+    """
+    if len(document) > settings.STATE_MAX_BYTES:
+        raise BodyTooLarge(settings.STATE_MAX_BYTES)
+    memory.reserve((1 + _FACTOR) * len(document))
+    with demanding_utf8():
+        document.decode()
+    return Upload.of(document)
 
 
 @contextmanager

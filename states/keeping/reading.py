@@ -101,6 +101,12 @@ def _by_id() -> QuerySet[StateVersion, Any]:
     return _found(StateVersion.objects.filter(pk=Parameter("pk", UUIDField())), "state_id")
 
 
+def _placed() -> QuerySet[StateVersion, Any]:
+    versions = StateVersion.objects.filter(pk=Parameter("pk", UUIDField()), state__deleted_at=None)
+    places = (f"state__{name}" for name in ("current_version_id", *PLACE))
+    return _found(versions, "state_id", "", *places)
+
+
 def _whole() -> QuerySet[StateVersion, Any]:
     found = StateVersion.objects.filter(pk=Parameter("pk", UUIDField()))
     return found.values_list("state_id", *_COLUMNS)
@@ -111,6 +117,8 @@ CURRENT: Final = CompiledQuery(_current)
 CURRENT_AT: Final = {
     flag: CompiledQuery(partial(_current_at, with_application=flag)) for flag in (False, True)
 }
+#: A version of a visible state, by its id; the id of the current version precedes the place.
+PLACED_VERSION: Final = CompiledQuery(_placed)
 _VERSION: Final = CompiledQuery(_version)
 _BY_ID: Final = CompiledQuery(_by_id)
 _WHOLE: Final = CompiledQuery(_whole)
@@ -118,8 +126,8 @@ _WHOLE: Final = CompiledQuery(_whole)
 _BESIDE: Final = 2
 
 
-def read_current(*, current: Prefetch[State], actor: Actor, **details: Any) -> bytes:
-    """Return the current document, gzip'd; ``current`` is a prefetch of ``CURRENT``.
+def read_current(*, current: Prefetch[Any], actor: Actor, **details: Any) -> bytes:
+    """Return the document that a prefetch of ``CURRENT`` or ``PLACED_VERSION`` finds, gzip'd.
 
     ``details`` are recorded in the audit log.
 

@@ -85,6 +85,11 @@ class StateQuerySet(models.QuerySet["State"]):
             environment_slug=ColumnOf(Environment, "environment_id", "slug"),
         )
 
+    def workspaces(self) -> StateQuerySet:
+        """Return the states that the remote backend shows, if they have an address by names."""
+        shown = self.filter(Q(deleted_at=None) | Q(workspace__isnull=False))
+        return shown.filter(component__slug__isnull=False, environment__slug__isnull=False)
+
     def frozen(self) -> StateQuerySet:
         """Return the frozen states."""
         return self.visible().filter(frozen_at__isnull=False)
@@ -152,6 +157,9 @@ class State(models.Model):
     # locks. lock_info comes from the client, and its ID is visible to everybody that finds the
     # state locked.
     lock_taken_by = models.JSONField(null=True)
+    # The record of a workspace of the remote backend: ``tags``, and ``name`` if the slugs do
+    # not yield it. A state with a record exists there before its first push and after its deletion.
+    workspace = models.JSONField(null=True)
     # An operator's freeze (states.actions.freezing), independent of a client's lock.
     frozen_at = models.DateTimeField(null=True)
     frozen_by = models.CharField(max_length=200, blank=True, default="", db_default="")

@@ -20,12 +20,14 @@ from states.actions.importing import (
     import_version,
     outstanding,
 )
+from states.actions.workspaces import keep_name
 from states.document.uploads import Upload, demanding_utf8
 from states.keeping import verification
 from states.models import ImportedVersion, StateVersion
 from states.moving.mapping import unmatched
 from states.moving.plan import EMPTY, FAILED, IMPORT, IMPORTED, REFUSED, UNCHANGED, Plan, Row
 from states.moving.sources import SourceError, TooLargeError, shown, text_of
+from states.targets import StateTarget
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -177,6 +179,8 @@ class Import:
             ) from error
         found = finish_import(destination=destination, origin=self._origin(state), actor=self.actor)
         name_as_before(destination=destination, state_id=found.pk, actor=self.actor)
+        if self.map.keeps_names:
+            keep_name(target=StateTarget.of(found), name=state.key, actor=self.actor)
         result = IMPORTED if rest else UNCHANGED
         return replace(row, result=result, outstanding=0, imported=done, state_id=str(found.pk))
 

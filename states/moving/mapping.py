@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from infra_service.lib.api.suggestions import did_you_mean
-from states import slugs
+from states import slugs, workspaces
 from states.addresses import Names
 
 if TYPE_CHECKING:
@@ -73,6 +73,9 @@ class Rule:
 class Map:
     """The mapping of keys to states, and the keys to ignore."""
 
+    #: Whether keys are names of workspaces, which the remote backend keeps.
+    keeps_names = False
+
     def __init__(self, rules: list[Rule], ignored: list[re.Pattern[str]]) -> None:
         self._rules, self._ignored = rules, ignored
 
@@ -103,6 +106,11 @@ class Map:
         return cls([default, *(Rule(p, {**given, **_texts(p)}) for p in _WORKSPACES)], [])
 
     @classmethod
+    def of_remote(cls) -> Map:
+        """Return the map of the remote backend, by which a workspace keeps its name there."""
+        return _RemoteMap([], [])
+
+    @classmethod
     def read(cls, path: Path) -> Map:
         """Read a map from a file.
 
@@ -129,6 +137,15 @@ class Map:
         if not isinstance(ignored, list) or not all(isinstance(text, str) for text in ignored):
             raise MapError("ignore must be a list of patterns.")
         return cls([_rule(rule) for rule in rules], [_compiled(text) for text in ignored])
+
+
+class _RemoteMap(Map):
+    """The map of the remote backend."""
+
+    keeps_names = True
+
+    def names(self, key: str) -> Names | None:
+        return workspaces.names_of(key) if workspaces.is_name(key) else None
 
 
 def unmatched(key: str) -> str:

@@ -121,7 +121,7 @@ def open_organization(text: str) -> Organization:
     Raises:
         SourceError: there is no name, or the environment has no token.
     """
-    organization = text.removeprefix(_SCHEME)
+    organization = text.removeprefix(_SCHEME).removeprefix("//")
     if not organization or "/" in organization:
         raise SourceError(
             "The source must have the form tfe:ORGANIZATION. TFE_ADDRESS is the address of the "

@@ -23,7 +23,10 @@ ROWS: dict[str, str] = {
 
 
 def test_documented_actions_match() -> None:
-    resources = "api_key|access_token|assertion|issuer|trust_policy|state|cluster|webhook|audit|mcp"
+    resources = (
+        "api_key|access_token|assertion|issuer|trust_policy|state|workspace|cluster|webhook|audit"
+        "|mcp"
+    )
     recorded = set(re.findall(rf'"((?:{resources})\.[a-z_]+)"', code()))
     for entry in CatalogueEntry.__subclasses__():
         recorded |= {f"{entry._meta.model_name}.{verb}" for verb in ("create", "update", "delete")}

@@ -221,7 +221,10 @@ def test_restore_shows_its_changes_before_confirmation(admin: Backend) -> None:
 def test_the_lock_on_the_page(state: State) -> None:
     viewer = text_of(person("viewer").get(page(state)))
     since = f"{state.lock_acquired_at:%Y-%m-%d %H:%M:%S} UTC"
-    assert f"Locked by ada@laptop since {since}, just now For apply Token of operator" in viewer
+    assert (
+        f"Locked by ada@laptop since {since}, just now For apply Backend http Token of operator"
+        in viewer
+    )
     assert "Force-unlock" not in viewer
     operator = person("operator")
     assert text_of(operator.get(page(state))).count("Force-unlock") == 1

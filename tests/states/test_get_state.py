@@ -46,6 +46,7 @@ def test_locked_state_before_its_first_push(backend: Backend, lock_id: uuid.UUID
         "operation": "OperationTypeApply",
         "who": "ada@laptop",
         "version": "1.11.4",
+        "door": "http",
         "acquired_at": seen(backend.record.lock_acquired_at),  # type: ignore[arg-type]
     }
 

@@ -147,6 +147,7 @@ def test_locked_state_without_a_version_is_listed(
                 "operation": "OperationTypeApply",
                 "who": 'ada "the first" \\ \u2028 \x01',
                 "version": "1.11.4",
+                "door": "http",
                 "acquired_at": state.lock_acquired_at.strftime(MOMENT),
             },
         ),

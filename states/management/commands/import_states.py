@@ -173,7 +173,9 @@ class Command(ServiceCommand):
 def _map(options: dict[str, Any]) -> Map:
     if options["component"] is not None:
         return Map.of_workspaces(options["component"])
-    return Map.default() if options["map"] is None else Map.read(options["map"])
+    if options["map"] is not None:
+        return Map.read(options["map"])
+    return Map.of_remote() if options["source"].startswith("tfe:") else Map.default()
 
 
 def _most(text: str) -> int | None:

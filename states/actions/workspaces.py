@@ -1,0 +1,105 @@
+"""Create, tag and delete the workspaces of the remote backend."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.db import transaction
+from rest_framework.exceptions import APIException
+
+from apikeys import audit
+from apikeys.races import RaceLostError, compare_and_swap
+from states import workspaces
+from states.actions.registration import find_or_register
+from states.document import contents
+from states.errors import (
+    StateNotFound,
+    WorkspaceExists,
+    WorkspaceNotEmpty,
+    WriteConflict,
+)
+from states.keeping import reading
+from states.models import State
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from apikeys.actors import Actor
+    from states.targets import StateTarget
+
+
+@compare_and_swap(WriteConflict)
+def create(*, target: StateTarget, name: str, tags: Mapping[str, str], actor: Actor) -> State:
+    """Create the workspace of a state that has none; register the state if it is missing.
+
+    Raises:
+        WorkspaceExists: the state has a workspace; a pushed or locked state always has one.
+        StateNotFound: the target is outside of the actor's binding.
+        WriteConflict: lost the race too often.
+    """
+    state = find_or_register(target=target, actor=actor)
+    is_shown = state.deleted_at is None and (state.version_number or state.lock_id)
+    if is_shown or state.workspace is not None:
+        raise WorkspaceExists(name)
+    _write(state, workspaces.record_of(name, dict(tags)), actor, "workspace.create", name=name)
+    return state
+
+
+@compare_and_swap(WriteConflict)
+def add_tags(*, target: StateTarget, tags: Mapping[str, str], actor: Actor) -> State:
+    """Add tags to the workspace of a state, or change their values.
+
+    Raises:
+        StateNotFound: the state does not exist.
+        WriteConflict: lost the race too often.
+    """
+    state = target.find()
+    if state is None:
+        raise StateNotFound
+    record = state.workspace or {"tags": {}}
+    changed = {**record, "tags": {**record["tags"], **tags}}
+    if changed != state.workspace:
+        _write(state, changed, actor, "workspace.update", tags=dict(tags))
+    return state
+
+
+@compare_and_swap(WriteConflict)
+def keep_name(*, target: StateTarget, name: str, actor: Actor) -> None:
+    """Store the name of an imported workspace, if the slugs of its state do not yield it.
+
+    Raises:
+        WriteConflict: lost the race too often.
+    """
+    record, state = workspaces.record_of(name, {}), target.find()
+    if "name" in record and state is not None and state.workspace is None:
+        _write(state, record, actor, "workspace.create", name=name)
+
+
+def _write(state: State, record: dict[str, Any], actor: Actor, action: str, **details: Any) -> None:
+    """Change the record if the state is as it was read.
+
+    Raises:
+        RaceLostError: the state changed meanwhile.
+    """
+    with transaction.atomic():
+        if not State.objects.as_seen(state).change(workspace=record):
+            raise RaceLostError
+        audit.authorize_and_record(actor, action, state.pk, **details)
+    state.workspace = record
+
+
+def check_empty(state: State) -> None:
+    """Refuse to delete a workspace whose state has resources.
+
+    Raises:
+        WorkspaceNotEmpty: the state has resources, or cannot be read.
+    """
+    if state.current_version_id is None:
+        return
+    _stored, gzipped = reading.find_version(state_id=state.pk, number=state.version_number)
+    try:
+        page = contents.resources(gzipped, start=0, size=1, hide=True)
+    except APIException as error:
+        raise WorkspaceNotEmpty from error
+    if bytes(page.items) != b"[]":
+        raise WorkspaceNotEmpty

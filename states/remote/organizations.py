@@ -1,0 +1,86 @@
+"""Service discovery, the ping, organizations with their entitlements, and the account."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from django.conf import settings
+from django.http import HttpResponse, HttpResponseRedirect, JsonResponse
+from django.urls import reverse
+from rest_framework.response import Response
+
+from apikeys.authentication import caller_of
+from apikeys.scopes import Scope
+from infra_service.lib.api.jsonapi import MOST_LISTED, Page, page_of, resource
+from states.models import Application
+from states.remote.views import RemoteViewSet
+
+if TYPE_CHECKING:
+    from rest_framework.request import Request
+
+#: The prefix of the API by the names of its services.
+_SERVICES: Final = dict.fromkeys(("state.v2", "tfe.v2", "tfe.v2.1", "tfe.v2.2"), "/api/v2/")
+#: The `cloud` block needs 2.5 at least.
+_API_VERSION: Final = "2.6"
+
+
+class PublicViewSet(RemoteViewSet):
+    """The requests of a client before it has a token."""
+
+    public = True
+    authentication_classes = ()
+
+    def discover(self, _request: Request) -> JsonResponse:
+        """Return the services of the host, for Terraform's service discovery."""
+        return JsonResponse(_SERVICES)
+
+    def ping(self, _request: Request) -> HttpResponse:
+        """Return the version of the API: go-tfe reads only the headers."""
+        return HttpResponse(status=204, headers={"TFP-API-Version": _API_VERSION})
+
+    def tokens_page(self, _request: Request) -> HttpResponse:
+        """Redirect the browser that ``terraform login`` opens to the form of a new token."""
+        return HttpResponseRedirect(reverse("admin:apikeys_accesstoken_add"))
+
+
+class OrganizationViewSet(RemoteViewSet):
+    """Organizations: applications, and all components without an application."""
+
+    required_scopes = dict.fromkeys(("list", "retrieve", "entitlements", "projects", "account"))
+
+    def list(self, request: Request) -> Response:
+        """Return the configured organization and the applications."""
+        page, binding = Page(request), caller_of(request).binding
+        slugs = Application.objects.inside(binding).filter(slug__isnull=False)
+        others = slugs.exclude(slug=settings.REMOTE_ORGANIZATION).order_by("slug")
+        names = [settings.REMOTE_ORGANIZATION, *others.values_list("slug", flat=True)[:MOST_LISTED]]
+        start = (page.number - 1) * page.size
+        items = [self._describe(name) for name in names[start : start + page.size]]
+        return Response(page_of(items, number=page.number, size=page.size, total=len(names)))
+
+    def retrieve(self, _request: Request, **_path: str) -> Response:
+        """Return an organization."""
+        return Response({"data": self._describe(self.organization())})
+
+    def _describe(self, name: str) -> dict[str, Any]:
+        writes = Scope.STATE_WRITE in caller_of(self.request).scopes
+        permissions = {"can-create-workspace": writes, "can-traverse": True}
+        attributes = {"name": name, "default-execution-mode": "local", "permissions": permissions}
+        return resource("organizations", name, attributes)
+
+    def entitlements(self, _request: Request, **_path: str) -> Response:
+        """Return the entitlements: clients run operations locally without ``operations``."""
+        attributes = {"operations": False, "state-storage": True}
+        return Response({"data": resource("entitlement-sets", self.organization(), attributes)})
+
+    def projects(self, _request: Request, **_path: str) -> Response:
+        """Return no project: ``project`` in a `cloud` block has no effect."""
+        self.organization()
+        return Response(page_of([], number=1, size=1, total=0))
+
+    def account(self, request: Request) -> Response:
+        """Return the owner of the token."""
+        caller = caller_of(request)
+        is_service = caller.kind.name == "SERVICE"
+        attributes = {"username": caller.username, "is-service-account": is_service}
+        return Response({"data": resource("users", str(caller.user_id), attributes)})

@@ -1,0 +1,113 @@
+"""Outputs of state versions, for the `cloud` block and the data source `tfe_outputs`."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+from rest_framework.response import Response
+
+from apikeys.actors import Actor
+from apikeys.authentication import caller_of
+from apikeys.scopes import Scope
+from infra_service.lib.api.jsonapi import page_of, resource
+from states.document import contents, sealing
+from states.keeping import reading
+from states.remote.errors import StateVersionNotFound
+from states.remote.state_versions import OfVersionView, current_of
+from states.remote.views import demand_any
+
+if TYPE_CHECKING:
+    from rest_framework.request import Request
+
+    from infra_service.lib.database.compiled import Prefetch
+    from states.workspace_lookup import Version
+
+_OUTPUT_ID: Final = re.compile(r"wsout-([0-9a-f]{32})-((?:[0-9a-f]{2}){1,500})", re.ASCII)
+#: The names of this API for Terraform's types; all others are arrays.
+_TYPES: Final = {
+    "string": "string", "number": "number", "dynamic": "string", "bool": "boolean",
+    "map": "map", "object": "map",
+}  # fmt: skip
+
+
+class _Outputs(msgspec.Struct):
+    outputs: dict[str, dict[str, Any]]
+
+
+class OutputViewSet(OfVersionView):
+    """The outputs of a version, of a workspace's current version, and a single output."""
+
+    required_scopes = dict.fromkeys(("current", "list", "retrieve"))
+
+    def prefetch(self, request: Request) -> Prefetch[Any] | None:
+        if self.action == "current":
+            return super(OfVersionView, self).prefetch(request)
+        if self.action == "retrieve":
+            found = _OUTPUT_ID.fullmatch(self.kwargs["output_id"])
+            version, name = ("", "") if found is None else found.groups()
+            self.kwargs["version_id"] = f"sv-{version}"
+            self.kwargs["output_id"] = bytes.fromhex(name).decode(errors="replace")
+        return super().prefetch(request)
+
+    def current(self, request: Request, **_path: str) -> Response:
+        """List the outputs of the current version."""
+        return self._list(current_of(self.workspace()), request)
+
+    def list(self, request: Request, **_path: str) -> Response:
+        """List the outputs of a version."""
+        return self._list(self.version(), request)
+
+    def retrieve(self, request: Request, **_path: str) -> Response:
+        """Return an output with its value, which a list hides if it is sensitive.
+
+        Raises:
+            StateVersionNotFound: it does not exist, or is hidden from the caller.
+        """
+        version, name = self.version(), self.kwargs["output_id"]
+        output = self._outputs(version, request).get(name)
+        if output is None:
+            raise StateVersionNotFound
+        return _answer({"data": _described(version, name, output, output["value"])})
+
+    def _list(self, version: Version, request: Request) -> Response:
+        items = [
+            _described(version, name, output, None if output.get("sensitive") else output["value"])
+            for name, output in sorted(self._outputs(version, request).items())
+        ]
+        return _answer(page_of(items, number=1, size=max(1, len(items)), total=len(items)))
+
+    def _outputs(self, version: Version, request: Request) -> dict[str, dict[str, Any]]:
+        """Return the outputs by name; without `state:secrets`, none with a sensitive value."""
+        demand_any(request, Scope.STATE_OUTPUTS, Scope.STATE_READ)
+        hide = Scope.STATE_SECRETS not in caller_of(request).scopes
+        gzipped = reading.read_version(
+            state_id=version.state_id,
+            number=version.number,
+            actor=Actor.of(request),
+            part="outputs",
+            secrets=not hide,
+        )
+        document = sealing.decompress(contents.outputs_document(gzipped, hide=hide))
+        return msgspec.json.decode(document, type=_Outputs).outputs
+
+
+def _answer(document: dict[str, Any]) -> Response:
+    return Response(document, headers={"Cache-Control": "no-store"})
+
+
+def _described(
+    version: Version, name: str, output: dict[str, Any], value: object
+) -> dict[str, Any]:
+    detailed: Any = output.get("type")
+    kind = detailed[0] if isinstance(detailed, list) and detailed else detailed
+    attributes = {
+        "name": name,
+        "sensitive": bool(output.get("sensitive")),
+        "type": _TYPES.get(str(kind), "array"),
+        "detailed-type": detailed,
+        "value": value,
+    }
+    id_ = f"wsout-{version.id.hex}-{name.encode().hex()}"
+    return resource("state-version-outputs", id_, attributes)

@@ -1,0 +1,125 @@
+"""Names of workspaces of the remote backend: from a name to a component and an environment.
+
+``REMOTE_WORKSPACES`` is the form of a name. A name divides at the separator next to the
+environment, so an environment with the separator in its slug needs ``__``, which no slug has. A
+name that does not divide is a component in ``REMOTE_DEFAULT_ENVIRONMENT``. The parts of a name
+become slugs; a state stores the name of its workspace if its slugs do not yield the name.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from typing import Any, Final, NamedTuple
+
+from django.conf import settings
+from django.db.models import Case, CharField, F, Q, Value, When
+from django.db.models.fields.json import KeyTextTransform
+from django.db.models.functions import Coalesce, Concat
+
+from states import slugs
+from states.addresses import Names
+
+_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,90}", re.ASCII)
+#: The form of a name, for messages.
+DESCRIPTION: Final = "1 to 90 letters, digits, dashes and underscores"
+_FORM: Final = re.compile(r"\{(component|environment)\}([-_]{1,2})\{(component|environment)\}")
+_APART: Final = "__"
+
+
+class Form(NamedTuple):
+    """The form of names: the separator, and whether the component comes first."""
+
+    separator: str
+    component_first: bool
+
+    @classmethod
+    def read(cls, text: str) -> Form:
+        """Parse ``REMOTE_WORKSPACES``.
+
+        Raises:
+            ValueError: not ``{component}``, ``-`` or ``_``, and ``{environment}``, or the reverse.
+        """
+        found = _FORM.fullmatch(text)
+        if found is None or found[1] == found[3]:
+            raise ValueError(
+                "not of the form {component}-{environment} or {environment}-{component}, with "
+                "-, _, -- or __ between them"
+            )
+        return cls(found[2], found[1] == "component")
+
+    def divide(self, name: str, separator: str) -> tuple[str, str]:
+        """Return the component's and the environment's part of a name with the separator."""
+        if self.component_first:
+            component, _, environment = name.rpartition(separator)
+        else:
+            environment, _, component = name.partition(separator)
+        return component, environment
+
+    def join(self, component: Any, environment: Any) -> tuple[Any, Any]:
+        """Return the parts in the order of the name."""
+        return (component, environment) if self.component_first else (environment, component)
+
+
+@functools.cache
+def _form_of(text: str) -> Form:
+    return Form.read(text)
+
+
+def _form() -> Form:
+    return _form_of(settings.REMOTE_WORKSPACES)
+
+
+def is_name(text: str) -> bool:
+    """Return whether the text can be the name of a workspace."""
+    return _NAME.fullmatch(text) is not None
+
+
+def names_of(name: str, application: str | None = None) -> Names:
+    """Return the slugs of the workspace's component and environment."""
+    form = _form()
+    component, environment = name, settings.REMOTE_DEFAULT_ENVIRONMENT
+    for separator in (_APART, form.separator):
+        if separator in name:
+            component, environment = form.divide(name, separator)
+            break
+    return Names(
+        slugs.slug_of(component, "component"),
+        slugs.slug_of(environment, "environment"),
+        application,
+    )
+
+
+def name_of(names: Names) -> str:
+    """Return the name of the workspace of these slugs; ``names_of`` is its inverse."""
+    form, (component, environment, _) = _form(), names
+    if environment == settings.REMOTE_DEFAULT_ENVIRONMENT and form.separator not in component:
+        return str(component)
+    separator = _APART if form.separator in environment else form.separator
+    return separator.join(form.join(component, environment))
+
+
+def name_expression() -> Case:
+    """Return the name of a state's workspace as an expression, like ``name_of``."""
+    form = _form()
+    component, environment = F("component__slug"), F("environment__slug")
+
+    def joined(separator: str) -> Concat:
+        first, last = form.join(component, environment)
+        return Concat(first, Value(separator), last, output_field=CharField())
+
+    is_default = Q(environment__slug=settings.REMOTE_DEFAULT_ENVIRONMENT)
+    computed = Case(
+        When(is_default & ~Q(component__slug__contains=form.separator), then=component),
+        When(environment__slug__contains=form.separator, then=joined(_APART)),
+        default=joined(form.separator),
+        output_field=CharField(),
+    )
+    stored = KeyTextTransform("name", "workspace")
+    return Coalesce(stored, computed, output_field=CharField())  # type: ignore[return-value]
+
+
+def record_of(name: str, tags: dict[str, str]) -> dict[str, Any]:
+    """Return the workspace's record for ``State.workspace``."""
+    stored = {} if name_of(names_of(name)) == name else {"name": name}
+    return {**stored, "tags": tags}

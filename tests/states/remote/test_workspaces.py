@@ -1,0 +1,243 @@
+"""Workspaces: names, tags, lists, deletion, organizations, and the routes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.test import Client, override_settings
+
+from states import workspaces
+from states.addresses import Names
+from states.models import Application, Component, State
+from tests.conftest import ClientWith
+from tests.e2e.backend import document
+from tests.states.remote.conftest import FIRST, RemoteClient, error_of
+
+pytestmark = [pytest.mark.django_db, pytest.mark.urls("tests.states.remote.urls")]
+
+WORKSPACES = "organizations/default/workspaces"
+
+
+def names_in(page: Any) -> list[str]:
+    return [item["attributes"]["name"] for item in page.json()["data"]]
+
+
+@pytest.mark.parametrize(
+    ("name", "component", "environment", "shown"),
+    [
+        ("network-prod", "network", "prod", "network-prod"),
+        ("my-network-prod", "my-network", "prod", "my-network-prod"),
+        ("network", "network", "default", "network"),
+        ("network__eu-prod", "network", "eu-prod", "network__eu-prod"),
+        ("My_Network-PROD", "my-network", "prod", "my-network-prod"),
+        ("network-lock", "network", "environment-lock", "network__environment-lock"),
+        ("my-app-default", "my-app", "default", "my-app-default"),
+        ("-", "component", "environment", "component-environment"),
+    ],
+)
+def test_names_become_slugs(name: str, component: str, environment: str, shown: str) -> None:
+    names = workspaces.names_of(name)
+    assert names == Names(component, environment)
+    assert workspaces.name_of(names) == shown
+    assert workspaces.names_of(shown) == names
+
+
+@override_settings(REMOTE_WORKSPACES="{environment}_{component}", REMOTE_DEFAULT_ENVIRONMENT="dev")
+def test_the_form_of_names_is_configurable() -> None:
+    assert workspaces.names_of("prod_my-app") == Names("my-app", "prod")
+    assert workspaces.name_of(Names("my-app", "eu-prod")) == "eu-prod_my-app"
+    assert workspaces.name_of(Names("my-app", "dev")) == "my-app"
+
+
+@pytest.mark.parametrize("text", ["", "{component}", "{component}{environment}", "{environment}-x"])
+def test_other_forms_are_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="form"):
+        workspaces.Form.read(text)
+
+
+def test_a_workspace_keeps_a_name_that_slugs_do_not_yield(remote: RemoteClient) -> None:
+    id_ = remote.created("My_Network-PROD")
+    found = remote.send("GET", f"{WORKSPACES}/My_Network-PROD").json()["data"]
+    assert (found["id"], found["attributes"]["name"]) == (id_, "My_Network-PROD")
+    assert found["attributes"]["execution-mode"] == "local"
+    assert error_of(remote.send("GET", f"{WORKSPACES}/my-network-prod")) == "WORKSPACE_NOT_FOUND"
+    clash = remote.create("my-network-prod")
+    assert (clash.status_code, error_of(clash)) == (422, "WORKSPACE_EXISTS")
+    assert names_in(remote.send("GET", f"{WORKSPACES}?search[name]=My_")) == ["My_Network-PROD"]
+
+
+@pytest.mark.parametrize("name", ["", "a b", "a.b", "ü", "a" * 91, "x/y", "a\x00b", None, 7])
+def test_odd_names_are_refused(remote: RemoteClient, name: Any) -> None:
+    answer = remote.create(name)
+    assert (answer.status_code, error_of(answer)) == (422, "INVALID_ATTRIBUTE")
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"{", b'{"data": 1}', b"\xff", b'{"data": {}}'])
+def test_odd_bodies_are_refused(remote: RemoteClient, body: bytes) -> None:
+    answer = remote.client.generic("POST", f"/api/v2/{WORKSPACES}", body)
+    assert answer.status_code in (400, 422)
+    assert error_of(answer) in ("INVALID_JSON", "INVALID_ATTRIBUTE")
+
+
+def test_a_pushed_state_is_a_workspace(remote: RemoteClient) -> None:
+    remote.client.generic("POST", "/api/v1/state/at/network/eu-prod", FIRST)
+    assert names_in(remote.send("GET", WORKSPACES)) == ["network__eu-prod"]
+    assert error_of(remote.create("network__eu-prod")) == "WORKSPACE_EXISTS"
+
+
+def test_a_renamed_component_is_found_by_its_former_name(remote: RemoteClient) -> None:
+    id_ = remote.created("network-prod")
+    component = Component.objects.get()
+    changed = remote.client.send(
+        "PATCH", f"/api/v1/components/{component.pk}", {"component": {"slug": "net"}}
+    )
+    assert changed.status_code == 200
+    for name in ("network-prod", "net-prod"):
+        assert remote.send("GET", f"{WORKSPACES}/{name}").json()["data"]["id"] == id_
+
+
+def test_tags_select_workspaces(remote: RemoteClient) -> None:
+    remote.created("network-dev", team="core", shared="")
+    id_ = remote.created("network-prod", team="core")
+    assert len(names_in(remote.send("GET", f"{WORKSPACES}?search[tags]=team"))) == 2
+    assert names_in(remote.send("GET", f"{WORKSPACES}?search[name]=work-d")) == ["network-dev"]
+    assert names_in(remote.send("GET", f"{WORKSPACES}?search[tags]=team,shared")) == ["network-dev"]
+    pair = "filter[tagged][0][key]=team&filter[tagged][0][value]=core"
+    assert len(names_in(remote.send("GET", f"{WORKSPACES}?{pair}"))) == 2
+    assert names_in(remote.send("GET", f"{WORKSPACES}?{pair}2")) == []
+
+    tag = [{"type": "tags", "attributes": {"name": "shared"}}]
+    assert remote.send("POST", f"workspaces/{id_}/relationships/tags", tag).status_code == 204
+    bound = [{"type": "tag-bindings", "attributes": {"key": "team", "value": "edge"}}]
+    answer = remote.send("PATCH", f"workspaces/{id_}/tag-bindings", bound).json()["data"]
+    assert [each["attributes"] for each in answer] == [
+        {"key": "shared", "value": ""},
+        {"key": "team", "value": "edge"},
+    ]
+    unknown = remote.send("GET", f"{WORKSPACES}?search[wildcard-name]=x")
+    assert error_of(unknown) == "INVALID_FIELDS"
+
+
+def test_pages_have_numbers(remote: RemoteClient) -> None:
+    for number in range(5):
+        remote.created(f"network-{number}")
+    page = remote.send("GET", f"{WORKSPACES}?page[size]=2&page[number]=2")
+    assert names_in(page) == ["network-2", "network-3"]
+    assert page.json()["meta"]["pagination"] == {
+        "current-page": 2,
+        "page-size": 2,
+        "prev-page": 1,
+        "next-page": 3,
+        "total-pages": 3,
+        "total-count": 5,
+    }
+    for bad in ("0", "-1", "x", "9" * 20):
+        refused = remote.send("GET", f"{WORKSPACES}?page[number]={bad}")
+        assert error_of(refused) == "INVALID_FIELDS"
+
+
+def test_a_workspace_with_resources_is_not_deleted(remote: RemoteClient, locked: str) -> None:
+    resources = [
+        {
+            "mode": "managed",
+            "type": "terraform_data",
+            "name": "a",
+            "provider": 'provider["terraform.io/builtin/terraform"]',
+            "instances": [{"schema_version": 0, "attributes": {"id": "1"}}],
+        }
+    ]
+    remote.push(locked, document(1, resources=resources))
+    assert error_of(remote.act(locked, "safe-delete")) == "STATE_LOCKED"
+    remote.act(locked, "unlock")
+    for answer in (
+        remote.act(locked, "safe-delete"),
+        remote.send("DELETE", f"workspaces/{locked}"),
+        remote.send("DELETE", f"{WORKSPACES}/network-prod"),
+    ):
+        assert (answer.status_code, error_of(answer)) == (409, "WORKSPACE_NOT_EMPTY")
+
+    remote.act(locked, "lock")
+    remote.push(locked, document(2))
+    remote.act(locked, "unlock")
+    assert remote.act(locked, "safe-delete").status_code == 204
+    assert remote.send("GET", f"workspaces/{locked}").status_code == 404
+
+
+def test_a_deleted_workspace_begins_anew(remote: RemoteClient, locked: str) -> None:
+    remote.push(locked, document(5, "former"))
+    remote.act(locked, "unlock")
+    assert remote.send("DELETE", f"workspaces/{locked}").status_code == 204
+
+    assert remote.created("network-prod") == locked
+    assert remote.send("GET", f"workspaces/{locked}/current-state-version").status_code == 404
+    remote.act(locked, "lock")
+    remote.push(locked, FIRST)
+    assert remote.pulled(locked) == FIRST
+
+
+def test_organizations_are_applications(remote: RemoteClient) -> None:
+    assert error_of(remote.create("network-prod", "shop")) == "ORGANIZATION_NOT_FOUND"
+    application = Application.objects.create(name="Shop", slug="shop")
+    id_ = remote.created("network-prod", "shop")
+    assert State.objects.get().application_id == application.pk
+    assert names_in(remote.send("GET", WORKSPACES)) == []
+    assert (
+        remote.send("GET", "organizations/shop/workspaces/network-prod").json()["data"]["id"] == id_
+    )
+    assert names_in(remote.send("GET", "organizations")) == ["default", "shop"]
+    entitlements = remote.send("GET", "organizations/shop/entitlement-set").json()["data"]
+    assert entitlements["attributes"] == {"operations": False, "state-storage": True}
+    assert remote.send("GET", "organizations/shop").status_code == 200
+    assert remote.send("GET", "organizations/shop/projects").json()["data"] == []
+    for path in ("", "/entitlement-set", "/projects", "/workspaces"):
+        assert error_of(remote.send("GET", f"organizations/x{path}")) == "ORGANIZATION_NOT_FOUND"
+
+
+def test_operations_and_renames_are_refused(remote: RemoteClient, workspace_id: str) -> None:
+    for attributes in ({"execution-mode": "remote"}, {"operations": True}, {"name": "other"}):
+        data = {"type": "workspaces", "attributes": attributes}
+        answer = remote.send("PATCH", f"workspaces/{workspace_id}", data)
+        assert (answer.status_code, error_of(answer)) == (422, "INVALID_ATTRIBUTE")
+    version = {"type": "workspaces", "attributes": {"terraform-version": "1.11.4"}}
+    assert remote.send("PATCH", f"workspaces/{workspace_id}", version).status_code == 200
+
+
+def test_discovery_ping_and_account(remote: RemoteClient, anonymous: Client) -> None:
+    assert anonymous.get("/.well-known/terraform.json").json()["tfe.v2"] == "/api/v2/"
+    assert anonymous.get("/api/v2/ping")["TFP-API-Version"] == "2.6"
+    page = anonymous.get("/app/settings/tokens?source=terraform-login")
+    assert page["Location"] == "/admin/apikeys/accesstoken/add/"
+    account = remote.send("GET", "account/details").json()["data"]["attributes"]
+    assert account["username"] == "operator"
+
+
+def test_all_other_routes_are_refused_with_a_reason(remote: RemoteClient) -> None:
+    for method, path in (
+        ("POST", "runs"),
+        ("GET", "organizations/default/policies"),
+        ("GET", "workspaces/ws-1/vars"),
+        ("PATCH", ""),
+    ):
+        answer = remote.send(method, path)
+        assert (answer.status_code, error_of(answer)) == (404, "ROUTE_NOT_FOUND")
+    assert error_of(remote.send("PUT", WORKSPACES)) == "METHOD_NOT_ALLOWED"
+
+
+def test_requests_need_a_token_with_the_scope(
+    anonymous: Client, client_with: ClientWith, remote: RemoteClient, workspace_id: str
+) -> None:
+    answer = anonymous.get(f"/api/v2/workspaces/{workspace_id}")
+    assert (answer.status_code, error_of(answer)) == (401, "CREDENTIALS_MISSING")
+    reader = RemoteClient(client_with("state:read"))
+    assert error_of(reader.act(workspace_id, "lock")) == "SCOPE_INSUFFICIENT"
+    assert error_of(reader.create("x-y")) == "SCOPE_INSUFFICIENT"
+    foreign = RemoteClient(client_with("cluster:read"))
+    assert error_of(foreign.send("GET", f"workspaces/{workspace_id}")) == "SCOPE_INSUFFICIENT"
+
+
+def test_the_routes_are_off_by_default(client_with: ClientWith) -> None:
+    with override_settings(ROOT_URLCONF="infra_service.urls"):
+        client = client_with("state:read")
+        assert client.get("/api/v2/ping").status_code == 404
+        assert client.get("/.well-known/terraform.json").status_code == 404
