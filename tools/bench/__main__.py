@@ -31,7 +31,7 @@ BENCHES = (
     "authentication", "filterlang", "push", "backend", "named", "reports", "terraform", "history",
     "moving", "assistants", "scale", "limits", "memory", "lists", "fleet",
 )  # fmt: skip
-HEADER = ("work", "ours", "beside", "ratio", "target", "met")
+HEADER = ("work", "this service", "peer", "ratio", "target", "met")
 
 
 def machine(url: str) -> str:

@@ -201,7 +201,9 @@ def bench(url: str) -> None:
         started = time.perf_counter()
         assert client.get("/api/v1/workloads:summary").status_code == 200
         seconds = time.perf_counter() - started
-        remark(f"{CLUSTERS * EACH:,} workloads of {CLUSTERS} clusters added up: {seconds:.1f} s.")
+        remark(
+            f"Summing {CLUSTERS * EACH:,} workloads of {CLUSTERS} clusters takes {seconds:.1f} s."
+        )
 
 
 def main() -> None:

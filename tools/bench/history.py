@@ -91,8 +91,8 @@ def ten_megabytes(server: LiveServer, masked: str, everything: str) -> None:
     remark(
         f"A page of the difference of two versions of {len(body) / 1e6:.0f} MB, a tenth of "
         f"{RESOURCES // 5:,} resources changed: {taken[everything]:.2f} s with secrets shown, "
-        f"{taken[masked]:.2f} s with them masked; the difference is the search for each secret "
-        "value in all other texts."
+        f"{taken[masked]:.2f} s with secrets masked, because the service searches all other "
+        "texts for each secret value."
     )
 
 

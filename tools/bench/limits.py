@@ -26,14 +26,14 @@ BARE, EMPTY, AUTHENTICATED = "/bench/bare", "/bench/empty", "/bench/authenticate
 PAGE = "/api/v1/states?page_size=100"
 Send = Callable[[Client], object]
 WORKS: dict[str, Send] = {
-    "an empty DRF view": lambda client: client.send("GET", EMPTY),
-    "an empty DRF view, authenticated": lambda client: client.send("GET", AUTHENTICATED),
-    "a LOCK and its UNLOCK": lambda client: (
+    "requests to an empty DRF view": lambda client: client.send("GET", EMPTY),
+    "authenticated requests to an empty DRF view": lambda client: client.send("GET", AUTHENTICATED),
+    "pairs of LOCK and UNLOCK": lambda client: (
         client.send("LOCK", client.path, client.lock_body),
         client.send("UNLOCK", client.path, client.lock_body),
     ),
-    "a GET of 10 KB": lambda client: client.send("GET", client.path),
-    "a page of 100 states": lambda client: client.send("GET", PAGE),
+    "GET requests for 10 KB": lambda client: client.send("GET", client.path),
+    "requests for a page of 100 states": lambda client: client.send("GET", PAGE),
 }
 
 
@@ -133,17 +133,21 @@ def main() -> None:
                 client.cycle()
             bare = rate(clients, lambda client: client.send("GET", BARE))
             rates = {work: rate(clients, send) for work, send in WORKS.items()}
-        remark(f"A bare WSGI answer, {CLIENTS} clients: {bare:,.0f} a second.")
+        remark(
+            f"{CLIENTS} clients complete {bare:,.0f} requests to a bare WSGI application "
+            "per second."
+        )
         os.environ.update(server.environment)
         import django
         from django.db import connection
 
         django.setup()
         for work, send in WORKS.items():
-            text = f"{work[0].upper()}{work[1:]}, {CLIENTS} clients: {rates[work]:,.0f} a second"
+            text = f"{CLIENTS} clients complete {rates[work]:,.0f} {work} per second"
             found = [statements(client, send) for client in clients]
             if any(found):
-                text += f"; its statements alone, by pgbench, {pgbench_rate(url, found):,.0f}"
+                text += f"; pgbench completes {pgbench_rate(url, found):,.0f}"
+                text += " with their statements alone"
             remark(f"{text}.")
         connection.close()
         connection.close_pool()

@@ -109,7 +109,7 @@ def requests(server: LiveServer, url: str, rows: int) -> list[Figure]:
     """Return our request and its peers'; each returns the same page of 100 rows."""
     client = Client(server)
     late = min(LATE, rows // 100 - 1)
-    first, last = "ours, page 1", f"ours, page {late}"
+    first, last = "this service, page 1", f"this service, page {late}"
     paths = {
         first: LIST,
         last: f"{LIST}&page_token={page_after(client, late - 1)}",

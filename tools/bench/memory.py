@@ -49,9 +49,9 @@ def main() -> None:
                 found.append(resident_mb(worker))
     first, half, last = found
     remark(
-        f"Memory of a worker: {first:.0f} MB after its first requests, {half:.0f} MB after "
-        f"{requests // 2:,} of LOCK, GET, POST and UNLOCK of 10 KB, {last:.0f} MB after "
-        f"{requests:,}."
+        f"A worker uses {first:.0f} MB of memory after its first requests, {half:.0f} MB after "
+        f"{requests // 2:,} requests of LOCK, GET, POST and UNLOCK cycles of 10 KB, "
+        f"and {last:.0f} MB after {requests:,}."
     )
 
 

@@ -76,8 +76,8 @@ def main() -> None:
     )
     _, many = imported(MANY)
     remark(
-        f"`import_states` takes {few:.0f} MiB at most for {FEW} states, and {many:.0f} MiB for "
-        f"{MANY:,}."
+        f"`import_states` uses {few:.0f} MiB of memory at most for {FEW} states, "
+        f"and {many:.0f} MiB for {MANY:,}."
     )
 
 

@@ -83,7 +83,7 @@ def main() -> None:
         found = cpu_of_requests(server)
     for name, (worker, database) in found.items():
         remark(
-            f"A request at the address of {name} takes {worker:.3f} ms of the worker's CPU and "
+            f"A request to an address with {name} takes {worker:.3f} ms of the worker's CPU and "
             f"{database:.3f} ms of PostgreSQL's."
         )
     # With an application, three names are resolved; the remark has the cost.

@@ -107,10 +107,10 @@ def main() -> None:
     for workers, points in found.items():
         best = max(points, key=lambda each: each.rate)
         remark(
-            f"LOCK, GET, POST and UNLOCK of 10 KB, {workers} worker{'s' * (workers > 1)}: "
-            f"{best.rate:.0f} cycles a second at most, with "
-            f"{CLIENTS[points.index(best)]} clients (half within {best.median:.0f} ms, 99 of 100 "
-            f"within {best.slowest:.0f} ms, {best.cpu:.1f} ms CPU each with PostgreSQL's)."
+            f"{workers} worker{' completes' if workers == 1 else 's complete'} at most "
+            f"{best.rate:.0f} cycles of LOCK, GET, POST and UNLOCK of 10 KB a second, with "
+            f"{CLIENTS[points.index(best)]} clients (median {best.median:.0f} ms, 99th percentile "
+            f"{best.slowest:.0f} ms; {best.cpu:.1f} ms of CPU per cycle, with PostgreSQL's)."
         )
 
 
