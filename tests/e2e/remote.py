@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
-from tests.e2e.terraform import Terraform
+from tests.e2e.terraform import BINARY, Terraform
 from tests.support.server import LiveServer
 
 HOST = "infra.example"
@@ -40,6 +41,39 @@ class RemoteTerraform(Terraform):
         names = ("tfe.v2", "tfe.v2.1", "tfe.v2.2", "state.v2")
         services = ", ".join(f'"{name}" = "{server.url}/api/v2/"' for name in names)
         (directory / "cli.tfrc").write_text(_CLI % {"host": HOST, "services": services})
+
+    def log_in(self, token: str) -> str:
+        """Run ``terraform login`` without a browser, paste the token, and return the output."""
+        home = self.directory / "home"
+        (home / ".terraform.d").mkdir(parents=True)
+        # With a settings file of another name, the client reads no stored credentials.
+        (self.directory / "cli.tfrc").rename(home / ".terraformrc")
+        del self.environment["TF_CLI_CONFIG_FILE"], self.environment["TF_TOKEN_infra_example"]
+        ignored = ("TF_INPUT", "TF_IN_AUTOMATION")
+        asked = {name: text for name, text in self.environment.items() if name not in ignored}
+        assert BINARY is not None
+        process = subprocess.Popen(
+            [BINARY, "login", "-no-color", HOST],
+            cwd=self.directory,
+            env={**asked, "PATH": ""},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write("yes\n")
+        process.stdin.flush()
+        out = ""
+        # The client would read both answers at its first question.
+        while f"Token for {HOST}" not in out:
+            line = process.stdout.readline()
+            assert line, out
+            out += line
+        rest, _ = process.communicate(f"{token}\n", timeout=60)
+        assert process.returncode == 0, out + rest
+        return out + rest
 
     def use_remote(self, workspaces: str) -> None:
         (self.directory / "backend.tf").write_text(_REMOTE % workspaces)

@@ -153,6 +153,19 @@ def test_the_cloud_block_with_tags(make: Make, server: LiveServer, tokens: list[
     assert tf.run("workspace", "list").out.replace("* ", "").split() == ["shop-prod", "shop-qa"]
 
 
+def test_login_opens_the_form_of_a_new_token(
+    make: Make, server: LiveServer, tokens: list[str]
+) -> None:
+    tf = make(TWO, 'name = "login-prod"')
+    assert "/app/settings/tokens?source=terraform-login" in tf.log_in(tokens[0])
+    redirect = server.request("GET", "/app/settings/tokens?source=terraform-login")
+    assert (redirect.status, redirect.headers["Location"]) == (
+        302,
+        "/admin/apikeys/accesstoken/add/",
+    )
+    tf.run("init")
+
+
 def test_a_killed_apply_and_force_unlock(make: Make) -> None:
     tf = make(SLOW, 'name = "killed-prod"')
     tf.run("init")
