@@ -37,7 +37,7 @@ def row(tool: Tool) -> str:
 
 
 def test_documented_tools_match() -> None:
-    table = reference("assistant-tools").partition("## Answers")[0]
+    table = reference("assistant-tools").partition("## Responses")[0]
 
     assert re.findall(r"^\| `.+$", table, re.MULTILINE) == [row(tool) for tool in TOOLS.values()]
 
