@@ -110,7 +110,7 @@ def main() -> None:
             f"{workers} worker{' completes' if workers == 1 else 's complete'} at most "
             f"{best.rate:.0f} cycles of LOCK, GET, POST and UNLOCK of 10 KB a second, with "
             f"{CLIENTS[points.index(best)]} clients (median {best.median:.0f} ms, 99th percentile "
-            f"{best.slowest:.0f} ms; {best.cpu:.1f} ms of CPU per cycle, with PostgreSQL's)."
+            f"{best.slowest:.0f} ms; {best.cpu:.1f} ms of CPU per cycle, including PostgreSQL's)."
         )
 
 
