@@ -21,8 +21,9 @@ from tests.support.installation import ROOT
 from tests.support.waiting import MAX_WAIT
 
 CLIENT = ROOT / "deploy" / "client" / "infra"
-#: -I ignores the environment and the user's packages, -S the site packages.
-BARE = [sys.executable, "-I", "-S", str(CLIENT)]
+#: The interpreter outside the virtual environment; -I ignores the environment and the user's
+#: packages, -S the site packages.
+BARE = [os.path.realpath(sys.executable), "-I", "-S", str(CLIENT)]
 
 
 class Client:

@@ -143,6 +143,24 @@ def test_a_resource_is_found(client: Client, live: LiveServer, state: SomeState)
     assert client.json("find", "unknown") == []
 
 
+@pytest.mark.both
+def test_changes_of_all_states_and_of_one(
+    client: Client, live: LiveServer, state: SomeState
+) -> None:
+    for serial, content in enumerate(("1", "2"), 1):
+        state.push(sample(resource("web", instance({"id": content})), serial=serial))
+    live.run_commands(("index_states",))
+    component = state.name.split("/")[0]
+
+    everywhere = client.json("changes", "--component", component, "--since", "1h")
+    assert [change["action"] for change in everywhere] == ["REPLACED", "ADDED"]
+    assert client.json("changes", state.name) == everywhere
+    assert client.json("changes", state.name, "--action", "ADDED") == everywhere[1:]
+    assert client.json("changes", state.name, "--since", "0s") == []
+    row = client.run("changes", state.name, "--limit", "1").stdout.splitlines()[1]
+    assert f"{state.name}  2        REPLACED  thing.web  id" in row
+
+
 def test_a_list_of_several_pages_is_complete(client: Client, state: SomeState) -> None:
     prefix = state.name.split("/")[0]
     for number in range(103):

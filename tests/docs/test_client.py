@@ -29,4 +29,4 @@ def test_the_client(place: Path, service: LiveServer) -> None:
         by_hand={f"infra login {address}": sign_in},
     )
 
-    assert walk.through(ROOT / "docs/how-to/use-the-client.md") == 20
+    assert walk.through(ROOT / "docs/how-to/use-the-client.md") == 21
