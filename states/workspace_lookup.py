@@ -12,7 +12,7 @@ from django.conf import settings
 from django.db.models import CharField, UUIDField
 
 from infra_service.lib.database.compiled import CompiledQuery, Parameter, Prefetch, instance_of
-from states import addresses, workspaces
+from states import addresses, slugs, workspaces
 from states.addresses import Names
 from states.keeping.reading import PLACE, PLACED_VERSION
 from states.models import Application, State, StateVersion
@@ -229,4 +229,5 @@ def organization_exists(name: str, binding: Binding) -> bool:
     """Return whether an organization is visible to callers with this binding."""
     if name == settings.REMOTE_ORGANIZATION:
         return binding.cluster_id is None
-    return Application.objects.inside(binding).filter(slug=name).exists()
+    is_slug = slugs.is_slug(name, "application")
+    return is_slug and Application.objects.inside(binding).filter(slug=name).exists()

@@ -157,9 +157,11 @@ class Page:
         Raises:
             InvalidParameter: an unknown filter, or a number out of range.
         """
-        for name in request.query_params:
+        for name, text in request.query_params.items():
             if name not in _COMMON and not name.startswith(known):
                 raise InvalidParameter(name[:64], "The list does not support this parameter.")
+            if "\0" in text:
+                raise InvalidParameter(name[:64], "A NUL character is not allowed.")
         self.size = min(_number(request, "page[size]", _DEFAULT_PAGE), _MOST_ON_A_PAGE)
         self.number = _number(request, "page[number]", 1)
 

@@ -119,6 +119,39 @@ def test_tags_select_workspaces(remote: RemoteClient) -> None:
     assert error_of(unknown) == "INVALID_FIELDS"
 
 
+@pytest.mark.parametrize("text", ["%00", "%5Cud800", "%25", "%27", "a" * 3000, "%F0%9F%98%80"])
+def test_odd_texts_are_no_failure(remote: RemoteClient, workspace_id: str, text: str) -> None:
+    pair = f"filter[tagged][0][key]={text}&filter[tagged][0][value]={text}"
+    for query in (f"search[name]={text}", f"search[tags]={text}", pair):
+        assert remote.send("GET", f"{WORKSPACES}?{query}").status_code in (200, 400)
+    versions = f"filter[organization][name]={text}&filter[workspace][name]={text}"
+    for path in (
+        f"organizations/{text}",
+        f"organizations/{text}/workspaces/{text}",
+        f"workspaces/{text}/current-state-version",
+        f"state-versions/{text}/download",
+        f"state-version-outputs/{text}",
+        f"state-versions?{versions}",
+    ):
+        assert remote.send("GET", path).status_code in (400, 404), path
+
+
+@pytest.mark.parametrize("text", ["\\ud800", "\\u0000", "x" * 256])
+def test_odd_tags_and_reasons_are_refused(
+    remote: RemoteClient, workspace_id: str, text: str
+) -> None:
+    tags = f'{{"data": [{{"type": "tags", "attributes": {{"name": "{text}"}}}}]}}'
+    path = f"/api/v2/workspaces/{workspace_id}"
+    answer = remote.client.generic("POST", f"{path}/relationships/tags", tags)
+    assert answer.status_code in (400, 422)
+    reason = f'{{"data": {{"attributes": {{"reason": "{text}"}}}}}}'
+    assert remote.client.generic("POST", f"{path}/actions/lock", reason).status_code in (
+        200,
+        400,
+        422,
+    )
+
+
 def test_pages_have_numbers(remote: RemoteClient) -> None:
     for number in range(5):
         remote.created(f"network-{number}")
