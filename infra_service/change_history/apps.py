@@ -2,14 +2,17 @@ from django.apps import AppConfig
 
 
 class ChangeHistoryConfig(AppConfig):
-    """What changed: the resource-level changes between the versions of all states."""
+    """Changes of the resources of all states, and of the workloads of all clusters."""
 
     name = "infra_service.change_history"
     label = "change_history"
     verbose_name = "Changes"
 
     def ready(self) -> None:
-        from infra_service.change_history import recording  # noqa: PLC0415 - needs the loaded apps
+        # They need the loaded apps.
+        from infra_service.change_history import recording, workload_changes  # noqa: PLC0415
         from states.resources.indexing import version_found  # noqa: PLC0415
+        from workloads.reporting.deployments import deployments_changed  # noqa: PLC0415
 
         version_found.connect(recording.receive)
+        deployments_changed.connect(workload_changes.receive)

@@ -1,8 +1,13 @@
-"""Changes of resources, derived from the versions of states, so that they can be rebuilt."""
+"""Changes of resources and of workloads, in a single table, so that a list is read in one index.
+
+Those of resources are derived from the versions of states, and can be rebuilt. Those of workloads
+are written with the report of their cluster.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+import enum
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from django.db import models
 from django.db.models import Q
@@ -13,14 +18,33 @@ from states.fields import CreatedAtField, IdAt
 from states.models import Component, Environment, State, StateVersion, VersionFacts
 from states.models.of_state import OfStateQuerySet
 from states.models.resources import MOST_BYTES
+from workloads.kubernetes.facts import MAX_STATUS_REASON
+from workloads.models import Cluster
+from workloads.reporting.deployments import DeploymentAction
 
 if TYPE_CHECKING:
     import datetime as dt
     import uuid
 
+    from apikeys.bindings import Binding
+
 #: The action of a version whose changes cannot be determined; ``problem`` is the reason.
 UNKNOWN: Final = "UNKNOWN"
-ACTIONS: Final = (*(action.value for action in ResourceAction), UNKNOWN)
+ACTIONS: Final = tuple(
+    dict.fromkeys((*map(str, ResourceAction), UNKNOWN, *map(str, DeploymentAction)))
+)
+#: Characters of images before and after a change; longer texts are cut.
+MOST_OF_VALUE: Final = 500
+
+
+class Kind(enum.StrEnum):
+    """The kind of a changed object."""
+
+    RESOURCE = "RESOURCE"
+    WORKLOAD = "WORKLOAD"
+
+
+KINDS: Final = tuple(map(str, Kind))
 
 
 def _row_of(model: type[models.Model], on_delete: Any = models.DO_NOTHING, **options: Any) -> Any:
@@ -33,45 +57,69 @@ def _row_of(model: type[models.Model], on_delete: Any = models.DO_NOTHING, **opt
 
 
 class ChangeQuerySet(OfStateQuerySet["Change"]):
+    def inside(self, binding: Binding) -> Self:
+        """Return the changes within this binding, which is to a cluster, to states, or to nothing.
+
+        A change of a workload has neither a component nor an environment.
+        """
+        if binding.cluster_id is not None:
+            return self.filter(cluster_id=binding.cluster_id)
+        return super().inside(binding)
+
+    def of_resources(self) -> Self:
+        return self.filter(kind=Kind.RESOURCE)
+
     def with_names(self) -> ChangeQuerySet:
-        """Annotate the slugs of the catalogue entries, and the facts of the version."""
+        """Annotate the names of catalogue entries and clusters, and the facts of the version."""
         return self.annotate(
             component_slug=ColumnOf(Component, "component_id", "slug"),
             environment_slug=ColumnOf(Environment, "environment_id", "slug"),
             commit=ColumnOf(VersionFacts, "version_id", "commit"),
             run_url=ColumnOf(VersionFacts, "version_id", "run_url"),
+            cluster_name=ColumnOf(Cluster, "cluster_id", "name"),
         )
 
 
 class Change(models.Model):
-    """A change of a resource between a version and the one before, without any value.
+    """A change of a resource between a version and the one before, or of a workload in a report.
 
-    It is deleted with its version. Ids are UUIDv7 of the version's time: newer versions have
-    greater ids, and within a version the order of addresses is descending.
+    A resource's has no value, and is deleted with its version; ``workload_changes`` removes those
+    of workloads. Ids are UUIDv7 of the time of the version or report: newer ones have greater ids,
+    and within it the order of addresses is descending.
     """
 
     #: Columns ordered by bytes, where a prefix is a range.
     byte_ordered = frozenset({"address", "type", "provider"})
 
     id: models.UUIDField[uuid.UUID, uuid.UUID] = models.UUIDField(primary_key=True, editable=False)
+    kind = models.CharField(
+        max_length=10, choices=[(kind, kind) for kind in KINDS], db_default=Kind.RESOURCE.value
+    )
     # Of the version, like the following; copied, because an index cannot serve a filter through a
     # join.
     occurred_at: models.DateTimeField[dt.datetime, dt.datetime] = CreatedAtField()
-    created_by = models.CharField(max_length=200)
+    created_by = models.CharField(max_length=200, blank=True)
     token_id = models.CharField(max_length=40, blank=True)
-    version = _row_of(StateVersion, models.CASCADE, db_index=True)
-    version_number = models.PositiveIntegerField()
-    state = _row_of(State)
-    component = _row_of(Component)
-    environment = _row_of(Environment)
-    action = models.CharField(max_length=10, choices=[(action, action) for action in ACTIONS])
-    problem = models.CharField(max_length=40, blank=True)
+    version = _row_of(StateVersion, models.CASCADE, db_index=True, null=True)
+    version_number = models.PositiveIntegerField(null=True)
+    state = _row_of(State, null=True)
+    component = _row_of(Component, null=True)
+    environment = _row_of(Environment, null=True)
+    cluster = _row_of(Cluster, null=True)
+    workload_id = models.UUIDField(null=True)
+    action = models.CharField(max_length=20, choices=[(action, action) for action in ACTIONS])
+    # The reason of UNKNOWN, or of the new health.
+    problem = models.CharField(max_length=MAX_STATUS_REASON, blank=True)
+    # Of a workload, namespace and name.
     address = models.CharField(max_length=MOST_BYTES, blank=True)
     previous_address = models.CharField(max_length=MOST_BYTES, blank=True)
     type = models.CharField(max_length=MOST_BYTES, blank=True)
     provider = models.CharField(max_length=MOST_BYTES, blank=True)
-    # Names of changed attributes.
+    # Names of changed attributes, or of the containers with another image.
     attributes = models.JSONField(default=list)
+    # Of a workload: images, the number of replicas, or the health.
+    before = models.CharField(max_length=MOST_OF_VALUE, blank=True, db_default="")
+    after = models.CharField(max_length=MOST_OF_VALUE, blank=True, db_default="")
 
     objects = ChangeQuerySet.as_manager()
 
@@ -80,7 +128,28 @@ class Change(models.Model):
         constraints = [
             models.CheckConstraint(
                 name="change_action_known",
-                condition=Q(action__in=ACTIONS) & (Q(action=UNKNOWN) ^ Q(problem="")),
+                condition=Q(action__in=ACTIONS) & (~Q(action=UNKNOWN) | ~Q(problem="")),
+            ),
+            models.CheckConstraint(
+                name="change_of_its_kind",
+                condition=Q(
+                    kind=Kind.RESOURCE.value,
+                    version__isnull=False,
+                    state__isnull=False,
+                    component__isnull=False,
+                    environment__isnull=False,
+                    cluster=None,
+                    workload_id=None,
+                )
+                | Q(
+                    kind=Kind.WORKLOAD.value,
+                    version=None,
+                    state=None,
+                    component=None,
+                    environment=None,
+                    cluster__isnull=False,
+                    workload_id__isnull=False,
+                ),
             ),
             models.CheckConstraint(
                 name="change_occurred_with_its_id",
@@ -92,8 +161,11 @@ class Change(models.Model):
         # Each ends with the order of the list, so that a page is read and never sorted.
         indexes = [
             models.Index(name=f"change_by_{name}", fields=[name, "-id"])
-            for name in ("state", "component", "environment", "type", "provider", "address")
-        ]
+            for name in (
+                "state", "component", "environment", "type", "provider", "address",
+                "kind", "cluster", "workload_id",
+            )
+        ]  # fmt: skip
 
     def __str__(self) -> str:
         return f"{self.action} {self.address}"

@@ -15,7 +15,7 @@ from django.db import Error as DatabaseFailure
 from django.db import transaction
 from rest_framework.exceptions import APIException
 
-from infra_service.change_history.models import UNKNOWN, Change, RecordedState
+from infra_service.change_history.models import UNKNOWN, Change, Kind, RecordedState
 from infra_service.lib.api.identifiers import milliseconds_of
 from states.document import contents
 from states.errors import DocumentUnreadable, StorageUnavailable
@@ -24,6 +24,7 @@ from states.models import State, StateVersion
 from states.models.resources import MOST_BYTES
 
 if TYPE_CHECKING:
+    import datetime as dt
     from collections.abc import Iterator, Sequence
 
     from states.document.resource_changes import ResourceChange
@@ -118,6 +119,7 @@ def _rows(
     state: State, version: StateVersion, changes: Sequence[ResourceChange], problem: str
 ) -> list[Change]:
     of_version = {
+        "kind": Kind.RESOURCE,
         "occurred_at": version.created_at,
         "created_by": version.created_by,
         "token_id": version.token_id,
@@ -131,19 +133,19 @@ def _rows(
         changes_or_problem: list[dict[str, Any]] = [{"action": UNKNOWN, "problem": problem}]
     else:
         changes_or_problem = [change._asdict() for change in changes]
-    ids = _ids(version, len(changes_or_problem))
+    ids = ids_at(version.created_at, len(changes_or_problem))
     return [
         Change(id=id_, **of_version, **one)
         for id_, one in zip(ids, changes_or_problem, strict=True)
     ]
 
 
-def _ids(version: StateVersion, number: int) -> Iterator[uuid.UUID]:
-    """Yield UUIDv7 (RFC 9562) of the version's time, in descending order.
+def ids_at(moment: dt.datetime, number: int) -> Iterator[uuid.UUID]:
+    """Yield UUIDv7 (RFC 9562) of the moment, in descending order.
 
-    The first 12 random bits are the same for a version, so that its changes stay together among
+    The first 12 random bits are the same, so that the changes of a version stay together among
     those of the same millisecond; the next bits count.
     """
-    start = milliseconds_of(version.created_at) << 80 | 0x7 << 76 | secrets.randbits(12) << 64
+    start = milliseconds_of(moment) << 80 | 0x7 << 76 | secrets.randbits(12) << 64
     for position in reversed(range(number)):
         yield uuid.UUID(int=start | 0x2 << 62 | position << 40 | secrets.randbits(40))

@@ -20,6 +20,7 @@ from infra_service.lib.database.retries import retrying
 from workloads.kubernetes.health import HealthStatus
 from workloads.models import Cluster, Workload
 from workloads.reporting import image_rows
+from workloads.reporting.deployments import deployments_changed
 from workloads.reporting.differences import USAGE_PACE, Differences, compare
 from workloads.reporting.errors import ClockAhead, ClusterBusy, ClusterUidMismatch, StaleReport
 from workloads.reporting.reports import Applied
@@ -148,6 +149,13 @@ def _store(cluster: Cluster, report: Report, changes: Differences, actor: Actor)
         if gap is not None:
             gap.save(force_insert=True)
         changes.write()
+        if changes.deployments and cluster.last_report_at is not None:
+            deployments_changed.send(
+                Cluster,
+                cluster_id=cluster.pk,
+                at=_observed_at(cluster, report),
+                changes=changes.deployments,
+            )
         if _lags_in_images(cluster):
             image_rows.rebuild(cluster.pk)
         else:

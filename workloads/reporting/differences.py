@@ -17,6 +17,12 @@ from infra_service.lib.database.keyset import beyond
 from workloads.kubernetes.figures import MEASURED, RESERVED
 from workloads.kubernetes.images import images_of, stored_images
 from workloads.models import Workload
+from workloads.reporting.deployments import (
+    Deployment,
+    DeploymentAction,
+    DeploymentChange,
+    changes_between,
+)
 from workloads.reporting.image_rows import ImageChanges
 from workloads.reporting.reports import Place
 from workloads.reporting.transitions import Transitions
@@ -41,6 +47,7 @@ _figures: Final[Callable[[Mapping[str, int | None]], tuple[int | None, ...]]] = 
     *_FIGURES
 )
 _HEALTH: Final = slice(2, 4)  # in the compared columns: the status and its reason
+_DEPLOYMENT: Final = slice(2, 5)  # also the desired replicas
 _MEASURED: Final = _COMPARED.index(_USAGE[0])
 _STATUS: Final = _COMPARED.index("health_status")
 # The usage of nearly every workload changes each minute, and an update of all 15,000 rows takes 20
@@ -75,6 +82,7 @@ class Differences:
     turned: list[Sequence[Any]] = field(default_factory=list)
     measured: list[Sequence[Any]] = field(default_factory=list)
     images: ImageChanges = field(default_factory=ImageChanges)
+    deployments: list[DeploymentChange] = field(default_factory=list)
     replaced: int = 0
     unchanged: int = 0
 
@@ -117,8 +125,9 @@ def compare(cluster_id: uuid.UUID, report: Report, observed_at: dt.datetime) -> 
     found = Differences(transitions := Transitions(cluster_id, observed_at))
     pending = {Place(r.namespace, r.name, r.kind.value): r for r in report.records}
 
-    def new(place: Place, record: WorkloadRecord) -> NewRow:
+    def new(place: Place, record: WorkloadRecord, action: DeploymentAction) -> NewRow:
         key, values = uuid7(), _reported_values(record, "")
+        found.deployments.append(DeploymentChange(key, place, action))
         transitions.appear(key, *values[_HEALTH])
         found.images.add(key, (cluster_id, values[_STATUS], *place), images_of(record.containers))
         return _INSERTS.new_row((key, cluster_id, *place, *values, observed_at, observed_at))
@@ -129,12 +138,15 @@ def compare(cluster_id: uuid.UUID, report: Report, observed_at: dt.datetime) -> 
             found.deleted_ids.append(key)
             transitions.disappear(key, _health(stored))
             found.images.remove(key, stored_images(stored[-1]))
+            place = Place(namespace, name, kind)
+            found.deployments.append(DeploymentChange(key, place, DeploymentAction.REMOVED))
         elif record.uid and stored[0] and record.uid != stored[0]:
             # Deleted and created again with the same name: another object, with another id.
             found.deleted_ids.append(key)
             transitions.disappear(key, _health(stored))
             found.images.remove(key, stored_images(stored[-1]))
-            found.new.append(new(Place(namespace, name, kind), record))
+            place = Place(namespace, name, kind)
+            found.new.append(new(place, record, DeploymentAction.REPLACED))
             found.replaced += 1
         elif (values := _reported_values(record, stored[0])) == (known := _known(stored, values)):
             found.unchanged += 1
@@ -143,6 +155,9 @@ def compare(cluster_id: uuid.UUID, report: Report, observed_at: dt.datetime) -> 
             found.measured.append(_MEASUREMENTS.prepare((key, *usage, observed_at)))
         else:
             copied = (cluster_id, values[_STATUS], namespace, name, kind)
+            found.deployments += changes_between(
+                key, Place(namespace, name, kind), _deployment(known), _deployment(values)
+            )
             found.images.change(key, copied, (known[_STATUS], known[-1]), values[-1])
             if values[_HEALTH] != known[_HEALTH]:
                 found.turned.append(_TURNS.prepare((key, *values, observed_at, observed_at)))
@@ -151,7 +166,7 @@ def compare(cluster_id: uuid.UUID, report: Report, observed_at: dt.datetime) -> 
                 found.changed.append(_CHANGES.prepare((key, *values, observed_at)))
     # Sorted, so that an index is filled from its beginning to its end, like those of ids and
     # images.
-    found.new += [new(place, pending[place]) for place in sorted(pending)]
+    found.new += [new(place, pending[place], DeploymentAction.ADDED) for place in sorted(pending)]
     transitions.prepare()
     return found
 
@@ -189,6 +204,10 @@ def _stored(
 def _health(values: Sequence[Any]) -> str:
     health: str = values[_HEALTH][0]
     return health
+
+
+def _deployment(values: Sequence[Any]) -> Deployment:
+    return Deployment(*values[_DEPLOYMENT], values[-1])
 
 
 def _known(stored: list[Any], values: list[Any]) -> list[Any]:

@@ -1,7 +1,7 @@
-from django_filters import CharFilter, FilterSet, IsoDateTimeFilter
+from django_filters import CharFilter, FilterSet, IsoDateTimeFilter, UUIDFilter
 
 from filterlang.filters import EnumFilter, IntegerFilter
-from infra_service.change_history.models import ACTIONS, Change
+from infra_service.change_history.models import ACTIONS, KINDS, Change
 from states.api.filters import OfStateFilters
 
 
@@ -22,7 +22,11 @@ class ChangeOfStateFilters(FilterSet):  # type: ignore[misc]  # django-filter ha
 
 
 class ChangeFilters(ChangeOfStateFilters, OfStateFilters):
-    """The filterable fields of the changes of all states."""
+    """The filterable fields of the changes of all states and clusters."""
+
+    kind = EnumFilter(choices=[(kind, kind) for kind in KINDS])
+    cluster_id = UUIDFilter()
+    workload_id = UUIDFilter()
 
     class Meta:
         model = Change

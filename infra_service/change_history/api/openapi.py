@@ -13,12 +13,15 @@ from states.api.states_openapi import A_STATE
 CHANGE: Final[dict[str, Any]] = {
     "id": "01944722-4f2c-7a3e-8000-0c3fd1a1b2c3",
     "occurred_at": samples.VERSION["created_at"],
+    "kind": "RESOURCE",
     "action": "CHANGED",
     "address": 'module.storage.aws_s3_bucket.logs["eu"]',
     "previous_address": "",
     "type": "aws_s3_bucket",
     "provider": "registry.terraform.io/hashicorp/aws",
     "attributes": ["tags", "tags_all"],
+    "before": "",
+    "after": "",
     "problem": "",
     "state_id": samples.STATE["id"],
     "version_number": samples.VERSION["number"],
@@ -26,6 +29,9 @@ CHANGE: Final[dict[str, Any]] = {
     "component_slug": samples.COMPONENT["slug"],
     "environment_id": samples.ENVIRONMENT["id"],
     "environment_slug": samples.ENVIRONMENT["slug"],
+    "cluster_id": None,
+    "cluster_name": None,
+    "workload_id": None,
     "created_by": samples.VERSION["created_by"],
     "token_id": samples.VERSION["token_id"],
     "commit": "f3b9c1d0a7e24c55b1f0de0f7a5a6f0c2d9f1e34",
@@ -35,8 +41,9 @@ CHANGE: Final[dict[str, Any]] = {
 changes_schema = extend_schema_view(
     list=list_schema(
         "change",
-        "Changes of resources in all states within the caller's binding, the newest first. They "
-        "are stored within seconds of a push.",
+        "Changes of resources in all states and, with `cluster:read`, of workloads in all "
+        "clusters, within the caller's binding, the newest first. Those of resources are stored "
+        "within seconds of a push.",
         CHANGE,
     ),
 )

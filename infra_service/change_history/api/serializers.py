@@ -6,28 +6,37 @@ from typing import Any
 
 from rest_framework import serializers
 
-from infra_service.change_history.models import ACTIONS
+from infra_service.change_history.models import ACTIONS, KINDS
 from infra_service.lib.api.fields import described
 from states.api.serializers import SLUG
 
 
-@described("A change of a resource between a version and the one before, without any value.")
+@described(
+    "A change of a resource between a version and the one before, without any value; or of a "
+    "workload in a report of its cluster. The fields of the other kind are null or empty."
+)
 class ChangeSerializer(serializers.Serializer[Any]):
-    id = serializers.UUIDField(read_only=True, help_text="Newer versions have greater ids.")
+    id = serializers.UUIDField(read_only=True, help_text="Newer changes have greater ids.")
     occurred_at = serializers.DateTimeField(
-        read_only=True, help_text="The time at which the version was stored."
+        read_only=True,
+        help_text="The time at which the version was stored, or the workload observed.",
     )
+    kind = serializers.ChoiceField(choices=KINDS, read_only=True)
     action = serializers.ChoiceField(
         choices=ACTIONS, read_only=True, help_text="The kind of the change."
     )
     address = serializers.CharField(
-        read_only=True, help_text="The address in Terraform; empty for UNKNOWN."
+        read_only=True,
+        help_text="The address in Terraform, empty for UNKNOWN; or the workload's namespace and "
+        "name, such as `shop/checkout`.",
     )
     previous_address = serializers.CharField(
         read_only=True, help_text="The former address of a moved resource, otherwise empty."
     )
     type = serializers.CharField(
-        read_only=True, help_text="The resource type, such as `aws_s3_bucket`."
+        read_only=True,
+        help_text="The resource type, such as `aws_s3_bucket`; or the kind of the workload, "
+        "such as `Deployment`.",
     )
     provider = serializers.CharField(
         read_only=True,
@@ -37,19 +46,43 @@ class ChangeSerializer(serializers.Serializer[Any]):
         child=serializers.CharField(),
         read_only=True,
         help_text="The names of the changed attributes, at most 100, in alphabetical order. Empty "
-        "for added and removed resources, and if only Terraform's own data changed.",
+        "for added and removed resources, and if only Terraform's own data changed. Of "
+        "IMAGE_CHANGED the names of the containers.",
+    )
+    before = serializers.CharField(
+        read_only=True,
+        help_text="Of a workload the former images, number of replicas or health, else empty.",
+    )
+    after = serializers.CharField(
+        read_only=True,
+        help_text="Of a workload the new images, number of replicas or health, else empty.",
     )
     problem = serializers.CharField(
-        read_only=True, help_text="The reason of UNKNOWN, otherwise empty."
+        read_only=True, help_text="The reason of UNKNOWN or of the new health, otherwise empty."
     )
-    state_id = serializers.UUIDField(read_only=True, help_text="The changed state.")
+    state_id = serializers.UUIDField(
+        read_only=True, allow_null=True, help_text="The changed state."
+    )
     version_number = serializers.IntegerField(
-        read_only=True, help_text="The version that contains the change."
+        read_only=True, allow_null=True, help_text="The version that contains the change."
     )
-    component_id = serializers.UUIDField(read_only=True, help_text="The state's component.")
+    component_id = serializers.UUIDField(
+        read_only=True, allow_null=True, help_text="The state's component."
+    )
     component_slug = serializers.CharField(read_only=True, allow_null=True, help_text=SLUG)
-    environment_id = serializers.UUIDField(read_only=True, help_text="The state's environment.")
+    environment_id = serializers.UUIDField(
+        read_only=True, allow_null=True, help_text="The state's environment."
+    )
     environment_slug = serializers.CharField(read_only=True, allow_null=True, help_text=SLUG)
+    cluster_id = serializers.UUIDField(
+        read_only=True, allow_null=True, help_text="The workload's cluster."
+    )
+    cluster_name = serializers.CharField(
+        read_only=True, allow_null=True, help_text="Its current name; null if it was deleted."
+    )
+    workload_id = serializers.UUIDField(
+        read_only=True, allow_null=True, help_text="The changed workload."
+    )
     created_by = serializers.CharField(
         read_only=True, help_text="The user or pipeline that stored the version."
     )

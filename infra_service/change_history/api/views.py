@@ -1,4 +1,4 @@
-"""Changes of resources, over all states and of a single state."""
+"""Changes over all states and clusters, and of a single state."""
 
 from __future__ import annotations
 
@@ -35,8 +35,9 @@ class _ListViewSet(ResourceViewSet[Change]):
 
     def get_queryset(self) -> ChangeQuerySet:
         changes: Any = super().get_queryset()
-        inside: ChangeQuerySet = changes.inside(caller_of(self.request).binding)
-        return inside
+        caller = caller_of(self.request)
+        inside: ChangeQuerySet = changes.inside(caller.binding)
+        return inside if Scope.CLUSTER_READ in caller.scopes else inside.of_resources()
 
     def prepared(self, condition: Q) -> Q:
         return with_ids(condition)
@@ -44,7 +45,7 @@ class _ListViewSet(ResourceViewSet[Change]):
 
 @changes_schema
 class ChangeViewSet(_ListViewSet):
-    """The changes of all states within the caller's binding."""
+    """The changes of all states, and with `cluster:read` of all clusters, within the binding."""
 
     filterset_class = ChangeFilters
 

@@ -16,6 +16,7 @@ from apikeys.actions.expired import remove_expired_assertions, remove_expired_to
 from apikeys.actors import Actor
 from apikeys.archiving import archive_next
 from apikeys.models import AuditEvent
+from infra_service.change_history import workload_changes
 from infra_service.lib.api.idempotent_requests import IdempotentRequest
 from infra_service.lib.database.postgresql.partitions import create_ahead, is_owned
 from infra_service.webhooks.pruning import prune as prune_deliveries
@@ -122,11 +123,14 @@ def _sessions() -> Iterator[int]:
 
 
 def _history() -> Iterator[int]:
-    """Transitions of workloads and gaps between reports after their retention.
+    """Transitions and changes of workloads, and gaps between reports, after their retention.
 
     Also images of clusters that a release without images has deleted.
     """
-    yield from _all_of(remove_old_history(timezone.now()), image_rows.remove_orphans())
+    now = timezone.now()
+    yield from _all_of(
+        remove_old_history(now), workload_changes.remove_old(now), image_rows.remove_orphans()
+    )
 
 
 def _all_of(*works: Iterator[int]) -> Iterator[int]:

@@ -1,0 +1,137 @@
+"""Changes of workloads, as the reports of their clusters cause them."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+import pytest
+
+from infra_service.change_history import workload_changes
+from infra_service.change_history.models import Change
+from tests.conftest import ClientWith
+from tests.states.conftest import Backend
+from tests.states.indexed import index
+from tests.states.samples import instance, resource, state
+from tests.workloads.records import apply, place, record, report, stored
+from workloads.kubernetes.facts import WorkloadKind
+from workloads.kubernetes.health import HealthStatus
+from workloads.models import Cluster
+
+LIST = "/api/v1/changes"
+DOWN: dict[str, Any] = {"health_status": HealthStatus.ERROR, "status_reason": "CrashLoopBackOff"}
+
+
+def changes() -> list[tuple[str, str, str, str, str]]:
+    """Return the changes of workloads, in the order of time and address."""
+    rows = Change.objects.filter(kind="WORKLOAD").order_by("occurred_at", "address", "action")
+    return list(rows.values_list("action", "address", "before", "after", "problem"))
+
+
+def test_first_report_of_a_cluster_changes_nothing(cluster: Cluster) -> None:
+    apply(cluster, report(0, record()))
+
+    assert changes() == []
+
+
+def test_each_action_is_recorded(cluster: Cluster) -> None:
+    apply(cluster, report(0, record("a"), record("b"), record("c"), record("d", uid="1")))
+    workload_id = stored(cluster)[place("a")].pk
+    apply(
+        cluster,
+        report(60, record("a", **DOWN), record("b", replicas_desired=9), record("d", uid="2"),
+               record("e")),
+    )  # fmt: skip
+
+    namespace = place("a").namespace
+    assert changes() == [
+        ("HEALTH_CHANGED", f"{namespace}/a", "HEALTHY", "ERROR", "CrashLoopBackOff"),
+        ("SCALED", f"{namespace}/b", str(record().replicas_desired), "9", ""),
+        ("REMOVED", f"{namespace}/c", "", "", ""),
+        ("REPLACED", f"{namespace}/d", "", "", ""),
+        ("ADDED", f"{namespace}/e", "", "", ""),
+    ]
+    change = Change.objects.get(action="HEALTH_CHANGED")
+    assert (change.cluster_id, change.workload_id) == (cluster.pk, workload_id)
+    assert (change.type, change.state_id, change.created_by) == ("Deployment", None, "")
+
+
+def test_unchanged_report_and_another_reason_record_nothing(cluster: Cluster) -> None:
+    apply(cluster, report(0, record(**DOWN)))
+    apply(cluster, report(60, record(**DOWN)))
+    apply(cluster, report(120, record(**{**DOWN, "status_reason": "OOMKilled"})))
+
+    assert changes() == []
+
+
+def test_nodes_scale_a_daemon_set(cluster: Cluster) -> None:
+    apply(cluster, report(0, record(kind=WorkloadKind.DAEMON_SET)))
+    apply(cluster, report(60, record(kind=WorkloadKind.DAEMON_SET, replicas_desired=9)))
+
+    assert changes() == []
+
+
+def test_list_has_both_kinds_for_tokens_with_both_scopes(
+    backend: Backend, cluster: Cluster, client_with: ClientWith
+) -> None:
+    apply(cluster, report(0, record()))
+    apply(cluster, report(60, record(**DOWN)))
+    backend.push(state(resource("a", instance({"id": "1"}))))
+    index()
+    both = ("state:read", "cluster:read")
+
+    assert {c["kind"] for c in client_with(*both).items(LIST, "changes")} == {
+        "RESOURCE", "WORKLOAD",
+    }  # fmt: skip
+    assert [c["kind"] for c in client_with("state:read").items(LIST, "changes")] == ["RESOURCE"]
+    assert client_with("cluster:read").get(LIST).status_code == 403
+    of_cluster = client_with(*both, bound_cluster_id=str(cluster.pk))
+    (found,) = of_cluster.items(LIST, "changes")
+    assert (found["cluster_id"], found["cluster_name"]) == (str(cluster.pk), cluster.name)
+    assert (found["state_id"], found["version_number"], found["after"]) == (None, None, "ERROR")
+    of_states = client_with(*both, bound_component_ids=[str(backend.component_id)])
+    assert [c["kind"] for c in of_states.items(LIST, "changes")] == ["RESOURCE"]
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("field['kind'] = 'WORKLOAD'", 1),
+        ("field['kind'] = 'RESOURCE'", 0),
+        ("field['workload_id'] = '{workload}'", 1),
+        ("field['cluster_id'] = '{cluster}' AND field['action'] = 'HEALTH_CHANGED'", 1),
+        ("field['cluster_id'] = '{workload}'", 0),
+    ],
+)
+def test_filters_select_changes_of_workloads(
+    cluster: Cluster, client_with: ClientWith, text: str, number: int
+) -> None:
+    apply(cluster, report(0, record()))
+    apply(cluster, report(60, record(**DOWN)))
+    wanted = text.format(workload=stored(cluster)[place()].pk, cluster=cluster.pk)
+
+    client = client_with("state:read", "cluster:read")
+    assert len(client.items(LIST, "changes", filter=wanted)) == number
+
+
+def test_changes_are_removed_after_their_retention(cluster: Cluster) -> None:
+    apply(cluster, report(0, record()))
+    apply(cluster, report(60, record(**DOWN)))
+    moment = Change.objects.get().occurred_at
+
+    assert list(workload_changes.remove_old(moment + dt.timedelta(days=89))) == []
+    assert list(workload_changes.remove_old(moment + dt.timedelta(days=91))) == [1]
+
+
+def test_list_of_workload_changes_survives_its_cluster(
+    cluster: Cluster, client_with: ClientWith
+) -> None:
+    apply(cluster, report(0, record()))
+    apply(cluster, report(60, record(**DOWN)))
+    Cluster.objects.filter(pk=cluster.pk).delete()
+
+    (found,) = client_with("state:read", "cluster:read").items(LIST, "changes")
+    assert (found["cluster_name"], found["address"]) == (
+        None,
+        f"{place().namespace}/{place().name}",
+    )
