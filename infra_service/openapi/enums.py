@@ -57,13 +57,13 @@ ENUMS: Final = {
         "apikeys.federation.keys.ALGORITHMS",
         "An algorithm of JSON Web Signatures (RFC 7518, RFC 8037).",
     ),
-    "ChangeAction": EnumDoc(
+    "RecordedChangeAction": EnumDoc(
         "infra_service.change_history.models.ACTIONS",
         "REPLACED has another `id` at the same address, MOVED has the same `id` at another "
         "address, TAINTED is marked for replacement. UNKNOWN is a version that cannot be compared "
         "with the one before. IMAGE_CHANGED, SCALED and HEALTH_CHANGED concern workloads.",
     ),
-    "ChangeKind": EnumDoc(
+    "RecordedChangeKind": EnumDoc(
         "infra_service.change_history.models.KINDS",
         "RESOURCE is a resource of a state, WORKLOAD a workload of a cluster.",
     ),

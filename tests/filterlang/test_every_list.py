@@ -146,7 +146,9 @@ def images(workload_id: str, column: str) -> list[Any]:
 
 
 @functools.cache
-def application(component_id: str) -> tuple[str | None, str | None, str | None]:
+def application(component_id: str | None) -> tuple[str | None, str | None, str | None]:
+    if component_id is None:  # a change of a workload
+        return None, None, None
     columns = ("application_id", "application__slug", "application__name")
     pk, its_slug, name = Component.objects.values_list(*columns).get(pk=component_id)
     return pk and str(pk), its_slug, name
@@ -200,7 +202,12 @@ def compare(clients: Clients, name: str) -> int:
     path, parameters = LISTS[name]
     path = path.replace("{cluster_id}", str(Cluster.objects.first().pk))
     path = path.replace("{webhook_id}", str(WebhookEndpoint.objects.first().pk))
-    changed: Any = Change.objects.values("state_id").annotate(Count("id")).order_by("-id__count")
+    changed: Any = (
+        Change.objects.of_resources()
+        .values("state_id")
+        .annotate(Count("id"))
+        .order_by("-id__count")
+    )
     path = path.replace("{state_id}", str(changed[0]["state_id"]))
     plural = path.rpartition("/")[2].replace("-", "_")
     orders = parameters["order_by"]["schema"]["enum"] if "order_by" in parameters else [""]

@@ -290,11 +290,11 @@ def test_query_budget_is_met(cluster: Cluster, size: int) -> None:
         cluster, report(2, *many[:5], record("w-6", replicas_ready=1), record("new"))
     )
     # The history of the removed workload; then the claim, a deletion, an insert, an update, the
-    # transitions; then the image rows that go and come, and their counts subtracted and added; the
-    # counts by health read and written.
+    # transitions, the changes; then the image rows that go and come, and their counts subtracted
+    # and added; the counts by health read and written.
     assert changed == [
         "SELECT", "SELECT", "SELECT", "UPDATE",
-        "DELETE", "INSERT", "UPDATE", "INSERT",
+        "DELETE", "INSERT", "UPDATE", "INSERT", "INSERT",
         "DELETE", "INSERT", "INSERT", "DELETE", "UPDATE", "SELECT", "UPDATE",
     ]  # fmt: skip
 

@@ -124,10 +124,11 @@ def test_number_of_statements_is_constant(cluster: Cluster) -> None:
     apply(cluster, report(0, *map(record, many)))
 
     assert statements(cluster, report(60, *map(record, many))) == ["SELECT", "SELECT", "UPDATE"]
-    # Since when they were as they were; then the claim, the workloads, the transitions, the health
-    # beside their images, the counts.
+    # Since when they were as they were; then the claim, the workloads, the transitions, the
+    # changes, the health beside their images, the counts.
     expected = [
-        "SELECT", "SELECT", "SELECT", "UPDATE", "UPDATE", "INSERT", "UPDATE", "SELECT", "UPDATE",
+        "SELECT", "SELECT", "SELECT", "UPDATE", "UPDATE", "INSERT", "INSERT", "UPDATE", "SELECT",
+        "UPDATE",
     ]  # fmt: skip
     assert statements(cluster, report(70, *(record(n, **DOWN) for n in many))) == expected
     assert statements(cluster, report(80, record("w-0"), complete=False)) == expected

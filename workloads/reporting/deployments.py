@@ -12,7 +12,7 @@ from workloads.kubernetes.facts import WorkloadKind
 
 if TYPE_CHECKING:
     import uuid
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from workloads.reporting.reports import Place
 
@@ -76,8 +76,14 @@ def changes_between(
         old, new = _images(before.containers), _images(after.containers)
         names = tuple(name for name in {**old, **new} if old.get(name) != new.get(name))
         if names:
-            texts = (", ".join(dict.fromkeys(i[n] for n in names if n in i)) for i in (old, new))
-            yield DeploymentChange(key, place, DeploymentAction.IMAGE_CHANGED, *texts, names)
+            yield DeploymentChange(
+                key,
+                place,
+                DeploymentAction.IMAGE_CHANGED,
+                _written(old, names),
+                _written(new, names),
+                names,
+            )
     old_number, new_number = before.replicas_desired, after.replicas_desired
     if old_number != new_number and place.kind != WorkloadKind.DAEMON_SET:
         numbers = str(old_number), str(new_number)
@@ -91,6 +97,11 @@ def changes_between(
             after.health_status,
             reason=after.status_reason,
         )
+
+
+def _written(images: dict[str, str], names: Iterable[str]) -> str:
+    """Return the images of these containers, each once."""
+    return ", ".join(dict.fromkeys(images[name] for name in names if name in images))
 
 
 def _images(containers: msgspec.Raw) -> dict[str, str]:

@@ -207,7 +207,7 @@ def _health(values: Sequence[Any]) -> str:
 
 
 def _deployment(values: Sequence[Any]) -> Deployment:
-    return Deployment(*values[_DEPLOYMENT], values[-1])
+    return Deployment._make([*values[_DEPLOYMENT], values[-1]])
 
 
 def _known(stored: list[Any], values: list[Any]) -> list[Any]:

@@ -16,6 +16,7 @@ from tests.states.samples import instance, resource, state
 from tests.workloads.records import apply, place, record, report, stored
 from workloads.kubernetes.facts import WorkloadKind
 from workloads.kubernetes.health import HealthStatus
+from workloads.kubernetes.records import ContainerRecord
 from workloads.models import Cluster
 
 LIST = "/api/v1/changes"
@@ -54,6 +55,24 @@ def test_each_action_is_recorded(cluster: Cluster) -> None:
     change = Change.objects.get(action="HEALTH_CHANGED")
     assert (change.cluster_id, change.workload_id) == (cluster.pk, workload_id)
     assert (change.type, change.state_id, change.created_by) == ("Deployment", None, "")
+
+
+def test_images_are_compared_by_container(cluster: Cluster) -> None:
+    app, new_app = _container("app", "app:1"), _container("app", "app:2")
+    restarted = _container("proxy", "proxy:1", restarts=3)
+    apply(cluster, report(0, record(containers=(app, _container("proxy", "proxy:1")))))
+    apply(cluster, report(60, record(containers=(new_app, _container("proxy", "proxy:1")))))
+    apply(cluster, report(120, record(containers=(new_app, restarted))))
+    apply(cluster, report(180, record(containers=(new_app, _container("proxy", "p" * 600)))))
+
+    first, last = Change.objects.order_by("id")
+    assert (first.action, first.before, first.after) == ("IMAGE_CHANGED", "app:1", "app:2")
+    assert (first.attributes, last.attributes) == (["app"], ["proxy"])
+    assert last.after == f"{'p' * 499}…"
+
+
+def _container(name: str, image: str, *, restarts: int = 0) -> ContainerRecord:
+    return ContainerRecord(name, image, restarts, "running", True)
 
 
 def test_unchanged_report_and_another_reason_record_nothing(cluster: Cluster) -> None:
