@@ -64,7 +64,10 @@ class TokenExchangeView(APIView):
         if isinstance(exc, AssertionRefused) and (exceeded := count_failure(http)):
             return super().handle_exception(RateLimited(exceeded))
         http.error_reason = exc.error.upper()
-        description = f"{exc.detail} Request id: {http.request_id}."
+        ids = f"Request id: {http.request_id}."
+        if http.trace_id:
+            ids += f" Trace id: {http.trace_id}."
+        description = f"{exc.detail} {ids}"
         answer = {"error": exc.error, "error_description": description}
         return Response(answer, status=HTTPStatus.BAD_REQUEST, headers=_NO_STORE)
 

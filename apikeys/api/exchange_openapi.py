@@ -61,7 +61,8 @@ _OAUTH_ERROR: Final = described_object(
     error={"allOf": [_ERROR_CODE], "description": "The machine-readable cause."},
     error_description={
         "type": "string",
-        "description": "The human-readable cause, followed by the id of the request.",
+        "description": "The human-readable cause, followed by the request id, and by the trace id "
+        "if the request has one.",
     },
 )
 _REQUEST: Final = Named(

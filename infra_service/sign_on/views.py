@@ -108,6 +108,7 @@ def _refused(request: HttpRequest, refusal: SignOnRefusedError) -> HttpResponse:
         "explanation": _explanation(refusal),
         "received": refusal.received,
         "request_id": getattr(request, "request_id", ""),
+        "trace_id": getattr(request, "trace_id", ""),
     }
     return _page(request, 403, _WORDS.get(refusal.reason, _OTHERWISE), **shown)
 

@@ -38,48 +38,46 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 
 
-class Jobs:
-    """A server, the policies of the page, and the jobs of the page."""
+class PlatformJobs:
+    """The jobs of the page, for a service at an address; ``policies`` are those that it trusts."""
 
-    def __init__(self, server: LiveServer, issuer: IssuerServer, directory: Path) -> None:
-        self.server, self.issuer, self.directory = server, issuer, directory
+    def __init__(self, url: str, issuer: IssuerServer, directory: Path) -> None:
+        self.url, self.issuer, self.directory = url, issuer, directory
         (directory / "ca.pem").write_text(issuer.ca)
         keys = {"keys": [key.public for key in issuer.keys]}
         (directory / "keys.json").write_text(json.dumps(keys))
+        #: For each platform its policy in the page, and the policy's id.
         self.policies: dict[str, tuple[dict[str, Any], str]] = {}
         #: The platforms' tokens so far.
         self.identities: list[str] = []
-        for text in blocks("toml"):
-            self.trust(text)
 
-    def trust(self, text: str) -> None:
+    def on_loopback(self, text: str) -> str:
+        """Return a block of issuer and policy with the issuer on loopback."""
         (issuer,) = tomllib.loads(text)["issuers"]
-        (policy,) = tomllib.loads(text)["trust_policies"]
         kind = issuer["kind"]
         more = ['algorithms = ["ES256"]']
         if "inline_keys_file" not in issuer:
-            more.append('ca_file = "ca.pem"')
+            more.append(f'ca_file = "{self.directory / "ca.pem"}"')
         if kind == "BUILDKITE":
             more.append(f'jwks_url = "{self.issuer.url}{KEYS}"')
         elif kind != "KUBERNETES":
             text = re.sub(r"^url = .*\n", "", text, flags=re.MULTILINE)
             more.append(f'url = "{self.issuer.url}"')
-        file = self.directory / "trust.toml"
         added = "\n".join([f'kind = "{kind}"', *more])
-        file.write_text(self.meant(text).replace(f'kind = "{kind}"', added))
-        (printed,) = self.server.run_commands(
-            ("trust", "--file", str(file), "--create-users", "--json")
-        )
-        (made,) = json.loads(printed)["trust_policies"]
-        self.policies[kind] = (policy, made["id"])
+        return self.meant(text).replace(f'kind = "{kind}"', added)
+
+    def trusted(self, text: str, policy_id: str) -> None:
+        """Remember the id that the service gave the policy of a block."""
+        (issuer,), (policy,) = (tomllib.loads(text)[name] for name in ("issuers", "trust_policies"))
+        self.policies[issuer["kind"]] = (policy, policy_id)
 
     def meant(self, text: str) -> str:
-        return text.replace(ADDRESS, self.server.url)
+        return text.replace(ADDRESS, self.url)
 
     def token(self, kind: str, *, is_trusted: bool) -> str:
         """Return a token that meets all conditions of the policy, or all but the first."""
         policy, _ = self.policies[kind]
-        claims = claims_of(kind, URLS.get(kind, self.issuer.url), aud=self.server.url)
+        claims = claims_of(kind, URLS.get(kind, self.issuer.url), aud=self.url)
         for number, condition in enumerate(policy["conditions"]):
             *path, last = condition["claim"].removeprefix("/").split("/")
             where = claims
@@ -105,17 +103,17 @@ class Jobs:
             self.issuer.answers("/oidc", partial(self._github, is_trusted=is_trusted))
 
         def identity(audience: str) -> str:
-            assert audience == self.server.url
+            assert audience == self.url
             return self.token(kind, is_trusted=is_trusted)
 
-        return Pipeline(directory, {}, identity, **variables, **more)
+        return Pipeline(directory, {}, identity, **{**variables, **more})
 
     def _github(self, handler: BaseHTTPRequestHandler, *, is_trusted: bool) -> None:
         """Respond like GitHub's endpoint of identity tokens."""
         query = parse_qs(urlsplit(handler.path).query)
         if handler.headers["Authorization"] != f"Bearer {REQUEST_TOKEN}":
             respond(handler, b"{}", 401)
-        elif query == {"api-version": ["2"], "audience": [self.server.url]}:
+        elif query == {"api-version": ["2"], "audience": [self.url]}:
             body = {"count": 1, "value": self.token("GITHUB", is_trusted=is_trusted)}
             respond(handler, json.dumps(body).encode())
         else:
@@ -125,6 +123,26 @@ class Jobs:
         """Return the workflow of the page for GitHub or GitLab."""
         text = blocks("yaml")[("GITHUB", "GITLAB").index(kind)]
         return yaml.safe_load(self.meant(text).replace("fed-…", self.policies[kind][1]))
+
+
+class Jobs(PlatformJobs):
+    """A live server that trusts the policies of the page, and its jobs."""
+
+    def __init__(self, server: LiveServer, issuer: IssuerServer, directory: Path) -> None:
+        super().__init__(server.url, issuer, directory)
+        self.server = server
+        for text in blocks("toml"):
+            self.trust(text)
+
+    def trust(self, text: str) -> None:
+        """Apply a block of issuer and policy."""
+        file = self.directory / "trust.toml"
+        file.write_text(self.on_loopback(text))
+        (printed,) = self.server.run_commands(
+            ("trust", "--file", str(file), "--create-users", "--json")
+        )
+        (made,) = json.loads(printed)["trust_policies"]
+        self.trusted(text, made["id"])
 
 
 @contextlib.contextmanager

@@ -144,6 +144,8 @@ class Walk:
     by_hand: Mapping[str, Callable[[], str]] = field(default_factory=dict)
     any_figures: bool = False
     timeout: float = 120
+    #: Each command with its output, in words of the document.
+    transcript: list[str] = field(default_factory=list)
 
     def through(self, document: Path) -> int:
         """Execute all steps of the document; return the numbers of files and commands.
@@ -173,6 +175,7 @@ class Walk:
         else:
             code, printed = shell.run(self._meant(step.command))
         printed = self._unchanged_fields(printed)
+        self.transcript += [f"$ {step.command}", *printed]
         place = f"{document.name}:{step.line}: {step.command}\n"
         reported = [line.rstrip() for line in step.output]
         shown = "\n".join(["printed:", *printed, "", "documented:", *reported])

@@ -93,6 +93,27 @@ def test_trace_id_in_an_error(db: None, path: str) -> None:
     assert "trace_id" not in details(traceparent=TRACEPARENT.upper())[1]
 
 
+@pytest.mark.parametrize("body", ["", "grant_type=x&client_id=fed-1&subject_token=x"])
+def test_trace_id_in_an_error_of_the_exchange(db: None, body: str) -> None:
+    """OAuth's format has no other member for ids."""
+    form = "application/x-www-form-urlencoded"
+    for traceparent, end in ((TRACEPARENT, f" Trace id: {TRACE}."), ("", "")):
+        answer = Client().generic(
+            "POST", "/v1/oauth/token", body, form, headers={"traceparent": traceparent}
+        )
+        description = answer.json()["error_description"]
+        assert description.endswith(f" Request id: {answer['X-Request-ID']}.{end}")
+
+
+def test_trace_id_on_an_error_page(db: None) -> None:
+    for traceparent in (TRACEPARENT, ""):
+        page = Client(enforce_csrf_checks=True).post(
+            "/admin/login/", {}, headers={"traceparent": traceparent}
+        )
+        assert page.status_code == 403
+        assert (TRACE in page.content.decode()) == bool(traceparent)
+
+
 def test_trace_id_does_not_stay_for_the_next_request(capfd: pytest.CaptureFixture[str]) -> None:
     client = Client()
     events(capfd)

@@ -1,8 +1,11 @@
 """Follow docs/how-to/install-on-kubernetes.md on a real control plane, under traffic.
 
-Helm and kubectl run the how-to's commands. The pods are processes of this tree (`chart_pods`).
-While Helm upgrades and rolls back, clients push and lock through the Service. The exit status is 0
-only if no request failed, no acknowledged push is lost and no container had a fault.
+Helm, kubectl and psql run the how-to's commands, and a job of docs/how-to/keyless-pipelines.md
+applies with the real terraform. The pods are processes of this tree (`chart_pods`). While Helm
+upgrades and rolls back, clients push and lock through the Service. The exit status is 0 only if no
+request failed, no acknowledged push is lost and no container had a fault.
+
+It creates the database and the roles of the how-to: run it with `python -m tests.support.postgres`.
 """
 
 from __future__ import annotations
@@ -19,24 +22,28 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tests.deployment.roles import Roles
+import yaml
+
+from tests.docs.keyless import ADDRESS, blocks
 from tests.docs.walk import Walk, steps
 from tests.e2e.database import snapshot
 from tests.e2e.traffic import Traffic
+from tests.support import postgres
 from tests.support.helm import HELM
 from tests.support.installation import ROOT
-from tests.support.server import Answer
+from tests.support.issuer import issuer_server
+from tests.support.server import Answer, LiveServer
 from tools.live_kubernetes.build import binaries, cache_directory
 from tools.live_kubernetes.chart_pods import ChartPods, faults
+from tools.live_kubernetes.first_apply import HOST, FirstApply, without_secrets
 from tools.live_kubernetes.kubelet import Kubelets
 from tools.live_kubernetes.plane import ControlPlane, control_plane
 from tools.live_kubernetes.service_proxy import ServiceProxy
 from tools.upgrades.clients import Front
 
 HOW_TO = ROOT / "docs/how-to/install-on-kubernetes.md"
-UPGRADE = "\n## Upgrade and roll back\n"
-HOST = "infra.example.com"
-EXEC = "kubectl -n infra exec -it deployment/infra-service -- python manage.py "
+UPGRADE, UNINSTALL = "\n## Upgrade and roll back\n", "\n## Uninstall\n"
+EXEC = re.compile(r"kubectl -n infra exec \S+ deployment/infra-service -- python manage\.py (.+)")
 ISSUE = "issue_token --user operator --name clients --scopes state:read,state:write,state:admin"
 
 
@@ -50,41 +57,50 @@ class Clients(Front):
 
 
 def main() -> int:
-    """Install, upgrade and roll back; return the exit status."""
+    """Install, apply, upgrade, roll back and uninstall; return the exit status."""
     with (
         tempfile.TemporaryDirectory(prefix="infra-chart-") as directory,
-        contextlib.closing(Roles(Path(directory))) as roles,
+        issuer_server(Path(directory)) as issuer,
         control_plane(binaries(cache_directory())) as plane,
         running_pods(plane) as pods,
+        ServiceProxy(plane.api(), f"{pods.path}/endpoints/infra-service") as proxy,
     ):
         home = Path(directory)
-        walk = prepared(plane, roles, pods, home)
-        first, second = HOW_TO.read_text().split(UPGRADE)
+        apply = FirstApply(issuer, home)
+        walk = prepared(plane, pods, apply)
+        first, rest = HOW_TO.read_text().split(UPGRADE)
+        second, third = rest.split(UNINSTALL)
+        (home / "trust.toml").write_text(apply.jobs.on_loopback(blocks("toml")[0]))
         done = followed(walk, home, first)
-        with ServiceProxy(plane.api(), f"{pods.path}/endpoints/infra-service") as proxy:
-            clients = Clients(proxy.port)
-            (token,) = re.findall(r"^isp_\w+$", executed(pods, ISSUE), re.MULTILINE)
-            traffic = Traffic(clients, token)
-            clients.phase = "installed"
-            time.sleep(3)
-            traffic.start()
-            time.sleep(10)
-            values = home / "values.yaml"
-            values.write_text(values.read_text().replace(":1.0.0", ":1.0.1"))
-            clients.phase = "upgraded and rolled back"
-            done += followed(walk, home, second)
-            clients.phase = "afterwards"
-            time.sleep(5)
-            traffic.stop()
-            wrong = [*traffic.unexpected, *faults(pods.pods), *failed(clients)]
-            found = snapshot(roles.migrating, *(ledger.backend for ledger in traffic.ledgers))
-            for ledger in traffic.ledgers:
-                wrong += ledger.broken_promises(found)
-            images = [pod.container["image"] for pod in pods.pods if pod.component == "service"]
+        walk.transcript += apply.run(proxy.port, walk.transcript)
+        owner = migrating(home)
+        clients = Clients(proxy.port)
+        (token,) = re.findall(r"^isp_\w+$", executed(pods, home, ISSUE), re.MULTILINE)
+        traffic = Traffic(clients, token)
+        clients.phase = "installed"
+        time.sleep(3)
+        traffic.start()
+        time.sleep(10)
+        values = home / "values.yaml"
+        values.write_text(values.read_text().replace(":1.0.0", ":1.0.1"))
+        clients.phase = "upgraded and rolled back"
+        done += followed(walk, home, second)
+        clients.phase = "afterwards"
+        time.sleep(5)
+        traffic.stop()
+        wrong = [*traffic.unexpected, *faults(pods.pods), *failed(clients)]
+        found = snapshot(owner, *(ledger.backend for ledger in traffic.ledgers))
+        for ledger in traffic.ledgers:
+            wrong += ledger.broken_promises(found)
+        done += followed(walk, home, third)
+        wrong += faults(pods.pods)
+        images = [pod.container["image"] for pod in pods.pods if pod.component == "service"]
+    print(*without_secrets(walk.transcript), sep="\n")
     for (phase, status), count in sorted(clients.answers.items()):
         print(f"{phase:40} {status:20} {count:6}")
     print(f"{done} commands and files of the how-to, {traffic.acknowledged()} pushes acknowledged")
     print("instances, in the order of their start:", *images)
+    print("pods:", *sorted({pod.component for pod in pods.pods}))
     print(*wrong, f"{len(wrong)} things went wrong", sep="\n")
     return 1 if wrong else 0
 
@@ -101,37 +117,48 @@ def running_pods(plane: ControlPlane) -> Iterator[ChartPods]:
         pods.stop()
 
 
-def prepared(plane: ControlPlane, roles: Roles, pods: ChartPods, home: Path) -> Walk:
-    """Return a walk with the programs, the cluster and the secrets of this run."""
+def prepared(plane: ControlPlane, pods: ChartPods, apply: FirstApply) -> Walk:
+    """Return a walk with the programs and the addresses of this run."""
+    home = apply.home
     programs = home / "bin"
     programs.mkdir()
-    (programs / "kubectl").symlink_to(plane.binaries.kubectl)
-    (programs / "helm").symlink_to(HELM)
+    psql = postgres.binaries(home) / "psql"
+    for name, program in (("kubectl", plane.binaries.kubectl), ("helm", HELM), ("psql", psql)):
+        (programs / name).symlink_to(program)
+    for name in ("deploy", "docs"):
+        (home / name).symlink_to(ROOT / name)
+    superuser = os.environ["DATABASE_URL"]
     environment = {
         "PATH": f"{programs}:{os.environ['PATH']}",
         "HOME": str(home),
         "KUBECONFIG": str(plane.kubeconfig(home / "kubeconfig")),
+        "SUPERUSER_URL": superuser,
     }
-    keys = {
-        name: roles.serving.environment[name] for name in ("SECRET_KEY", "STATE_ENCRYPTION_KEYS")
-    }
+    server = superuser.rpartition("@")[2].partition("/")[0]
     words = {
-        "deploy/chart": str(ROOT / "deploy/chart"),
-        "deploy/manifests": str(ROOT / "deploy/manifests"),
-        "postgres://infra_owner:…@db.example.com:5432/infra": roles.migrating.environment[
-            "DATABASE_URL"
-        ],
-        "postgres://infra:…@db.example.com:5432/infra": roles.serving.environment["DATABASE_URL"],
-        # The roles have names of their own.
-        f"host: {HOST}": f"host: {HOST}\nmigrate: {{role: {roles.service}}}",
-        **{f"{name}=…": f"{name}={value}" for name, value in keys.items()},
+        ADDRESS: apply.url,
+        # The issuer and the proxy are on loopback; this machine has no name of the service.
+        "host: infra.example.com": f"host: {HOST}\nsettings: {{ISSUER_NETWORKS: 127.0.0.0/8}}",
+        "infra.example.com": HOST,
+        "db.example.com:5432": server,
     }
+    commands = [step.command for step in steps(HOW_TO.read_text())]
     by_hand = {
-        step.command: partial(executed, pods, step.command.removeprefix(EXEC))
-        for step in steps(HOW_TO.read_text())
-        if step.command.startswith(EXEC)
+        command: partial(executed, pods, home, found[1])
+        for command in commands
+        if (found := EXEC.fullmatch(command))
     }
-    return Walk(home, environment, words, by_hand, timeout=600)
+    no_engine = {
+        c: partial(str, "(not run: no container engine)") for c in commands if "docker" in c
+    }
+    return Walk(home, environment, words, {**by_hand, **no_engine}, timeout=600)
+
+
+def migrating(home: Path) -> LiveServer:
+    """Return an installation with the owner's role, from the how-to's file of Secrets."""
+    _namespace, service, owner = yaml.safe_load_all((home / "secrets.yaml").read_text())
+    (home / "owner").mkdir()
+    return LiveServer(home / "owner", **service["stringData"] | owner["stringData"])
 
 
 def followed(walk: Walk, home: Path, text: str) -> int:
@@ -141,14 +168,14 @@ def followed(walk: Walk, home: Path, text: str) -> int:
     return walk.through(part)
 
 
-def executed(pods: ChartPods, arguments: str) -> str:
+def executed(pods: ChartPods, home: Path, arguments: str) -> str:
     """Run a command of the service in an instance, like `kubectl exec`; return its output."""
+    arguments, _, file = arguments.partition(" <")
     instance = next(pod for pod in pods.pods if pod.component == "service")
-    # Passwords need a terminal.
-    interactive = ["--noinput"] if arguments.startswith("createsuperuser") else []
-    command = ["python", "manage.py", *arguments.split(), *interactive]
-    process = instance.execute(command, subprocess.PIPE)
-    printed, _ = process.communicate(timeout=120)
+    command = ["python", "manage.py", *arguments.split()]
+    with (home / file if file else Path(os.devnull)).open("rb") as given:
+        process = instance.execute(command, subprocess.PIPE, given)
+        printed, _ = process.communicate(timeout=120)
     assert process.returncode == 0, instance.log.read_text()
     return printed.decode()
 

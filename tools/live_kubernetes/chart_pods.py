@@ -18,7 +18,7 @@ import threading
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from tests.deployment.test_container import arguments
 from tests.support.installation import ROOT
@@ -149,7 +149,9 @@ class Pod(threading.Thread):
         given: list[str] = self.container.get("command") or json.loads(arguments("CMD")[0])
         return given
 
-    def execute(self, command: list[str], stdout: int | None = None) -> subprocess.Popen[bytes]:
+    def execute(
+        self, command: list[str], stdout: int | None = None, stdin: IO[bytes] | None = None
+    ) -> subprocess.Popen[bytes]:
         """Start a command in the container, like `kubectl exec`."""
         mounted = self.container["volumeMounts"]
         volumes = [(self._directory / m["name"], m["mountPath"]) for m in mounted]
@@ -165,6 +167,7 @@ class Pod(threading.Thread):
                 ],
                 cwd=ROOT,
                 env=self.environment(),
+                stdin=stdin or subprocess.DEVNULL,
                 stdout=stdout or log,
                 stderr=subprocess.STDOUT,
             )

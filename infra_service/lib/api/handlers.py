@@ -113,11 +113,11 @@ def _is_for_people(request: HttpRequest) -> bool:
 def _page(request: HttpRequest, status: int, reason: str, title: str, advice: str) -> HttpResponse:
     """Render an error page for people without a database query for the user."""
     request.error_reason = reason  # type: ignore[attr-defined]
-    request_id = getattr(request, "request_id", "")
     context = {
         "title": title,
         "advice": advice,
-        "request_id": request_id,
+        "request_id": getattr(request, "request_id", ""),
+        "trace_id": getattr(request, "trace_id", ""),
         "site_header": admin.site.site_header,
         "site_title": admin.site.site_title,
     }
