@@ -23,27 +23,42 @@ class Run(NamedTuple):
     url: str = ""
 
 
+class TokenRun(NamedTuple):
+    """The name of a token, empty if the token is unknown, and its run."""
+
+    name: str
+    run: Run
+
+
 def run_of(actor: Actor) -> Run:
     """Return the run of the actor's token, with a query only for tokens from an exchange."""
     if actor.caller is None or actor.caller.trust_policy_id is None:
         return Run()
-    tokens = AccessToken.objects.filter(pk=actor.token_id)
-    columns = ("run", "trust_policy__issuer__kind", "trust_policy__issuer__url")
+    return find_token_run(actor.token_id).run
+
+
+def find_token_run(token_id: str) -> TokenRun:
+    """Return the name of a token and its run, with a single query."""
+    tokens = AccessToken.objects.filter(pk=token_id)
+    columns = ("name", "run", "trust_policy__issuer__kind", "trust_policy__issuer__url")
     found: Any = tokens.values_list(*columns).first()
-    claims, kind, issuer = found or (None, "", "")
-    claims = claims or {}
+    name, claims, kind, issuer = found or ("", None, "", "")
+    return TokenRun(name, _run(claims or {}, kind, issuer))
+
+
+def _run(claims: dict[str, Any], kind: str | None, issuer: str | None) -> Run:
     repository, commit, run = (
         str(claims.get(name) or "")[:MOST_CHARACTERS] for name in ("repository", "commit", "run")
     )
     return Run(repository, commit, run, _url(kind, issuer, quote(repository), quote(run)))
 
 
-def _url(kind: str, issuer: str, repository: str, run: str) -> str:
+def _url(kind: str | None, issuer: str | None, repository: str, run: str) -> str:
     """Return the URL of the run for people; empty if the platform's URL is unknown."""
     if not (repository and run):
         return ""
     if kind == Issuer.Kind.GITHUB and issuer == "https://token.actions.githubusercontent.com":
         return f"https://github.com/{repository}/actions/runs/{run}"
-    if kind == Issuer.Kind.GITLAB and issuer.startswith("https://"):
+    if kind == Issuer.Kind.GITLAB and issuer and issuer.startswith("https://"):
         return f"{issuer}/{repository}/-/pipelines/{run}"
     return ""

@@ -117,9 +117,7 @@ class LockInfo(msgspec.Struct, frozen=True):
         encounters.
         """
         moment, until = state.frozen_at or timezone.now(), state.freeze_expected_until
-        # Terraform prints it: no line breaks, and no sequences that control a terminal.
-        info = "".join(c if c.isprintable() else " " for c in state.freeze_reason)
-        info = " ".join(info.split())
+        info = terminal_text(state.freeze_reason)
         if until is not None:
             info += f" (expected until {until:%Y-%m-%d %H:%M} UTC)"
         return cls(
@@ -155,6 +153,15 @@ class LockInfo(msgspec.Struct, frozen=True):
         if not _is_time(info.Created):
             raise InvalidLockInfo("Created is not an RFC 3339 timestamp.")
         return info
+
+
+def terminal_text(text: str, most: int = 1_000) -> str:
+    """Return a single line of at most ``most`` characters, which Terraform prints.
+
+    Without characters that control a terminal or the direction of text.
+    """
+    line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
 class _Written(msgspec.Struct, frozen=True):

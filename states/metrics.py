@@ -69,6 +69,26 @@ class FreezeCollector(Collector):
         )
 
 
+class CheckCollector(Collector):
+    """The states with failing checks and the encrypted states, from an index on each."""
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """Return their numbers, up to ``MAX_LOCKS``."""
+        for name, meaning, states in (
+            (
+                "infra_state_failing_checks",
+                "States with a failing check block.",
+                State.objects.with_failing_checks(),
+            ),
+            (
+                "infra_state_client_encrypted",
+                "States that are encrypted on the client.",
+                State.objects.client_encrypted(),
+            ),
+        ):
+            yield GaugeMetricFamily(name, meaning, states.order_by("pk")[:MAX_LOCKS].count())
+
+
 class IndexCollector(Collector):
     """The lag of the resource index, from indexes on states outside of it."""
 

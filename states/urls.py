@@ -3,7 +3,12 @@ from django.urls import include, path, re_path
 from infra_service.lib.api.viewsets import ResourceRouter
 from states.api.backend import OutputsBackendView, StateBackendView, StateLockView
 from states.api.catalogue import ApplicationViewSet, ComponentViewSet, EnvironmentViewSet
-from states.api.counts import ProvidersViewSet, ResourceTypesViewSet, TerraformVersionsViewSet
+from states.api.counts import (
+    EnginesViewSet,
+    ProvidersViewSet,
+    ResourceTypesViewSet,
+    TerraformVersionsViewSet,
+)
 from states.api.dependencies import DependenciesViewSet
 from states.api.facts import FactsViewSet
 from states.api.named import (
@@ -79,6 +84,7 @@ urlpatterns = [
         TerraformVersionsViewSet.as_view({"get": "count"}),
         name="terraform-version-counts",
     ),
+    re_path(r"^engines/?$", EnginesViewSet.as_view({"get": "count"}), name="engine-counts"),
     re_path(
         r"^resource-index/?$",
         ResourceIndexViewSet.as_view({"get": "show"}),

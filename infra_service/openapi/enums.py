@@ -82,6 +82,13 @@ ENUMS: Final = {
         "WAITING for the next attempt; DELIVERED after a 2xx response; FAILED after the last "
         "attempt, or because the webhook is disabled.",
     ),
+    "Engine": EnumDoc(
+        "states.models.engines.Engine.choices",
+        "The engine that wrote a document, by the registries of its providers: "
+        "registry.terraform.io (TERRAFORM), registry.opentofu.org (OPENTOFU), both (MIXED) or "
+        "neither (UNKNOWN, also without resources). Documents encrypted on the client are "
+        "OpenTofu's.",
+    ),
     "WorkloadKind": EnumDoc("workloads.models.KINDS", "The Kubernetes kind of a workload."),
     "WorkloadJoin": EnumDoc(
         ["METADATA_UID", "HELM_RELEASE"],

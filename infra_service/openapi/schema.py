@@ -40,7 +40,8 @@ _TAGS: Final = {
     "state": "state-backend",
     "oauth": "access-tokens",
     **dict.fromkeys(
-        ("resource-index", "providers", "resource-types", "terraform-versions"), "resources"
+        ("resource-index", "providers", "resource-types", "terraform-versions", "engines"),
+        "resources",
     ),
 }
 

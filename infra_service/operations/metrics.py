@@ -27,7 +27,7 @@ from infra_service.operations.allocated import processes_without_file
 from infra_service.operations.credentials import CredentialCollector
 from infra_service.operations.housekeeping.metrics import HousekeepingCollector
 from infra_service.webhooks.metrics import DeliveryCollector
-from states.metrics import FreezeCollector, IndexCollector, LockCollector
+from states.metrics import CheckCollector, FreezeCollector, IndexCollector, LockCollector
 from workloads.metrics import ClusterCollector
 
 if TYPE_CHECKING:
@@ -90,7 +90,8 @@ def observe(view: str, method: str, status: int, seconds: float, reason: str | N
 
 
 _COLLECTORS: Final[tuple[type[Collector], ...]] = (
-    LockCollector, FreezeCollector, IndexCollector, ClusterCollector, HousekeepingCollector,
+    LockCollector, FreezeCollector, CheckCollector, IndexCollector, ClusterCollector,
+    HousekeepingCollector,
     DeliveryCollector,
     CredentialCollector,
 )  # fmt: skip

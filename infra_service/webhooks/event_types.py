@@ -57,6 +57,9 @@ TYPES: Final[dict[str, EventType]] = {
     "state.token_found": EventType(
         Scope.STATE_READ, "A state contains a working key or token", ("version", "address")
     ),
+    "state.check_failed": EventType(
+        Scope.STATE_READ, "A check of a state began to fail", ("version", "checks")
+    ),
     "cluster.create": EventType(Scope.CLUSTER_READ, "A cluster was registered", ("name",)),
     "cluster.update": EventType(Scope.CLUSTER_READ, "A cluster was renamed or changed", ("name",)),
     "cluster.delete": EventType(Scope.CLUSTER_READ, "A cluster was deleted", ("name", "workloads")),

@@ -51,6 +51,8 @@ def _details(data: dict[str, Any]) -> Iterator[tuple[str, Any]]:
         yield workload["to_health_status"] or "Gone", _change_of(workload)
     if workloads and (others := data["workloads_changed"] - len(workloads[:_WORKLOADS])):
         yield "And", f"{others:,} others"
+    if checks := data.get("checks"):
+        yield "Failing", ", ".join(checks)
     for name, label in (
         ("held_since", "Since"), ("expires_at", "Ends"), ("address", "Found at"),
         ("reason", "Reason"), ("actor", "By"),

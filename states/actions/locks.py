@@ -16,6 +16,7 @@ from states.actions import rules
 from states.actions.registration import find_or_register
 from states.actions.removal import unregister
 from states.errors import LockNotHeld, StateLocked, WriteConflict
+from states.lock_holders import lock_for
 from states.lockinfo import HTTP, REMOTE, LockInfo
 from states.models import State
 
@@ -69,7 +70,7 @@ def lock(*, target: StateTarget, info: LockInfo, actor: Actor, door: str = HTTP)
     if state.lock_info is not None:
         holder = LockInfo(**state.lock_info)
         if state.lock_id != info.uuid:
-            raise StateLocked(holder.as_dict())
+            raise StateLocked(lock_for(state, actor).as_dict())
         return holder
     rules.check_freeze(state)
     acquired = {

@@ -60,7 +60,7 @@ def push(
     # 1. Find the state, or register it.
     state = find_or_register(target=target, actor=actor)
     # 2. Check the lock.
-    rules.check_lock(state, lock_id)
+    rules.check_lock(state, lock_id, actor)
     rules.check_demand(state, lock_id)
     # 3. Skip a document that is current already.
     if rules.is_current(state, upload):

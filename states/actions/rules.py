@@ -1,4 +1,4 @@
-"""The rules of writes, as pure functions of the stored state."""
+"""The rules of writes, as functions of the stored state."""
 
 from __future__ import annotations
 
@@ -12,19 +12,22 @@ from states.errors import (
     StateFrozen,
     StateLocked,
 )
+from states.lock_holders import lock_for
 from states.lockinfo import LockInfo
 
 if TYPE_CHECKING:
     import uuid
 
+    from apikeys.actors import Actor
     from states.document.uploads import Upload
     from states.models import State
 
 
-def check_lock(state: State, lock_id: uuid.UUID | None) -> None:
+def check_lock(state: State, lock_id: uuid.UUID | None, actor: Actor | None = None) -> None:
     """Refuse a writer without the state's lock, or whose lock was force-released.
 
-    The holder of a lock may finish on a state that was frozen meanwhile.
+    The holder of a lock may finish on a state that was frozen meanwhile. The refusal describes the
+    lock as far as ``actor`` may see it.
 
     Raises:
         StateLocked: another lock holds the state.
@@ -36,7 +39,7 @@ def check_lock(state: State, lock_id: uuid.UUID | None) -> None:
     if state.lock_id == lock_id:
         return
     if state.lock_info is not None:
-        raise StateLocked(LockInfo(**state.lock_info).as_dict())
+        raise StateLocked(lock_for(state, actor).as_dict())
     raise LockNotHeld
 
 

@@ -8,9 +8,10 @@ from django.utils import timezone
 from infra_service.lib.api.identifiers import parse_uuid
 from states.lock_holders import STALE_AFTER
 from states.models import Application
+from states.models.engines import Engine
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from django.contrib.admin.views.main import ChangeList
     from django.db.models import QuerySet
@@ -40,7 +41,7 @@ class ApplicationFilter(SimpleListFilter):
 
 
 class StatusFilter(SimpleListFilter):
-    """A filter for locked and deleted states; each choice uses its own index."""
+    """A filter by the status of states; each choice uses its own index."""
 
     title = "status"
     parameter_name = "is"
@@ -51,6 +52,8 @@ class StatusFilter(SimpleListFilter):
             ("stale", "Locked for over an hour"),
             ("frozen", "Frozen"),
             ("overdue", "Frozen for too long"),
+            ("failing", "Failing checks"),
+            ("encrypted", "Encrypted on the client"),
             ("deleted", "Deleted"),
         ]
 
@@ -61,16 +64,29 @@ class StatusFilter(SimpleListFilter):
         yield from others
 
     def queryset(self, _request: Any, queryset: Any) -> Any:
-        if self.value() == "deleted":
-            return queryset.filter(deleted_at__isnull=False)
         present = queryset.visible()
-        if self.value() == "locked":
-            return present.filter(lock_id__isnull=False)
-        if self.value() == "frozen":
-            return present.frozen()
-        if self.value() == "overdue":
-            return present.overdue()
-        if self.value() == "stale":
-            since = timezone.now() - STALE_AFTER
-            return present.filter(lock_id__isnull=False, lock_acquired_at__lt=since)
-        return present
+        chosen: dict[str | None, Callable[[], Any]] = {
+            "deleted": lambda: queryset.filter(deleted_at__isnull=False),
+            "locked": lambda: present.filter(lock_id__isnull=False),
+            "stale": lambda: present.filter(
+                lock_id__isnull=False, lock_acquired_at__lt=timezone.now() - STALE_AFTER
+            ),
+            "frozen": present.frozen,
+            "overdue": present.overdue,
+            "failing": present.with_failing_checks,
+            "encrypted": present.client_encrypted,
+        }
+        return chosen.get(self.value(), lambda: present)()
+
+
+class EngineFilter(SimpleListFilter):
+    """A filter by the engine that wrote the current version."""
+
+    title = "engine"
+    parameter_name = "engine"
+
+    def lookups(self, *_args: Any) -> Any:
+        return Engine.choices
+
+    def queryset(self, _request: Any, queryset: Any) -> Any:
+        return queryset if self.value() is None else queryset.filter(engine=self.value())

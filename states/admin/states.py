@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from django.contrib import admin, messages
 from django.template.defaultfilters import filesizeformat
 from django.utils import timezone
-from django.utils.html import format_html_join
+from django.utils.html import format_html, format_html_join
 from django.utils.timesince import timesince
 from rest_framework.exceptions import APIException
 
@@ -15,7 +15,7 @@ from infra_service.lib.admin import ReadOnlyAdmin, object_tool
 from infra_service.lib.admin.templatetags.moments import relative
 from states.actions import freezing, history, locks
 from states.admin import comparison
-from states.admin.filters import StatusFilter
+from states.admin.filters import EngineFilter, StatusFilter
 from states.admin.forms import (
     LAST_NUMBER,
     DeleteForm,
@@ -29,6 +29,7 @@ from states.admin.values import MOST_ROWS
 from states.admin.versions import VersionPages
 from states.lock_holders import holder_of, is_writable
 from states.models import State, StateVersion
+from states.models.engines import Engine
 from states.targets import StateTarget
 
 if TYPE_CHECKING:
@@ -47,7 +48,8 @@ class StateAdmin(VersionPages, ReadOnlyAdmin):
 
     when_empty = "Terraform's first push or lock at an address registers a state."
     list_display = (
-        "component_name", "environment", "lock", "serial", "size", "changed", "application"
+        "component_name", "environment", "lock", "checks", "written_by", "serial", "size",
+        "changed", "application",
     )  # fmt: skip
     orders: ClassVar[Any] = {
         "changed": ("updated_at", "id"),
@@ -56,7 +58,7 @@ class StateAdmin(VersionPages, ReadOnlyAdmin):
     }
     opening_order = "-changed"
     list_select_related = ()  # Django must not join on its own either
-    list_filter = (StatusFilter,)
+    list_filter = (StatusFilter, EngineFilter)
     search_fields = ("id",)
     search_help_text = (
         "Part of the name of a component, environment or application, or an id. Several words "
@@ -64,8 +66,8 @@ class StateAdmin(VersionPages, ReadOnlyAdmin):
     )
     fieldsets = (
         (None, {"fields": (
-            "component", "environment", "application", "lock", "serial", "size", "updated_at",
-            "deleted_at",
+            "component", "environment", "application", "lock", "checks", "written_by", "serial",
+            "size", "updated_at", "deleted_at",
         )}),
         ("Identity", {"classes": ("collapse",), "fields": ("id", "lineage", "md5", "created_at")}),
     )  # fmt: skip
@@ -125,6 +127,23 @@ class StateAdmin(VersionPages, ReadOnlyAdmin):
             badges.append((sign, _holder(state), f"locked for {age} by {holder.who}"))
         badge = '<span class="status status-{}" title="{}">{}</span>'
         return format_html_join(" ", badge, badges) or None
+
+    @admin.display(description="checks")
+    def checks(self, state: State) -> str | None:
+        """Return the number of failing checks, with their addresses."""
+        if not state.failing_checks:
+            return None
+        number = len(state.failing_checks)
+        badge = '<span class="status status-error" title="{}">{} failing</span>'
+        return format_html(badge, ", ".join(state.failing_checks), number)
+
+    @admin.display(description="engine")
+    def written_by(self, state: State) -> str | None:
+        """Return the engine, and whether it encrypted the document."""
+        if state.engine is None:
+            return None
+        label = Engine(state.engine).label
+        return f"{label}, encrypted" if state.is_client_encrypted else label
 
     @object_tool(
         label="Force-unlock",

@@ -1,4 +1,4 @@
-"""Counts over all states: providers, resource types and Terraform versions."""
+"""Counts over all states: providers, resource types, Terraform versions and engines."""
 
 from __future__ import annotations
 
@@ -13,14 +13,26 @@ from apikeys.permissions import ACCESS_TOKENS
 from apikeys.scopes import Scope
 from infra_service.lib.api.pagination import PageRequest
 from infra_service.lib.api.viewsets import ResourceViewSet
-from states.api.answers import ProviderCount, ResourceTypeCount, TerraformVersionCount
-from states.api.counts_openapi import providers_schema, resource_types_schema, versions_schema
+from states.api.answers import (
+    EngineCount,
+    ProviderCount,
+    ResourceTypeCount,
+    TerraformVersionCount,
+)
+from states.api.counts_openapi import (
+    engines_schema,
+    providers_schema,
+    resource_types_schema,
+    versions_schema,
+)
 from states.api.serializers import StateSerializer
 from states.models import StateCount
 from states.models.resource_counts import Kind, counts_of
 
 if TYPE_CHECKING:
     from rest_framework.request import Request
+
+    from apikeys.bindings import Binding
 
 
 class CountsViewSet(ResourceViewSet[StateCount]):
@@ -40,11 +52,19 @@ class CountsViewSet(ResourceViewSet[StateCount]):
         page_request = PageRequest.read(request, self, {1})
         counts = counts_of(self.kind, caller_of(request).binding)
         page, token = page_request.page_by("value", counts)
+        more = self.further(caller_of(request).binding)
         items = [
-            msgspec.convert({**row, self.kind.value: row["value"]}, self.answer_type)
+            msgspec.convert(
+                {**row, **more.get(row["value"], {}), self.kind.value: row["value"]},
+                self.answer_type,
+            )
             for row in page
         ]
         return Response({self.resource_plural: items, "next_page_token": token})
+
+    def further(self, _binding: Binding) -> dict[str, dict[str, int]]:
+        """Return further counts by value."""
+        return {}
 
 
 @providers_schema
@@ -64,3 +84,15 @@ class TerraformVersionsViewSet(CountsViewSet):
 
     kind, resource_plural = Kind.TERRAFORM_VERSION, "terraform_versions"
     answer_type = TerraformVersionCount
+
+
+@engines_schema
+class EnginesViewSet(CountsViewSet):
+    """Counts by the engine that wrote the current version of a state."""
+
+    kind, resource_plural, answer_type = Kind.ENGINE, "engines", EngineCount
+
+    def further(self, binding: Binding) -> dict[str, dict[str, int]]:
+        """Return the number of encrypted states of each engine."""
+        encrypted = counts_of(Kind.CLIENT_ENCRYPTION, binding)
+        return {row["value"]: {"client_encrypted_states": row["states"]} for row in encrypted}

@@ -9,7 +9,13 @@ from drf_spectacular.utils import extend_schema, extend_schema_view
 
 from infra_service.lib.api.openapi_words import answer_example
 from infra_service.lib.api.struct_schemas import page_of
-from states.api.answers import ProviderCount, ResourceTypeCount, TerraformVersionCount
+from states.api.answers import (
+    EngineCount,
+    ProviderCount,
+    ResourceTypeCount,
+    TerraformVersionCount,
+)
+from states.models.engines import Engine
 
 
 def _counts(plural: str, example: msgspec.Struct, subject: str) -> Any:
@@ -40,4 +46,9 @@ versions_schema: Final = _counts(
     "terraform_versions",
     TerraformVersionCount("1.11.4", 12),
     "Number of states per version of Terraform or OpenTofu",
+)
+engines_schema: Final = _counts(
+    "engines",
+    EngineCount(Engine.OPENTOFU, 12, 3),
+    "Number of states per engine that wrote them",
 )

@@ -14,6 +14,7 @@ from filterlang.versions import VersionComparison
 from infra_service.lib.database.bounded_pages.selecting import ColumnOf
 from states.models import Application, Component, Environment, ResourceEntry, State
 from states.models.catalogue import KINDS
+from states.models.engines import Engine
 from states.models.of_state import ids_or_query, with_part_of_name
 from states.models.version_facts import UsedByState
 
@@ -61,6 +62,19 @@ class StateFilters(FilterSet):  # type: ignore[misc]  # django-filter has no typ
         lookup_expr="isnull",
         exclude=True,
         help_text="whether an operator has frozen the state",
+    )
+    # From the index of resources.
+    engine = EnumFilter(choices=Engine.choices)
+    client_encrypted = BooleanFilter(
+        field_name="is_client_encrypted",
+        lookup_expr="isnull",
+        exclude=True,
+        help_text="whether OpenTofu encrypted the document on the client",
+    )
+    failing_checks = BooleanFilter(
+        lookup_expr="isnull",
+        exclude=True,
+        help_text="whether a `check` block fails",
     )
     # Versions with which the current version was created, as reported by a pipeline
     # (``UsedByState``).

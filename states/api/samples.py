@@ -51,6 +51,9 @@ UNLOCKED_STATE: Final[dict[str, Any]] = {
     "md5": "11a95caa08ea60c7843ce9d14f731f5b",
     "lineage": "174ae0f8-1f93-4dde-ae32-62f72cd6ad8b",
     "size_bytes": 579,
+    "engine": "TERRAFORM",
+    "client_encrypted": False,
+    "failing_checks": None,
     "created_at": "2025-01-01T00:00:00.000000Z",
     "updated_at": "2025-01-08T17:48:04.444227Z",
 }

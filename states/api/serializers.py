@@ -12,6 +12,7 @@ from infra_service.lib.api.fields import (
     TimestampField,
     described,
 )
+from states.models.engines import Engine
 
 _NAMED: Final = "The current name; empty until it is set."
 SLUG: Final = "The slug in addresses; null until the name is set."
@@ -20,6 +21,10 @@ _LINEAGE: Final = "Terraform's identifier of the state, in the document; null if
 _MD5: Final = "MD5 digest of the document, in hexadecimal"
 _SIZE: Final = "Size of the uncompressed document"
 _NONE: Final = "null before the first push"
+
+
+class AddressesField(serializers.JSONField):
+    """A list of addresses, as it is stored."""
 
 
 @described("The lock as its owner described it; present while the state is locked.")
@@ -105,6 +110,23 @@ class StateSerializer(serializers.Serializer[Any]):
     lineage = serializers.CharField(read_only=True, allow_null=True, help_text=_LINEAGE)
     size_bytes = serializers.IntegerField(
         read_only=True, allow_null=True, help_text=f"{_SIZE}; {_NONE}."
+    )
+    engine = serializers.ChoiceField(
+        choices=Engine.choices,
+        read_only=True,
+        allow_null=True,
+        help_text="The engine that wrote the current version; null until it is indexed.",
+    )
+    client_encrypted = serializers.BooleanField(
+        read_only=True,
+        help_text="Whether OpenTofu encrypted the current version on the client, so that the "
+        "service cannot read it.",
+    )
+    failing_checks = AddressesField(
+        read_only=True,
+        allow_null=True,
+        help_text="Addresses of the `check` blocks that fail in the current version; null if "
+        "there are none, or until it is indexed.",
     )
     lock = LockSerializer(required=False, help_text="The current lock; absent while unlocked.")
     frozen = FreezeSerializer(

@@ -5,8 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema_view
+from drf_spectacular.utils import (
+    OpenApiParameter,
+    OpenApiResponse,
+    extend_schema_field,
+    extend_schema_view,
+)
 from drf_spectacular.utils import extend_schema as operation
+from rest_framework import serializers
 
 from infra_service.lib.api.openapi_words import (
     NO_STORE,
@@ -31,6 +37,7 @@ from states.api.backend_openapi import (
 )
 from states.api.difference_answers import DifferencePage
 from states.api.serializers import (
+    AddressesField,
     ForceUnlockSerializer,
     FreezeOptionsSerializer,
     RestoreSerializer,
@@ -89,6 +96,8 @@ def _contents(name: str, item: type[Struct], example: Any) -> Any:
         filters=False,
     )
 
+
+extend_schema_field(serializers.ListField(child=serializers.CharField()))(AddressesField)
 
 states_schema = extend_schema_view(
     list=list_schema(

@@ -37,6 +37,8 @@ class _Sum(msgspec.Struct, frozen=True, gc=False):
     objects: list[_Object] | None = None
 
 
+#: Terraform's ``error`` is a condition that it could not evaluate.
+_FAILING: Final = frozenset({"fail", "error"})
 _sums: Final = msgspec.json.Decoder(list[_Sum] | None)
 
 
@@ -93,6 +95,22 @@ def _results(document: Document, effort: Effort) -> dict[tuple[str, str], CheckR
             sum_ = block.status if key == of_block else None
             found[key] = CheckResult(one.status or "", one.failure_messages or (), sum_)
     return found
+
+
+def failing_checks(document: Document, effort: Effort) -> list[str]:
+    """Return the addresses of ``check`` blocks that fail or cannot be evaluated, in order.
+
+    Raises:
+        StateFormatUnsupported, StateTooComplex: see ``compare``.
+    """
+    effort.admit(document.check_results)
+    blocks = format4.decode_with(_sums, document.check_results) or ()
+    effort.spend(len(blocks))
+    return sorted(
+        printable(block.config_addr or "")
+        for block in blocks
+        if block.object_kind == "check" and block.status in _FAILING
+    )
 
 
 def describe(change: CheckChange, secrets: Secrets | None, _effort: Effort) -> CheckResultChange:

@@ -17,7 +17,7 @@ from infra_service.lib.database.bounded_pages.selecting import ColumnOf
 from states.models.catalogue import Component, Environment
 from states.models.dependencies import StateDependency
 from states.models.of_state import OfState, OfStateQuerySet
-from states.models.resource_counts import StateCount
+from states.models.resource_counts import StateCount, forget_engine
 
 if TYPE_CHECKING:
     import uuid
@@ -52,6 +52,7 @@ class ResourceEntryQuerySet(OfStateQuerySet["ResourceEntry"]):
         ResourceDigest.objects.filter(entry_id__in=own.values("pk")).delete()
         own.delete()
         StateDependency.objects.filter(state_id=state_id).delete()
+        forget_engine(state_id)
         StateCount.objects.forget(state_id)
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from django.db import models
-from django.db.models import F, Q
+from django.db.models import ExpressionWrapper, F, Q
 from django.utils import timezone
 from uuid_utils.compat import uuid7
 
 from infra_service.lib.database.bounded_pages.selecting import ColumnOf
 from states.fields import CreatedAtField, IdAt
 from states.models.catalogue import Application, Component, Environment
+from states.models.engines import Engine
 from states.models.of_state import inside_catalogue
 
 if TYPE_CHECKING:
@@ -72,9 +73,9 @@ class StateQuerySet(models.QuerySet["State"]):
         return self.visible().exclude(index_problem="")
 
     def with_names(self) -> StateQuerySet:
-        """Annotate the names and slugs of the catalogue entries.
+        """Annotate the names and slugs of the catalogue entries, and ``client_encrypted``.
 
-        Each is looked up only for the rows of a page. With a join, the planner may read all
+        Each name is looked up only for the rows of a page. With a join, the planner may read all
         components first, for a page of fifty states.
         """
         return self.annotate(
@@ -83,12 +84,23 @@ class StateQuerySet(models.QuerySet["State"]):
             component_slug=ColumnOf(Component, "component_id", "slug"),
             environment_name=ColumnOf(Environment, "environment_id", "name"),
             environment_slug=ColumnOf(Environment, "environment_id", "slug"),
+            client_encrypted=ExpressionWrapper(
+                Q(is_client_encrypted__isnull=False), models.BooleanField()
+            ),
         )
 
     def workspaces(self) -> StateQuerySet:
         """Return the states that the remote backend shows, if they have an address by names."""
         shown = self.filter(Q(deleted_at=None) | Q(workspace__isnull=False))
         return shown.filter(component__slug__isnull=False, environment__slug__isnull=False)
+
+    def with_failing_checks(self) -> StateQuerySet:
+        """Return the states with failing ``check`` blocks."""
+        return self.visible().filter(failing_checks__isnull=False)
+
+    def client_encrypted(self) -> StateQuerySet:
+        """Return the states that OpenTofu encrypted on the client."""
+        return self.visible().filter(is_client_encrypted__isnull=False)
 
     def frozen(self) -> StateQuerySet:
         """Return the frozen states."""
@@ -176,6 +188,12 @@ class State(models.Model):
     index_problem = models.CharField(max_length=40, blank=True, default="", db_default="")
     # The rules of the index, and the key of STATE_ENCRYPTION_KEYS for its digests; or OUTDATED.
     index_key = models.CharField(max_length=16, blank=True, default="", db_default="")
+    # Of that version, too; null until it is indexed, and in deleted states.
+    engine = models.CharField(max_length=10, choices=Engine, null=True)  # noqa: DJ001 - see above
+    # True or null, because an index is limited to rows that are not null.
+    is_client_encrypted = models.BooleanField(null=True)
+    # Addresses of failing ``check`` blocks; null if there are none, or they are unknown.
+    failing_checks = models.JSONField(null=True)
     #: From the environment, if the queryset is ``with_demand()``.
     requires_lock: bool
 
@@ -263,6 +281,22 @@ class State(models.Model):
                 name="state_frozen",
                 fields=["id"],
                 condition=Q(deleted_at=None, frozen_at__isnull=False),
+            ),
+            # Written only for such states, so that most pushes do not write there.
+            models.Index(
+                name="state_failing_checks",
+                fields=["id"],
+                condition=Q(deleted_at=None, failing_checks__isnull=False),
+            ),
+            models.Index(
+                name="state_client_encrypted",
+                fields=["id"],
+                condition=Q(deleted_at=None, is_client_encrypted__isnull=False),
+            ),
+            models.Index(
+                name="state_by_engine",
+                fields=["engine", "id"],
+                condition=Q(deleted_at=None, engine__isnull=False),
             ),
             models.Index(name="state_index_due", fields=["id"], condition=_BEHIND),
             # States indexed with other rules or another key, found without reading the rest.

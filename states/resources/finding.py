@@ -6,12 +6,13 @@ are types whose ids are secrets or derived from secrets.
 
 from __future__ import annotations
 
+import contextlib
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from states.document import contents, format4, masking, sensitive_paths
+from states.document import check_results, contents, format4, masking, sensitive_paths
 from states.document.numbers import number_text
-from states.errors import StateTooComplex
+from states.errors import StateFormatUnsupported, StateTooComplex
 from states.models.resources import MOST_BYTES, MOST_BYTES_OF_MODE
 from states.resources.cluster_objects import cluster_object
 from states.resources.digests import digest
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 
 #: Per state; more would take the memory of several documents.
 MOST_RESOURCES: Final = 100_000
+#: Failing checks per state, and characters of an address: each list of states shows them.
+MOST_CHECKS: Final = 50
+MOST_OF_CHECK: Final = 200
 #: Characters of a version of Terraform or OpenTofu.
 _MOST_OF_VERSION: Final = 100
 #: Attributes whose value identifies a resource of any type.
@@ -68,6 +72,7 @@ class Contents(NamedTuple):
     resources: list[Found]
     terraform_version: str
     remote_states: list[RemoteState]
+    failing_checks: list[str]
 
 
 def find_contents(gzipped: bytes) -> Contents:
@@ -83,12 +88,21 @@ def find_contents(gzipped: bytes) -> Contents:
         secrets = masking.secrets_of(effort, document) if _marks_anything(document) else None
         resources = [_found(*one, secrets, effort) for one in document.instances()]
         remote_states = list(find_remote_states(document, secrets, effort))
-        return Contents(resources, _version(document.terraform_version), remote_states)
+        version = _version(document.terraform_version)
+        return Contents(resources, version, remote_states, _failing_checks(document, effort))
 
 
 def _version(text: str) -> str:
     """Return the version of Terraform that wrote the document, or "" if it is invalid."""
     return text if len(text) <= _MOST_OF_VERSION and "\0" not in text else ""
+
+
+def _failing_checks(document: Document, effort: Effort) -> list[str]:
+    """Return the first failing checks; none if the results are not as Terraform writes them."""
+    found: list[str] = []
+    with contextlib.suppress(StateFormatUnsupported, StateTooComplex):
+        found = check_results.failing_checks(document, effort)
+    return [address[:MOST_OF_CHECK] for address in found[:MOST_CHECKS]]
 
 
 def _marks_anything(document: Document) -> bool:

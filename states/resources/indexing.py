@@ -14,26 +14,32 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import structlog
 from django.db import InterfaceError, OperationalError, connection, transaction
+from django.db.models import Q
 from django.dispatch import Signal
 from rest_framework.exceptions import APIException
 
 from infra_service.lib import encryption
 from infra_service.lib.database.batches import in_batches
 from infra_service.lib.database.retries import retrying
-from states.errors import DocumentUnreadable
+from states.errors import DocumentUnreadable, StateEncrypted
 from states.keeping import reading
 from states.keeping.attempts import Attempts
 from states.models import (
     KEY_NAME_LENGTH,
     OUTDATED,
+    CountTotal,
     ResourceEntry,
     State,
     StateCount,
     StateVersion,
 )
+from states.models.engines import Engine
+from states.models.resource_counts import engine_counts
 from states.resources.counting import amounts
 from states.resources.dependencies import write_dependencies
+from states.resources.engines import engine_of
 from states.resources.entries import write_entries
+from states.resources.failing_checks import report_failing_checks
 from states.resources.finding import Found, NamesTooLongError, find_contents
 from states.resources.leaked_tokens import report_leaks
 from states.resources.leaks import Leak, find_leaks
@@ -52,7 +58,7 @@ log = structlog.get_logger("states.resources")
 #: indexed later. A receiver may be called again for the same version.
 version_found = Signal()
 #: Increased with each change of the index data. States indexed with another number are read again.
-RULES: Final = 6
+RULES: Final = 7
 _STATES: Final = 1_000
 #: Problems of a document besides the reasons of errors: a name exceeds the index's limit; the
 #: service's own code fails on it.
@@ -120,10 +126,11 @@ def mark_for_indexing(*, everything: bool = False) -> None:
     """Mark the states to index again; their entries stay until then.
 
     These are states indexed with other rules or another key, and states whose document could not be
-    loaded or decrypted, or all. Entries of states that a release without an index deleted are
+    loaded or decrypted, or all. Entries and counts of states that an earlier release deleted are
     removed.
     """
-    for state in in_batches(State.objects.filter(deleted_at__isnull=False, indexed_number__gt=0)):
+    counted = Q(indexed_number__gt=0) | Q(engine__isnull=False)
+    for state in in_batches(State.objects.filter(counted, deleted_at__isnull=False)):
         with transaction.atomic():
             State.objects.filter(pk=state.pk).update(indexed_number=0)
             ResourceEntry.objects.forget(state.pk)
@@ -211,8 +218,19 @@ class _Read(NamedTuple):
     resources: Sequence[Found] = ()
     terraform_version: str = ""
     remote_states: Sequence[RemoteState] = ()
+    failing_checks: Sequence[str] = ()
     problem: str = ""
     leaks: Sequence[Leak] = ()
+
+    @property
+    def is_client_encrypted(self) -> bool:
+        """Whether OpenTofu encrypted the document on the client."""
+        return self.problem == StateEncrypted.default_code
+
+    @property
+    def engine(self) -> Engine:
+        """The engine that wrote the document; only OpenTofu encrypts documents."""
+        return Engine.OPENTOFU if self.is_client_encrypted else engine_of(self.resources)
 
 
 def _read(state: State) -> _Read:
@@ -244,21 +262,33 @@ def _read(state: State) -> _Read:
 def _replace(state: State, read: _Read) -> bool:
     """Index these resources of the state; return whether the state is unchanged."""
     with transaction.atomic():
-        # 3. Write resources, dependencies and leaked tokens.
+        # 3. Write resources and dependencies; report leaked tokens and failing checks.
         write_entries(state, read.resources)
         write_dependencies(state, read.remote_states)
         report_leaks(state, read.leaks)
+        report_failing_checks(state, read.failing_checks)
         # 4. Mark the version as indexed, if the state is as it was read; else roll back.
         as_read = State.objects.due().filter(
             pk=state.pk,
             current_version_id=state.current_version_id,
             indexed_number=state.indexed_number,
+            engine=state.engine,
         )
         # Last, because a push waits for this row from here on.
         swapped = as_read.update(
-            indexed_number=state.version_number, index_problem=read.problem, index_key=stamp()
+            indexed_number=state.version_number,
+            index_problem=read.problem,
+            index_key=stamp(),
+            engine=read.engine,
+            is_client_encrypted=read.is_client_encrypted or None,
+            failing_checks=list(read.failing_checks) or None,
         )
         if swapped:
+            CountTotal.objects.move(
+                state.environment_id,
+                engine_counts(state.engine, is_encrypted=state.is_client_encrypted),
+                engine_counts(read.engine, is_encrypted=read.is_client_encrypted),
+            )
             StateCount.objects.replace(
                 state.pk,
                 amounts(read.resources, read.terraform_version),

@@ -25,7 +25,10 @@ def state(locked_state: State) -> State:
 
 def test_list_shows_lock_holder_and_duration(state: State) -> None:
     client = person("viewer")
-    assert "network production locked for 0 minutes by ada@laptop 2" in text_of(client.get(LIST))
+    assert (
+        "network production locked for 0 minutes by ada@laptop \N{EN DASH} \N{EN DASH} 2"
+        in text_of(client.get(LIST))
+    )
     assert b"status-warning" in client.get(LIST).content
 
     since = timezone.now() - dt.timedelta(hours=3, minutes=5)

@@ -111,6 +111,9 @@ def test_pushed_state_is_listed(backend: Backend, reader: ApiClient) -> None:
                 "md5": state.md5,
                 "lineage": state.lineage,
                 "size_bytes": len(body),
+                "engine": None,
+                "client_encrypted": False,
+                "failing_checks": None,
                 "created_at": state.created_at.strftime(MOMENT),
                 "updated_at": state.updated_at.strftime(MOMENT),
             }
@@ -140,6 +143,9 @@ def test_locked_state_without_a_version_is_listed(
         ("md5", None),
         ("lineage", None),
         ("size_bytes", None),
+        ("engine", None),
+        ("client_encrypted", False),
+        ("failing_checks", None),
         (
             "lock",
             {

@@ -51,7 +51,9 @@ def test_other_client_is_rejected_with_the_lock_holder(
     assert (response.status_code, error_reason(response)) == (423, "STATE_LOCKED")
     body = response.json()
     assert body.pop("error")["status"] == "FAILED_PRECONDITION"
-    assert body == lock_info(lock_id)
+    token = backend.client.token
+    who = f"ada@laptop, token {token.name} of {token.created_by.username}"
+    assert body == lock_info(lock_id, Who=who)
     assert backend.record.lock_id == lock_id
 
 
@@ -294,8 +296,8 @@ def test_number_of_queries_is_constant(
     # Token and state; update and audit event, on SQLite between begin and commit.
     with django_assert_num_queries(2 if connection.vendor == "postgresql" else 5):
         backend.lock(lock_id)
-    # A refusal writes nothing.
-    with django_assert_num_queries(1):
+    # A refusal writes nothing, and reads the name of the holder's token.
+    with django_assert_num_queries(2):
         backend.lock(uuid.uuid4())
     with django_assert_num_queries(2 if connection.vendor == "postgresql" else 5):
         backend.unlock(lock_id)

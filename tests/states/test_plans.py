@@ -59,6 +59,11 @@ def make_states() -> None:
         last = newest[turn::4]
         State.objects.filter(pk__in=last).update(environment=environment, application=application)
     use_versions()
+    State.objects.update(engine="TERRAFORM")
+    oldest = State.objects.order_by("id")[:20].values("pk")
+    State.objects.filter(pk__in=list(oldest.values_list("pk", flat=True))).update(
+        engine="OPENTOFU", is_client_encrypted=True, failing_checks=["check.a"]
+    )
 
 
 def use_versions() -> None:
@@ -141,6 +146,13 @@ def test_each_filter_is_served_by_an_index(reader: ApiClient) -> None:
         "field['updated_at'] > '2099-01-01T00:00:00Z'": 0,
         "field['updated_at'] < '2025-01-01T00:10:00Z'": 2 * at_once,
         "field['locked'] = true": at_once,
+        "field['failing_checks'] = true": 20,
+        "field['failing_checks'] = false": MOST_ROWS,
+        "field['client_encrypted'] = true": 20,
+        "field['engine'] = 'OPENTOFU'": 20,
+        "field['engine'] = 'MIXED'": 0,
+        "field['engine'] = 'TERRAFORM'": at_once,
+        f"field['engine'] = 'OPENTOFU' AND field['environment_id'] = '{first.environment_id}'": 40,
         "field['lock.acquired_at'] < '2099-01-01T00:00:00Z'": 2 * at_once,
         f"field['component_name'] ~= '{middle.component.name.upper()}'": 2 * 4,
         "field['environment_name'] CONTAINS 'ew-0'": at_once,

@@ -1,0 +1,34 @@
+"""Events about ``check`` blocks that begin to fail."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from apikeys import audit
+from apikeys.actors import Actor
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from states.models import State
+
+
+def report_failing_checks(state: State, failing: Sequence[str]) -> None:
+    """Record an event if checks fail that did not fail in the version that was indexed before.
+
+    Call it in a transaction, with the state as it was before the new version is indexed.
+    """
+    is_new = state.indexed_number < state.version_number
+    # Rules before the seventh did not record failing checks, nor the engine.
+    is_comparable = state.engine is not None or state.indexed_number == 0
+    if not (is_new and is_comparable):
+        return
+    known = set(state.failing_checks or ())
+    if new := [address for address in failing if address not in known]:
+        audit.authorize_and_record(
+            Actor.of_command("index_states"),
+            "state.check_failed",
+            state.pk,
+            version=state.version_number,
+            checks=new,
+        )
