@@ -17,6 +17,7 @@ from rest_framework.exceptions import APIException
 
 from infra_service.change_history.models import UNKNOWN, Change, Kind, RecordedState
 from infra_service.lib.api.identifiers import milliseconds_of
+from infra_service.lib.database.batches import in_batches
 from states.document import contents
 from states.errors import DocumentUnreadable, StorageUnavailable
 from states.keeping import reading
@@ -26,6 +27,8 @@ from states.models.resources import MOST_BYTES
 if TYPE_CHECKING:
     import datetime as dt
     from collections.abc import Iterator, Sequence
+
+    from django.db.models import QuerySet
 
     from states.document.resource_changes import ResourceChange
 
@@ -37,14 +40,13 @@ NAMES_TOO_LONG: Final = "NAMES_TOO_LONG"
 UNEXPECTED: Final = "UNEXPECTED"
 #: Rows per statement.
 _ROWS: Final = 500
-_VERSIONS: Final = 100
 _COLUMNS: Final = ("pk", "number", "created_at", "created_by", "token_id")
 
 
 def receive(*, state: State, **_signal: Any) -> None:
     """Store the changes of the new versions of a state."""
-    RecordedState.objects.bulk_create([RecordedState(state=state)], ignore_conflicts=True)
-    while versions := _new_versions(state):
+    _ensure_position(state)
+    while versions := list(_versions(state).filter(number__gt=_position(state).values("number"))):
         for version in versions:
             if not _record(state, version, moves=True):
                 break  # another process has stored it
@@ -53,36 +55,52 @@ def receive(*, state: State, **_signal: Any) -> None:
 def rebuild() -> Iterator[State]:
     """Store the changes of all versions of all states again; yield each state.
 
+    A run can be stopped at any time and repeated. The index continues meanwhile.
+
     Raises:
         StorageUnavailable: the object store does not respond.
     """
-    for state in State.objects.filter(version_number__gt=0).order_by("pk").iterator():
-        receive(state=state)
-        versions = StateVersion.objects.filter(state=state).order_by("number").only(*_COLUMNS)
-        for version in versions.iterator():
-            _record(state, version, moves=False)
+    for state in in_batches(State.objects.filter(version_number__gt=0)):
+        _ensure_position(state)
+        last = 0
+        while versions := list(_versions(state).filter(number__gt=last)):
+            for version in versions:
+                _record(state, version, moves=False)
+            last = versions[-1].number
         yield state
 
 
-def _new_versions(state: State) -> list[StateVersion]:
-    position = RecordedState.objects.filter(state=state).values("number")
-    versions = StateVersion.objects.filter(state=state, number__gt=position).only(*_COLUMNS)
-    return list(versions.order_by("number")[:_VERSIONS])
+def _ensure_position(state: State) -> None:
+    RecordedState.objects.bulk_create([RecordedState(state=state)], ignore_conflicts=True)
+
+
+def _position(state: State) -> QuerySet[RecordedState]:
+    return RecordedState.objects.filter(state=state)
+
+
+def _versions(state: State) -> QuerySet[StateVersion]:
+    """Return the versions of a state, the oldest first."""
+    return StateVersion.objects.filter(state=state).order_by("number").only(*_COLUMNS)
 
 
 def _record(state: State, version: StateVersion, *, moves: bool) -> bool:
-    """Replace the changes of a version; with ``moves``, only behind the state's position.
+    """Replace the changes of a version, if the state's position is before it and ``moves``.
 
-    Return whether the position was as expected.
+    Return whether the position was as expected. Its row is locked, so that two processes do not
+    store the same version at once.
     """
-    changes, problem = _changes_of(state, version)
-    rows = _rows(state, version, changes, problem)
+    rows = _rows(state, version, *_changes_of(state, version))
     with transaction.atomic():
-        position = RecordedState.objects.filter(state=state)
-        if moves and not position.filter(number__lt=version.number).update(number=version.number):
+        position = _position(state)
+        if not moves:
+            position.select_for_update().get()
+        if not position.filter(number__lt=version.number).update(number=version.number) and moves:
             return False
         Change.objects.filter(version=version).delete()
-        Change.objects.bulk_create(rows, batch_size=_ROWS)
+        # Retention removes a version with its changes; later rows would stay.
+        own = StateVersion.objects.select_for_update(no_key=True).filter(pk=version.pk)
+        if own.values_list("pk", flat=True).first() is not None:
+            Change.objects.bulk_create(rows, batch_size=_ROWS)
     return True
 
 

@@ -59,7 +59,8 @@ class Clients(Front):
 def main() -> int:
     """Install, apply, upgrade, roll back and uninstall; return the exit status."""
     with (
-        tempfile.TemporaryDirectory(prefix="infra-chart-") as directory,
+        # The pods have a /tmp of their own, and `trust` reads the issuer's CA in a pod.
+        tempfile.TemporaryDirectory(prefix="infra-chart-", dir="/var/tmp") as directory,
         issuer_server(Path(directory)) as issuer,
         control_plane(binaries(cache_directory())) as plane,
         running_pods(plane) as pods,
@@ -176,7 +177,7 @@ def executed(pods: ChartPods, home: Path, arguments: str) -> str:
     with (home / file if file else Path(os.devnull)).open("rb") as given:
         process = instance.execute(command, subprocess.PIPE, given)
         printed, _ = process.communicate(timeout=120)
-    assert process.returncode == 0, instance.log.read_text()
+    assert process.returncode == 0, printed.decode()
     return printed.decode()
 
 

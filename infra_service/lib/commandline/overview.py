@@ -42,6 +42,7 @@ PURPOSES: Final = {
         "export_states": "Export all states as files",
     },
     "Maintenance": {
+        "rebuild_changes": "Compare all versions of all states again",
         "verify_states": "Check every stored document",
         "rotate_state_keys": "Re-encrypt all data with the newest key",
         "move_documents": "Move documents to or from an object store",

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from django.core.management import call_command
 
 from apikeys.actors import Actor
 from infra_service.change_history import recording
@@ -270,3 +271,36 @@ def test_filters_select_changes(
     for path in (LIST, f"/api/v1/states/{backend.record.pk}/changes"):
         found = reader.items(path, "changes", filter=text)
         assert sorted(one["address"] for one in found) == expected
+
+
+def test_command_rebuilds_changes_from_before_an_upgrade(
+    backend: Backend, capsys: pytest.CaptureFixture[str]
+) -> None:
+    push(backend, 1, thing("a"))
+    index()
+    Change.objects.all().delete()
+    RecordedState.objects.all().delete()
+
+    call_command("rebuild_changes", "--json")
+
+    assert json.loads(capsys.readouterr().out) == {"rebuilt": 1}
+    assert changes() == [("ADDED", "thing.a", [])]
+
+
+def test_version_that_retention_removes_meanwhile_leaves_nothing(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    push(backend, 1, thing("a"))
+    push(backend, 2, thing("b"))
+    compared = recording._changes_of
+
+    def removed(state: State, version: StateVersion) -> Any:
+        found = compared(state, version)
+        StateVersion.objects.filter(number=1).delete()
+        return found
+
+    monkeypatch.setattr(recording, "_changes_of", removed)
+    recording.receive(state=backend.record)
+
+    assert not changes(version_number=1)
+    assert changes(version_number=2)

@@ -1,0 +1,41 @@
+"""Compare all versions of all states again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import CommandError
+
+from infra_service.change_history import recording
+from infra_service.lib.commandline.base import ServiceCommand
+from states.errors import StorageUnavailable
+from states.models import State
+
+
+class Command(ServiceCommand):
+    """Store the changes of all versions, also of those from before an upgrade."""
+
+    help = (
+        "Store the changes of resources between all versions of all states again, which "
+        "GET /api/v1/changes lists. index_states stores those of new versions; run this command "
+        "once after an upgrade from a release without changes. The service and index_states can "
+        "keep running."
+    )
+    examples = ("rebuild_changes", "rebuild_changes --json")
+
+    def handle(self, *_args: Any, **_options: Any) -> None:
+        """Rebuild.
+
+        Raises:
+            CommandError: the object store does not respond.
+        """
+        rebuilt = 0
+        versioned = State.objects.filter(version_number__gt=0)
+        try:
+            with self.progress("states", versioned.count) as bar:
+                for _state in recording.rebuild():
+                    rebuilt += 1
+                    bar.advance()
+        except StorageUnavailable as error:
+            raise CommandError(f"stopped after {rebuilt} states: {error.detail}") from error
+        self.report({"rebuilt": rebuilt}, f"changes of {rebuilt} states rebuilt")
