@@ -180,7 +180,7 @@ class RecordedState(models.Model):
     number = models.PositiveIntegerField(default=0)
 
     class Meta:
-        default_permissions = ()
+        default_permissions = ("view",)
 
     def __str__(self) -> str:
         return f"{self.state_id} #{self.number}"

@@ -13,7 +13,7 @@ from apikeys import audit
 if TYPE_CHECKING:
     from apikeys.actors import Actor
 
-_SHOWN: Final = ("apikeys", "infra_service", "states", "webhooks", "workloads")
+_SHOWN: Final = ("apikeys", "change_history", "infra_service", "states", "webhooks", "workloads")
 
 OPERATOR: Final = (
     "apikeys.revoke_apikey",

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 _PAGES: Final = (
     "State", "ResourceEntry", "Component", "Environment", "Application",
     "Workload", "Cluster",
+    "Change",
     "ApiKey", "AccessToken", "TrustPolicy", "Issuer", "User", "Group", "AuditEvent",
     "WebhookEndpoint", "Delivery",
 )  # fmt: skip

@@ -90,16 +90,16 @@ def test_sections_stand_in_the_order_of_use_with_groups_beside_users(db: None) -
 
     sections = answer.context["available_apps"]
     assert [section["name"] for section in sections] == [
-        "Infrastructure state", "Cluster workloads", "Access", "Webhooks",
+        "Infrastructure state", "Cluster workloads", "Changes", "Access", "Webhooks",
     ]  # fmt: skip
-    assert [model["object_name"] for model in sections[2]["models"]] == [
+    assert [model["object_name"] for model in sections[3]["models"]] == [
         "ApiKey", "AccessToken", "TrustPolicy", "Issuer", "User", "Group", "AuditEvent",
     ]  # fmt: skip
     # Unlisted pages are sorted last, so their absence from the order would go unnoticed.
     registered = {model.__name__ for model in admin.site._registry}
     assert registered == set(_PAGES)
     access = person("viewer").get("/admin/auth/")
-    assert access.context["app_list"] == [sections[2]]
+    assert access.context["app_list"] == [sections[3]]
 
 
 def test_our_style_sheets_come_after_all_of_djangos(db: None) -> None:

@@ -32,7 +32,7 @@ class Migration(migrations.Migration):
                 ("number", models.PositiveIntegerField(default=0)),
             ],
             options={
-                "default_permissions": (),
+                "default_permissions": ("view",),
             },
         ),
         migrations.CreateModel(

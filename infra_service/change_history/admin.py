@@ -1,0 +1,118 @@
+"""Changes in the admin: a timeline over all states and clusters, with filters."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from django.contrib import admin
+from django.urls import reverse
+from django.utils.html import format_html
+
+from infra_service.change_history.models import ACTIONS, UNKNOWN, Change, Kind
+from infra_service.lib.admin import ReadOnlyAdmin
+from infra_service.lib.admin.badges import badge
+from infra_service.lib.admin.input_filters import InputFilter
+from infra_service.lib.admin.moments import moment_of
+from infra_service.lib.admin.templatetags.words import breakable
+from states.admin.resources import StateFilter, TypeFilter
+from states.models import Environment
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
+    from django.http import HttpRequest
+
+_SIGNS: Final = {
+    "ADDED": "ok", "REMOVED": "error", "REPLACED": "warning", "TAINTED": "warning",
+    "HEALTH_CHANGED": "warning", UNKNOWN: "warning",
+}  # fmt: skip
+_WORDS: Final = {action: action.replace("_", " ").capitalize() for action in ACTIONS}
+
+
+class KindFilter(admin.SimpleListFilter):
+    """A filter by resources or workloads."""
+
+    title = parameter_name = "kind"
+
+    def lookups(self, *_args: Any) -> list[tuple[str, str]]:
+        return [(Kind.RESOURCE, "Resources"), (Kind.WORKLOAD, "Workloads")]
+
+    def queryset(self, _request: Any, queryset: Any) -> Any:
+        return queryset if self.value() is None else queryset.filter(kind=self.value())
+
+
+class ActionFilter(admin.SimpleListFilter):
+    """A filter by the action."""
+
+    title = parameter_name = "action"
+
+    def lookups(self, *_args: Any) -> list[tuple[str, str]]:
+        return list(_WORDS.items())
+
+    def queryset(self, _request: Any, queryset: Any) -> Any:
+        return queryset if self.value() is None else queryset.filter(action=self.value())
+
+
+class EnvironmentFilter(InputFilter):
+    """A filter by the slug of an environment."""
+
+    title = parameter_name = "environment"
+
+    def typed(self, queryset: Any, text: str, request: HttpRequest) -> Any:
+        del request
+        environment = Environment.objects.filter(slug=text).first()
+        return queryset.none() if environment is None else queryset.filter(environment=environment)
+
+
+@admin.register(Change)
+class ChangeAdmin(ReadOnlyAdmin):
+    """The list of changes, the newest first."""
+
+    when_empty = "Changes are read from pushed states while manage.py index_states --watch runs."
+    list_display = ("occurred", "shown_action", "shown_address", "place", "created_by")
+    orders: ClassVar[Any] = {"occurred": ("id",)}
+    opening_order = "-occurred"
+    list_filter = (KindFilter, ActionFilter, EnvironmentFilter, TypeFilter, StateFilter)
+    search_fields = ("address",)
+    search_help_text = "Part of the address."
+    fields = (
+        "occurred", "shown_action", "shown_address", "previous_address", "place",
+        "version_number", "type", "provider", "shown_attributes", "before", "after", "problem",
+        "created_by", "token_id", "id",
+    )  # fmt: skip
+    occurred = moment_of("occurred_at", "occurred")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Change]:
+        """Return all changes; the names of a page's states and clusters are read afterwards."""
+        around = ("state__component", "state__environment", "cluster")
+        return super().get_queryset(request).prefetch_related(*around)
+
+    def found(self, queryset: QuerySet[Change], term: str) -> QuerySet[Change]:
+        """Find changes by a part of the address, page by page if there are many."""
+        return queryset.filter(address__icontains=term)
+
+    @admin.display(description="action")
+    def shown_action(self, change: Change) -> str:
+        """Return the action as a word with a mark."""
+        return badge(_SIGNS.get(change.action, "idle"), _WORDS[change.action])
+
+    @admin.display(description="address")
+    def shown_address(self, change: Change) -> str:
+        return breakable(change.address)
+
+    @admin.display(description="changed attributes")
+    def shown_attributes(self, change: Change) -> str:
+        return ", ".join(change.attributes)
+
+    @admin.display(description="state or cluster")
+    def place(self, change: Change) -> str:
+        """Return the state or the workload's cluster, with a link."""
+        if change.kind == Kind.WORKLOAD:
+            model, key = "workloads_workload", change.workload_id
+            name = change.cluster and change.cluster.name
+        else:
+            model, key, name = "states_state", change.state_id, change.state
+        if name is None:
+            return str(self.get_empty_value_display())
+        return format_html(
+            '<a href="{}">{}</a>', reverse(f"admin:{model}_change", args=[key]), name
+        )
