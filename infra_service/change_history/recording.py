@@ -44,9 +44,11 @@ _COLUMNS: Final = ("pk", "number", "created_at", "created_by", "token_id")
 
 
 def receive(*, state: State, **_signal: Any) -> None:
-    """Store the changes of the new versions of a state."""
+    """Store the changes of a state's versions up to the current one, as it was read."""
     _ensure_position(state)
-    while versions := list(_versions(state).filter(number__gt=_position(state).values("number"))):
+    # A busy state may get versions faster than they are compared.
+    known = _versions(state).filter(number__lte=state.version_number)
+    while versions := list(known.filter(number__gt=_position(state).values("number"))):
         for version in versions:
             if not _record(state, version, moves=True):
                 break  # another process has stored it

@@ -149,7 +149,8 @@ def address_of(page: Page, name: str, pattern: URLPattern) -> str:
     wanted = pattern.pattern.converters
     if not wanted:
         return reverse(f"admin:{name}") + QUERIES.get(name, "")
-    model = "apikeys_user" if name == "auth_user_password_change" else "_".join(name.split("_")[:2])
+    models = [f"{m._meta.app_label}_{m._meta.model_name}" for m in admin.site._registry]
+    model = next((m for m in models if name.startswith(f"{m}_")), "apikeys_user")
     chosen = CHOSEN.get(name) or CHOSEN.get(model, "")
     page.goto(reverse(f"admin:{model}_changelist") + chosen)
     href = page.locator("#result_list tbody th a").first.get_attribute("href") or ""
