@@ -9,7 +9,6 @@ from msgspec import Meta, Struct
 
 from infra_service.lib.api.pagination import NextPageToken
 from states.index_lag import MOST
-from states.models.engines import Engine
 
 _ComponentId = Annotated[uuid.UUID, Meta(description="The id of the state's component.")]
 _ComponentSlug = Annotated[
@@ -159,7 +158,13 @@ class TerraformVersionCount(Struct):
 class EngineCount(Struct):
     """The states whose current version was written by an engine."""
 
-    engine: Annotated[Engine, Meta(description="The engine, by the registries of the providers.")]
+    engine: Annotated[
+        str,
+        Meta(
+            description="The engine, by the registries of the providers.",
+            extra_json_schema={"$ref": "#/components/schemas/Engine"},
+        ),
+    ]
     states: _States
     client_encrypted_states: Annotated[
         int, Meta(ge=0, description="Number of them that are encrypted on the client.")

@@ -164,7 +164,8 @@ def test_push_without_the_lock_is_refused(backend: Backend, lock_id: uuid.UUID, 
 
     assert (response.status_code, error_reason(response)) == (423, "STATE_LOCKED")
     body = response.json()
-    assert (body["ID"], body["Who"]) == (str(lock_id), "ada@laptop")
+    who = f"ada@laptop, token {backend.client.token.name} of operator"
+    assert (body["ID"], body["Who"]) == (str(lock_id), who)
     assert StateVersion.objects.count() == 0
 
 
