@@ -21,7 +21,9 @@ class ChangeSerializer(serializers.Serializer[Any]):
         read_only=True,
         help_text="The time at which the version was stored, or the workload observed.",
     )
-    kind = serializers.ChoiceField(choices=KINDS, read_only=True)
+    kind = serializers.ChoiceField(
+        choices=KINDS, read_only=True, help_text="Whether a resource or a workload changed."
+    )
     action = serializers.ChoiceField(
         choices=ACTIONS, read_only=True, help_text="The kind of the change."
     )
