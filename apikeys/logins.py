@@ -62,7 +62,7 @@ def record_refusal(
 
 
 def _exceeds_recorded_failures(event: str, **fields: Any) -> bool:
-    """Return whether the audit log has enough failures of this minute; log a warning instead."""
+    """Return whether this minute has too many failures to record; if so, log a warning."""
     if limiter().hit(_RECORDED_FAILURES) is None:
         return False
     log.warning(event, **fields)
