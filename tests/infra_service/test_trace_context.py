@@ -93,7 +93,7 @@ def test_trace_id_in_an_error(db: None, path: str) -> None:
     assert "trace_id" not in details(traceparent=TRACEPARENT.upper())[1]
 
 
-@pytest.mark.parametrize("body", ["", "grant_type=x&client_id=fed-1&subject_token=x"])
+@pytest.mark.parametrize("body", ["a=1", "grant_type=x&client_id=fed-1&subject_token=x"])
 def test_trace_id_in_an_error_of_the_exchange(db: None, body: str) -> None:
     """OAuth's format has no other member for ids."""
     form = "application/x-www-form-urlencoded"
