@@ -27,6 +27,7 @@ from tests.deployment.chart import (
     refusal,
 )
 from tests.deployment.test_container import COMPOSE
+from tests.docs.walk import steps
 from tests.support.helm import needs_helm
 from tests.support.installation import ROOT
 
@@ -72,6 +73,14 @@ def test_the_how_to_shows_an_example() -> None:
     (shown,) = re.findall(r"^```yaml\n# values\.yaml\n(.+?)^```", page, re.MULTILINE | re.DOTALL)
 
     assert yaml.safe_load(shown) == yaml.safe_load(INGRESS.read_text())
+
+
+def test_an_apply_needs_at_most_twelve_commands() -> None:
+    """With the two of the job, `terraform init` and `terraform apply`."""
+    page = (HOW_TO / "install-on-kubernetes.md").read_text().partition("## Upgrade")[0]
+    commands = [step.command for step in steps(page) if step.command]
+
+    assert len(commands) + 2 <= 12, commands
 
 
 def test_plain_manifests_contain_all_processes_of_compose() -> None:

@@ -89,7 +89,7 @@ def main() -> int:
         clients.phase = "afterwards"
         time.sleep(5)
         traffic.stop()
-        wrong = [*traffic.unexpected, *faults(pods.pods), *failed(clients)]
+        wrong = [*traffic.unexpected, *failed(clients)]
         found = snapshot(owner, *(ledger.backend for ledger in traffic.ledgers))
         for ledger in traffic.ledgers:
             wrong += ledger.broken_promises(found)
