@@ -97,11 +97,12 @@ def test_metrics_work_without_the_database(client: Client, db: None) -> None:
 def test_number_of_queries_of_a_scrape_is_constant(
     client: Client, db: None, django_assert_num_queries: Any
 ) -> None:
-    """Locks, freezes, clusters, housekeeping, webhooks; states missing from the index.
+    """Locks, freezes, failing checks, states encrypted by clients or missing from the index;
+    clusters, housekeeping and webhooks.
 
     On PostgreSQL also the partitions of the audit log.
     """
-    with django_assert_num_queries(11 if connection.vendor == "postgresql" else 10):
+    with django_assert_num_queries(13 if connection.vendor == "postgresql" else 12):
         client.get("/metrics")
 
 

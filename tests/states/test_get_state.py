@@ -29,6 +29,9 @@ def test_the_record(backend: Backend) -> None:
             "md5": record.md5,
             "lineage": LINEAGE,
             "size_bytes": len(document(7)),
+            "engine": None,
+            "client_encrypted": False,
+            "failing_checks": None,
             "created_at": seen(record.created_at),
             "updated_at": seen(record.updated_at),
         }
