@@ -8,7 +8,7 @@ from django.contrib import admin
 from django.urls import reverse
 from django.utils.html import format_html
 
-from infra_service.change_history.models import ACTIONS, UNKNOWN, Change, Kind
+from infra_service.change_history.models import ACTIONS, KINDS, UNKNOWN, Change, Kind
 from infra_service.lib.admin import ReadOnlyAdmin
 from infra_service.lib.admin.badges import badge
 from infra_service.lib.admin.input_filters import InputFilter
@@ -37,7 +37,7 @@ class KindFilter(admin.SimpleListFilter):
         return [(Kind.RESOURCE, "Resources"), (Kind.WORKLOAD, "Workloads")]
 
     def queryset(self, _request: Any, queryset: Any) -> Any:
-        return queryset if self.value() is None else queryset.filter(kind=self.value())
+        return queryset.filter(kind=self.value()) if self.value() in KINDS else queryset
 
 
 class ActionFilter(admin.SimpleListFilter):
@@ -49,7 +49,7 @@ class ActionFilter(admin.SimpleListFilter):
         return list(_WORDS.items())
 
     def queryset(self, _request: Any, queryset: Any) -> Any:
-        return queryset if self.value() is None else queryset.filter(action=self.value())
+        return queryset.filter(action=self.value()) if self.value() in ACTIONS else queryset
 
 
 class EnvironmentFilter(InputFilter):

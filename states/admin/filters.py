@@ -89,4 +89,4 @@ class EngineFilter(SimpleListFilter):
         return Engine.choices
 
     def queryset(self, _request: Any, queryset: Any) -> Any:
-        return queryset if self.value() is None else queryset.filter(engine=self.value())
+        return queryset.filter(engine=self.value()) if self.value() in Engine.values else queryset

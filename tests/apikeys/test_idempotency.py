@@ -253,6 +253,7 @@ def test_request_without_the_header_adds_no_queries(owner: KeyOwner) -> None:
 #: POSTs that take no Idempotency-Key, and the reason.
 OTHERS = {
     "StateBackendView": "a push that is repeated makes no second version",
+    "McpView": "reads",
     "StateAtView": "a push that is repeated makes no second version",
     "StateInApplicationView": "a push that is repeated makes no second version",
     "StateLockView": "a lock has an id of its own",

@@ -140,7 +140,7 @@ def test_dashboard_and_alerts_use_existing_metrics(live: LiveServer) -> None:
     for expression, title in (panels | alerts).items():
         assert named(expression) <= scraped, title
         assert named(expression) or "up{" in expression, title
-    assert (len(panels), len(alerts)) == (23, 26)
+    assert (len(panels), len(alerts)) == (23, 27)
 
 
 def test_each_alert_has_a_documented_response() -> None:

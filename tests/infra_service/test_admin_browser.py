@@ -120,9 +120,9 @@ def test_without_a_clipboard_the_secret_is_selected(page: Page, live: LiveServer
 
 #: The links of the menu; a name may occur as a page's heading as well.
 MENU = [
-    "API keys", "Access tokens", "Applications", "Audit events", "Clusters", "Components",
-    "Deliveries", "Environments", "Groups", "Issuers", "Overview", "Resources", "States",
-    "Trust policies", "Users", "Webhook endpoints", "Workloads",
+    "API keys", "Access tokens", "Applications", "Audit events", "Changes", "Clusters",
+    "Components", "Deliveries", "Environments", "Groups", "Issuers", "Overview", "Resources",
+    "States", "Trust policies", "Users", "Webhook endpoints", "Workloads",
 ]  # fmt: skip
 
 

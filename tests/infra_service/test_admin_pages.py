@@ -154,7 +154,7 @@ def address_of(page: Page, name: str, pattern: URLPattern) -> str:
     chosen = CHOSEN.get(name) or CHOSEN.get(model, "")
     page.goto(reverse(f"admin:{model}_changelist") + chosen)
     href = page.locator("#result_list tbody th a").first.get_attribute("href") or ""
-    object_id = href.partition("/change/")[0].rpartition("/")[2]
+    object_id = href.rpartition("/change/")[0].rpartition("/")[2]
     given = {key: 1 if key == "number" else object_id for key in wanted}
     return reverse(f"admin:{name}", kwargs=given) + QUERIES.get(name, "")
 
