@@ -8,9 +8,10 @@ from django.contrib import admin
 from django.urls import reverse
 from django.utils.html import format_html
 
-from infra_service.change_history.models import ACTIONS, KINDS, UNKNOWN, Change, Kind
+from infra_service.change_history.models import ACTIONS, UNKNOWN, Change, Kind
 from infra_service.lib.admin import ReadOnlyAdmin
 from infra_service.lib.admin.badges import badge
+from infra_service.lib.admin.choice_filter import ChoiceFilter
 from infra_service.lib.admin.input_filters import InputFilter
 from infra_service.lib.admin.moments import moment_of
 from infra_service.lib.admin.templatetags.words import breakable
@@ -28,28 +29,18 @@ _SIGNS: Final = {
 _WORDS: Final = {action: action.replace("_", " ").capitalize() for action in ACTIONS}
 
 
-class KindFilter(admin.SimpleListFilter):
+class KindFilter(ChoiceFilter):
     """A filter by resources or workloads."""
 
-    title = parameter_name = "kind"
-
-    def lookups(self, *_args: Any) -> list[tuple[str, str]]:
-        return [(Kind.RESOURCE, "Resources"), (Kind.WORKLOAD, "Workloads")]
-
-    def queryset(self, _request: Any, queryset: Any) -> Any:
-        return queryset.filter(kind=self.value()) if self.value() in KINDS else queryset
+    title = parameter_name = column = "kind"
+    offered = ((Kind.RESOURCE, "Resources"), (Kind.WORKLOAD, "Workloads"))
 
 
-class ActionFilter(admin.SimpleListFilter):
+class ActionFilter(ChoiceFilter):
     """A filter by the action."""
 
-    title = parameter_name = "action"
-
-    def lookups(self, *_args: Any) -> list[tuple[str, str]]:
-        return list(_WORDS.items())
-
-    def queryset(self, _request: Any, queryset: Any) -> Any:
-        return queryset.filter(action=self.value()) if self.value() in ACTIONS else queryset
+    title = parameter_name = column = "action"
+    offered = tuple(_WORDS.items())
 
 
 class EnvironmentFilter(InputFilter):

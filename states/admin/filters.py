@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 from django.contrib.admin import SimpleListFilter
 from django.utils import timezone
 
+from infra_service.lib.admin.choice_filter import ChoiceFilter
 from infra_service.lib.api.identifiers import parse_uuid
 from states.lock_holders import STALE_AFTER
 from states.models import Application
@@ -79,14 +80,8 @@ class StatusFilter(SimpleListFilter):
         return chosen.get(self.value(), lambda: present)()
 
 
-class EngineFilter(SimpleListFilter):
+class EngineFilter(ChoiceFilter):
     """A filter by the engine that wrote the current version."""
 
-    title = "engine"
-    parameter_name = "engine"
-
-    def lookups(self, *_args: Any) -> Any:
-        return Engine.choices
-
-    def queryset(self, _request: Any, queryset: Any) -> Any:
-        return queryset.filter(engine=self.value()) if self.value() in Engine.values else queryset
+    title = parameter_name = column = "engine"
+    offered = Engine.choices

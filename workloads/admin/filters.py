@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Final
 from django.contrib.admin import SimpleListFilter
 from django.db.models.functions import Now
 
+from infra_service.lib.admin.choice_filter import ChoiceFilter
 from infra_service.lib.admin.input_filters import InputFilter
 from infra_service.lib.api.identifiers import parse_uuid
 from workloads.cluster_health import ClusterHealth, is_in_health, is_silent
@@ -88,37 +89,17 @@ class ClusterFilter(InputFilter):
         return queryset.filter(cluster_id=self.cluster.pk)
 
 
-class HealthFilter(SimpleListFilter):
+class HealthFilter(ChoiceFilter):
     """Filter workloads by health, the first column of an index."""
 
-    title = "health"
-    parameter_name = "health"
-
-    def lookups(self, *_args: Any) -> list[tuple[str, str]]:
-        return [(status.value, word(status)) for status in MOST_TROUBLE_FIRST]
-
-    def queryset(self, _request: Any, queryset: Any) -> Any:
-        return _of(queryset, self, "health_status")
+    title = parameter_name = "health"
+    column = "health_status"
+    offered = tuple((status.value, word(status)) for status in MOST_TROUBLE_FIRST)
 
 
-class KindFilter(SimpleListFilter):
-    title = "kind"
-    parameter_name = "kind"
-
-    def lookups(self, *_args: Any) -> list[tuple[str, str]]:
-        return KINDS
-
-    def queryset(self, _request: Any, queryset: Any) -> Any:
-        return _of(queryset, self, "kind")
-
-
-def _of(queryset: Any, chosen: SimpleListFilter, column: str) -> Any:
-    """Return the rows with the chosen value; no rows for an invalid choice."""
-    value = chosen.value()
-    if value is None:
-        return queryset
-    is_offered = value in dict(chosen.lookup_choices)
-    return queryset.filter((column, value)) if is_offered else queryset.none()
+class KindFilter(ChoiceFilter):
+    title = parameter_name = column = "kind"
+    offered = KINDS
 
 
 class NamespaceFilter(InputFilter):
