@@ -24,11 +24,12 @@ def remove_old_history(now: dt.datetime) -> Iterator[int]:
 
     The run can be stopped at any time and repeated.
     """
-    yield from _remove(Transition.objects.filter(at__lt=now - KEPT), "at")
-    yield from _remove(ReportGap.objects.filter(ended_at__lt=now - KEPT), "ended_at")
+    yield from remove_in_batches(Transition.objects.filter(at__lt=now - KEPT), "at")
+    yield from remove_in_batches(ReportGap.objects.filter(ended_at__lt=now - KEPT), "ended_at")
 
 
-def _remove(old: QuerySet[Any], moment: str) -> Iterator[int]:
+def remove_in_batches(old: QuerySet[Any], moment: str) -> Iterator[int]:
+    """Delete the rows in the order of this indexed column; yield the size of each batch."""
     rest = old
     while moments := list(rest.order_by(moment).values_list(moment, flat=True)[:BATCH]):
         yield rest.filter(**{f"{moment}__lte": moments[-1]}).delete()[0]

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 from infra_service.change_history.models import MOST_OF_VALUE, Change, Kind
 from infra_service.change_history.recording import ids_at
 from infra_service.lib.database.bulk import Writer
-from states.fields import first_id
-from workloads.history import BATCH, KEPT
+from states.fields import last_id
+from workloads.history import KEPT, remove_in_batches
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -61,12 +61,10 @@ def receive(
 
 def remove_old(now: dt.datetime) -> Iterator[int]:
     """Delete the changes of workloads after the retention of transitions; yield each batch."""
-    old = Change.objects.filter(
-        kind=Kind.WORKLOAD, occurred_at__lt=now - KEPT, id__lt=first_id(now)
-    ).order_by("id")
-    while ids := list(old.values_list("pk", flat=True)[:BATCH]):
-        yield Change.objects.filter(pk__in=ids).delete()[0]
-        old = old.filter(pk__gt=ids[-1])
+    before = now - KEPT
+    # The bound of the id ends the scan of the index, which has no time.
+    old = Change.objects.filter(kind=Kind.WORKLOAD, occurred_at__lt=before, id__lte=last_id(before))
+    yield from remove_in_batches(old, "id")
 
 
 def _cut(text: str) -> str:
