@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from django.core.exceptions import ObjectDoesNotExist
 from rest_framework.decorators import action
 from rest_framework.response import Response
 
@@ -12,7 +13,7 @@ from apikeys.authentication import caller_of
 from apikeys.permissions import ACCESS_TOKENS
 from apikeys.scopes import Scope
 from infra_service.lib.api.fields import NothingSerializer
-from infra_service.lib.api.viewsets import ResourceViewSet
+from infra_service.lib.api.viewsets import ResourceViewSet, by_id
 from states.actions import freezing, history, locks
 from states.api.filters import StateFilters, with_ids
 from states.api.serializers import (
@@ -31,6 +32,18 @@ if TYPE_CHECKING:
     from rest_framework.request import Request
 
     from states.models import StateQuerySet
+
+
+def visible_state(request: Request, given: str) -> State:
+    """Return the state with the id of a path, if it is within the caller's binding.
+
+    Raises:
+        StateNotFound: it is deleted, or outside the caller's binding.
+    """
+    try:
+        return by_id(State.objects.visible().inside(caller_of(request).binding), given)
+    except ObjectDoesNotExist as error:
+        raise StateNotFound from error
 
 
 @states_schema

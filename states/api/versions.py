@@ -6,7 +6,6 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-from django.core.exceptions import ObjectDoesNotExist
 from rest_framework.decorators import action
 from rest_framework.response import Response
 
@@ -17,14 +16,15 @@ from apikeys.scopes import Scope
 from infra_service.lib.api.idempotency import idempotent
 from infra_service.lib.api.pagination import PageRequest
 from infra_service.lib.api.parameters import InvalidParameter
-from infra_service.lib.api.viewsets import ResourceViewSet, by_id
+from infra_service.lib.api.viewsets import ResourceViewSet
 from states.actions import history
 from states.api.difference_answers import ComparedVersion, Difference, DifferencePage
 from states.api.sending import OUTPUTS_DOCUMENT, DocumentAPIView, document_response
 from states.api.serializers import RestoreSerializer, VersionSerializer
+from states.api.states import visible_state
 from states.api.states_openapi import contents_schema, outputs_document_schema, versions_schema
 from states.document import contents
-from states.errors import StateNotFound, VersionNotFound
+from states.errors import VersionNotFound
 from states.keeping import reading
 from states.models import State, StateVersion
 from states.models.imported_versions import with_imported
@@ -56,11 +56,7 @@ class OfStateViewSet(DocumentAPIView, ResourceViewSet[StateVersion]):
         Raises:
             StateNotFound: the state is outside the caller's binding.
         """
-        visible = State.objects.visible().inside(caller_of(self.request).binding)
-        try:
-            return by_id(visible, self.kwargs["state_id"])
-        except ObjectDoesNotExist as error:
-            raise StateNotFound from error
+        return visible_state(self.request, self.kwargs["state_id"])
 
     @property
     def hide(self) -> bool:

@@ -205,11 +205,15 @@ def _summary(
     return VersionChanges(found.summary, found.metadata)
 
 
+def _pair(before: bytes | None, after: bytes, effort: Effort) -> tuple[Document, Document]:
+    old = difference.NO_DOCUMENT if before is None else _parse(before, effort)
+    return old, _parse(after, effort)
+
+
 def diff(before: bytes | None, after: bytes, *, start: int, size: int, hide: bool) -> ChangePage:
     """Return a page of the changes between two documents; ``before`` may be missing."""
     with limited_reading(before or b"", after) as effort:
-        old = difference.NO_DOCUMENT if before is None else _parse(before, effort)
-        new = _parse(after, effort)
+        old, new = _pair(before, after, effort)
         found = difference.compare(old, new, hide=hide, effort=effort)
         kinds: dict[str, tuple[Sequence[Any], Callable[..., Struct]]] = {
             "outputs": (found.outputs, changes.describe_output),
@@ -235,8 +239,7 @@ def diff(before: bytes | None, after: bytes, *, start: int, size: int, hide: boo
 def changed_resources(before: bytes | None, after: bytes) -> list[ResourceChange]:
     """Return the changes of resources between two documents; ``before`` may be missing."""
     with limited_reading(before or b"", after) as effort:
-        old = difference.NO_DOCUMENT if before is None else _parse(before, effort)
-        found = difference.compare(old, _parse(after, effort), hide=False, effort=effort)
+        found = difference.compare(*_pair(before, after, effort), hide=False, effort=effort)
         return resource_changes.describe(found.resources, effort)
 
 

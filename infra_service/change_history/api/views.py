@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from django.core.exceptions import ObjectDoesNotExist
-
 from apikeys.authentication import caller_of
 from apikeys.permissions import ACCESS_TOKENS
 from apikeys.scopes import Scope
@@ -13,10 +11,10 @@ from infra_service.change_history.api.filters import ChangeFilters, ChangeOfStat
 from infra_service.change_history.api.openapi import changes_schema, of_state_schema
 from infra_service.change_history.api.serializers import ChangeSerializer
 from infra_service.change_history.models import Change
-from infra_service.lib.api.viewsets import ResourceViewSet, by_id
+from infra_service.lib.api.viewsets import ResourceViewSet
 from states.api.filters import with_ids
+from states.api.states import visible_state
 from states.errors import StateNotFound
-from states.models import State
 
 if TYPE_CHECKING:
     from django.db.models import Q
@@ -64,9 +62,5 @@ class ChangeOfStateViewSet(_ListViewSet):
         Raises:
             StateNotFound: the state is outside the caller's binding.
         """
-        visible = State.objects.visible().inside(caller_of(self.request).binding)
-        try:
-            state = by_id(visible, self.kwargs["state_id"])
-        except ObjectDoesNotExist as error:
-            raise StateNotFound from error
+        state = visible_state(self.request, self.kwargs["state_id"])
         return super().get_queryset().filter(state_id=state.pk)
