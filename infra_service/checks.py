@@ -45,15 +45,13 @@ def _undeclared(
             if entry.namespace not in _OTHER_NAMESPACES:
                 yield from _undeclared(entry.url_patterns, path)
             continue
-        callback: Any = entry.callback
-        # The class of DRF's views, or of Django's.
-        view = getattr(callback, "cls", None) or getattr(callback, "view_class", callback)
+        view = getattr(entry.callback, "cls", entry.callback)
         if getattr(view, "public", False):
             continue
         if not getattr(view, "token_kinds", None):
             yield path, view.__name__, "token_kinds"
         scopes = getattr(view, "required_scopes", {})
-        for key in _entry_points(view, getattr(callback, "actions", None)):
+        for key in _entry_points(view, getattr(entry.callback, "actions", None)):
             if key not in scopes:
                 yield path, view.__name__, f"the scope of {key}"
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from django.conf import settings
-from django.templatetags.static import static
-from django.views.generic import RedirectView
 from drf_spectacular.utils import extend_schema
 from rest_framework.renderers import TemplateHTMLRenderer
 from rest_framework.response import Response
@@ -34,10 +32,3 @@ class HomeView(APIView):
         """Return links to the admin and the API documentation, as a page for browsers."""
         documentation = {"docs": "/docs/"} if settings.WHITENOISE_ROOT else {}
         return Response(_PLACES | documentation, template_name="home.html")
-
-
-class IconView(RedirectView):
-    """``/favicon.ico``, which browsers request for pages without a link to an icon."""
-
-    public = True
-    url = static("admin_base/icon.svg")

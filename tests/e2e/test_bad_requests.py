@@ -155,7 +155,7 @@ STATE = f"/api/v1/state/{COMPONENT}/env/{ENVIRONMENT}"
 UNKNOWN = [
     "//", "/api", "/api/v1", "/api/v1/state", f"/api/v1/state/{COMPONENT}", f"{STATE}x/y",
     f"{STATE}//", f"{STATE}/versions/1/x", f"{STATE}/lock//", "/healthz//", "/v1",
-    "/v1/api-keys/x/y", "/static", "/.env", "/api/v1/../v1", "/%00", "/%FF",
+    "/v1/api-keys/x/y", "/static", "/favicon.ico", "/.env", "/api/v1/../v1", "/%00", "/%FF",
 ]  # fmt: skip
 KNOWN = {
     (STATE, "GET"): (404, "STATE_NOT_FOUND"),

@@ -38,13 +38,6 @@ def test_other_methods_and_types_are_rejected() -> None:
     assert error_reason(Client().get("/", headers={"Accept": "image/png"})) == "NOT_ACCEPTABLE"
 
 
-def test_the_default_address_of_an_icon_leads_to_the_icon() -> None:
-    answer = Client().get("/favicon.ico")
-
-    assert (answer.status_code, answer["Location"]) == (302, "/static/admin_base/icon.svg")
-    assert (ROOT / "infra_service/lib/admin/static/admin_base/icon.svg").is_file()
-
-
 def test_its_links_lead_on(page: Page) -> None:
     page.goto("/")
     assert faults(page) == []
