@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.installation import ROOT
-from tests.support.waiting import MAX_WAIT
+from tests.support.waiting import MAX_WAIT, wait_until
 
 CLIENT = ROOT / "deploy" / "client" / "infra"
 #: The interpreter outside the virtual environment; -I ignores the environment and the user's
@@ -84,6 +84,8 @@ class Client:
                 except OSError:  # the other end is closed
                     break
                 if typed and shown.endswith(" "):
+                    # Python loses a signal that arrives just before it waits for input.
+                    _wait_for_sleep(process)
                     os.write(terminal, typed.encode())
                     typed = ""
             assert process.wait(MAX_WAIT) == code, shown
@@ -112,3 +114,8 @@ class Client:
                 process.kill()
                 process.wait()
             os.close(ours)
+
+
+def _wait_for_sleep(process: subprocess.Popen[bytes]) -> None:
+    stat = Path(f"/proc/{process.pid}/stat")
+    wait_until(lambda: stat.read_text().rpartition(")")[2].split()[0] == "S")

@@ -164,6 +164,11 @@ def cluster_name(cluster_id: str) -> str:
     return Cluster.objects.get(pk=cluster_id).name
 
 
+# Fields whose values differ from the values in the rows of the answer.
+CONVERTED: dict[str, Reader] = {
+    "failing_checks": lambda row: [row["failing_checks"] is not None],
+    "scopes": lambda row: [" ".join(row["scopes"])],
+}
 # Fields that have another name, or no column, in the rows of the answer.
 READ: dict[str, Reader] = {
     "component": slug("component"),
@@ -172,7 +177,6 @@ READ: dict[str, Reader] = {
     "application_id": lambda row: [application(row["component_id"])[0]],
     "application_name": lambda row: [application(row["component_id"])[2]],
     "lock.acquired_at": lambda row: [row.get("lock", {}).get("acquired_at")],
-    "scopes": lambda row: [" ".join(row["scopes"])],
     "locked": lambda row: ["lock" in row],
     "frozen": lambda row: ["frozen" in row],
     "managed": lambda row: [is_managed(row["id"])],
@@ -187,8 +191,8 @@ def fields_of(name: str, row: Row) -> list[FilterField]:
     for written, about in LISTS[name][1]["filter"]["x-filter-fields"].items():
         kind = about["type"]
         assert written in {*row, *READ} or kind in {"label", *NOT_COMPARED}, written
-        is_own = written in row and not isinstance(row[written], list)
-        read = plain(written) if is_own else READ.get(written, plain(written))
+        own = plain(written) if written in row else READ.get(written, plain(written))
+        read = CONVERTED.get(written, own)
         if kind not in NOT_COMPARED:
             fields.append(
                 FilterField(written, kind, about["operators"], about.get("values", ()), read)
