@@ -94,13 +94,6 @@ openapi: .venv/dev  ## Write docs/reference/openapi.yaml from the views
 release: .venv/dev  ## Write the source, SBOMs and provenance of the commit to build/
 	$(BIN)/python -m tools.release
 
-# Written once, because states cannot be read with another key.
-.env:
-	@umask 077; while IFS= read -r line; do case $$line in \
-	STATE_ENCRYPTION_KEYS=) line=$$line$$(openssl rand -base64 32) || exit ;; \
-	SECRET_KEY= | *_PASSWORD=) line=$$line$$(openssl rand -hex 32) || exit ;; \
-	esac; printf '%s\n' "$$line"; done <.env.example >$@.new && mv $@.new $@
-
 clean:  ## Remove the virtual environment; keep the data in var/
 	rm -rf .venv
 

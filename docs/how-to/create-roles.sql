@@ -1,7 +1,7 @@
 -- Create two roles in the database that psql is connected to: the owner migrates and archives, and the service
 -- gets only the privileges that "manage.py grant_service_role" grants. Run this as a superuser for each new
--- database. If the roles do not exist yet, set OWNER_PASSWORD and SERVICE_PASSWORD in the environment.
--- compose.yaml runs it automatically.
+-- database. If the roles do not exist yet, set OWNER_PASSWORD and SERVICE_PASSWORD in the environment, or
+-- OWNER_PASSWORD_FILE and SERVICE_PASSWORD_FILE. compose.yaml runs it automatically.
 \set ON_ERROR_STOP on
 \if :{?owner}
 \else
@@ -11,8 +11,8 @@
 \else
   \set service infra
 \endif
-\set owner_password `printf %s "$OWNER_PASSWORD"`
-\set service_password `printf %s "$SERVICE_PASSWORD"`
+\set owner_password `cat "${OWNER_PASSWORD_FILE:-/dev/null}"; printf %s "$OWNER_PASSWORD"`
+\set service_password `cat "${SERVICE_PASSWORD_FILE:-/dev/null}"; printf %s "$SERVICE_PASSWORD"`
 SELECT format('CREATE ROLE %I LOGIN PASSWORD %L', name, password)
 FROM (VALUES (:'owner', :'owner_password'), (:'service', :'service_password')) AS wanted (name, password)
 WHERE NOT EXISTS (SELECT FROM pg_roles WHERE rolname = name) \gexec

@@ -6,6 +6,7 @@ import base64
 import os
 import re
 import secrets
+import shutil
 import subprocess
 import sys
 from typing import Any
@@ -17,6 +18,8 @@ from infra_service import gunicorn
 from tests.support.installation import ROOT
 
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text())
+#: The services that log in as the owner of the tables.
+AS_OWNER = {"migrate", "archive"}
 OURS = [name for name, service in COMPOSE["services"].items() if "build" in service]
 
 
@@ -30,8 +33,12 @@ def test_compose_gives_it_no_more_than_it_needs(name: str) -> None:
     assert int(service["stop_grace_period"].removesuffix("s")) > gunicorn.graceful_timeout
     assert [mount.split(":")[0] for mount in service["tmpfs"]] == ["/tmp", "/run/infra-service"]
     assert "privileged" not in service
-    archives = ["archives:/var/lib/infra-archive"] if name == "archive" else []
-    assert service.get("volumes", []) == archives
+    mounts = ["service-secrets:/secrets/service:ro"]
+    if name in AS_OWNER:
+        mounts.append("owner-secrets:/secrets/owner:ro")
+    if name == "archive":
+        mounts.append("archives:/var/lib/infra-archive")
+    assert service["volumes"] == mounts
 
 
 @pytest.mark.parametrize("name", COMPOSE["services"])
@@ -63,7 +70,7 @@ def test_each_container_has_the_check_that_fits() -> None:
     checks = {name: COMPOSE["services"][name].get("healthcheck") for name in OURS}
 
     assert checks.pop("service") is None
-    assert checks.pop("migrate") == {"disable": True}
+    assert checks.pop("migrate") == checks.pop("operator") == {"disable": True}
     assert checks
     for name, check in checks.items():
         *_, option = COMPOSE["services"][name]["command"]
@@ -93,33 +100,26 @@ def test_compose_runs_the_images_command_after_the_migrations() -> None:
 
     assert "command" not in service
     needs = {name: needed["condition"] for name, needed in service["depends_on"].items()}
-    assert needs == {"migrate": "service_completed_successfully"}
+    assert needs == {"operator": "service_completed_successfully"}
     assert all(port.startswith("127.0.0.1:") for port in service["ports"])
 
 
 def test_only_migrations_and_the_archive_run_as_the_owner() -> None:
-    roles = {
-        name: COMPOSE["services"][name]["environment"]["DATABASE_URL"].split(":")[1]
-        for name in OURS
-    }
+    urls = {name: COMPOSE["services"][name]["environment"]["DATABASE_URL_FILE"] for name in OURS}
     database = COMPOSE["services"]["database"]
 
-    as_owner = {"migrate", "archive"}
-    assert {roles.pop(name) for name in as_owner} == {"//infra_owner"}
-    assert roles
-    assert set(roles.values()) == {"//infra"}
+    assert {urls.pop(name) for name in AS_OWNER} == {"/secrets/owner/DATABASE_URL"}
+    assert urls
+    assert set(urls.values()) == {"/secrets/service/DATABASE_URL"}
     assert "POSTGRES_USER" not in database["environment"]
     _shell, _flag, line = COMPOSE["services"]["migrate"]["command"]
     assert line.endswith("grant_service_role infra")
-    source, target, mode = database["volumes"][1].split(":")
+    source, target, mode = database["volumes"][2].split(":")
     assert (ROOT / source).is_file()
     assert (target, mode) == ("/docker-entrypoint-initdb.d/create-roles.sql", "ro")
     for name in OURS:
         environment = COMPOSE["services"][name]["environment"]
-        secret = str(environment.values())
-        assert ("OWNER_PASSWORD" in secret) == (name in as_owner)
         assert bool(environment["AUDIT_ARCHIVE_DIR"]) == (name == "archive")
-        assert "POSTGRES_PASSWORD" not in secret
 
 
 def env_example() -> dict[str, str]:
@@ -133,28 +133,39 @@ def test_each_setting_can_be_set_in_the_env_file(name: str) -> None:
     known = set(re.findall(r"^\| `([A-Z_]+)` \|", reference, re.MULTILINE))
     service = COMPOSE["services"][name]
     environment = service["environment"]
-    passed_on = {key for key, value in environment.items() if value.startswith(f"${{{key}:")}
     passwords = {"POSTGRES_PASSWORD", "OWNER_PASSWORD", "SERVICE_PASSWORD"}
     own = {"DATABASE_URL", "VAR_DIR", "BIND", "AUDIT_ARCHIVE_DIR"}
+    generated = {"SECRET_KEY", "STATE_ENCRYPTION_KEYS"}
 
-    assert service["env_file"] == ".env"
-    assert environment.keys() - passed_on == own | passwords
-    assert passed_on | own <= known
-    # The file also has the database's passwords, which the service does not get.
-    assert env_example().keys() - known == {*passwords, "EXTRAS"}
+    assert service["env_file"] == [{"path": ".env", "required": False}]
+    assert {key.removesuffix("_FILE") for key in environment} == own | generated | passwords
+    assert own | generated <= known
+    assert env_example().keys() - known == {"EXTRAS"}
+    # The passwords of the database may be in the file; the service does not get them.
     assert {environment[password] for password in passwords} == {""}
 
 
-def test_compose_requires_the_secrets() -> None:
+def test_compose_needs_no_file_of_settings() -> None:
     text = (ROOT / "compose.yaml").read_text()
-    required = set(re.findall(r"\$\{(\w+):\?", text))
 
-    assert required == {
-        "POSTGRES_PASSWORD", "OWNER_PASSWORD", "SERVICE_PASSWORD",
-        "SECRET_KEY", "STATE_ENCRYPTION_KEYS",
-    }  # fmt: skip
-    assert {name for name in required if env_example()[name]} == set()
-    assert set(re.findall(r"\$\{(\w+)", text)) == required | {"EXTRAS"}
+    assert re.findall(r"\$\{(\w+)", text) == ["EXTRAS"]
+    assert "${EXTRAS-s3}" in text
+
+
+def compose() -> str | None:
+    """Return the version of Docker Compose 2, if it is installed."""
+    command = ["docker", "compose", "version", "--short"]
+    if shutil.which("docker") is None:
+        return None
+    found = subprocess.run(command, check=False, capture_output=True, text=True)
+    return found.stdout.strip() if found.returncode == 0 else None
+
+
+@pytest.mark.skipif(compose() is None, reason="Docker Compose 2 is missing")
+def test_compose_accepts_the_file() -> None:
+    subprocess.run(
+        ["docker", "compose", "--profile", "archive", "config", "--quiet"], cwd=ROOT, check=True
+    )
 
 
 def test_its_settings_are_taken() -> None:

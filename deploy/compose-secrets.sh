@@ -1,0 +1,26 @@
+#!/bin/sh
+# Write the secrets of compose.yaml to three directories, the volumes of the database, of the owner of its tables, and
+# of the service. A value in the environment, from .env, takes precedence. A missing secret is generated once.
+#
+#     deploy/compose-secrets.sh DATABASE OWNER SERVICE
+set -eu
+umask 022 # All users can read the files; only containers that mount a volume have them.
+
+# secret FILE VALUE GENERATOR
+secret() {
+    if [ -n "$2" ]; then put "$1" "$2"; elif [ ! -s "$1" ]; then put "$1" "$("$3")"; fi
+}
+
+# Atomic: a half-written key would make states unreadable.
+put() { printf %s "$2" >"$1.new" && mv "$1.new" "$1"; }
+# Letters and digits, because URLs contain it.
+password() { od -An -v -tx1 -N 32 /dev/urandom | tr -d ' \n'; }
+key() { head -c 32 /dev/urandom | base64; }
+
+secret "$1/POSTGRES_PASSWORD" "${POSTGRES_PASSWORD:-}" password
+secret "$1/OWNER_PASSWORD" "${OWNER_PASSWORD:-}" password
+secret "$1/SERVICE_PASSWORD" "${SERVICE_PASSWORD:-}" password
+secret "$3/SECRET_KEY" "${SECRET_KEY:-}" password
+secret "$3/STATE_ENCRYPTION_KEYS" "${STATE_ENCRYPTION_KEYS:-}" key
+put "$2/DATABASE_URL" "postgres://infra_owner:$(cat "$1/OWNER_PASSWORD")@database:5432/infra"
+put "$3/DATABASE_URL" "postgres://infra:$(cat "$1/SERVICE_PASSWORD")@database:5432/infra"
