@@ -124,6 +124,10 @@ def vary(random: Random) -> None:
         lock = UUID(int=row.serial or 1)
         at = end - dt.timedelta(days=random.choice((1, 1, 2, 3)))
         State.objects.filter(pk=row.pk).update(lock_id=lock, lock_info={}, lock_acquired_at=at)
+    for workload in Workload.objects.all():
+        # The list searches images by this copy.
+        copies = WorkloadImage.objects.filter(workload_id=workload.pk)
+        copies.update(health_status=workload.health_status)
     for component in Component.objects.all():
         State.objects.filter(component=component).update(application=component.application_id)
     for remembered in (images, application, is_managed, cluster_name):

@@ -259,6 +259,9 @@ def test_other_filters_select_states(
         "field['size_bytes'] > 500": [second],
         f"field['size_bytes'] = {first.size_bytes}": [first],
         f"field['created_at'] > '{first.created_at.isoformat()}'": [second],
+        # Finer than the column, so no row has this time.
+        "field['created_at'] = '2026-01-31T12:00:00.0000005Z'": [],
+        "field['created_at'] != '2026-01-31T12:00:00.0000005Z'": [first, second],
         f"field['updated_at'] <= '{first.updated_at.isoformat()}'": [first],
         "field['locked'] = true": [first],
         "field['locked'] = false": [second],
