@@ -20,7 +20,7 @@ from infra_service.lib.api.identifiers import milliseconds_of
 from infra_service.lib.database.batches import in_batches
 from states.document import contents
 from states.errors import DocumentUnreadable, StorageUnavailable
-from states.keeping import reading
+from states.keeping.loading import loader
 from states.models import State, StateVersion
 from states.models.resources import MOST_BYTES
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
 
     from states.document.resource_changes import ResourceChange
+    from states.keeping.loading import Load
 
 log = structlog.get_logger("infra_service.change_history")
 
@@ -43,14 +44,14 @@ _ROWS: Final = 500
 _COLUMNS: Final = ("pk", "number", "created_at", "created_by", "token_id")
 
 
-def receive(*, state: State, **_signal: Any) -> None:
+def receive(*, state: State, load: Load, **_signal: Any) -> None:
     """Store the changes of a state's versions up to the current one, as it was read."""
     _ensure_position(state)
     # A busy state may get versions faster than they are compared.
     known = _versions(state).filter(number__lte=state.version_number)
     while versions := list(known.filter(number__gt=_position(state).values("number"))):
         for version in versions:
-            if not _record(state, version, moves=True):
+            if not _record(state, version, load, moves=True):
                 break  # another process has stored it
 
 
@@ -64,10 +65,10 @@ def rebuild() -> Iterator[State]:
     """
     for state in in_batches(State.objects.filter(version_number__gt=0)):
         _ensure_position(state)
-        last = 0
+        last, load = 0, loader()
         while versions := list(_versions(state).filter(number__gt=last)):
             for version in versions:
-                _record(state, version, moves=False)
+                _record(state, version, load, moves=False)
             last = versions[-1].number
         yield state
 
@@ -85,13 +86,13 @@ def _versions(state: State) -> QuerySet[StateVersion]:
     return StateVersion.objects.filter(state=state).order_by("number").only(*_COLUMNS)
 
 
-def _record(state: State, version: StateVersion, *, moves: bool) -> bool:
+def _record(state: State, version: StateVersion, load: Load, *, moves: bool) -> bool:
     """Replace the changes of a version, if the state's position is before it and ``moves``.
 
     Return whether the position was as expected. Its row is locked, so that two processes do not
     store the same version at once.
     """
-    rows = _rows(state, version, *_changes_of(state, version))
+    rows = _rows(state, version, *_changes_of(state, version, load))
     with transaction.atomic():
         position = _position(state)
         if not moves:
@@ -106,15 +107,19 @@ def _record(state: State, version: StateVersion, *, moves: bool) -> bool:
     return True
 
 
-def _changes_of(state: State, version: StateVersion) -> tuple[list[ResourceChange], str]:
+def _changes_of(
+    state: State, version: StateVersion, load: Load
+) -> tuple[list[ResourceChange], str]:
     """Return the changes of a version, or the reason why they are unknown."""
     earlier = StateVersion.objects.filter(state=state, number__lt=version.number)
     before_id = earlier.order_by("-number").values_list("pk", flat=True).first()
     if before_id is None and version.number > 1:
         return [], PREDECESSOR_REMOVED
     try:
-        before = None if before_id is None else reading.load(before_id)[1]
-        changes = contents.changed_resources(before, reading.load(version.pk)[1])
+        before = None if before_id is None else load(before_id)
+        if before is not None and not before.gzipped:  # removed meanwhile
+            return [], PREDECESSOR_REMOVED
+        changes = contents.changed_resources(before, load(version.pk))
     except StorageUnavailable:
         raise
     except (APIException, DocumentUnreadable) as error:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+from functools import cached_property
 from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -24,6 +25,7 @@ from states.document import (
 )
 from states.document.concurrency import limited_reading
 from states.document.hidden import encode
+from states.document.work_limit import Effort
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -34,7 +36,6 @@ if TYPE_CHECKING:
     from states.document.format4 import Document, Instance, Output, Resource
     from states.document.resource_changes import ResourceChange
     from states.document.secret_values import Secrets
-    from states.document.work_limit import Effort
 
 
 class Page(NamedTuple):
@@ -59,20 +60,30 @@ class ChangePage(NamedTuple):
     more: bool
 
 
-@contextlib.contextmanager
-def opened(gzipped: bytes) -> Iterator[tuple[Document, Effort]]:
-    """Open a document for the block, with a limit of work.
+class LoadedDocument:
+    """A gzip'd document that is decompressed and parsed once, by all its readers together."""
 
-    Raises:
-        StateEncrypted, StateFormatUnsupported, StateTooComplex: see ``format4.parse``.
-    """
-    with limited_reading(gzipped) as effort:
-        yield _parse(gzipped, effort), effort
+    def __init__(self, gzipped: bytes) -> None:
+        self.gzipped = gzipped
+
+    @cached_property
+    def text(self) -> bytes:
+        """The document as it was pushed."""
+        return sealing.decompress(self.gzipped)
+
+    @cached_property
+    def parsed(self) -> Document:
+        """The document, for a block with ``limited_reading``.
+
+        Raises:
+            StateEncrypted, StateFormatUnsupported, StateTooComplex: see ``format4.parse``.
+        """
+        return format4.parse(self.text, Effort(sealing.size_of(self.gzipped)))
 
 
 @contextlib.contextmanager
 def written(gzipped: bytes) -> Iterator[tuple[bytes, Effort]]:
-    """Return a document's bytes for the block without parsing; otherwise like ``opened``.
+    """Return a document's bytes for the block without parsing, with a limit of work.
 
     Raises:
         StateFormatUnsupported: the block reads a value that is nested too deeply.
@@ -236,11 +247,12 @@ def diff(before: bytes | None, after: bytes, *, start: int, size: int, hide: boo
         )
 
 
-def changed_resources(before: bytes | None, after: bytes) -> list[ResourceChange]:
+def changed_resources(before: LoadedDocument | None, after: LoadedDocument) -> list[ResourceChange]:
     """Return the changes of resources between two documents; ``before`` may be missing."""
-    with limited_reading(before or b"", after) as effort:
-        found = difference.compare(*_pair(before, after, effort), hide=False, effort=effort)
-        return resource_changes.describe(found.resources, effort)
+    with limited_reading(before.gzipped if before else b"", after.gzipped) as effort:
+        old = before.parsed if before else difference.NO_DOCUMENT
+        found = difference.compare_resources(old, after.parsed, effort)
+        return resource_changes.describe(found, effort)
 
 
 def _output(name: str, output: Output, secrets: Secrets | None, effort: Effort) -> Raw:

@@ -87,7 +87,7 @@ def compare(before: Document, after: Document, *, hide: bool, effort: Effort) ->
     secrets = masking.secrets_of(effort, before, after) if hide else None
     return Difference(
         _outputs(before, after, effort),
-        _resources(before, after, effort),
+        compare_resources(before, after, effort),
         check_results.compare(before, after, effort),
         _metadata(before, after),
         secrets,
@@ -119,7 +119,8 @@ def _output_changed(change: Change, effort: Effort) -> bool:
     return before.sensitive != after.sensitive or any(raw_differs(*p, effort) for p in pairs)
 
 
-def _resources(before: Document, after: Document, effort: Effort) -> list[Change]:
+def compare_resources(before: Document, after: Document, effort: Effort) -> list[Change]:
+    """Return the changes of resource instances, ordered by address; raises as ``compare``."""
     old = dict(_by_address(before, effort))
     changes = []
     for key, found in dict(_by_address(after, effort)).items():

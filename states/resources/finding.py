@@ -10,7 +10,8 @@ import contextlib
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from states.document import check_results, contents, format4, masking, sensitive_paths
+from states.document import check_results, format4, masking, sensitive_paths
+from states.document.concurrency import limited_reading
 from states.document.numbers import number_text
 from states.errors import StateFormatUnsupported, StateTooComplex
 from states.models.resources import MOST_BYTES, MOST_BYTES_OF_MODE
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     import uuid
     from collections.abc import Iterator
 
+    from states.document.contents import LoadedDocument
     from states.document.format4 import Document, Instance, Resource
     from states.document.secret_values import Secrets
     from states.document.work_limit import Effort
@@ -75,14 +77,15 @@ class Contents(NamedTuple):
     failing_checks: list[str]
 
 
-def find_contents(gzipped: bytes) -> Contents:
-    """Return the index data of a gzip'd document.
+def find_contents(loaded: LoadedDocument) -> Contents:
+    """Return the index data of a document.
 
     Raises:
         StateEncrypted, StateFormatUnsupported, StateTooComplex: see ``format4.parse``.
         NamesTooLongError: a name exceeds the index's limit.
     """
-    with contents.opened(gzipped) as (document, effort):
+    with limited_reading(loaded.gzipped) as effort:
+        document = loaded.parsed
         if sum(len(resource.instances) for resource in document.resources or ()) > MOST_RESOURCES:
             raise StateTooComplex
         secrets = masking.secrets_of(effort, document) if _marks_anything(document) else None

@@ -22,8 +22,8 @@ from infra_service.lib import encryption
 from infra_service.lib.database.batches import in_batches
 from infra_service.lib.database.retries import retrying
 from states.errors import DocumentUnreadable, StateEncrypted
-from states.keeping import reading
 from states.keeping.attempts import Attempts
+from states.keeping.loading import loader
 from states.models import (
     KEY_NAME_LENGTH,
     OUTDATED,
@@ -49,13 +49,15 @@ if TYPE_CHECKING:
     import uuid
     from collections.abc import Iterator, Sequence
 
+    from states.keeping.loading import Load
     from states.models import StateQuerySet
     from states.resources.remote_states import RemoteState
 
 log = structlog.get_logger("states.resources")
 
-#: Sent with ``state`` before its new current version is indexed. If a receiver fails, the state is
-#: indexed later. A receiver may be called again for the same version.
+#: Sent with ``state`` before its new current version is indexed. ``load`` returns the document of a
+#: version by its id; the indexer and receivers share the last two. If a receiver fails, the state
+#: is indexed later. A receiver may be called again for the same version.
 version_found = Signal()
 #: Increased with each change of the index data. States indexed with another number are read again.
 RULES: Final = 7
@@ -183,10 +185,11 @@ def _index(state_id: uuid.UUID, version_id: uuid.UUID) -> Indexed | None:
         state = due.first() if is_ours else None
         if state is None:
             return None
+        load = loader()
         if state.indexed_number < state.version_number:
-            version_found.send(State, state=state)
+            version_found.send(State, state=state, load=load)
         # 2. Load and decrypt the document; find its resources.
-        read = _read(state)
+        read = _read(state, load)
         try:
             is_replaced = _replace(state, read)
         except (InterfaceError, OperationalError):
@@ -233,7 +236,7 @@ class _Read(NamedTuple):
         return Engine.OPENTOFU if self.is_client_encrypted else engine_of(self.resources)
 
 
-def _read(state: State) -> _Read:
+def _read(state: State, load: Load) -> _Read:
     """Scan the document of the current version.
 
     Raises:
@@ -241,14 +244,14 @@ def _read(state: State) -> _Read:
     """
     version_id: Any = state.current_version_id
     try:
-        _stored, gzipped = reading.load(version_id)
+        document = load(version_id)
     except DocumentUnreadable as error:
         return _Read(problem=error.default_code)
     leaks: Sequence[Leak] = ()
     try:
         # Also for a document whose resources cannot be read.
-        leaks = find_leaks(gzipped)
-        return _Read(**find_contents(gzipped)._asdict(), leaks=leaks)
+        leaks = find_leaks(document)
+        return _Read(**find_contents(document)._asdict(), leaks=leaks)
     except APIException as error:
         return _Read(problem=error.default_code, leaks=leaks)
     except NamesTooLongError:

@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from rest_framework.exceptions import APIException
 
 from apikeys.token_search import find_tokens
-from states.document import contents, format4
+from states.document import format4
+from states.document.concurrency import limited_reading
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from msgspec import Raw
 
+    from states.document.contents import LoadedDocument
     from states.document.format4 import Document
     from states.document.work_limit import Effort
 
@@ -44,16 +46,16 @@ class Place(NamedTuple):
     name: str | int
 
 
-def find_leaks(gzipped: bytes) -> list[Leak]:
-    """Return the tokens in a gzip'd document, each with its first position."""
-    with contents.written(gzipped) as (text, effort):
-        tokens = find_tokens(text)
+def find_leaks(loaded: LoadedDocument) -> list[Leak]:
+    """Return the tokens in a document, each with its first position."""
+    with limited_reading(loaded.gzipped) as effort:
+        tokens = find_tokens(loaded.text)
         if not tokens:
             return []
         addresses: dict[str, str] = {}
         # The indexer reports the reason why a document is unreadable.
         with contextlib.suppress(APIException):
-            for token, place in _places(format4.parse(text, effort), effort):
+            for token, place in _places(loaded.parsed, effort):
                 if token not in addresses:
                     addresses[token] = _address(place)
                 if len(addresses) == len(tokens):

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from states.document import contents, sealing
+from states.document.contents import LoadedDocument
 from states.document.hidden import MASK
 from states.models import State
 from states.resources import indexing
@@ -321,7 +322,7 @@ def test_planted_vocabulary_never_hides(marked: Any, other: Any) -> None:
     )
 
     assert {name for name, one in shown(document).items() if one["hidden"]} == {"marked"}
-    indexed = find_contents(sealing.compress(document)).resources
+    indexed = find_contents(LoadedDocument(sealing.compress(document))).resources
     assert [one.digests for one in indexed[1:]] == [
         frozenset([digest(name)] if name else []) for name in names
     ]
@@ -372,7 +373,7 @@ def test_planted_secrets_are_masked(case: tuple[Any, str], in_output: bool) -> N
     forms = {json.dumps(text)[1:-1] for text in written(secret)} | {secret}
     for answer in map(bytes, answers):
         assert not any(form.encode() in answer for form in forms)
-    for one in find_contents(gzipped).resources:
+    for one in find_contents(LoadedDocument(gzipped)).resources:
         assert one.digests == frozenset()
 
 

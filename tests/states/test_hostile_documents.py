@@ -35,9 +35,10 @@ def _diff(gzipped: bytes, other: bytes) -> None:
 
 
 def _index(gzipped: bytes, _other: bytes) -> None:
-    find_leaks(gzipped)
+    loaded = contents.LoadedDocument(gzipped)
+    find_leaks(loaded)
     with contextlib.suppress(NamesTooLongError):
-        find_contents(gzipped)
+        find_contents(loaded)
 
 
 def _restore(gzipped: bytes, _other: bytes) -> None:

@@ -14,6 +14,7 @@ from django.core.management import call_command
 from django.db import connection, transaction
 
 from apikeys.actors import Actor
+from states.document.contents import LoadedDocument
 from states.keeping import pruning, reencryption
 from states.keeping.attempts import IncompleteError
 from states.models import ResourceDigest, ResourceEntry, State, StateVersion
@@ -233,7 +234,7 @@ def test_unexpected_error_does_not_stop_the_indexer(
 ) -> None:
     backend.push(document())
 
-    def fail(_gzipped: bytes) -> Any:
+    def fail(_loaded: LoadedDocument) -> Any:
         raise ZeroDivisionError
 
     monkeypatch.setattr(indexing, "find_contents", fail)
@@ -415,10 +416,10 @@ def test_a_push_between_the_look_and_the_write(
     real = indexing.find_contents
     pending = [lambda: backend.push(with_things(2, b="i-b"))]
 
-    def find(gzipped: bytes) -> Any:
+    def find(loaded: LoadedDocument) -> Any:
         if pending:
             assert pending.pop()().status_code == 200
-        return real(gzipped)
+        return real(loaded)
 
     monkeypatch.setattr(indexing, "find_contents", find)
 
@@ -434,9 +435,9 @@ def test_a_deletion_between_the_look_and_the_write(
     backend.push(with_things(1, a="i-a"))
     real = indexing.find_contents
 
-    def find(gzipped: bytes) -> Any:
+    def find(loaded: LoadedDocument) -> Any:
         assert admin.delete().status_code == 200
-        return real(gzipped)
+        return real(loaded)
 
     monkeypatch.setattr(indexing, "find_contents", find)
 
@@ -448,10 +449,10 @@ def test_another_indexer_was_faster(backend: Backend, monkeypatch: pytest.Monkey
     backend.push(with_things(1, a="i-a"))
     real = indexing.find_contents
 
-    def find(gzipped: bytes) -> Any:
+    def find(loaded: LoadedDocument) -> Any:
         monkeypatch.setattr(indexing, "find_contents", real)
         assert len(index()) == 1
-        return real(gzipped)
+        return real(loaded)
 
     monkeypatch.setattr(indexing, "find_contents", find)
 

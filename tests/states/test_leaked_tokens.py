@@ -17,6 +17,7 @@ from apikeys.scopes import Scope
 from apikeys.tokens import TokenKind
 from infra_service.operations.housekeeping import parts
 from states.document import sealing
+from states.document.contents import LoadedDocument
 from states.models import LeakedToken
 from states.resources.leaked_tokens import newest_working
 from states.resources.leaks import MOST_CHARACTERS, find_leaks
@@ -202,7 +203,7 @@ def test_addresses_are_without_tokens_and_short() -> None:
         state(outputs={"deep": {"value": [[[[secret]]]]}}): "output.deep[0][0][0][0]",
         b"[" * 5 + json.dumps(secret).encode() + b"]" * 5: "",
     }.items():
-        (leak,) = find_leaks(sealing.compress(document))
+        (leak,) = find_leaks(LoadedDocument(sealing.compress(document)))
         assert leak == (secret, address)
 
 

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from states.document import sealing
+from states.document.contents import LoadedDocument
 from states.resources.digests import digest
 from states.resources.finding import Found, find_contents
 from tests.states.generated import generated
@@ -57,7 +58,7 @@ def columns(found: Found) -> str:
 def test_generated_states_hide_secrets(case: tuple[bytes, list[str]]) -> None:
     body, secrets = case
 
-    found = find_contents(sealing.compress(body)).resources
+    found = find_contents(LoadedDocument(sealing.compress(body))).resources
 
     stored = {value for one in found for value in one.digests}
     for one in found:
@@ -82,6 +83,6 @@ def test_public_values_are_found() -> None:
         resource("b", instance({"all": "SECRETS"}, path("all"))),
     )
 
-    (one, _other) = find_contents(sealing.compress(body)).resources
+    (one, _other) = find_contents(LoadedDocument(sealing.compress(body))).resources
 
     assert one.digests == {digest("i-1"), digest({"id": "i-1"})}

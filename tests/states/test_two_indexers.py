@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from django.db import connection
 
+from states.document.contents import LoadedDocument
 from states.models import ResourceDigest, ResourceEntry, State
 from states.resources import indexing
 from tests.conftest import ClientWith
@@ -31,13 +32,13 @@ def test_two_indexers_share_the_work(client_with: ClientWith, monkeypatch: Any) 
     backends = [Backend(client) for _ in range(STATES)]
     for turn, each in enumerate(backends):
         assert each.push(with_things(1, a=f"i-{turn}", b="i-b")).status_code == 200
-    read: Counter[int] = Counter()
+    read: Counter[bytes] = Counter()
     real, guard = indexing.find_contents, threading.Lock()
 
-    def find(gzipped: bytes) -> Any:
+    def find(loaded: LoadedDocument) -> Any:
         with guard:
-            read[hash(gzipped)] += 1
-        return real(gzipped)
+            read[loaded.gzipped] += 1
+        return real(loaded)
 
     monkeypatch.setattr(indexing, "find_contents", find)
     done = list(chain(*twice_at_once(lambda: list(indexing.index_due()))))
@@ -65,14 +66,14 @@ def test_states_of_another_indexer_are_skipped(client_with: ClientWith, monkeypa
         finally:
             connection.close()
 
-    def find(gzipped: bytes) -> Any:
+    def find(loaded: LoadedDocument) -> Any:
         monkeypatch.setattr(indexing, "find_contents", real)
         worker = threading.Thread(target=other)
         worker.start()
         worker.join()
         # Reading the earlier version does not block a push.
         assert second.push(with_things(2, b="i-b")).status_code == 200
-        return real(gzipped)
+        return real(loaded)
 
     monkeypatch.setattr(indexing, "find_contents", find)
     done = list(indexing.index_due())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -11,8 +12,11 @@ from django.core.management import call_command
 from apikeys.actors import Actor
 from infra_service.change_history import recording
 from infra_service.change_history.models import Change, RecordedState
-from states.keeping import pruning
+from states.document import difference, format4
+from states.keeping import pruning, reading
+from states.keeping.loading import Load, loader
 from states.models import State, StateVersion
+from states.resources import indexing
 from tests.conftest import ApiClient, ClientWith
 from tests.states.conftest import Backend
 from tests.states.indexed import index
@@ -88,6 +92,41 @@ def test_each_version_between_two_passes_is_recorded(backend: Backend) -> None:
         version for (version,) in Change.objects.order_by("-id").values_list("version_number")
     ] == [4, 3, 2, 1]
     assert changes(version_number=4) == [("ADDED", "thing.b", [])]
+
+
+def test_each_version_is_loaded_and_parsed_once(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: Counter[str] = Counter()
+
+    def counting(name: str, real: Any) -> Any:
+        def called(*given: Any) -> Any:
+            calls[name] += 1
+            return real(*given)
+
+        return called
+
+    monkeypatch.setattr(reading, "load", counting("load", reading.load))
+    monkeypatch.setattr(format4, "parse", counting("parse", format4.parse))
+    for name in ("_outputs", "_metadata"):
+        monkeypatch.setattr(difference, name, counting(name, getattr(difference, name)))
+    for serial in (1, 2, 3):
+        push(backend, serial, thing("a", size=serial))
+    index()
+    assert calls == {"load": 3, "parse": 3}
+
+    push(backend, 4, thing("a", size=4))
+    calls.clear()
+    index()
+    assert calls == {"load": 2, "parse": 2}  # also the version before
+
+    calls.clear()
+    list(recording.rebuild())
+    assert calls == {"load": 4, "parse": 4}
+    indexing.mark_for_indexing(everything=True)
+    calls.clear()
+    index()
+    assert calls == {"load": 1, "parse": 1}  # without a new version
 
 
 def test_data_sources_and_deposed_objects_are_left_out(backend: Backend) -> None:
@@ -177,14 +216,14 @@ def test_version_that_another_process_stored_is_left_alone(
     push(backend, 2, thing("a", size=1))
     record, others = recording._record, []
 
-    def raced(state: State, version: StateVersion, *, moves: bool) -> bool:
+    def raced(state: State, version: StateVersion, load: Load, *, moves: bool) -> bool:
         if not others:
             others.append(version.number)
-            recording.receive(state=state)
-        return record(state, version, moves=moves)
+            recording.receive(state=state, load=load)
+        return record(state, version, load, moves=moves)
 
     monkeypatch.setattr(recording, "_record", raced)
-    recording.receive(state=backend.record)
+    recording.receive(state=backend.record, load=loader())
 
     assert others == [2]
     assert changes(version_number=2) == [("CHANGED", "thing.a", ["size"])]
@@ -294,13 +333,13 @@ def test_version_that_retention_removes_meanwhile_leaves_nothing(
     push(backend, 2, thing("b"))
     compared = recording._changes_of
 
-    def removed(state: State, version: StateVersion) -> Any:
-        found = compared(state, version)
+    def removed(state: State, version: StateVersion, load: Load) -> Any:
+        found = compared(state, version, load)
         StateVersion.objects.filter(number=1).delete()
         return found
 
     monkeypatch.setattr(recording, "_changes_of", removed)
-    recording.receive(state=backend.record)
+    recording.receive(state=backend.record, load=loader())
 
     assert not changes(version_number=1)
     assert changes(version_number=2)
