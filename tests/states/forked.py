@@ -8,16 +8,50 @@ statements count too. It prints the exit codes.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
+import subprocess
 import sys
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import django
 
+from tests.support.installation import ROOT
+
 ERROR = 1
+#: Runs a command in a process for each number of ``kill_at``; returns their exit codes.
+Fork = Callable[..., list[int]]
+
+
+@contextlib.contextmanager
+def forking(environment: dict[str, str]) -> Iterator[Fork]:
+    """Yield a function that runs a command with this environment."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "tests.states.forked"],
+        cwd=ROOT,
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as process:
+        given, answers = process.stdin, process.stdout
+        assert given is not None
+        assert answers is not None
+
+        def run(*arguments: str, kill_at: Sequence[int | None], reads: bool = False) -> list[int]:
+            task = {"arguments": arguments, "kill_at": kill_at, "reads": reads}
+            given.write(json.dumps(task) + "\n")
+            given.flush()
+            codes: list[int] = json.loads(answers.readline())
+            return codes
+
+        yield run
+        process.kill()
 
 
 def main() -> None:

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
-import json
 import os
 import random
-import subprocess
-import sys
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,7 +17,7 @@ import pytest
 from states.moving.manifest import MANIFEST, ExportedState, ExportedVersion, Header
 from tests.e2e.database import Snapshot, contradictions, snapshot
 from tests.states.conftest import document
-from tests.support.installation import ROOT
+from tests.states.forked import Fork, forking
 from tests.support.server import LiveServer
 
 pytestmark = [pytest.mark.both, pytest.mark.long]
@@ -72,29 +69,14 @@ def server(tmp_path: Path) -> Iterator[LiveServer]:
 
 
 @pytest.fixture
-def importer(server: LiveServer) -> Iterator[subprocess.Popen[str]]:
-    with subprocess.Popen(
-        [sys.executable, "-m", "tests.states.forked"],
-        cwd=ROOT,
-        env=server.environment,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    ) as process:
-        yield process
-        process.kill()
+def importer(server: LiveServer) -> Iterator[Fork]:
+    with forking(server.environment) as run:
+        yield run
 
 
-def run(importer: subprocess.Popen[str], source: Path, *kill_at: int | None) -> list[int]:
+def run(importer: Fork, source: Path, *kill_at: int | None) -> list[int]:
     """Start runs at the same time and return their exit codes."""
-    assert importer.stdin is not None
-    assert importer.stdout is not None
-    arguments = ["import_states", "--from", str(source), "--history", "all"]
-    importer.stdin.write(json.dumps({"arguments": arguments, "kill_at": kill_at}) + "\n")
-    importer.stdin.flush()
-    codes: list[int] = json.loads(importer.stdout.readline())
-    return codes
+    return importer("import_states", "--from", str(source), "--history", "all", kill_at=kill_at)
 
 
 def stored(found: Snapshot) -> dict[uuid.UUID, list[str]]:
@@ -108,9 +90,7 @@ def stored(found: Snapshot) -> dict[uuid.UUID, list[str]]:
     return made
 
 
-def test_killed_import_is_continued(
-    server: LiveServer, importer: subprocess.Popen[str], tmp_path: Path
-) -> None:
+def test_killed_import_is_continued(server: LiveServer, importer: Fork, tmp_path: Path) -> None:
     digests = exported(tmp_path / "export")
     # A version takes a single write statement on PostgreSQL, and several on SQLite.
     most = STATES * VERSIONS // KILLS
@@ -131,7 +111,7 @@ def test_killed_import_is_continued(
 
 
 def test_two_concurrent_runs_share_the_work(
-    server: LiveServer, importer: subprocess.Popen[str], tmp_path: Path
+    server: LiveServer, importer: Fork, tmp_path: Path
 ) -> None:
     digests = exported(tmp_path / "export")
 

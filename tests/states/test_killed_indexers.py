@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,9 +16,9 @@ from states.document.uploads import Upload
 from states.models import CountTotal, ResourceDigest, ResourceEntry, State
 from states.models.resource_counts import Kind
 from states.targets import StateTarget
+from tests.states.forked import forking
 from tests.states.indexed import with_things
 from tests.support.commands import on_database_of
-from tests.support.installation import ROOT
 from tests.support.server import LiveServer
 
 pytestmark = pytest.mark.both
@@ -57,18 +54,8 @@ def fill() -> None:
 
 def index(server: LiveServer, *kill_at: int | None) -> list[int]:
     """Run indexers at once, each killed at a statement, and return their exit codes."""
-    task = {"arguments": ["index_states"], "kill_at": kill_at}
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.states.forked"],
-        cwd=ROOT,
-        env=server.environment,
-        input=json.dumps(task) + "\n",
-        stdout=subprocess.PIPE,
-        check=True,
-        text=True,
-    )
-    codes: list[int] = json.loads(done.stdout)
-    return codes
+    with forking(server.environment) as run:
+        return run("index_states", kill_at=kill_at)
 
 
 def indexed() -> int:
