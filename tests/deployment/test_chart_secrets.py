@@ -1,0 +1,71 @@
+"""deploy/secrets.sh, with the command of docs/how-to/install-on-kubernetes.md."""
+
+from __future__ import annotations
+
+import base64
+import os
+import shlex
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.deployment.chart import NAME
+from tests.docs.walk import steps
+from tests.support.installation import ROOT
+
+PAGE = (ROOT / "docs" / "how-to" / "install-on-kubernetes.md").read_text()
+(COMMAND,) = [step.command for step in steps(PAGE) if step.command.startswith("deploy/secrets.sh")]
+PASSWORDS = {"OWNER_PASSWORD": "0a1b", "SERVICE_PASSWORD": "2c3d"}
+
+
+def write(scratch: Path, *more: str, **passwords: str) -> subprocess.CompletedProcess[str]:
+    program, *arguments = shlex.split(COMMAND)
+    return subprocess.run(
+        [ROOT / program, *arguments, *more], cwd=scratch, check=False,
+        env={"PATH": os.environ["PATH"], **PASSWORDS, **passwords}, capture_output=True, text=True,
+    )  # fmt: skip
+
+
+def test_secrets_are_written_once(tmp_path: Path) -> None:
+    done = write(tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    file = tmp_path / "secrets.yaml"
+    assert file.stat().st_mode & 0o777 == 0o600
+    text = file.read_text()
+    namespace, service, owner = yaml.safe_load_all(text)
+
+    # As kubectl prints them on the page.
+    (created,) = [step.output for step in steps(PAGE) if "-f secrets.yaml" in step.command]
+    documents: list[dict[str, Any]] = [namespace, service, owner]
+    assert created == [f"{d['kind'].lower()}/{d['metadata']['name']} created" for d in documents]
+    assert {d["metadata"].get("namespace", "infra") for d in documents} == {"infra"}
+    values = service["stringData"]
+    assert len(base64.b64decode(values["STATE_ENCRYPTION_KEYS"])) == 32
+    assert len(values["SECRET_KEY"]) == 64
+    address = "db.example.com:5432/infra"
+    assert values["DATABASE_URL"] == f"postgres://infra:2c3d@{address}"
+    assert owner["stringData"] == {"DATABASE_URL": f"postgres://infra_owner:0a1b@{address}"}
+    assert service["metadata"]["name"] == NAME
+
+    assert write(tmp_path).returncode != 0
+    assert file.read_text() == text
+
+
+def test_another_namespace(tmp_path: Path) -> None:
+    assert write(tmp_path, "platform").returncode == 0
+
+    namespace, *others = yaml.safe_load_all((tmp_path / "secrets.yaml").read_text())
+    assert namespace["metadata"]["name"] == "platform"
+    assert [secret["metadata"]["namespace"] for secret in others] == ["platform"] * 2
+
+
+@pytest.mark.parametrize("password", ["", "it's", 'a"b', "a@b"])
+def test_a_password_that_a_url_cannot_contain_is_refused(tmp_path: Path, password: str) -> None:
+    refused = write(tmp_path, OWNER_PASSWORD=password)
+
+    assert refused.returncode == 1
+    assert "must be letters and digits" in refused.stderr
+    assert not (tmp_path / "secrets.yaml").exists()
