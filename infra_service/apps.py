@@ -10,7 +10,7 @@ class InfraServiceConfig(AppConfig):
     def ready(self) -> None:
         """Register the project's system checks and configure logging."""
         # Checks register themselves on import.
-        from infra_service import checks, key_canary, list_checks, logs  # noqa: F401, PLC0415
+        from infra_service import key_canary, list_checks, logs, view_checks  # noqa: F401, PLC0415
         from infra_service.lib import encryption  # noqa: PLC0415
         from infra_service.lib.database import checks as database_checks  # noqa: F401, PLC0415
         from infra_service.operations import checks as deployment_checks  # noqa: F401, PLC0415

@@ -16,14 +16,16 @@ from django.core.exceptions import ImproperlyConfigured
 from gunicorn.glogging import Logger
 
 from infra_service import __version__, logs
+from infra_service.lib.environment import Environment
 from infra_service.operations import metric_files, tracing
 
 # gthread with the API's error format, which assigns a thread only after the request has arrived.
 worker_class = "infra_service.lib.server.worker.ServiceWorker"
-workers = int(os.environ.get("WEB_WORKERS", "2"))
+_env = Environment()
+workers = _env.int("WEB_WORKERS", default=2)
 # Many threads, because a slow upload occupies a thread: with 4 per worker, 8 slow clients block
 # all.
-threads = int(os.environ.get("WEB_THREADS", "32"))
+threads = _env.int("WEB_THREADS", default=32)
 _port = os.environ.get("PORT", "8000")
 bind = os.environ.get("BIND", f"127.0.0.1:{_port}")
 # The kernel distributes connections over the workers. With reuse_port, gunicorn ignores a socket
@@ -70,7 +72,7 @@ def on_starting(server: Any) -> None:  # noqa: ARG001 - gunicorn's signature
     stops. Garbage collection is suspended until the service is loaded.
     """
     gc.disable()
-    logs.configure(os.environ.get("LOG_LEVEL", "INFO"))
+    logs.configure(logs.minimum_severity(os.environ.get("LOG_LEVEL", "INFO")))
     structlog.get_logger("infra_service").info("starting", version=__version__, bind=bind)
     directory = Path(_var, "metrics")
     try:

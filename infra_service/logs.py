@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 # credentials.
 _TOKEN: Final = re.compile("is[kps](?:_|%5[Ff])[0-9A-Za-z]{38}")
 _BASIC: Final = re.compile(r"(basic(?:[ +]|%20|\\t)+)[0-9A-Za-z+/=_%-]{8,}", re.IGNORECASE)
+_LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
 
 def redact(text: str) -> str:
@@ -89,6 +90,17 @@ def formatter() -> logging.Formatter:
         foreign_pre_chain=[*shared, add_logger_name],
         processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, write],
     )
+
+
+def minimum_severity(text: str) -> str:
+    """Return the minimum severity of log lines, the value of ``LOG_LEVEL``, in upper case.
+
+    Raises:
+        ImproperlyConfigured: it is not a severity of Python's ``logging``.
+    """
+    if (found := text.strip().upper()) not in _LEVELS:
+        raise ImproperlyConfigured(f"LOG_LEVEL must be {', '.join(_LEVELS[:-1])} or {_LEVELS[-1]}")
+    return found
 
 
 def configure(level: str) -> None:

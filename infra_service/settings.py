@@ -9,9 +9,10 @@ from pathlib import Path
 
 import environ
 
+from infra_service import logs
 from infra_service.lib.database.connecting import with_defaults
+from infra_service.lib.environment import Environment
 from infra_service.openapi.settings import SPECTACULAR_SETTINGS  # noqa: F401 - a setting
-from infra_service.operations.environment import Environment
 from infra_service.operations.object_storage import s3_storage
 from infra_service.operations.wrapped_keys import Transit, unwrap
 from infra_service.sign_on import configuration as sign_on
@@ -343,7 +344,7 @@ PROMETHEUS_LATENCY_BUCKETS = (
 
 # --- Logs -----------------------------------------------------------------------------------------
 
-LOG_LEVEL = env.str("LOG_LEVEL", default="INFO")
+LOG_LEVEL = logs.minimum_severity(env.str("LOG_LEVEL", default="INFO"))
 DEFAULT_EXCEPTION_REPORTER_FILTER = "infra_service.operations.error_reports.TokenlessReportFilter"
 LOGGING = {
     "version": 1,

@@ -16,6 +16,7 @@ from apikeys.actions.rules import refuse_expired, refuse_retired
 from apikeys.errors import LifetimeExceeded
 from apikeys.identifiers import access_token_id
 from apikeys.models import AccessToken, ApiKey, TrustPolicy
+from apikeys.models.federation import MAX_TOKEN_SECONDS
 from apikeys.tokens import TokenKind
 from infra_service.lib.database.retries import retrying
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from apikeys.networks import Networks
 
 MINTED_LIFETIME: Final = dt.timedelta(hours=1)
-MAX_MINTED_LIFETIME: Final = dt.timedelta(hours=12)
+MAX_MINTED_LIFETIME: Final = dt.timedelta(seconds=MAX_TOKEN_SECONDS)
 
 
 def issue_access_token(

@@ -16,6 +16,7 @@ from apikeys.federation import conditions
 from apikeys.federation.platforms import PLATFORMS
 from apikeys.federation.presets import preset, preset_origins
 from apikeys.models import Issuer
+from apikeys.models.federation import MAX_TOKEN_SECONDS
 from infra_service.lib.api.parsers import decoded
 
 _SERVICE_ACCOUNT: Final = "/kubernetes.io/serviceaccount"
@@ -137,7 +138,7 @@ class TrustPolicyForm(CredentialForm):
         help_text="An alternative to the ids, as JSON in the format of the API.",
     )
     max_token_seconds = forms.IntegerField(
-        label="Token lifetime in seconds", initial=3600, min_value=1, max_value=43_200
+        label="Token lifetime in seconds", initial=3600, min_value=1, max_value=MAX_TOKEN_SECONDS
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

@@ -14,6 +14,7 @@ from apikeys.api.exchange_parameters import (
     TTL_PATTERN,
 )
 from apikeys.federation.exchange_errors import ExchangeRefused, IssuerBusy
+from apikeys.models.federation import MAX_TOKEN_SECONDS
 from infra_service.lib.api.bodies import RequestTimeout
 from infra_service.lib.api.openapi_words import (
     NO_STORE,
@@ -30,7 +31,7 @@ _TTL: Final = {
     "description": "Seconds: a text such as '900' or '900s', or a number.",
     "anyOf": [
         {"type": "string", "pattern": TTL_PATTERN},
-        {"type": "integer", "minimum": 1, "maximum": 43200},
+        {"type": "integer", "minimum": 1, "maximum": MAX_TOKEN_SECONDS},
     ],
 }
 _ERROR_CODE: Final = Named(

@@ -17,7 +17,7 @@ from apikeys.models.credentials import ApiKey
 from apikeys.models.grant_holder import GrantHolder
 from apikeys.querysets import IssuerQuerySet, TrustPolicyQuerySet
 
-#: The maximum lifetime of a policy's token, equal to that of tokens minted from keys.
+#: The maximum lifetime of a token, whether a key mints it or a policy issues it.
 MAX_TOKEN_SECONDS: Final = 12 * 60 * 60
 MAX_ASSERTION_SECONDS: Final = 24 * 60 * 60
 

@@ -5,13 +5,15 @@ An agent has neither the service's secrets nor a database: using them is an erro
 
 import os
 
+from infra_service.logs import minimum_severity
+
 INSTALLED_APPS = ["infra_service.agent.apps.LogConfig", "infra_service.agent.apps.WorkloadsConfig"]
 DATABASES: dict[str, object] = {}
 USE_TZ = True
 TIME_ZONE = "UTC"
 USE_I18N = False
 
-LOG_LEVEL = os.environ.get("LOG_LEVEL", "INFO")
+LOG_LEVEL = minimum_severity(os.environ.get("LOG_LEVEL", "INFO"))
 # Django's default logging would load pages, forms and models for its error e-mails.
 LOGGING_CONFIG = None
 LOGGING = {

@@ -11,7 +11,7 @@ from rest_framework.viewsets import ViewSet
 
 from apikeys.permissions import ACCESS_TOKENS
 from apikeys.scopes import Scope
-from infra_service.checks import every_view_declares_its_access
+from infra_service.view_checks import every_view_declares_its_access
 
 
 class Open(APIView):

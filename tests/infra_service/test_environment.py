@@ -9,7 +9,7 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 from django.utils import timezone
 
-from infra_service.operations.environment import Environment, MountedSecrets
+from infra_service.lib.environment import Environment, MountedSecrets
 
 
 class Env(Environment):
@@ -128,3 +128,51 @@ def test_invalid_days_are_rejected(value: str, monkeypatch: pytest.MonkeyPatch) 
 
     with pytest.raises(ImproperlyConfigured, match="SOME_DAYS is not a number of days from 0 to"):
         Env().days("SOME_DAYS", default=1)
+
+
+@pytest.mark.parametrize("value", ["True", "on", "1", " yes\n"])
+def test_booleans_are_parsed(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_SWITCH", value)
+    monkeypatch.setenv("OTHER_SWITCH", "No")
+
+    assert Env().bool("SOME_SWITCH", default=False) is True
+    assert Env().bool("OTHER_SWITCH", default=True) is False
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "form"),
+    [
+        ("bool", "maybe", "true or false"),
+        ("bool", "", "true or false"),
+        ("int", "ten", "a whole number of at least 0"),
+        ("int", "1.5", "a whole number of at least 0"),
+        ("int", "-1", "a whole number of at least 0"),
+        ("float", "fast", "a number of at least 0"),
+        ("float", "-0.1", "a number of at least 0"),
+        ("float", "nan", "a number of at least 0"),
+        ("float", "inf", "a number of at least 0"),
+    ],
+)
+def test_values_of_another_type_are_rejected(
+    kind: str, value: str, form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOME_SETTING", value)
+
+    with pytest.raises(ImproperlyConfigured) as refused:
+        getattr(Env(), kind)("SOME_SETTING", default=1)
+
+    assert str(refused.value) == f"SOME_SETTING must be {form}"
+    assert getattr(Env(), kind)("NOT_SET", default=1) == 1
+
+
+def test_invalid_networks_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_NETWORKS", "10.0.0.0/8,10.0.0.0/33")
+
+    with pytest.raises(ImproperlyConfigured, match=r"SOME_NETWORKS: '10\.0\.0\.0/33' does not"):
+        Env().networks("SOME_NETWORKS", default="")
+
+
+def test_a_secret_may_begin_with_a_dollar(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_SECRET", "$ecret")
+
+    assert Env().str("SOME_SECRET") == "$ecret"

@@ -152,3 +152,9 @@ def test_an_unknown_form_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOG_FORMAT", "JSON")
     with pytest.raises(ImproperlyConfigured, match="LOG_FORMAT"):
         logs.formatter()
+
+
+def test_severities_are_checked() -> None:
+    assert logs.minimum_severity("debug") == "DEBUG"
+    with pytest.raises(ImproperlyConfigured, match="LOG_LEVEL must be DEBUG, INFO, WARNING, ERROR"):
+        logs.minimum_severity("loud")

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import os
 import socket
 import time
 from typing import Any, Final
 
+from infra_service.lib.environment import Environment
+
+_env = Environment()
+
 #: Seconds until the headers of a request must be complete.
-HEADER_TIMEOUT: Final = float(os.environ.get("HEADER_TIMEOUT", "15"))
+HEADER_TIMEOUT: Final = _env.float("HEADER_TIMEOUT", default=15)
 #: Seconds for a body, and for a response, in addition to the time for its size.
-BODY_TIMEOUT: Final = float(os.environ.get("BODY_TIMEOUT", "30"))
+BODY_TIMEOUT: Final = _env.float("BODY_TIMEOUT", default=30)
 #: Bytes that extend the deadline by a second.
 LEAST_RATE: Final = 64 * 1024
 #: Bytes of a response that are sent without a thread: more than any response without a token.

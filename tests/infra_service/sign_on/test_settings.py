@@ -13,7 +13,7 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.test import Client
 
-from infra_service.operations.environment import Environment, MountedSecrets
+from infra_service.lib.environment import Environment, MountedSecrets
 from infra_service.sign_on.configuration import sign_on_apps
 from tests.support.installation import ROOT
 

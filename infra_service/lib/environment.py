@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import ipaddress
+import math
 import os
 import re
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import environ
 from django.core.exceptions import ImproperlyConfigured
 from environ.fileaware_mapping import FileAwareMapping
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 # The largest number of days that still yields a valid date.
 _MOST_DAYS: Final = 700_000
 _DAYS: Final = re.compile(r"[0-9]{1,6}", re.ASCII)
+_BOOLEANS: Final = {
+    **dict.fromkeys(("true", "on", "ok", "yes", "y", "1"), True),
+    **dict.fromkeys(("false", "off", "no", "n", "0"), False),
+}
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -63,10 +71,55 @@ class MountedSecrets(FileAwareMapping):  # type: ignore[misc,unused-ignore]
                 )
 
 
+def _boolean(text: str) -> bool:
+    try:
+        return _BOOLEANS[text.strip().lower()]
+    except KeyError:
+        raise ValueError(text) from None
+
+
+def _at_least_zero(number: float) -> float:
+    if not 0 <= number < math.inf:
+        raise ValueError(number)
+    return number
+
+
+_TYPES: Final[dict[Any, tuple[Callable[[str], object], str]]] = {
+    bool: (_boolean, "true or false"),
+    int: (lambda text: _at_least_zero(int(text)), "a whole number of at least 0"),
+    float: (lambda text: _at_least_zero(float(text)), "a number of at least 0"),
+}
+
+
 class Environment(environ.Env):  # type: ignore[misc,unused-ignore]
-    """django-environ's reader over mounted secrets."""
+    """django-environ's reader over mounted secrets, with stricter types."""
 
     ENVIRON = MountedSecrets()
+
+    def get_value(
+        self, var: str, cast: Any = None, default: Any = environ.Env.NOTSET, **_: Any
+    ) -> Any:
+        """Return a value of the type ``cast``; the methods ``str``, ``int`` and so on call this.
+
+        Unlike in django-environ, a leading ``$`` does not refer to another variable, since a secret
+        may begin with it.
+
+        Raises:
+            ImproperlyConfigured: it is not set and has no default, or is not of the type.
+        """
+        try:
+            value = self.ENVIRON[var]
+        except KeyError:
+            if default is self.NOTSET:
+                raise ImproperlyConfigured(f"Set the {var} environment variable") from None
+            return default
+        if cast not in _TYPES:
+            return self.parse_value(value, cast)
+        read, form = _TYPES[cast]
+        try:
+            return read(value)
+        except ValueError:
+            raise ImproperlyConfigured(f"{var} must be {form}") from None
 
     def parts(self, name: str, default: object = environ.Env.NOTSET) -> list[str]:
         """Return the parts of a comma-separated value, without surrounding white space.
@@ -104,9 +157,12 @@ class Environment(environ.Env):  # type: ignore[misc,unused-ignore]
         """Return the networks, such as ``10.0.0.0/8``, of a comma-separated value.
 
         Raises:
-            ValueError: a part is not a network.
+            ImproperlyConfigured: a part is not a network.
         """
-        return [ipaddress.ip_network(part) for part in self.parts(name, default)]
+        try:
+            return [ipaddress.ip_network(part) for part in self.parts(name, default)]
+        except ValueError as error:
+            raise ImproperlyConfigured(f"{name}: {error}") from None
 
     def pairs(self, name: str, default: str) -> dict[str, str]:
         """Return the pairs of a comma-separated value ``theirs=ours``; theirs may contain ``=``.
