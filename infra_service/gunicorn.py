@@ -17,6 +17,7 @@ from gunicorn.glogging import Logger
 
 from infra_service import __version__, logs
 from infra_service.lib.environment import Environment
+from infra_service.lib.error_text import reason_of
 from infra_service.operations import metric_files, tracing
 
 # gthread with the API's error format, which assigns a thread only after the request has arrived.
@@ -78,7 +79,7 @@ def on_starting(server: Any) -> None:  # noqa: ARG001 - gunicorn's signature
     try:
         metric_files.create(directory)
     except OSError as error:
-        sys.exit(f"VAR_DIR must be a directory that this user can write to: {error}")
+        sys.exit(f"VAR_DIR must be a directory that this user can write to: {reason_of(error)}")
 
 
 def child_exit(server: Any, worker: Any) -> None:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from apikeys.archiving.errors import ArchiveError
 from infra_service.lib.commandline.private_files import PrivateDirectory, open_regular, sync
+from infra_service.lib.error_text import reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -58,7 +59,7 @@ def only_one(directory: Path) -> Iterator[None]:
     try:
         descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
-        raise ArchiveError(str(error)) from error
+        raise ArchiveError(reason_of(error)) from error
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
@@ -86,7 +87,7 @@ def write(path: Path, number: int, previous: str, events: Iterable[dict[str, Any
             sync(raw)
             directory.rename(part, path.name)
     except OSError as error:
-        raise ArchiveError(str(error)) from error
+        raise ArchiveError(reason_of(error)) from error
 
 
 def encode(event: dict[str, Any]) -> bytes:
@@ -112,7 +113,7 @@ def read(path: Path) -> Iterator[tuple[str, bytes]]:
                     )
                 yield digest, text
     except (OSError, EOFError, zlib.error) as error:
-        raise ArchiveError(f"{path.name}: {error}") from error
+        raise ArchiveError(f"{path.name}: {reason_of(error)}") from error
 
 
 def events(path: Path) -> Iterator[bytes]:

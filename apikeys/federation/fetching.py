@@ -12,7 +12,7 @@ from django.conf import settings
 from infra_service.lib.http_client import deadline as limits
 from infra_service.lib.http_client.addresses import is_inside, is_public
 from infra_service.lib.http_client.connection import Connection, parse_url
-from infra_service.lib.http_client.errors import FetchError, NoResponseError
+from infra_service.lib.http_client.errors import FetchError
 
 if TYPE_CHECKING:
     from infra_service.lib.http_client.addresses import Address
@@ -42,8 +42,6 @@ def fetch_json(url: str, ca: str, deadline: Deadline) -> Any:
         response = Connection(url, context=_context(ca), check=_refuse_private).exchange(
             "GET", url, headers, deadline=deadline, limit=MAX_BYTES
         )
-    except NoResponseError as error:
-        raise FetchError(f"{url} cannot be read: {error.__cause__!r}") from error
     except FetchError as error:
         raise FetchError(f"{url}: {error}") from error
     if response.status != HTTPStatus.OK:

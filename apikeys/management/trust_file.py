@@ -19,6 +19,7 @@ from apikeys.federation import kinds
 from apikeys.federation.platforms import PLATFORMS
 from apikeys.management.options import checked, errors_for_people, find_or_create_user
 from apikeys.models import Issuer, TrustPolicy
+from infra_service.lib.error_text import reason_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -88,7 +89,7 @@ def _tables(path: Path) -> dict[str, list[dict[str, Any]]]:
     try:
         read = tomllib.loads(path.read_text())
     except (OSError, ValueError) as error:
-        raise CommandError(f"{path}: {error}") from error
+        raise CommandError(f"{path}: {reason_of(error)}") from error
     found: dict[str, Any] = {"issuers": [], "trust_policies": [], **read}
     for name, tables in found.items():
         if name not in ("issuers", "trust_policies"):
@@ -123,7 +124,7 @@ def _read_files(fields: dict[str, Any], folder: Path) -> None:
                 (folder / fields.pop("inline_keys_file")).read_text()
             )
     except (OSError, ValueError, TypeError) as error:
-        raise CommandError(str(error)) from error
+        raise CommandError(reason_of(error)) from error
 
 
 def _issuer(given: dict[str, Any]) -> dict[str, Any]:

@@ -403,7 +403,7 @@ def test_list_prints_a_table(operator: User) -> None:
         f"{ApiKey.objects.get().pk}  operator  API_KEY  c\\x1b[2Ji  active  never      "
         "2999-01-01 00:00Z  everywhere  apikey:write,state:read"
     )
-    assert heading.index("ENDS") == line.index("2999")
+    assert heading.index("EXPIRES") == line.index("2999")
 
 
 def test_list_filters_by_owner_and_includes_inactive_credentials(

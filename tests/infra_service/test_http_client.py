@@ -175,7 +175,7 @@ def test_proxy_tunnel_is_used(peer: Peer) -> None:
     peer.talk = sends(b"HTTP/1.1 200 OK\r\n\r\n")
     url = "https://service.example:8443"
 
-    with pytest.raises(NoResponseError, match="SSLError"):
+    with pytest.raises(NoResponseError, match=r"no response: \[SSL: \w+\] [a-z ]+$"):
         get(Connection(url, proxy=peer.address), url)
 
     assert peer.received[0].startswith(b"CONNECT service.example:8443 HTTP/1.1\r\nHost: service")
@@ -189,7 +189,7 @@ def test_proxy_tunnel_is_used(peer: Peer) -> None:
 def test_an_interruption_before_or_while_it_waits(peer: Peer) -> None:
     early, late = Connection(peer.url), Connection(peer.url)
     early.shut_down()
-    with pytest.raises(NoResponseError, match="ConnectionAbortedError"):
+    with pytest.raises(NoResponseError, match="no response: shut down"):
         get(early, peer.url)
     assert not peer.received
 

@@ -67,7 +67,7 @@ def test_server_with_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     with running(Transit(), certificate) as transit:
         monkeypatch.setattr(wrapped_keys, "_DEADLINE", 0.0)
         wrapped, settings = [transit.wrap(KEY)], settings_of(transit)
-        with pytest.raises(ImproperlyConfigured, match="SSLCertVerificationError"):
+        with pytest.raises(ImproperlyConfigured, match="CERTIFICATE_VERIFY_FAILED"):
             unwrap(wrapped, settings)
         monkeypatch.setenv("SSL_CERT_FILE", str(certificate[0]))
         assert unwrap(wrapped, settings) == [KEY]

@@ -13,6 +13,8 @@ from typing import Any, Final
 
 import urllib3
 
+from infra_service.lib.error_text import reason_of
+
 #: The mount paths of Kubernetes; the kubelet replaces the token long before it expires.
 TOKEN_FILE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
 CA_FILE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/ca.crt")
@@ -65,7 +67,7 @@ def _token() -> str:
     try:
         token = TOKEN_FILE.read_text().strip()
     except (OSError, ValueError) as error:
-        raise AccountError(f"The pod has no service account: {error}") from error
+        raise AccountError(f"The pod has no service account: {reason_of(error)}") from error
     if not token:
         raise AccountError(f"The pod has no service account: {TOKEN_FILE} is empty")
     return token

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any
 
+from infra_service.lib.error_text import reason_of
 from workloads.collector.client import ClusterClient
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def in_cluster() -> ClusterClient:
             account.AccountApi, (urllib3.exceptions.HTTPError, account.AccountError)
         )
     except (account.AccountError, OSError) as error:
-        raise ConnectionSetupError(str(error)) from error
+        raise ConnectionSetupError(reason_of(error)) from error
 
 
 @contextlib.contextmanager
@@ -75,7 +76,7 @@ def _readable(kubeconfig: str | None) -> Iterator[None]:
     try:
         yield
     except (config.ConfigException, OSError) as error:
-        raise ConnectionSetupError(str(error)) from error
+        raise ConnectionSetupError(reason_of(error)) from error
     except (yaml.YAMLError, TypeError, AttributeError, ValueError, LookupError) as error:
         raise ConnectionSetupError(
             f"{kubeconfig or 'the kubeconfig'} is not a valid kubeconfig: {error}"

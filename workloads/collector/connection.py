@@ -16,6 +16,7 @@ from urllib.parse import urlencode
 
 import msgspec
 
+from infra_service.lib.error_text import reason_of
 from infra_service.lib.http_client.deadline import retry_after_seconds
 from workloads.collector.clock import ServerClock
 from workloads.collector.errors import (
@@ -105,7 +106,7 @@ class Connection:
             elif isinstance(error, InvalidAnswerError):
                 raise
             else:
-                reason = f"{type(error).__name__}: {error}"
+                reason = f"{type(error).__name__}: {reason_of(error)}"
             raise UnreachableError(f"{request.path}: {reason}") from error
         finally:
             if timer is not None:

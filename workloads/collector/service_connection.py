@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from infra_service.lib.error_text import reason_of
 from infra_service.lib.http_client.addresses import is_protected
 from infra_service.lib.http_client.connection import Connection
 from infra_service.lib.http_client.deadline import Deadline, retry_after_seconds
@@ -130,7 +131,9 @@ def _context(ca_file: str | None) -> ssl.SSLContext:
     try:
         return ssl.create_default_context(cafile=ca_file)
     except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
-        raise AddressError(f"{ca_file} contains no certificate authorities: {error}") from error
+        raise AddressError(
+            f"{ca_file} contains no certificate authorities: {reason_of(error)}"
+        ) from error
 
 
 def _answer(response: Response) -> Answer:

@@ -26,7 +26,17 @@ if TYPE_CHECKING:
 
 _API_KEY: Final = "API_KEY"
 _MOST_DAYS: Final = 36_500
-_HEADINGS: Final = ("ID", "OWNER", "KIND", "NAME", "STATUS", "LAST USED", "ENDS", "WHERE", "SCOPES")
+_HEADINGS: Final = (
+    "ID",
+    "OWNER",
+    "KIND",
+    "NAME",
+    "STATUS",
+    "LAST USED",
+    "EXPIRES",
+    "BINDING",
+    "SCOPES",
+)
 
 
 class _Listed(serializers.Serializer[Any]):

@@ -26,6 +26,7 @@ from apikeys.management.options import (
 from apikeys.models import ApiKey, User
 from apikeys.usability import UnusableReason, status_word
 from infra_service.lib.commandline.base import ServiceCommand
+from infra_service.lib.error_text import reason_of
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -104,7 +105,7 @@ def _from_file(path: Path) -> list[dict[str, Any]]:
     try:
         tables = tomllib.loads(path.read_text())["api_keys"]
     except (OSError, ValueError) as error:
-        raise CommandError(f"{path}: {error}") from error
+        raise CommandError(f"{path}: {reason_of(error)}") from error
     except KeyError:
         tables = None
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):

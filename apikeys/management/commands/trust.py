@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser
     from collections.abc import Iterator
 
-_HEADINGS: Final = ("ID", "OWNER", "NAME", "ISSUER", "STATUS", "LAST USED", "ENDS", "SCOPES")
+_HEADINGS: Final = ("ID", "OWNER", "NAME", "ISSUER", "STATUS", "LAST USED", "EXPIRES", "SCOPES")
 
 
 class _ListedIssuer(serializers.Serializer[Any]):

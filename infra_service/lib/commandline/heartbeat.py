@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Final
 import structlog
 from django.core.management.base import CommandError
 
+from infra_service.lib.error_text import reason_of
+
 if TYPE_CHECKING:
     from argparse import ArgumentParser
     from collections.abc import Iterable
@@ -89,7 +91,7 @@ class Heartbeat:
             if self._file is not None:
                 self._file.touch()
         except OSError as error:
-            raise CommandError(f"--heartbeat-file cannot be written: {error}") from error
+            raise CommandError(f"--heartbeat-file cannot be written: {reason_of(error)}") from error
         if address := os.environ.get("NOTIFY_SOCKET"):
             # sd_notify(3); a leading @ is an abstract address.
             name = f"\0{address[1:]}" if address.startswith("@") else address
@@ -99,7 +101,7 @@ class Heartbeat:
                     notifier.sendto(b"WATCHDOG=1", name)
             except OSError as error:
                 raise CommandError(
-                    f"NOTIFY_SOCKET {address} cannot be notified: {error}"
+                    f"NOTIFY_SOCKET {address} cannot be notified: {reason_of(error)}"
                 ) from error
 
 

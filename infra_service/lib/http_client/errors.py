@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from infra_service.lib.error_text import reason_of
+
 
 class FetchError(Exception):
     """A failed request; its message gives the reason."""
@@ -9,8 +11,9 @@ class NoResponseError(FetchError):
     """The network or the protocol failed; ``__cause__`` is the error."""
 
     def __init__(self, error: Exception) -> None:
-        # The error's text is omitted, because it can contain data from the server.
-        super().__init__(f"no response: {type(error).__name__}")
+        # The text of an HTTPException can contain data from the server.
+        reason = reason_of(error) if isinstance(error, OSError) else type(error).__name__
+        super().__init__(f"no response: {reason}")
 
 
 class TooLargeError(FetchError):

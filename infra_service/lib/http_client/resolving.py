@@ -8,6 +8,7 @@ import socket
 import threading
 from typing import TYPE_CHECKING, Any
 
+from infra_service.lib.error_text import reason_of
 from infra_service.lib.http_client.errors import FetchError
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def open_socket(
     for *_, address in found:
         if check is not None:
             check(ipaddress.ip_address(address[0].partition("%")[0]))
-    failure: OSError | None = None
+    failure = OSError("the host name has no address")
     for family, *_, address in found:
         connection = socket.socket(family, socket.SOCK_STREAM)
         try:
@@ -46,7 +47,7 @@ def open_socket(
             failure = error
         else:
             return connection
-    raise FetchError(f"the connection failed: {failure}") from failure
+    raise FetchError(f"the connection failed: {reason_of(failure)}") from failure
 
 
 def _resolve(host: str, port: int, deadline: Deadline) -> Any:
@@ -65,5 +66,5 @@ def _resolve(host: str, port: int, deadline: Deadline) -> Any:
     except queue.Empty:
         raise FetchError("the name was not resolved in time") from TimeoutError("timed out")
     if isinstance(answer, Exception):
-        raise FetchError(f"the name cannot be resolved: {answer}") from answer
+        raise FetchError(f"the host name cannot be resolved: {reason_of(answer)}") from answer
     return answer

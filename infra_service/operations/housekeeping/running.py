@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import structlog
 from django.db import Error as DatabaseFailure
 
+from infra_service.lib.error_text import reason_of
 from infra_service.models import HousekeepingPart
 from infra_service.operations.housekeeping.parts import ELSEWHERE, PARTS
 
@@ -79,4 +80,6 @@ def run_part(name: str, *, most_seconds: float, stop: threading.Event) -> Outcom
         if holder is not None:
             with contextlib.suppress(DatabaseFailure):  # the lease then expires
                 HousekeepingPart.objects.release(name, holder, seconds, is_done=False)
-        return Outcome(Status.FAILED, removed, seconds, f"{type(error).__name__}: {error}")
+        return Outcome(
+            Status.FAILED, removed, seconds, f"{type(error).__name__}: {reason_of(error)}"
+        )

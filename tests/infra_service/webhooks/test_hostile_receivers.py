@@ -196,10 +196,10 @@ def test_any_answer(
 
 
 NAMES = {
-    "http://no-such-name.invalid/": "the name cannot be resolved",
-    f"http://{'a' * 64}.example/": "the name cannot be resolved",
-    f"http://{'a.' * 200}example/": "the name cannot be resolved",
-    "http://..example/": "the name cannot be resolved",
+    "http://no-such-name.invalid/": "the host name cannot be resolved",
+    f"http://{'a' * 64}.example/": "the host name cannot be resolved",
+    f"http://{'a.' * 200}example/": "the host name cannot be resolved",
+    "http://..example/": "the host name cannot be resolved",
 }
 
 
