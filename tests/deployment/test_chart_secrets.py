@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import base64
 import os
+import secrets
 import shlex
 import subprocess
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 import yaml
 
 from tests.deployment.chart import NAME
-from tests.docs.walk import steps
+from tests.docs.walk import Shell, steps
+from tests.support import postgres
 from tests.support.installation import ROOT
 
 PAGE = (ROOT / "docs" / "how-to" / "install-on-kubernetes.md").read_text()
@@ -69,3 +72,45 @@ def test_a_password_that_a_url_cannot_contain_is_refused(tmp_path: Path, passwor
     assert refused.returncode == 1
     assert "must be letters and digits" in refused.stderr
     assert not (tmp_path / "secrets.yaml").exists()
+
+
+@pytest.mark.skipif(
+    not os.environ.get("DATABASE_URL", "").startswith("postgres"), reason="PostgreSQL has roles"
+)
+def test_the_page_creates_the_database_and_the_roles(tmp_path: Path) -> None:
+    """With other names, because all databases of a server share the roles."""
+    name = f"chart_{secrets.token_hex(4)}"
+    owner, service = f"{name}_owner", f"{name}_service"
+    export, psql = (
+        step.command for step in steps(PAGE) if step.command.startswith(("export", "psql"))
+    )
+    for documented, used in {
+        "CREATE DATABASE infra": f"CREATE DATABASE {name}",
+        "connect infra": f"connect {name}",
+        "-f ": f"-v owner={owner} -v service={service} -f ",
+    }.items():
+        assert documented in psql
+        psql = psql.replace(documented, used)
+    path = f"{postgres.binaries(tmp_path)}:{os.environ['PATH']}"
+    url = os.environ["DATABASE_URL"]
+    shell = Shell(ROOT, {"PATH": path, "SUPERUSER_URL": url})
+    try:
+        assert shell.run(export) == (0, [])
+        code, printed = shell.run(psql)
+        assert code == 0, printed
+        code, (secret,) = shell.run("echo $OWNER_PASSWORD")
+        assert len(secret) == 64
+        server = url.rpartition("@")[2].rpartition("/")[0]
+        with psycopg.connect(f"postgres://{owner}:{secret}@{server}/{name}") as connection:
+            connection.execute("CREATE TABLE a (id int)")
+        with (
+            psycopg.connect(f"postgres://{service}@{server}/{name}") as connection,
+            pytest.raises(psycopg.errors.InsufficientPrivilege),
+        ):
+            connection.execute("SELECT FROM public.a")
+    finally:
+        shell.close()
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+            for role in (owner, service):
+                connection.execute(f"DROP ROLE IF EXISTS {role}")
