@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urljoin, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
+from infra_service.lib.error_text import reason_of
 from infra_service.lib.http_client import errors
 from infra_service.lib.http_client.addresses import is_protected
 from infra_service.lib.http_client.connection import Connection, origin_of
@@ -180,9 +181,11 @@ class WebClient:
                         "authority to the file that SSL_CERT_FILE names."
                     ) from error
                 if is_last:
-                    # Without the error's text: it may quote a URL that grants access.
+                    # Other errors may quote a URL that grants access.
+                    is_of_system = isinstance(cause, OSError)
+                    reason = reason_of(cause) if is_of_system else type(cause).__name__
                     raise SourceError(
-                        f"{origin_of(address)} does not respond ({type(cause).__name__})."
+                        f"{origin_of(address)} does not respond ({reason})."
                     ) from error
                 pause = 2.0**attempt
             else:

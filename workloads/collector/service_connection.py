@@ -85,7 +85,7 @@ class ServiceConnection:
             cause = error.__cause__ or error
             self._mend(cause)
             # Without the text of the exchange: the error concerns the connection.
-            text = f"{type(cause).__name__}: {cause}"[:_MOST_TEXT]
+            text = f"{type(cause).__name__}: {reason_of(cause)}"[:_MOST_TEXT]
             raise NotReportedError(f"the service does not respond ({text})") from error
         except ValueError as error:  # its text may quote the token
             raise NotReportedError(
