@@ -19,13 +19,13 @@ from apikeys.actions.api_keys import (
 from apikeys.actions.exchange import exchange_assertion, prove, recording_refusals
 from apikeys.actions.first_operator import FirstSecrets, create_first_operator
 from apikeys.actions.issuers import change_issuer, create_issuer, disable_issuer
-from apikeys.actions.people import deactivate_user, revoke_credentials
 from apikeys.actions.trust_policies import (
     change_trust_policy,
     create_trust_policy,
     disable_trust_policy,
     try_trust_policy,
 )
+from apikeys.actions.users import deactivate_user, revoke_credentials
 
 __all__ = [
     "MAX_GRACE_PERIOD",

@@ -16,7 +16,7 @@ from apikeys.actions.rules import refuse_expired, refuse_retired
 from apikeys.errors import LifetimeExceeded
 from apikeys.identifiers import access_token_id
 from apikeys.models import AccessToken, ApiKey, TrustPolicy
-from apikeys.models.federation import MAX_TOKEN_SECONDS
+from apikeys.models.credentials import MAX_TOKEN_SECONDS
 from apikeys.tokens import TokenKind
 from infra_service.lib.database.retries import retrying
 

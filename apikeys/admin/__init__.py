@@ -4,7 +4,7 @@ from apikeys.admin.audit_log import AuditEventAdmin
 from apikeys.admin.credentials import AccessTokenAdmin, ApiKeyAdmin
 from apikeys.admin.federation import IssuerAdmin, TrustPolicyAdmin
 from apikeys.admin.groups import GroupAdmin
-from apikeys.admin.people import UserAdmin
+from apikeys.admin.users import UserAdmin
 
 __all__ = [
     "AccessTokenAdmin",

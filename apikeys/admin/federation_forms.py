@@ -16,7 +16,7 @@ from apikeys.federation import conditions
 from apikeys.federation.platforms import PLATFORMS
 from apikeys.federation.presets import preset, preset_origins
 from apikeys.models import Issuer
-from apikeys.models.federation import MAX_TOKEN_SECONDS
+from apikeys.models.credentials import MAX_TOKEN_SECONDS
 from infra_service.lib.api.parsers import decoded
 
 _SERVICE_ACCOUNT: Final = "/kubernetes.io/serviceaccount"

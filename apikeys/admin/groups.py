@@ -11,7 +11,7 @@ from django.contrib.auth.models import Group
 
 from apikeys.admin.audited import AuditedAdmin, person_of
 from apikeys.admin.choices import CheckboxesByGroup, PermissionChoices
-from apikeys.people import grantable, may_grant_group
+from apikeys.admin_permissions import grantable, may_grant_group
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -14,7 +14,7 @@ from apikeys.api.exchange_parameters import (
     TTL_PATTERN,
 )
 from apikeys.federation.exchange_errors import ExchangeRefused, IssuerBusy
-from apikeys.models.federation import MAX_TOKEN_SECONDS
+from apikeys.models.credentials import MAX_TOKEN_SECONDS
 from infra_service.lib.api.bodies import RequestTimeout
 from infra_service.lib.api.openapi_words import (
     NO_STORE,

@@ -13,7 +13,8 @@ from apikeys.api.serializers import ID, NAME, SCOPES, OwnerSerializer, RunField
 from apikeys.federation import conditions, kinds
 from apikeys.federation.keys import ALGORITHMS
 from apikeys.models import Issuer, TrustPolicy
-from apikeys.models.federation import MAX_ASSERTION_SECONDS, MAX_TOKEN_SECONDS
+from apikeys.models.credentials import MAX_TOKEN_SECONDS
+from apikeys.models.federation import MAX_ASSERTION_SECONDS
 from apikeys.scopes import Scope
 from infra_service.lib.api.fields import (
     StrictSerializer,

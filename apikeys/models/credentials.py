@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from django.db import models
 from django.db.models import F, Q
@@ -13,6 +13,9 @@ from apikeys.querysets import AccessTokenQuerySet, ApiKeyQuerySet
 
 if TYPE_CHECKING:
     import datetime as dt
+
+#: The maximum lifetime of a token, whether a key mints it or a policy issues it.
+MAX_TOKEN_SECONDS: Final = 12 * 60 * 60
 
 
 class Credential(GrantHolder):

@@ -13,12 +13,10 @@ from django.db.models import Q
 from django.utils import timezone
 
 from apikeys.identifiers import issuer_id, trust_policy_id
-from apikeys.models.credentials import ApiKey
+from apikeys.models.credentials import MAX_TOKEN_SECONDS, ApiKey
 from apikeys.models.grant_holder import GrantHolder
 from apikeys.querysets import IssuerQuerySet, TrustPolicyQuerySet
 
-#: The maximum lifetime of a token, whether a key mints it or a policy issues it.
-MAX_TOKEN_SECONDS: Final = 12 * 60 * 60
 MAX_ASSERTION_SECONDS: Final = 24 * 60 * 60
 
 

@@ -6,9 +6,9 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from apikeys.models import AuditEvent
-from infra_service.demo.people import AGE, COMMAND, command_at
 from infra_service.demo.seeded_random import SeededRandom
 from infra_service.demo.stacks import PARTS
+from infra_service.demo.users import AGE, COMMAND, command_at
 from states.actions import catalogue
 from states.models import Application, Component, Environment
 from states.models.catalogue_entry import NO_PARENT

@@ -11,7 +11,7 @@ from apikeys import actions
 from apikeys.federation.platforms import PLATFORMS, Kind
 from apikeys.federation.presets import preset
 from apikeys.models import Issuer, TrustPolicy, User
-from infra_service.demo.people import COMMAND
+from infra_service.demo.users import COMMAND
 from infra_service.webhooks import actions as webhook_actions
 from infra_service.webhooks.models import BY_OPERATOR, WebhookEndpoint
 

@@ -10,8 +10,8 @@ from django.db import transaction
 from django.utils import timezone
 
 from infra_service.demo.health_history import past_reports, report_at
-from infra_service.demo.people import COMMAND
 from infra_service.demo.seeded_random import SeededRandom
+from infra_service.demo.users import COMMAND
 from workloads import actions
 from workloads.collection import (
     DEFAULT_REPORT_INTERVAL,

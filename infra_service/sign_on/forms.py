@@ -7,7 +7,7 @@ from django.contrib.admin.forms import AdminAuthenticationForm
 
 from apikeys import logins
 from infra_service.sign_on.configuration import OIDC, PASSWORD
-from infra_service.sign_on.people import signs_on
+from infra_service.sign_on.users import signs_on
 
 
 class PasswordForm(AdminAuthenticationForm):

@@ -21,8 +21,8 @@ from infra_service.lib.api.throttling import count_login
 from infra_service.sign_on import logout
 from infra_service.sign_on.configuration import BACKEND
 from infra_service.sign_on.errors import ProviderUnavailableError, SignOnRefusedError
-from infra_service.sign_on.people import admit_user
 from infra_service.sign_on.provider import claims_of_return, redirect_to_provider
+from infra_service.sign_on.users import admit_user
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse

@@ -134,6 +134,7 @@ def undelete(*, state_id: uuid.UUID, actor: Actor) -> None:
     Raises:
         StateNotFound: the state does not exist, or its history was removed.
         StateLocked: the state is locked for a first push.
+        StateFrozen: an operator has frozen the state.
         WriteConflict: other writers won every attempt.
     """
     state = State.objects.filter(pk=state_id).first()

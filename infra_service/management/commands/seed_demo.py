@@ -12,7 +12,7 @@ from django.utils import timezone
 from apikeys.models import AuditArchive
 from infra_service.demo import histories
 from infra_service.demo.integrations import load_trust, load_webhooks
-from infra_service.demo.people import load_people
+from infra_service.demo.users import load_users
 from infra_service.demo.workloads import load_clusters, load_workloads, report_clusters
 from infra_service.lib.commandline.base import ServiceCommand
 
@@ -83,7 +83,7 @@ class Command(ServiceCommand):
         created, now = Counter(dict.fromkeys(_OF_STATES, 0)), timezone.now()
         with self.progress("states", lambda: total) as bar:
             if total:
-                writers, made = load_people(now)
+                writers, made = load_users(now)
                 created.update(made)
                 created.update(histories.load_histories(total, writers, now, bar.advance_to))
                 created.update(load_trust())

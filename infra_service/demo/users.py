@@ -48,7 +48,7 @@ _KEYS: Final = (
 _AT_WORK: Final = ("laptop", "pipeline")
 
 
-def load_people(now: dt.datetime) -> tuple[list[Actor], Counter[str]]:
+def load_users(now: dt.datetime) -> tuple[list[Actor], Counter[str]]:
     """Create missing users with their tokens and keys.
 
     Return the actors that write states, and the number of new rows per kind.

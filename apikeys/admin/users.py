@@ -18,8 +18,8 @@ from apikeys.actions import revoke_credentials
 from apikeys.actors import Actor
 from apikeys.admin.audited import AuditedAdmin, person_of
 from apikeys.admin.person_credentials import credentials_of
+from apikeys.admin_permissions import may_change_user, may_grant_group
 from apikeys.models import User
-from apikeys.people import may_change_user, may_grant_group
 from infra_service.lib.admin.badges import badge
 from infra_service.lib.admin.moments import moment_of
 
