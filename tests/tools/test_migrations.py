@@ -52,7 +52,9 @@ def new_migrations() -> list[migrations.Migration]:
     graph = MigrationLoader(None).graph
     released = {(app, name) for app, name in RELEASED["migrations"].items()}
     old = {node for leaf in released for node in graph.forwards_plan(leaf)}
-    return [graph.nodes[node] for node in graph.nodes if node[0] in APPS and node not in old]
+    return [
+        graph.nodes[node] for node in sorted(graph.nodes) if node[0] in APPS and node not in old
+    ]
 
 
 def risks(migration: Any) -> list[str]:

@@ -11,7 +11,6 @@ from typing import Any
 
 import httpx2
 import pytest
-from mcp import MCPError
 
 from infra_service.mcp.tools import TOOLS
 from tests.infra_service.mcp.conftest import (
@@ -42,6 +41,8 @@ def token(server: LiveServer) -> str:
 
 async def script(server: LiveServer, token: str, mode: str) -> tuple[str, int]:
     """Call every tool twice, then call it wrongly; return the version and the number of calls."""
+    from mcp import MCPError  # noqa: PLC0415 - takes a second to load
+
     calls = 0
     headers = {"Authorization": f"Bearer {token}"}
     async with connected(f"{server.url}/mcp", headers, mode) as client:
