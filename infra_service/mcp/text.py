@@ -35,11 +35,12 @@ def cleaned(text: str, most: int = _MOST_CHARACTERS) -> str:
     return text[:most] + _CUT if cut else text
 
 
-def bounded(item: Any) -> Any:
-    """Return an item of a response with cleaned, limited text, and without null fields."""
-    value = _bounded(item, _MOST_LEVELS)
-    written = msgspec.json.encode(value)
-    return value if len(written) <= _MOST_BYTES else cleaned(written.decode(), _START)
+def bounded(item: Any) -> bytes:
+    """Return an item of a response as JSON, with cleaned, limited text and without null fields."""
+    written = msgspec.json.encode(_bounded(item, _MOST_LEVELS))
+    if len(written) > _MOST_BYTES:
+        written = msgspec.json.encode(cleaned(written.decode(), _START))
+    return written
 
 
 def _bounded(value: Any, levels: int) -> Any:

@@ -7,12 +7,17 @@ from __future__ import annotations
 
 import functools
 import uuid
-from typing import Annotated, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import msgspec
 from msgspec import Meta
 
-from infra_service.mcp.requests import ApiRequest, view_of
+from infra_service.mcp.requests import send, view_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rest_framework.request import Request
 
 
 class WorkloadRef(msgspec.Struct, forbid_unknown_fields=True):
@@ -81,20 +86,22 @@ class Tool(NamedTuple):
     def arguments(self) -> list[str]:
         return self.argument_names.split()
 
-    def requests(self, given: Any, size: int) -> list[ApiRequest]:
-        """Return the requests that answer a call, with at most ``size`` items."""
+    def responses(self, given: Any, size: int, request: Request) -> Iterator[Any]:
+        """Yield the API's responses that answer a call, with at most ``size`` items."""
         values = msgspec.structs.asdict(given)
-        if pairs := values.get("workloads"):
-            kwargs = [{"cluster_id": each.cluster_id, "id": each.workload_id} for each in pairs]
-            return [ApiRequest(self.route, each) for each in kwargs]
+        for each in values.pop("workloads", ()):
+            path = {"cluster_id": str(each.cluster_id), "id": str(each.workload_id)}
+            yield send(request, self.route, path, {})
+        if "workloads" in self.arguments:
+            return
         body = {"value": values.pop("identifier")} if "identifier" in values else None
-        path = {self.path: values.pop("state_id")} if self.path else {}
+        path = {self.path: str(values.pop("state_id"))} if self.path else {}
         query = {"page_size": str(size), "page_token": values.pop("cursor", "")}
         parts = [self.condition, values.pop("filter", "")]
-        given_terms = {_FIELDS.get(name, name): value for name, value in values.items() if value}
-        terms = [f"field['{name}'] = '{value}'" for name, value in given_terms.items()]
+        terms = [f"field['{_FIELDS.get(n, n)}'] = '{text}'" for n, text in values.items() if text]
         query["filter"] = " AND ".join([*terms, *(f"({part})" for part in parts if part)])
-        return [ApiRequest(self.route, path, {**query, "order_by": self.order_by}, body)]
+        query["order_by"] = self.order_by
+        yield send(request, self.route, path, {n: text for n, text in query.items() if text}, body)
 
 
 _UNWELL: Final = "field['health_status'] IN ('DEGRADED', 'ERROR')"

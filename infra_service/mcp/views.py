@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,6 +17,7 @@ from apikeys import audit
 from apikeys.actors import Actor
 from apikeys.authentication import caller_of
 from apikeys.permissions import ACCESS_TOKENS, demand_scope
+from apikeys.scopes import Scope
 from infra_service import __version__
 from infra_service.lib.api.bodies import BodyTooLarge
 from infra_service.mcp import messages
@@ -115,4 +117,9 @@ def _call(params: dict[str, Any], request: Request) -> dict[str, Any] | Response
         given = msgspec.convert(arguments or {}, arguments_of(tool))
     except msgspec.ValidationError as error:
         return failed(f"Invalid arguments: {error}.")
-    return answer(tool, given, request, with_secrets=settings.MCP_SENSITIVE_OUTPUTS)
+    if not settings.MCP_SENSITIVE_OUTPUTS:
+        caller = caller_of(request)
+        scopes = caller.scopes - {Scope.STATE_SECRETS.value}
+        reduced: Any = dataclasses.replace(caller, scopes=scopes)
+        request.user = request.auth = reduced
+    return answer(tool, given, request)

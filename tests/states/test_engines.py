@@ -10,7 +10,8 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from states.models import CountTotal, State
+from apikeys.bindings import Binding
+from states.models import Application, Component, CountTotal, State
 from states.resources import indexing
 from tests.conftest import ApiClient, ClientWith
 from tests.states.conftest import Backend
@@ -111,16 +112,27 @@ def test_counts_stay_within_the_binding(
     backend: Backend, reader: ApiClient, client_with: ClientWith
 ) -> None:
     states = [backend, *(Backend(backend.client) for _ in range(2))]
+    shop = Application.objects.create(name="shop", slug="shop")
+    for name, each in zip(("web", "api"), states[1:], strict=True):
+        component = Component.objects.create(name=name, slug=name, application=shop)
+        each.component_id = component.pk
     for one, body in zip(states, (document(TERRAFORM), document(OPENTOFU), ENCRYPTED), strict=True):
         one.push(body)
     index()
     assert counts(reader) == {"OPENTOFU": (2, 1), "TERRAFORM": (1, 0)}
-    for bound, expected in (
-        ({"bound_component_ids": [str(states[2].component_id)]}, {"OPENTOFU": (1, 1)}),
-        ({"bound_environment_ids": [str(states[1].environment_id)]}, {"OPENTOFU": (1, 0)}),
-        ({"bound_component_ids": [str(uuid.uuid4())]}, {}),
+    in_shop = frozenset({shop.pk})
+    for binding, expected in (
+        (Binding(component_ids=frozenset({states[2].component_id})), {"OPENTOFU": (1, 1)}),
+        (Binding(environment_ids=frozenset({states[1].environment_id})), {"OPENTOFU": (1, 0)}),
+        (Binding(component_ids=frozenset({uuid.uuid4()})), {}),
+        (Binding(application_ids=in_shop), {"OPENTOFU": (2, 1)}),
+        (
+            Binding(None, None, frozenset({states[1].environment_id}), in_shop),
+            {"OPENTOFU": (1, 0)},
+        ),
+        (Binding(application_ids=frozenset({uuid.uuid4()})), {}),
     ):
-        assert counts(client_with("state:read", **bound)) == expected, bound
+        assert counts(client_with("state:read", **binding.columns())) == expected, binding
 
 
 def test_number_of_queries_of_a_page(backend: Backend, client_with: ClientWith) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import unicodedata
 from typing import Any
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -48,8 +47,8 @@ VALUES = st.recursive(
 
 @given(VALUES)
 def test_an_item_is_bounded(value: Any) -> None:
-    assert len(msgspec.json.encode(bounded(value))) <= 3_000
+    assert len(bounded(value)) <= 3_000
 
 
 def test_null_fields_are_left_out() -> None:
-    assert bounded({"a": None, "b": [None, 1]}) == {"b": [None, 1]}
+    assert bounded({"a": None, "b": [None, 1]}) == b'{"b":[null,1]}'
