@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import datetime as dt
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from rest_framework.exceptions import ValidationError
 from rest_framework.response import Response
 
 from apikeys.permissions import ACCESS_TOKENS
 from apikeys.scopes import Scope
-from infra_service.lib.api.fields import TimestampField
 from infra_service.lib.api.identifiers import parse_uuid
-from infra_service.lib.api.parameters import InvalidParameter, refuse_unknown
+from infra_service.lib.api.parameters import refuse_unknown
+from infra_service.lib.api.periods import PERIOD_PARAMETERS, read_period
 from infra_service.lib.api.viewsets import ResourceViewSet
 from workloads.api.history_openapi import availability_schema, transitions_schema
 from workloads.api.history_serializers import AvailabilitySerializer, TransitionSerializer
@@ -29,10 +27,6 @@ if TYPE_CHECKING:
     from rest_framework.request import Request
 
     from workloads.models.history import TransitionQuerySet
-
-#: The window when no `since` is given.
-_USUAL: Final = dt.timedelta(days=7)
-_EARLIEST: Final = dt.datetime.min.replace(tzinfo=dt.UTC)
 
 
 @transitions_schema
@@ -65,18 +59,9 @@ class HistoryViewSet(ResourceViewSet[Transition]):
     @availability_schema
     def availability(self, request: Request, **_path: str) -> Response:
         """Return the share of time in which the workload was healthy."""
-        refuse_unknown(request.query_params, {"since", "until"})
+        refuse_unknown(request.query_params, PERIOD_PARAMETERS)
         cluster, workload_id = self._cluster(), self._workload_id()
-        until = _moment(request, "until") or cluster.read_at
-        since = _moment(request, "since")
-        if since is None:
-            since = max(until, _EARLIEST + _USUAL) - _USUAL
-        if since >= until:
-            raise InvalidParameter("since", "Must be before until.", "OUT_OF_RANGE")
-        if until - since > KEPT:
-            raise InvalidParameter(
-                "since", f"More than {KEPT.days} days before until.", "OUT_OF_RANGE"
-            )
+        since, until = read_period(request, now=cluster.read_at, longest=KEPT)
         found = availability(known_spans(cluster, workload_id, since, until), since, until)
         return Response({"availability": AvailabilitySerializer(found).data})
 
@@ -91,14 +76,3 @@ class HistoryViewSet(ResourceViewSet[Transition]):
         if found is None:
             raise WorkloadNotFound
         return found
-
-
-def _moment(request: Request, name: str) -> dt.datetime | None:
-    text = request.query_params.get(name)
-    if text is None:
-        return None
-    field = TimestampField()
-    try:
-        return field.to_internal_value(text)
-    except ValidationError as error:
-        raise InvalidParameter(name, str(field.error_messages["invalid"])) from error

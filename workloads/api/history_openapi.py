@@ -8,7 +8,13 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema_view
 from drf_spectacular.utils import extend_schema as operation
 
-from infra_service.lib.api.openapi_words import answer_example, error_docs, list_schema, wrapped
+from infra_service.lib.api.openapi_words import (
+    answer_example,
+    error_docs,
+    list_schema,
+    period_parameters,
+    wrapped,
+)
 from workloads.api import samples
 from workloads.api.clusters_openapi import CLUSTER_ID
 from workloads.api.history_serializers import AvailabilitySerializer, TransitionSerializer
@@ -22,10 +28,6 @@ _WORKLOAD_ID: Final = OpenApiParameter(
     OpenApiParameter.PATH,
     description="The id of the workload, which may be deleted.",
 )
-
-
-def _moment(name: str, description: str) -> OpenApiParameter:
-    return OpenApiParameter(name, OpenApiTypes.DATETIME, description=description)
 
 
 transitions_schema: Any = extend_schema_view(
@@ -49,11 +51,7 @@ availability_schema = operation(
     parameters=[
         CLUSTER_ID,
         _WORKLOAD_ID,
-        _moment(
-            "since",
-            f"Start of the period: by default 7 and at most {KEPT.days} days before `until`.",
-        ),
-        _moment("until", "End of the period. The default is now."),
+        *period_parameters(KEPT),
     ],
     responses={
         200: wrapped("AvailabilityAnswer", "availability", AvailabilitySerializer),

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
+from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import (
     OpenApiExample,
     OpenApiParameter,
@@ -22,7 +23,10 @@ from drf_spectacular.utils import (
 )
 from rest_framework import serializers
 
+from infra_service.lib.api.periods import DEFAULT_PERIOD
+
 if TYPE_CHECKING:
+    import datetime as dt
     from collections.abc import Callable, Iterable, Mapping
 
     from rest_framework.exceptions import APIException
@@ -86,6 +90,20 @@ NO_STORE: Final = OpenApiParameter(
 )
 #: A response without a body.
 EMPTY: Final = OpenApiResponse(None, "Success; the body is empty.")
+
+
+def period_parameters(longest: dt.timedelta) -> list[OpenApiParameter]:
+    """Return the parameters of ``periods.read_period``."""
+    usual = DEFAULT_PERIOD.days
+    descriptions = {
+        "since": f"Start of the period: by default {usual} and at most {longest.days} days before "
+        "`until`.",
+        "until": "End of the period. The default is now.",
+    }
+    return [
+        OpenApiParameter(name, OpenApiTypes.DATETIME, description=description)
+        for name, description in descriptions.items()
+    ]
 
 
 def object_of(**properties: Any) -> dict[str, Any]:
