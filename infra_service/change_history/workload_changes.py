@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from django.db.models import Count
+
 from infra_service.change_history.models import MOST_OF_VALUE, Change, Kind
 from infra_service.change_history.recording import ids_at
 from infra_service.lib.database.bulk import Writer
@@ -17,6 +19,10 @@ if TYPE_CHECKING:
 
     from workloads.reporting.deployments import DeploymentChange
 
+#: The maximum number of stored changes per workload.
+MOST_CHANGES: Final = 1000
+#: Workloads whose changes are counted per statement.
+_WORKLOADS: Final = 1000
 _MOST_CONTAINERS: Final = 100
 _INSERTS: Final = Writer(
     Change,
@@ -65,6 +71,24 @@ def remove_old(now: dt.datetime) -> Iterator[int]:
     # The bound of the id ends the scan of the index, which has no time.
     old = Change.objects.filter(kind=Kind.WORKLOAD, occurred_at__lt=before, id__lte=last_id(before))
     yield from remove_in_batches(old, "id")
+
+
+def remove_surplus() -> Iterator[int]:
+    """Delete the oldest changes of workloads with more than ``MOST_CHANGES``; yield each batch.
+
+    A report stores at most a few changes of a workload, so a flapping workload stays near the
+    maximum while housekeeping runs each day.
+    """
+    of_workloads = Change.objects.filter(workload_id__isnull=False).order_by("workload_id")
+    numbers = of_workloads.values_list("workload_id").annotate(number=Count("id"))
+    rest = numbers
+    while page := list(rest[:_WORKLOADS]):
+        for workload_id, number in page:
+            if number > MOST_CHANGES:
+                own = Change.objects.filter(workload_id=workload_id)
+                last = own.order_by("-id").values_list("id", flat=True)[MOST_CHANGES]
+                yield from remove_in_batches(own.filter(id__lte=last), "id")
+        rest = numbers.filter(workload_id__gt=page[-1][0])
 
 
 def _cut(text: str) -> str:

@@ -129,7 +129,10 @@ def _history() -> Iterator[int]:
     """
     now = timezone.now()
     yield from _all_of(
-        remove_old_history(now), workload_changes.remove_old(now), image_rows.remove_orphans()
+        remove_old_history(now),
+        workload_changes.remove_old(now),
+        workload_changes.remove_surplus(),
+        image_rows.remove_orphans(),
     )
 
 

@@ -142,6 +142,28 @@ def test_changes_are_removed_after_their_retention(cluster: Cluster) -> None:
     assert list(workload_changes.remove_old(moment + dt.timedelta(days=91))) == [1]
 
 
+def test_flapping_workload_keeps_its_newest_changes(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workload_changes, "MOST_CHANGES", 3)
+    monkeypatch.setattr(workload_changes, "_WORKLOADS", 2)
+    names = ("a", "b", "c", "d", "e")
+    apply(cluster, report(0, *map(record, names)))
+    for number in range(1, 6):
+        # "a" never changes, "b" three times, the others each time.
+        flapping = [record(name, replicas_desired=number + 9) for name in names[2:]]
+        sometimes = record("b", replicas_desired=max(number, 3) + 9)
+        apply(cluster, report(60 * number, record("a"), sometimes, *flapping))
+
+    assert sum(workload_changes.remove_surplus()) == 6
+
+    left = Change.objects.order_by("address", "id").values_list("address", "after")
+    assert [(address.partition("/")[2], after) for address, after in left] == [
+        (name, after) for name in names[1:] for after in ("12", "13", "14")
+    ]
+    assert list(workload_changes.remove_surplus()) == []
+
+
 def test_list_of_workload_changes_survives_its_cluster(
     cluster: Cluster, client_with: ClientWith
 ) -> None:
