@@ -7,11 +7,13 @@ are written with the report of their cluster.
 from __future__ import annotations
 
 import enum
+import uuid
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from django.db import models
 from django.db.models import Q
 
+from infra_service.lib.api.identifiers import milliseconds_of
 from infra_service.lib.database.bounded_pages.selecting import ColumnOf
 from states.document.resource_changes import ResourceAction
 from states.fields import CreatedAtField, IdAt
@@ -24,7 +26,6 @@ from workloads.reporting.deployments import DeploymentAction
 
 if TYPE_CHECKING:
     import datetime as dt
-    import uuid
 
     from apikeys.bindings import Binding
 
@@ -56,6 +57,11 @@ def _row_of(model: type[models.Model], on_delete: Any = models.DO_NOTHING, **opt
     return models.ForeignKey(model, on_delete=on_delete, db_constraint=False, **options)
 
 
+def start_of(moment: dt.datetime) -> uuid.UUID:
+    """Return a bound below the ids of that millisecond (``recording.ids_at``)."""
+    return uuid.UUID(int=max(milliseconds_of(moment), 0) << 80)
+
+
 class ChangeQuerySet(OfStateQuerySet["Change"]):
     def inside(self, binding: Binding) -> Self:
         """Return the changes within this binding, which is to a cluster, to states, or to nothing.
@@ -65,6 +71,17 @@ class ChangeQuerySet(OfStateQuerySet["Change"]):
         if binding.cluster_id is not None:
             return self.filter(cluster_id=binding.cluster_id)
         return super().inside(binding)
+
+    def since(self, moment: dt.datetime) -> Self:
+        """Return the changes from the moment on, to the millisecond.
+
+        Their ids contain the time, and each index of this table ends with the id.
+        """
+        return self.filter(id__gte=start_of(moment))
+
+    def between(self, since: dt.datetime, until: dt.datetime) -> Self:
+        """Return the changes of a period, to the millisecond."""
+        return self.since(since).filter(id__lt=start_of(until))
 
     def of_resources(self) -> Self:
         return self.filter(kind=Kind.RESOURCE)

@@ -94,7 +94,7 @@ def test_descriptions_use_the_vocabulary(subtests: pytest.Subtests) -> None:
 
 
 def test_no_operation_is_there_twice() -> None:
-    assert len(OPERATIONS) == len(list(operations())) == 113
+    assert len(OPERATIONS) == len(list(operations())) == 114
 
 
 def assert_shown(content: dict[str, Any]) -> None:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 #: The prefix of paths that concern images.
 _IMAGE: Final = "image__"
+CLUSTER: Final = "the complete name or the id of the cluster"
 
 
 class WorkloadFilters(FilterSet):  # type: ignore[misc]  # django-filter has no types
@@ -68,9 +69,7 @@ SEARCHED: Final = (
 class FleetFilters(WorkloadFilters):
     cluster_id = UUIDFilter()
     # A name or an id, resolved before the query (``with_cluster_ids``).
-    cluster = IdentifierFilter(
-        field_name="cluster__name", help_text="the complete name or the id of the cluster"
-    )
+    cluster = IdentifierFilter(field_name="cluster__name", help_text=CLUSTER)
     cluster_name = CharFilter(field_name="cluster__name")
 
 

@@ -1,8 +1,23 @@
+"""Filters of changes; each column has an index that ends with the order of the pages."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING, Any, Final
+
 from django_filters import CharFilter, FilterSet, IsoDateTimeFilter, UUIDFilter
 
-from filterlang.filters import EnumFilter, IntegerFilter
-from infra_service.change_history.models import ACTIONS, KINDS, Change
+from filterlang.filters import EnumFilter, IdentifierFilter, IntegerFilter
+from filterlang.rewriting import rewritten
+from infra_service.change_history.models import ACTIONS, KINDS, Change, start_of
 from states.api.filters import OfStateFilters
+from workloads.api.filters import CLUSTER
+
+if TYPE_CHECKING:
+    from django.db.models import Q
+
+#: Comparisons of a time, and the equivalent comparisons of an id, for whole milliseconds.
+_OF_IDS: Final = {"occurred_at__gte": "id__gte", "occurred_at__lt": "id__lt"}
 
 
 class ChangeOfStateFilters(FilterSet):  # type: ignore[misc]  # django-filter has no types
@@ -26,8 +41,26 @@ class ChangeFilters(ChangeOfStateFilters, OfStateFilters):
 
     kind = EnumFilter(choices=[(kind, kind) for kind in KINDS])
     cluster_id = UUIDFilter()
+    # Looked up before (``with_cluster_ids``).
+    cluster = IdentifierFilter(field_name="cluster__name", help_text=CLUSTER)
+    cluster_name = CharFilter(field_name="cluster__name")
     workload_id = UUIDFilter()
 
     class Meta:
         model = Change
         fields = ()
+
+
+def with_ids_of_times(condition: Q) -> Q:
+    """Return a condition with ids in place of times where they are equivalent.
+
+    Each index ends with the id, which begins with the milliseconds of the time. A comparison of the
+    time itself would be tested row by row.
+    """
+    return rewritten(condition, _with_id_of_time)
+
+
+def _with_id_of_time(path: str, value: Any) -> tuple[str, Any]:
+    if path in _OF_IDS and isinstance(value, dt.datetime) and value.microsecond % 1000 == 0:
+        return _OF_IDS[path], start_of(value)
+    return path, value

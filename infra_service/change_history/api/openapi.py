@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from drf_spectacular.utils import extend_schema_view
+from drf_spectacular.utils import extend_schema, extend_schema_view
 
-from infra_service.lib.api.openapi_words import list_schema
+from infra_service.change_history.api.serializers import ChangeSummarySerializer
+from infra_service.change_history.summaries import LONGEST, MOST_GROUPS
+from infra_service.lib.api.openapi_words import (
+    answer_example,
+    list_schema,
+    period_parameters,
+    wrapped,
+)
 from states.api import samples
 from states.api.states_openapi import A_STATE
 
@@ -38,6 +45,30 @@ CHANGE: Final[dict[str, Any]] = {
     "run_url": "https://github.com/acme/infra/actions/runs/42",
 }
 
+SUMMARY: Final[dict[str, Any]] = {
+    "since": "2026-11-16T08:00:00.000000Z",
+    "until": "2026-11-23T08:00:00.000000Z",
+    "total": 7,
+    "groups": [
+        {
+            "day": "2026-11-22",
+            "kind": "RESOURCE",
+            "environment_id": CHANGE["environment_id"],
+            "environment_slug": CHANGE["environment_slug"],
+            "action": "CHANGED",
+            "changes": 5,
+        },
+        {
+            "day": "2026-11-22",
+            "kind": "WORKLOAD",
+            "environment_id": None,
+            "environment_slug": None,
+            "action": "IMAGE_CHANGED",
+            "changes": 2,
+        },
+    ],
+}
+
 changes_schema = extend_schema_view(
     list=list_schema(
         "change",
@@ -55,4 +86,13 @@ of_state_schema = extend_schema_view(
         operation_id="list_state_changes",
         parameters=[A_STATE],
     ),
+)
+summary_schema = extend_schema(
+    operation_id="summarize_changes",
+    description="Number of changes by day, environment and action, of the changes that "
+    f"`GET /api/v1/changes` lists. A summary has at most {MOST_GROUPS:,} groups.",
+    parameters=period_parameters(LONGEST),
+    responses={200: wrapped("ChangeSummaryAnswer", "summary", ChangeSummarySerializer)},
+    examples=[answer_example({"summary": SUMMARY})],
+    filters=True,
 )

@@ -97,3 +97,36 @@ class ChangeSerializer(serializers.Serializer[Any]):
     run_url = serializers.CharField(
         read_only=True, allow_null=True, help_text="The pipeline's run, if it was recorded."
     )
+
+
+@described("The number of changes of a day, an environment and an action.")
+class ChangeGroupSerializer(serializers.Serializer[Any]):
+    day = serializers.DateField(read_only=True, help_text="The day, in UTC.")
+    kind = serializers.ChoiceField(
+        choices=KINDS, read_only=True, help_text="Whether resources or workloads changed."
+    )
+    environment_id = serializers.UUIDField(
+        read_only=True, allow_null=True, help_text="The environment; null for workloads."
+    )
+    environment_slug = serializers.CharField(read_only=True, allow_null=True, help_text=SLUG)
+    action = serializers.ChoiceField(
+        choices=ACTIONS, read_only=True, help_text="The kind of the changes."
+    )
+    changes = serializers.IntegerField(read_only=True, min_value=1, help_text="Their number.")
+
+
+@described("The number of changes in a period.")
+class ChangeSummarySerializer(serializers.Serializer[Any]):
+    since = serializers.DateTimeField(read_only=True, help_text="Start of the period.")
+    until = serializers.DateTimeField(
+        read_only=True, help_text="End of the period, which does not belong to it."
+    )
+    total = serializers.IntegerField(
+        read_only=True, min_value=0, help_text="Number of changes that match the filter."
+    )
+    groups = ChangeGroupSerializer(
+        many=True,
+        read_only=True,
+        help_text="The groups, ordered by day, environment and action. Those without changes are "
+        "absent.",
+    )

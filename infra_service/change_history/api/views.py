@@ -4,20 +4,38 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from django.utils import timezone
+from rest_framework.response import Response
+
 from apikeys.authentication import caller_of
 from apikeys.permissions import ACCESS_TOKENS
 from apikeys.scopes import Scope
-from infra_service.change_history.api.filters import ChangeFilters, ChangeOfStateFilters
-from infra_service.change_history.api.openapi import changes_schema, of_state_schema
-from infra_service.change_history.api.serializers import ChangeSerializer
+from filterlang.backend import PARAMETER
+from infra_service.change_history.api.filters import (
+    ChangeFilters,
+    ChangeOfStateFilters,
+    with_ids_of_times,
+)
+from infra_service.change_history.api.openapi import (
+    changes_schema,
+    of_state_schema,
+    summary_schema,
+)
+from infra_service.change_history.api.serializers import ChangeSerializer, ChangeSummarySerializer
 from infra_service.change_history.models import Change
+from infra_service.change_history.summaries import LONGEST, summarize
+from infra_service.lib.api.parameters import refuse_unknown
+from infra_service.lib.api.periods import PERIOD_PARAMETERS, read_period
 from infra_service.lib.api.viewsets import ResourceViewSet
 from states.api.filters import with_ids
 from states.api.states import visible_state
 from states.errors import StateNotFound
+from workloads.api.filters import with_cluster_ids
+from workloads.models import Cluster
 
 if TYPE_CHECKING:
     from django.db.models import Q
+    from rest_framework.request import Request
 
     from infra_service.change_history.models import ChangeQuerySet
 
@@ -38,7 +56,7 @@ class _ListViewSet(ResourceViewSet[Change]):
         return inside if Scope.CLUSTER_READ in caller.scopes else inside.of_resources()
 
     def prepared(self, condition: Q) -> Q:
-        return with_ids(condition)
+        return with_ids(with_ids_of_times(condition))
 
 
 @changes_schema
@@ -46,6 +64,20 @@ class ChangeViewSet(_ListViewSet):
     """The changes of all states, and with `cluster:read` of all clusters, within the binding."""
 
     filterset_class = ChangeFilters
+    required_scopes = {"list": Scope.STATE_READ, "summary": Scope.STATE_READ}
+
+    def prepared(self, condition: Q) -> Q:
+        visible = Cluster.objects.inside(caller_of(self.request).binding)
+        return super().prepared(with_cluster_ids(condition, visible))
+
+    @summary_schema
+    def summary(self, request: Request) -> Response:
+        """Count the filtered changes of a period by day, environment and action."""
+        refuse_unknown(request.query_params, {PARAMETER, *PERIOD_PARAMETERS})
+        since, until = read_period(request, now=timezone.now(), longest=LONGEST)
+        changes: Any = self.filter_queryset(self.get_queryset())
+        summary = summarize(changes, since, until)
+        return Response({"summary": ChangeSummarySerializer(summary).data})
 
 
 @of_state_schema

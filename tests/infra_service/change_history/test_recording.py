@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 from collections import Counter
 from typing import Any
@@ -297,6 +298,15 @@ def test_list_shows_only_changes_within_the_binding(
             ["thing.a", "thing.a", "thing.b", "thing.b"],
         ),
         ("field['occurred_at'] < '2001-01-01T00:00:00Z'", []),
+        ("field['occurred_at'] <= '2001-01-01T00:00:00Z'", []),
+        (
+            "field['occurred_at'] >= '0001-01-01T00:00:00Z' AND field['version_number'] = 1",
+            ["thing.a", "thing.b"],
+        ),
+        (
+            "field['occurred_at'] < '9999-12-31T23:59:59Z' AND field['version_number'] = 1",
+            ["thing.a", "thing.b"],
+        ),
         ("field['created_by'] = 'nobody'", []),
     ],
 )
@@ -310,6 +320,24 @@ def test_filters_select_changes(
     for path in (LIST, f"/api/v1/states/{backend.record.pk}/changes"):
         found = reader.items(path, "changes", filter=text)
         assert sorted(one["address"] for one in found) == expected
+
+
+def test_times_are_compared_exactly(backend: Backend, reader: ApiClient) -> None:
+    push(backend, 1, thing("a"))
+    index()
+    moment = Change.objects.get().occurred_at
+    whole = moment - dt.timedelta(microseconds=moment.microsecond % 1000)
+    tick, step = dt.timedelta(microseconds=1), dt.timedelta(milliseconds=1)
+
+    for at in (whole, whole + step, moment, moment + tick, moment - tick, whole + tick):
+        for operator, expected in (
+            (">=", moment >= at), (">", moment > at), ("<", moment < at), ("<=", moment <= at),
+            ("=", moment == at),
+        ):  # fmt: skip
+            for negation in (False, True):
+                text = f"field['occurred_at'] {operator} '{at.isoformat()}'"
+                found = reader.items(LIST, "changes", filter=f"NOT ({text})" if negation else text)
+                assert bool(found) == (expected != negation), (text, negation, moment)
 
 
 def test_command_rebuilds_changes_from_before_an_upgrade(
