@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import structlog
 from django.db import Error as DatabaseFailure
 from django.db import transaction
+from django.dispatch import Signal
 from rest_framework.exceptions import APIException
 
 from infra_service.change_history.models import UNKNOWN, Change, Kind, RecordedState
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
     from states.keeping.loading import Load
 
 log = structlog.get_logger("infra_service.change_history")
+
+#: Sent once for each new version, in the transaction that stores its ``changes``.
+changes_recorded = Signal()
 
 #: Problems besides the reasons of errors.
 PREDECESSOR_REMOVED: Final = "PREDECESSOR_REMOVED"
@@ -97,13 +101,17 @@ def _record(state: State, version: StateVersion, load: Load, *, moves: bool) -> 
         position = _position(state)
         if not moves:
             position.select_for_update().get()
-        if not position.filter(number__lt=version.number).update(number=version.number) and moves:
+        is_new = position.filter(number__lt=version.number).update(number=version.number)
+        if not is_new and moves:
             return False
         Change.objects.filter(version=version).delete()
         # Retention removes a version with its changes; later rows would stay.
         own = StateVersion.objects.select_for_update(no_key=True).filter(pk=version.pk)
         if own.values_list("pk", flat=True).first() is not None:
             Change.objects.bulk_create(rows, batch_size=_ROWS)
+            # Versions that were indexed by a release without changes are no news.
+            if is_new and version.number > state.indexed_number:
+                changes_recorded.send(Change, version=version, changes=rows)
     return True
 
 

@@ -5,3 +5,10 @@ class WebhooksConfig(AppConfig):
     name = "infra_service.webhooks"
     label = "webhooks"
     verbose_name = "Webhooks"
+
+    def ready(self) -> None:
+        # They need the loaded apps.
+        from infra_service.change_history.recording import changes_recorded  # noqa: PLC0415
+        from infra_service.webhooks import resource_changes  # noqa: PLC0415
+
+        changes_recorded.connect(resource_changes.receive)

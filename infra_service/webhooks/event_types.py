@@ -60,6 +60,11 @@ TYPES: Final[dict[str, EventType]] = {
     "state.check_failed": EventType(
         Scope.STATE_READ, "A check of a state began to fail", ("version", "checks")
     ),
+    "state.resources_changed": EventType(
+        Scope.STATE_READ,
+        "Resources of a state changed",
+        ("version", "pushed_by", "changes", "resources"),
+    ),
     "cluster.create": EventType(Scope.CLUSTER_READ, "A cluster was registered", ("name",)),
     "cluster.update": EventType(Scope.CLUSTER_READ, "A cluster was renamed or changed", ("name",)),
     "cluster.delete": EventType(Scope.CLUSTER_READ, "A cluster was deleted", ("name", "workloads")),

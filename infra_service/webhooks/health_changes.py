@@ -62,7 +62,7 @@ def begin() -> None:
 
     Call it in the transaction that saves a subscribing endpoint, before the save.
     """
-    if _has_subscribers():
+    if WebhookEndpoint.objects.have_type(TYPE):
         return
     _save_positions(Cluster.objects.filter(last_received_at__isnull=False).order_by("pk"))
 
@@ -73,7 +73,7 @@ def publish_health_changes() -> int:
     Return 0 as well when another process is publishing. A change is lost if all subscribed
     endpoints are disabled.
     """
-    if not _has_subscribers():
+    if not WebhookEndpoint.objects.have_type(TYPE):
         return 0
     gathered = dt.timedelta(minutes=settings.WEBHOOK_HEALTH_CHANGED_MINUTES)
     entered, quiet = 0, []
@@ -86,13 +86,6 @@ def publish_health_changes() -> int:
     if quiet:
         _advance(quiet, [])
     return entered
-
-
-def _has_subscribers() -> bool:
-    """Return whether any endpoint subscribes to the type, even a disabled endpoint."""
-    return any(
-        TYPE in types for types in WebhookEndpoint.objects.values_list("event_types", flat=True)
-    )
 
 
 def _clusters_behind() -> list[Any]:

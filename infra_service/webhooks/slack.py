@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 #: Characters of a value; an escaped character can need five, and a section has room for 3,000.
 _MOST: Final = 100
-#: Workloads of a list; each needs the room of a value.
-_WORKLOADS: Final = 4
+#: Workloads or resources of a list; each needs the room of a value.
+_LISTED: Final = 4
 _ESCAPED: Final = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 
@@ -47,15 +47,21 @@ def _details(data: dict[str, Any]) -> Iterator[tuple[str, Any]]:
         owner = lock.get("who") or "an unknown client"
         yield "Locked by", f"{owner} for {lock.get('operation') or 'work'}"
     workloads = data.get("workloads") or []
-    for workload in workloads[:_WORKLOADS]:
+    for workload in workloads[:_LISTED]:
         yield workload["to_health_status"] or "Gone", _change_of(workload)
-    if workloads and (others := data["workloads_changed"] - len(workloads[:_WORKLOADS])):
+    if workloads and (others := data["workloads_changed"] - len(workloads[:_LISTED])):
         yield "And", f"{others:,} others"
     if checks := data.get("checks"):
         yield "Failing", ", ".join(checks)
+    resources = data.get("resources") or []
+    for resource in resources[:_LISTED]:
+        yield resource["action"].capitalize(), resource["address"]
+    changes = data.get("changes") or {}
+    if others := sum(changes.values()) - len(resources[:_LISTED]):
+        yield "And", f"{others:,} others"
     for name, label in (
         ("held_since", "Since"), ("expires_at", "Ends"), ("address", "Found at"),
-        ("reason", "Reason"), ("actor", "By"),
+        ("reason", "Reason"), ("pushed_by" if "pushed_by" in data else "actor", "By"),
     ):  # fmt: skip
         if data.get(name):
             yield label, data[name]

@@ -47,6 +47,10 @@ class WebhookEndpointQuerySet(GrantHolderQuerySet[Any]):
         """Return the endpoints to which messages are sent now."""
         return self.granted().filter(disabled_at=None)
 
+    def have_type(self, name: str) -> bool:
+        """Return whether any endpoint subscribes to the type, even a disabled endpoint."""
+        return any(name in types for types in self.values_list("event_types", flat=True))
+
     def with_secrets_of_other_keys(self, key_name: str) -> WebhookEndpointQuerySet:
         """Return the endpoints with a signing secret that another key encrypts."""
         signs = Q(retired_secret__isnull=False, retired_secret_until__gt=timezone.now())
