@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.contrib import admin
 from django.urls import reverse
 from django.utils.html import format_html
 
-from infra_service.change_history.models import ACTIONS, UNKNOWN, Change, Kind
+from infra_service.change_history.models import Change, Kind
+from infra_service.change_history.signs import WORDS, mark
 from infra_service.lib.admin import ReadOnlyAdmin
-from infra_service.lib.admin.badges import badge
 from infra_service.lib.admin.choice_filter import ChoiceFilter
 from infra_service.lib.admin.input_filters import InputFilter
 from infra_service.lib.admin.moments import moment_of
 from infra_service.lib.admin.templatetags.words import breakable
+from infra_service.lib.api.identifiers import parse_uuid
 from states.admin.resources import StateFilter, TypeFilter
 from states.models import Environment
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
     from django.http import HttpRequest
-
-_SIGNS: Final = {
-    "ADDED": "ok", "REMOVED": "error", "REPLACED": "warning", "TAINTED": "warning",
-    "HEALTH_CHANGED": "warning", UNKNOWN: "warning",
-}  # fmt: skip
-_WORDS: Final = {action: action.replace("_", " ").capitalize() for action in ACTIONS}
 
 
 class KindFilter(ChoiceFilter):
@@ -40,18 +35,35 @@ class ActionFilter(ChoiceFilter):
     """A filter by the action."""
 
     title = parameter_name = column = "action"
-    offered = tuple(_WORDS.items())
+    offered = tuple(WORDS.items())
 
 
 class EnvironmentFilter(InputFilter):
-    """A filter by the slug of an environment."""
+    """A filter by the slug or the id of an environment."""
 
     title = parameter_name = "environment"
 
     def typed(self, queryset: Any, text: str, request: HttpRequest) -> Any:
         del request
-        environment = Environment.objects.filter(slug=text).first()
-        return queryset.none() if environment is None else queryset.filter(environment=environment)
+        environment_id = parse_uuid(text)
+        if environment_id is None:
+            slugs = Environment.objects.filter(slug=text)
+            environment_id = slugs.values_list("pk", flat=True).first()
+        if environment_id is None:
+            return queryset.none()
+        return queryset.filter(environment_id=environment_id)
+
+
+class WorkloadFilter(InputFilter):
+    """A filter by the id of a workload, linked from its page."""
+
+    title = "id of a workload"
+    parameter_name = "workload"
+
+    def typed(self, queryset: Any, text: str, request: HttpRequest) -> Any:
+        del request
+        workload_id = parse_uuid(text)
+        return queryset.none() if workload_id is None else queryset.filter(workload_id=workload_id)
 
 
 @admin.register(Change)
@@ -62,7 +74,14 @@ class ChangeAdmin(ReadOnlyAdmin):
     list_display = ("occurred", "shown_action", "shown_address", "place", "created_by")
     orders: ClassVar[Any] = {"occurred": ("id",)}
     opening_order = "-occurred"
-    list_filter = (KindFilter, ActionFilter, EnvironmentFilter, TypeFilter, StateFilter)
+    list_filter = (
+        KindFilter,
+        ActionFilter,
+        EnvironmentFilter,
+        TypeFilter,
+        StateFilter,
+        WorkloadFilter,
+    )
     search_fields = ("address",)
     search_help_text = "Part of the address."
     fields = (
@@ -84,7 +103,7 @@ class ChangeAdmin(ReadOnlyAdmin):
     @admin.display(description="action")
     def shown_action(self, change: Change) -> str:
         """Return the action as a word with a mark."""
-        return badge(_SIGNS.get(change.action, "idle"), _WORDS[change.action])
+        return mark(change.action)
 
     @admin.display(description="address")
     def shown_address(self, change: Change) -> str:

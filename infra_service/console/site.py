@@ -16,6 +16,7 @@ from django.utils.http import urlencode
 from django.views.decorators.cache import never_cache
 
 from apikeys.actors import Actor
+from infra_service.change_history import latest
 from infra_service.console import bound_names, event_names
 from infra_service.console.overview import overview
 from infra_service.lib.admin.site import AuditedSite
@@ -61,6 +62,7 @@ class ServiceAdminSite(AuditedSite):
     names_of = staticmethod(bound_names.names_of)
     named = staticmethod(bound_names.link)
     ids_of = staticmethod(bound_names.ids_of)
+    latest_changes = staticmethod(latest.latest_changes)
 
     def get_urls(self) -> list[Any]:
         """Return Django's URLs without ``r/`` (view on site), with sign-on and name suggestions."""

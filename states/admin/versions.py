@@ -91,6 +91,7 @@ class VersionPages(ReadOnlyAdmin):
             **state_page.contents_of(state, is_requested=is_requested),
             **state_page.related_to(state),
             **state_page.index_of(state, request),
+            "latest": self.admin_site.latest_changes(request.user, "state", state.pk),
             "may_download": request.user.has_perm(SECRETS),
             "may_restore": is_writable(state) and request.user.has_perm("states.restore_state"),
         }

@@ -81,6 +81,7 @@ class WorkloadAdmin(ReadOnlyAdmin):
             {"registry": registry_of(image.repository), **image._asdict()}
             for image in images_of(containers)
         ]
+        context["latest"] = self.admin_site.latest_changes(request.user, "workload", workload.pk)
         if request.user.has_perm("states.view_resourceentry"):
             context["managed_by"] = self._managed_by(workload)
         return super().render_change_form(request, context, *args, **kwargs)

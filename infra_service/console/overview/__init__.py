@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from infra_service.console.overview.attention import findings
+from infra_service.console.overview.changes import latest_changes
 from infra_service.console.overview.clusters import count_clusters
 from infra_service.console.overview.events import latest_events
 from infra_service.console.overview.states import held_locks, state_figures
@@ -28,6 +29,7 @@ def overview(user: User | AnonymousUser) -> dict[str, Any]:
         "attention": [finding for finding in found if finding.number.value],
         "states": locks and state_figures(locks),
         "clusters": clusters,
+        "changes": latest_changes() if user.has_perm("change_history.view_change") else None,
         "events": latest_events(user) if user.has_perm("apikeys.view_auditevent") else None,
     }
     return {name: section for name, section in sections.items() if section}

@@ -42,6 +42,10 @@ class AuditedSite(AdminSite):
         """Return a link to such an object, labelled with its name if the name is known."""
         raise NotImplementedError
 
+    def latest_changes(self, user: Any, kind: str, object_id: Any) -> Mapping[str, Any] | None:
+        """Return the latest changes of a ``state`` or ``workload`` with the name of a template."""
+        raise NotImplementedError
+
     def ids_of(self, kind: str, texts: Sequence[str]) -> tuple[list[str], list[str]]:
         """Return the ids for names or ids, and an error message for each invalid text."""
         raise NotImplementedError
