@@ -316,7 +316,7 @@ def test_filters_list_their_fields() -> None:
         if parameter["name"] == "filter"
     }
 
-    assert len(filters) == 20
+    assert len(filters) == 21
     assert list(filters["list_api_keys"]["x-filter-fields"]) == [
         "id", "status", "unusable_reason", "name", "scopes", "made_by", "created_at",
         "expires_at", "last_used_at", "revoked_at",

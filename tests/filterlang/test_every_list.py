@@ -164,8 +164,9 @@ def is_managed(workload_id: str) -> bool:
 
 
 @functools.cache
-def cluster_name(cluster_id: str) -> str:
-    return Cluster.objects.get(pk=cluster_id).name
+def cluster_name(cluster_id: str | None) -> str | None:
+    """Return the name; the change of a resource has no cluster."""
+    return None if cluster_id is None else Cluster.objects.get(pk=cluster_id).name
 
 
 # Fields whose values differ from the values in the rows of the answer.

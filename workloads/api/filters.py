@@ -105,12 +105,15 @@ def with_join(condition: Q) -> Q:
 def with_cluster_ids(condition: Q, clusters: ClusterQuerySet) -> Q:
     """Replace the names, parts of names and ids of clusters by ids from ``clusters``.
 
-    Each comparison takes one query.
+    Each comparison takes one query. ``IS NULL`` becomes a negated ``IS NOT NULL``.
     """
 
     def replace(path: str, value: Any) -> tuple[str, Any]:
         if not path.startswith("cluster__name__"):
             return path, value
+        if path.endswith("__isnull"):
+            # Of a row without a cluster, or of a deleted cluster, there is no name.
+            return "cluster_id__in", clusters.values_list("pk", flat=True)
         if isinstance(value, Piece):
             named = Q((path.removeprefix("cluster__"), value))
         else:
