@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger("infra_service.change_history")
 
-#: Sent once for each new version, in the transaction that stores its ``changes``.
+#: Sent once for each new ``version`` of a ``state``, in the transaction that stores its ``changes``.
 changes_recorded = Signal()
 
 #: Problems besides the reasons of errors.
@@ -111,7 +111,7 @@ def _record(state: State, version: StateVersion, load: Load, *, moves: bool) -> 
             Change.objects.bulk_create(rows, batch_size=_ROWS)
             # Versions that were indexed by a release without changes are no news.
             if is_new and version.number > state.indexed_number:
-                changes_recorded.send(Change, version=version, changes=rows)
+                changes_recorded.send(Change, state=state, version=version, changes=rows)
     return True
 
 

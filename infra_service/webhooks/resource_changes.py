@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from infra_service.change_history.models import Change
-    from states.models import StateVersion
+    from states.models import State, StateVersion
 
 TYPE: Final = "state.resources_changed"
 #: The resources of an event, the characters of an address, and the bytes of the list as JSON.
@@ -39,7 +39,9 @@ _IN_ORDER: Final = (
 )
 
 
-def receive(*, version: StateVersion, changes: Sequence[Change], **_signal: Any) -> None:
+def receive(
+    *, state: State, version: StateVersion, changes: Sequence[Change], **_signal: Any
+) -> None:
     """Record an event with the number of changes by action, and the first addresses.
 
     Versions without changes, or with unknown changes, have no event.
@@ -50,7 +52,7 @@ def receive(*, version: StateVersion, changes: Sequence[Change], **_signal: Any)
     audit.authorize_and_record(
         Actor.of_command("index_states"),
         TYPE,
-        version.state_id,
+        state.pk,
         version=version.number,
         pushed_by=version.created_by,
         changes=dict(Counter(str(change.action) for change in known)),

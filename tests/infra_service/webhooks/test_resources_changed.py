@@ -11,6 +11,7 @@ from apikeys.models import AuditEvent
 from infra_service.change_history import recording
 from infra_service.change_history.models import Change, RecordedState
 from infra_service.webhooks.resource_changes import MOST_RESOURCES
+from states.keeping.loading import loader
 from states.models import State
 from tests.conftest import ApiClient, ClientWith
 from tests.infra_service.change_history.test_recording import push, thing
@@ -136,7 +137,7 @@ def test_each_version_has_a_single_event(
     assert backend.push(b'{"version": 3, "serial": 4}').status_code == 200
     index()
     list(recording.rebuild())
-    recording.receive(state=backend.record)
+    recording.receive(state=backend.record, load=loader())
 
     # The second version changes nothing, and the changes of the fourth are unknown.
     assert recorded() == [1, 3]
