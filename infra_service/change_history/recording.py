@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger("infra_service.change_history")
 
-#: Sent once for each new ``version`` of a ``state``, in the transaction that stores its ``changes``.
+#: Sent once for each new ``version`` of a ``state``, in the transaction that stores its changes.
 changes_recorded = Signal()
 
 #: Problems besides the reasons of errors.
