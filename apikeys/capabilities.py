@@ -7,7 +7,6 @@ revoked token ends its capabilities.
 
 from __future__ import annotations
 
-import base64
 import datetime as dt
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -35,7 +34,9 @@ _LIFETIME: Final = dt.timedelta(minutes=15)
 _LONGEST: Final = 2000
 
 
-class _Sealed(msgspec.Struct, array_like=True):
+class Sealed(msgspec.Struct, array_like=True):
+    """The content of a capability."""
+
     kind: str
     digest: bytes
     expires_at: dt.datetime
@@ -45,9 +46,8 @@ class _Sealed(msgspec.Struct, array_like=True):
 def issue(caller: Caller, purpose: str, claims: msgspec.Struct) -> str:
     """Return a capability of the caller that expires after 15 minutes."""
     encoded = msgspec.Raw(msgspec.msgpack.encode(claims))
-    sealed = _Sealed(caller.kind.name, caller.digest, timezone.now() + _LIFETIME, encoded)
-    encrypted = encryption.encrypt(purpose.encode(), msgspec.msgpack.encode(sealed))
-    return f"{encrypted.key_name}.{base64.urlsafe_b64encode(encrypted.payload).decode()}"
+    sealed = Sealed(caller.kind.name, caller.digest, timezone.now() + _LIFETIME, encoded)
+    return encryption.encrypt_to_text(purpose.encode(), msgspec.msgpack.encode(sealed))
 
 
 class CapabilityAuthentication(BaseAuthentication):
@@ -67,13 +67,8 @@ class CapabilityAuthentication(BaseAuthentication):
             TokenExpired, AddressNotAllowed: see ``callers.find_caller``.
         """
         view: CapabilityView = request.parser_context["view"]
-        text = request.query_params.get(PARAMETER, "")
-        if not text:
-            raise CredentialsMissing
         purpose, claims_type = view.capability
-        sealed = _opened(text, purpose)
-        if sealed is None or sealed.expires_at <= timezone.now():
-            raise CredentialsInvalid
+        sealed = opened(request, purpose)
         prefetch = view.accept_claims(msgspec.msgpack.decode(sealed.claims, type=claims_type))
         address = request.META.get("REMOTE_ADDR", "")
         caller = find_by_digest(TokenKind[sealed.kind], sealed.digest, prefetch, address)
@@ -91,12 +86,20 @@ class CapabilityView:
     accept_claims: Callable[[Any], Prefetch[Any] | None]
 
 
-def _opened(text: str, purpose: str) -> _Sealed | None:
-    """Return the content of a capability; None if it is invalid."""
-    key_name, _, payload = text[:_LONGEST].partition(".")
-    try:
-        encrypted = encryption.Encrypted(base64.urlsafe_b64decode(payload), key_name)
-        plaintext = encryption.decrypt(purpose.encode(), encrypted)
-    except (ValueError, encryption.KeyMissingError, encryption.DamagedError):
-        return None
-    return msgspec.msgpack.decode(plaintext, type=_Sealed)
+def opened(request: Request, purpose: str) -> Sealed:
+    """Return the content of the request's capability; its token may be revoked meanwhile.
+
+    Raises:
+        CredentialsMissing: the parameter is missing.
+        CredentialsInvalid: the capability is invalid, expired or for another purpose.
+    """
+    text = request.query_params.get(PARAMETER, "")
+    if not text:
+        raise CredentialsMissing
+    plaintext = encryption.decrypt_text(purpose.encode(), text[:_LONGEST])
+    if plaintext is None:
+        raise CredentialsInvalid
+    sealed = msgspec.msgpack.decode(plaintext, type=Sealed)
+    if sealed.expires_at <= timezone.now():
+        raise CredentialsInvalid
+    return sealed

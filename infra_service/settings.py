@@ -320,6 +320,8 @@ ADMIN_LOGIN = env.str("ADMIN_LOGIN", default=sign_on.PASSWORD)
 # users can also add a second factor while it is off.
 ADMIN_SECOND_FACTOR = env.str("ADMIN_SECOND_FACTOR", default=sign_on.OFF)
 HAS_SECOND_FACTORS = bool(OIDC_ISSUER) or ADMIN_SECOND_FACTOR != sign_on.OFF
+# Whether `terraform login` authorizes clients by OAuth instead of a pasted token.
+TERRAFORM_LOGIN = REMOTE_BACKEND and ADMIN_LOGIN != sign_on.PASSWORD
 if _sign_on_apps := sign_on.sign_on_apps(
     issuer=OIDC_ISSUER,
     client_id=OIDC_CLIENT_ID,

@@ -43,10 +43,12 @@ def issue_access_token(
     actor: Actor,
     binding: Binding | None = None,
     allowed_networks: Networks | None = None,
+    token_id: str | None = None,
 ) -> tuple[AccessToken, str]:
     """Issue a token for an operator; return it with its secret, which is not stored.
 
     Raises:
+        IntegrityError: a token has the id in ``token_id``.
         GrantExceeded: the token would exceed the actor's grant.
         ExpiryPast: the expiry is in the past.
     """
@@ -57,6 +59,7 @@ def issue_access_token(
         name=name,
         expires_at=expires_at,
     )
+    token.pk = token_id or token.pk
     secret = _issue(token, actor, scopes, binding, allowed_networks)
     owner = user.get_username()
     audit.authorize_and_insert(actor, "access_token.issue", token, owner=owner, **described(token))

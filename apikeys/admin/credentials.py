@@ -17,6 +17,7 @@ from apikeys.admin.grants import GrantColumns
 from apikeys.admin.issue_pages import IssuePages
 from apikeys.admin.issuing import AccessTokenForm, ApiKeyForm
 from apikeys.admin.revoking import RevokeSelected
+from apikeys.admin.terraform_login import TerraformLoginPage
 from apikeys.models import AccessToken, ApiKey, User
 from apikeys.names import credential_link, credential_names, user_link
 from apikeys.querysets import ApiKeyStatus
@@ -235,7 +236,7 @@ class ApiKeyAdmin(CredentialAdmin):
 
 
 @admin.register(AccessToken)
-class AccessTokenAdmin(CredentialAdmin):
+class AccessTokenAdmin(TerraformLoginPage, CredentialAdmin):
     when_empty = "Add a token, or mint one from an API key."
     more_statuses = (("ended", "Its key or policy is no longer valid"),)
     form_class = AccessTokenForm

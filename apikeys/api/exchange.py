@@ -19,17 +19,35 @@ from infra_service.lib.api.throttling import RateLimited, count_exchange, count_
 if TYPE_CHECKING:
     from rest_framework.request import Request
 
-_NO_STORE: Final = {"Cache-Control": "no-store"}
+NO_STORE: Final = {"Cache-Control": "no-store"}
 
 
-@exchange_schema
-class TokenExchangeView(APIView):
-    """The exchange of a platform's token for an access token."""
+class OAuthView(APIView):
+    """A token endpoint: the grant in the body is the only authentication."""
 
     http_method_names = ["post"]
     public = True
-    # The assertion in the body is the only authentication.
     authentication_classes = ()
+
+    def handle_exception(self, exc: Exception) -> Response:
+        """Return a refusal in OAuth's form (RFC 6749 §5.2), without its reason."""
+        if not isinstance(exc, ExchangeRefused):
+            return super().handle_exception(exc)
+        http: Any = self.request._request
+        if isinstance(exc, AssertionRefused) and (exceeded := count_failure(http)):
+            return super().handle_exception(RateLimited(exceeded))
+        http.error_reason = exc.error.upper()
+        ids = f"Request id: {http.request_id}."
+        if http.trace_id:
+            ids += f" Trace id: {http.trace_id}."
+        description = f"{exc.detail} {ids}"
+        answer = {"error": exc.error, "error_description": description}
+        return Response(answer, status=HTTPStatus.BAD_REQUEST, headers=NO_STORE)
+
+
+@exchange_schema
+class TokenExchangeView(OAuthView):
+    """The exchange of a platform's token for an access token."""
 
     def post(self, request: Request) -> Response:
         """Exchange the signed token of a pipeline's platform for a service access token.
@@ -54,22 +72,7 @@ class TokenExchangeView(APIView):
             "expires_in": token.lifetime_seconds,
             "scope": " ".join(token.scopes),
         }
-        return Response(answer, headers=_NO_STORE)
-
-    def handle_exception(self, exc: Exception) -> Response:
-        """Return a refusal in OAuth's form (RFC 6749 §5.2), without its reason."""
-        if not isinstance(exc, ExchangeRefused):
-            return super().handle_exception(exc)
-        http: Any = self.request._request
-        if isinstance(exc, AssertionRefused) and (exceeded := count_failure(http)):
-            return super().handle_exception(RateLimited(exceeded))
-        http.error_reason = exc.error.upper()
-        ids = f"Request id: {http.request_id}."
-        if http.trace_id:
-            ids += f" Trace id: {http.trace_id}."
-        description = f"{exc.detail} {ids}"
-        answer = {"error": exc.error, "error_description": description}
-        return Response(answer, status=HTTPStatus.BAD_REQUEST, headers=_NO_STORE)
+        return Response(answer, headers=NO_STORE)
 
 
 def _unauthenticated_actor(request: Request) -> Actor:

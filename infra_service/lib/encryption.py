@@ -104,3 +104,18 @@ def decrypt(context: bytes, encrypted: Encrypted) -> bytes:
         return cipher.decrypt(payload[:_NONCE_BYTES], payload[_NONCE_BYTES:], context)
     except (InvalidTag, ValueError) as error:  # ValueError: truncated within the nonce
         raise DamagedError from error
+
+
+def encrypt_to_text(context: bytes, plaintext: bytes) -> str:
+    """Return an encrypted value with the name of its key, in characters of a URL."""
+    encrypted = encrypt(context, plaintext)
+    return f"{encrypted.key_name}.{base64.urlsafe_b64encode(encrypted.payload).decode()}"
+
+
+def decrypt_text(context: bytes, text: str) -> bytes | None:
+    """Return the value that ``encrypt_to_text`` encrypted; None if the text is invalid."""
+    key_name, _, payload = text.partition(".")
+    try:
+        return decrypt(context, Encrypted(base64.urlsafe_b64decode(payload), key_name))
+    except (ValueError, KeyMissingError, DamagedError):
+        return None

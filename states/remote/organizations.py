@@ -9,6 +9,7 @@ from django.http import HttpResponse, HttpResponseRedirect, JsonResponse
 from django.urls import reverse
 from rest_framework.response import Response
 
+from apikeys import terraform_login
 from apikeys.authentication import caller_of
 from apikeys.scopes import Scope
 from infra_service.lib.api.jsonapi import MOST_LISTED, Page, page_of, resource
@@ -32,7 +33,7 @@ class PublicViewSet(RemoteViewSet):
 
     def discover(self, _request: Request) -> JsonResponse:
         """Return the services of the host, for Terraform's service discovery."""
-        return JsonResponse(_SERVICES)
+        return JsonResponse({**_SERVICES, **terraform_login.services()})
 
     def ping(self, _request: Request) -> HttpResponse:
         """Return the version of the API: go-tfe reads only the headers."""

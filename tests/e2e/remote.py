@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 from tests.e2e.terraform import BINARY, Terraform
@@ -33,17 +35,42 @@ _CLOUD = """terraform {
 """
 
 
+def cli_settings(server: LiveServer) -> str:
+    """Return settings of the client that replace the service discovery, which requires TLS."""
+    names = ("tfe.v2", "tfe.v2.1", "tfe.v2.2", "state.v2")
+    services = ", ".join(f'"{name}" = "{server.url}/api/v2/"' for name in names)
+    return _CLI % {"host": HOST, "services": services}
+
+
 class RemoteTerraform(Terraform):
     """A working directory whose token is in ``TF_TOKEN_…``."""
 
     def __init__(self, directory: Path, server: LiveServer, token: str) -> None:
         super().__init__(directory, "", token, TF_TOKEN_infra_example=token)
-        names = ("tfe.v2", "tfe.v2.1", "tfe.v2.2", "state.v2")
-        services = ", ".join(f'"{name}" = "{server.url}/api/v2/"' for name in names)
-        (directory / "cli.tfrc").write_text(_CLI % {"host": HOST, "services": services})
+        (directory / "cli.tfrc").write_text(cli_settings(server))
 
     def log_in(self, token: str) -> str:
         """Run ``terraform login`` without a browser, paste the token, and return the output."""
+        return self._login(f"Token for {HOST}", lambda _shown: f"{token}\n")
+
+    def log_in_by(self, authorize: Callable[[str], object], **oauth: object) -> str:
+        """Run ``terraform login`` at a host with ``login.v1``; pass its address to ``authorize``.
+
+        The browser that ``authorize`` stands for calls the client's listener.
+        """
+        settings = self.directory / "cli.tfrc"
+        client = ", ".join(f'"{name}" = {json.dumps(value)}' for name, value in oauth.items())
+        login = f'services = {{ "login.v1" = {{ {client} }}, '
+        settings.write_text(settings.read_text().replace("services = {", login))
+
+        def open_page(shown: str) -> str:
+            authorize(shown.rsplit(maxsplit=1)[-1])
+            return ""
+
+        return self._login("response_type=code", open_page)
+
+    def _login(self, awaited: str, respond: Callable[[str], str]) -> str:
+        """Run the command; send the response to the output up to the line with this text."""
         home = self.directory / "home"
         (home / ".terraform.d").mkdir(parents=True)
         # With a settings file of another name, the client reads no stored credentials.
@@ -67,16 +94,17 @@ class RemoteTerraform(Terraform):
         process.stdin.flush()
         out = ""
         # The client would read both answers at its first question.
-        while f"Token for {HOST}" not in out:
+        while awaited not in out:
             line = process.stdout.readline()
             assert line, out
             out += line
-        rest, _ = process.communicate(f"{token}\n", timeout=60)
+        rest, _ = process.communicate(respond(out), timeout=60)
         assert process.returncode == 0, out + rest
         return out + rest
 
     def use_remote(self, workspaces: str) -> None:
         (self.directory / "backend.tf").write_text(_REMOTE % workspaces)
 
-    def use_cloud(self, workspaces: str) -> None:
-        (self.directory / "backend.tf").write_text(_CLOUD % workspaces)
+    def use_cloud(self, workspaces: str, organization: str = ORGANIZATION) -> None:
+        block = (_CLOUD % workspaces).replace(ORGANIZATION, organization)
+        (self.directory / "backend.tf").write_text(block)

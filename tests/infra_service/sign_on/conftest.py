@@ -58,6 +58,7 @@ def not_running(provider: Provider, unblock: Callable[[], Any]) -> Iterator[Serv
             OIDC_GROUP_MAP=GROUPS,
             RATE_LIMIT_LOGINS="0",
             ADMIN_LOGIN="oidc",
+            REMOTE_BACKEND="true",
         )
         service.unblock = unblock
         with contextlib.closing(service):
