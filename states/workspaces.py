@@ -77,17 +77,31 @@ def is_name(text: str) -> bool:
 
 def names_of(name: str, application: str | None = None) -> Names:
     """Return the slugs of the workspace's component and environment."""
-    form = _form()
-    component, environment = name, settings.REMOTE_DEFAULT_ENVIRONMENT
-    for separator in (_APART, form.separator):
-        if separator in name:
-            component, environment = form.divide(name, separator)
-            break
+    parts = _divided(name)
+    component, environment = parts or (name, settings.REMOTE_DEFAULT_ENVIRONMENT)
     return Names(
         slugs.slug_of(component, "component"),
         slugs.slug_of(environment, "environment"),
         application,
     )
+
+
+def _divided(name: str) -> tuple[str, str] | None:
+    """Return the component's and the environment's part; None if the name does not divide."""
+    form = _form()
+    for separator in (_APART, form.separator):
+        if separator in name:
+            return form.divide(name, separator)
+    return None
+
+
+def first_slugs(beginning: str) -> tuple[str, set[str]]:
+    """Return the kind of the first slug of names, and the slugs that end within the beginning."""
+    form, parts = _form(), _divided(beginning)
+    slugs = {beginning.rstrip("-_")}  # half of a separator may follow
+    if parts is not None:
+        slugs.add(form.join(*parts)[0])
+    return form.join("component", "environment")[0], slugs
 
 
 def name_of(names: Names) -> str:

@@ -67,6 +67,10 @@ class Component(CatalogueEntry):
             models.Index(fields=["application", "id"], name="component_by_application"),
             # Each application may have a component with the same slug.
             models.Index(fields=["slug", "id"], name="component_by_slug"),
+            # For the search of workspaces whose names begin with a text, in any collation.
+            models.Index(
+                fields=["slug"], opclasses=["varchar_pattern_ops"], name="component_by_slug_prefix"
+            ),
         ]
         constraints = [
             *CatalogueEntry.Meta.constraints,

@@ -306,6 +306,10 @@ class State(models.Model):
                 fields=["id"],
                 condition=Q(deleted_at=None) & ~Q(index_problem=""),
             ),
+            # For the search of workspaces by a tag or a stored name; most states have no record.
+            models.Index(
+                name="state_with_workspace", fields=["id"], condition=Q(workspace__isnull=False)
+            ),
             # The list of restorable states.
             models.Index(
                 name="state_deleted", fields=["id"], condition=Q(deleted_at__isnull=False)

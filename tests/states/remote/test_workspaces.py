@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
@@ -64,7 +65,7 @@ def test_a_workspace_keeps_a_name_that_slugs_do_not_yield(remote: RemoteClient) 
     assert error_of(remote.send("GET", f"{WORKSPACES}/my-network-prod")) == "WORKSPACE_NOT_FOUND"
     clash = remote.create("my-network-prod")
     assert (clash.status_code, error_of(clash)) == (422, "WORKSPACE_EXISTS")
-    assert names_in(remote.send("GET", f"{WORKSPACES}?search[name]=My_")) == ["My_Network-PROD"]
+    assert names_in(remote.send("GET", f"{WORKSPACES}?search[name]=my_")) == ["My_Network-PROD"]
 
 
 @pytest.mark.parametrize("name", ["", "a b", "a.b", "ü", "a" * 91, "x/y", "a\x00b", None, 7])
@@ -101,7 +102,7 @@ def test_tags_select_workspaces(remote: RemoteClient) -> None:
     remote.created("network-dev", team="core", shared="")
     id_ = remote.created("network-prod", team="core")
     assert len(names_in(remote.send("GET", f"{WORKSPACES}?search[tags]=team"))) == 2
-    assert names_in(remote.send("GET", f"{WORKSPACES}?search[name]=work-d")) == ["network-dev"]
+    assert names_in(remote.send("GET", f"{WORKSPACES}?search[name]=NETWORK-d")) == ["network-dev"]
     assert names_in(remote.send("GET", f"{WORKSPACES}?search[tags]=team,shared")) == ["network-dev"]
     pair = "filter[tagged][0][key]=team&filter[tagged][0][value]=core"
     assert len(names_in(remote.send("GET", f"{WORKSPACES}?{pair}"))) == 2
@@ -150,6 +151,21 @@ def test_odd_tags_and_reasons_are_refused(
         400,
         422,
     )
+
+
+@pytest.mark.parametrize("form", ["{component}-{environment}", "{environment}--{component}"])
+def test_search_finds_names_by_their_beginning(remote: RemoteClient, form: str) -> None:
+    parts = ("app", "my-app", "eu-prod", "default", "My_App")
+    with override_settings(REMOTE_WORKSPACES=form):
+        for first, separator, last in itertools.product(parts, ("-", "__"), parts):
+            remote.create(f"{first}{separator}{last}")  # some of them exist
+        shown = set(names_in(remote.send("GET", f"{WORKSPACES}?page[size]=100")))
+        assert len(shown) > 20
+        beginnings = {name[:end] for name in shown for end in range(1, len(name) + 1)}
+        for text in sorted(beginnings | {"MY", "-", "_", "App-P", "zz"})[::4]:
+            found = names_in(remote.send("GET", f"{WORKSPACES}?page[size]=100&search[name]={text}"))
+            expected = {name for name in shown if name.lower().startswith(text.lower())}
+            assert set(found) == expected, text
 
 
 def test_pages_have_numbers(remote: RemoteClient) -> None:

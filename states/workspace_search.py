@@ -1,0 +1,59 @@
+"""Lists of workspaces: their order, and the search by name and tags.
+
+PostgreSQL serves each part by an index, so that a list reads about as many states as it counts.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from django.conf import settings
+from django.db.models import Q, Value
+from django.db.models.fields.json import KeyTextTransform, KeyTransform
+from django.db.models.lookups import Exact, IStartsWith
+
+from states import workspaces
+from states.models import Application, State
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from apikeys.bindings import Binding
+    from states.models import StateQuerySet
+
+#: A component's slug is unique within its application, so the index on both has this order.
+ORDER: Final = ("component__slug", "environment__slug", "id")
+#: Workspaces with a record, which an index contains.
+_RECORDED: Final = Q(workspace__isnull=False)
+
+
+def in_organization(name: str, binding: Binding) -> StateQuerySet:
+    """Return the states of an organization within the binding."""
+    states = State.objects.inside(binding)
+    if name == settings.REMOTE_ORGANIZATION:
+        return states.filter(component__application=None)
+    application = Application.objects.filter(slug=name).values_list("pk", flat=True).first()
+    return states.filter(component__application=application)
+
+
+def named(states: StateQuerySet, text: str) -> StateQuerySet:
+    """Return the workspaces whose names begin with the text, regardless of case.
+
+    The first slug of such a name begins with the text, or ends where the text continues with a
+    separator. A stored name is in a record.
+    """
+    begins = IStartsWith(workspaces.name_expression(), text)
+    kind, slugs = workspaces.first_slugs(text.lower())
+    column = f"{kind}__slug"
+    of_slug = Q((f"{column}__startswith", text.lower()), (f"{column}__in", slugs), _connector=Q.OR)
+    found = states.filter(of_slug, begins).values("pk")
+    return states.filter(pk__in=found.union(states.filter(_RECORDED, begins).values("pk")))
+
+
+def tagged(states: StateQuerySet, keys: list[str], pairs: Iterable[tuple[str, str]]) -> Any:
+    """Return the workspaces with all these tags, by key or by key and value."""
+    conditions: list[Any] = [_RECORDED, Q(workspace__tags__has_keys=keys)] if keys else []
+    for key, value in pairs:
+        found = KeyTextTransform(key, KeyTransform("tags", "workspace"))
+        conditions += [_RECORDED, Exact(found, Value(value))]
+    return states.filter(*conditions)
