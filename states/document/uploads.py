@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 #: Bytes that a push holds for each of the document: as it came, gzip'd, encrypted, and on its way
 #: to the database.
 _FACTOR: Final = 4
+#: Bytes of an envelope for each of the document: base64, beside another form of the document.
+_ENVELOPE: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,17 +84,27 @@ def read_document(request: HttpRequest) -> Upload:
     return upload
 
 
-def read_envelope(request: HttpRequest, limit: int) -> bytearray:
+def read_envelope(request: HttpRequest) -> bytearray:
     """Read a body that contains a document in base64, within the memory budget.
 
     Raises:
         BodyTooLarge, BodyIncomplete: nothing is stored.
     """
     body = bytearray()
-    for block in blocks(request, limit):
+    for block in blocks(request, _ENVELOPE * settings.STATE_MAX_BYTES):
         memory.reserve(len(block))
         body += block
     return body
+
+
+def drop_envelope(request: HttpRequest) -> None:
+    """Receive a body as large as an envelope, and store nothing.
+
+    Raises:
+        BodyTooLarge, BodyIncomplete: see ``bodies.blocks``.
+    """
+    for _block in blocks(request, _ENVELOPE * settings.STATE_MAX_BYTES):
+        pass
 
 
 def of_envelope(document: bytes) -> Upload:

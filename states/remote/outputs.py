@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from rest_framework.request import Request
 
     from infra_service.lib.database.compiled import Prefetch
-    from states.workspace_lookup import Version
+    from states.workspace_lookup import Version, Workspace
 
+NO_STORE: Final = {"Cache-Control": "no-store"}
 _OUTPUT_ID: Final = re.compile(r"wsout-([0-9a-f]{32})-((?:[0-9a-f]{2}){1,500})", re.ASCII)
 #: The names of this API for Terraform's types; all others are arrays.
 _TYPES: Final = {
@@ -66,35 +67,48 @@ class OutputViewSet(OfVersionView):
             StateVersionNotFound: it does not exist, or is hidden from the caller.
         """
         version, name = self.version(), self.kwargs["output_id"]
-        output = self._outputs(version, request).get(name)
+        output = _outputs(version, request).get(name)
         if output is None:
             raise StateVersionNotFound
-        return _answer({"data": _described(version, name, output, output["value"])})
+        described = _described(version, name, output, output["value"])
+        return Response({"data": described}, headers=NO_STORE)
 
     def _list(self, version: Version, request: Request) -> Response:
-        items = [
-            _described(version, name, output, None if output.get("sensitive") else output["value"])
-            for name, output in sorted(self._outputs(version, request).items())
-        ]
-        return _answer(page_of(items, number=1, size=max(1, len(items)), total=len(items)))
-
-    def _outputs(self, version: Version, request: Request) -> dict[str, dict[str, Any]]:
-        """Return the outputs by name; without `state:secrets`, none with a sensitive value."""
-        demand_any(request, Scope.STATE_OUTPUTS, Scope.STATE_READ)
-        hide = Scope.STATE_SECRETS not in caller_of(request).scopes
-        gzipped = reading.read_version(
-            state_id=version.state_id,
-            number=version.number,
-            actor=Actor.of(request),
-            part="outputs",
-            secrets=not hide,
-        )
-        document = sealing.decompress(contents.outputs_document(gzipped, hide=hide))
-        return msgspec.json.decode(document, type=_Outputs).outputs
+        items = _shown(version, request)
+        page = page_of(items, number=1, size=max(1, len(items)), total=len(items))
+        return Response(page, headers=NO_STORE)
 
 
-def _answer(document: dict[str, Any]) -> Response:
-    return Response(document, headers={"Cache-Control": "no-store"})
+def included(workspace: Workspace, request: Request) -> list[dict[str, Any]]:
+    """Return the outputs of a workspace's current version, as resources beside the workspace."""
+    items = _shown(current_of(workspace), request) if workspace.version_id else []
+    for item in items:
+        item["type"] = "workspace-outputs"
+        item["attributes"]["output-type"] = item["attributes"]["type"]
+    return items
+
+
+def _shown(version: Version, request: Request) -> list[dict[str, Any]]:
+    """Return the outputs of a version, the sensitive ones without a value."""
+    return [
+        _described(version, name, output, None if output.get("sensitive") else output["value"])
+        for name, output in sorted(_outputs(version, request).items())
+    ]
+
+
+def _outputs(version: Version, request: Request) -> dict[str, dict[str, Any]]:
+    """Return the outputs by name; without `state:secrets`, none with a sensitive value."""
+    demand_any(request, Scope.STATE_OUTPUTS, Scope.STATE_READ)
+    hide = Scope.STATE_SECRETS not in caller_of(request).scopes
+    gzipped = reading.read_version(
+        state_id=version.state_id,
+        number=version.number,
+        actor=Actor.of(request),
+        part="outputs",
+        secrets=not hide,
+    )
+    document = sealing.decompress(contents.outputs_document(gzipped, hide=hide))
+    return msgspec.json.decode(document, type=_Outputs).outputs
 
 
 def _described(

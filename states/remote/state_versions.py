@@ -11,17 +11,15 @@ import uuid
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-from django.conf import settings
 from django.http import HttpResponse
 from django.utils import timezone
 from rest_framework.response import Response
 
 from apikeys.actors import Actor
 from apikeys.authentication import caller_of
-from apikeys.capabilities import PARAMETER, CapabilityAuthentication, issue
+from apikeys.capabilities import PARAMETER, CapabilityAuthentication, issue, opened
 from apikeys.permissions import demand_scope
 from apikeys.scopes import Scope
-from infra_service.lib.api import bodies
 from infra_service.lib.api.jsonapi import InvalidAttribute, Page, decoded_data, linked, resource
 from infra_service.lib.api.parameters import InvalidParameter
 from states import workspace_lookup as lookup
@@ -44,8 +42,6 @@ if TYPE_CHECKING:
     from states.document.uploads import Upload
     from states.workspace_lookup import Workspace
 
-#: Bytes of a body for each byte of a document: base64, beside another form of the document.
-_BODY_FACTOR: Final = 3
 _MD5: Final = re.compile(r"[0-9a-f]{32}", re.ASCII)
 #: Seconds between intermediate versions of a long apply; without it the `cloud` block stores none.
 _SNAPSHOTS: Final = {"X-Terraform-Snapshot-Interval": "20"}
@@ -120,7 +116,7 @@ class NewVersionViewSet(RemoteViewSet):
             LockMissing: the token has not locked the workspace.
         """
         workspace, actor = self.workspace(), Actor.of(request)
-        given = decoded_data(uploads.read_envelope(request._request, _largest()), _New).attributes
+        given = decoded_data(uploads.read_envelope(request._request), _New).attributes
         if not _MD5.fullmatch(given.md5):
             raise InvalidAttribute("md5: 32 hexadecimal digits in lower case are required.")
         lock_id = locks.held_remotely_by(actor, workspace.state)
@@ -128,13 +124,11 @@ class NewVersionViewSet(RemoteViewSet):
         if lock_id is None:
             raise LockMissing
         state_id = workspace.state.pk
-        announced = _Announced(
-            state_id, lock_id, given.md5, given.serial, given.lineage, given.force
-        )
+        new = _Announced(state_id, lock_id, given.md5, given.serial, given.lineage, given.force)
         if given.state is None:
-            document = self._pending(announced)
+            document = self._pending(new)
         else:
-            announced.store(uploads.of_envelope(given.state), workspace, actor)
+            new.store(uploads.of_envelope(given.state), workspace, actor)
             query = lookup.version_by_digest(state_id, given.md5)
             document = version_document(_version_of(query), request)
         return Response({"data": document}, 201, headers=_SNAPSHOTS)
@@ -164,7 +158,7 @@ class UploadViewSet(RemoteViewSet):
 
     authentication_classes = (CapabilityAuthentication,)
     capability = (_UPLOAD, _Announced)
-    required_scopes = {"document": Scope.STATE_WRITE, "json": Scope.STATE_WRITE}
+    required_scopes = {"document": Scope.STATE_WRITE}
 
     def accept_claims(self, announced: _Announced) -> Prefetch[Any]:
         """Return the query of the workspace for which the URL was issued."""
@@ -178,11 +172,21 @@ class UploadViewSet(RemoteViewSet):
         self.announced.store(upload, workspace, Actor.of(request))
         return HttpResponse()
 
-    def json(self, request: Request) -> HttpResponse:
-        """Receive Terraform's other form of the state, and store nothing."""
-        self.workspace()
-        for _block in bodies.blocks(request._request, _largest()):
-            pass
+
+class JsonUploadViewSet(RemoteViewSet):
+    """The upload of Terraform's other form of a document, which the `cloud` block always sends."""
+
+    public = True
+    authentication_classes = ()
+
+    def drop(self, request: Request) -> HttpResponse:
+        """Receive the body, and store nothing; so the token need not be looked up.
+
+        Raises:
+            CredentialsMissing, CredentialsInvalid: the URL contains no valid capability.
+        """
+        opened(request, _UPLOAD)
+        uploads.drop_envelope(request._request)
         return HttpResponse()
 
 
@@ -268,12 +272,6 @@ def current_of(workspace: Workspace) -> Version:
     if workspace.version_id is None:
         raise StateVersionNotFound
     return Version.of_current(workspace)
-
-
-def _largest() -> int:
-    """Return the bytes of the largest body with a document in it."""
-    most: int = settings.STATE_MAX_BYTES
-    return _BODY_FACTOR * most
 
 
 def _version_of(query: Prefetch[Any] | None) -> Version:

@@ -16,7 +16,8 @@ _WORKSPACE = {"get": "retrieve", "patch": "update", "delete": "destroy"}
 _PUBLIC, _ORGANIZATIONS = organizations.PublicViewSet, organizations.OrganizationViewSet
 _WORKSPACES, _VERSIONS = workspaces.WorkspaceViewSet, state_versions.VersionViewSet
 _NEW, _UPLOADS = state_versions.NewVersionViewSet, state_versions.UploadViewSet
-_OUTPUTS, _TAGS = outputs.OutputViewSet, {"get": "tag_bindings", "patch": "bind_tags"}
+_JSON, _OUTPUTS = state_versions.JsonUploadViewSet, outputs.OutputViewSet
+_TAGS = {"get": "tag_bindings", "patch": "bind_tags"}
 
 #: The routes under /api/v2/: path, name, view, and the action of each method.
 ROUTES: tuple[tuple[str, str, Any, dict[str, str]], ...] = (
@@ -41,7 +42,7 @@ ROUTES: tuple[tuple[str, str, Any, dict[str, str]], ...] = (
     (_BY_ID + "/current-state-version-outputs", "outputs", _OUTPUTS, {"get": "current"}),
     (r"state-versions", "versions", _VERSIONS, {"get": "list"}),
     (r"state-versions/upload", "upload", _UPLOADS, {"put": "document"}),
-    (r"state-versions/json-upload", "json-upload", _UPLOADS, {"put": "json"}),
+    (r"state-versions/json-upload", "json-upload", _JSON, {"put": "drop"}),
     (_VERSION, "version", _VERSIONS, {"get": "retrieve"}),
     (_VERSION + "/download", "download", _VERSIONS, {"get": "download"}),
     (_VERSION + "/outputs", "version-outputs", _OUTPUTS, {"get": "list"}),

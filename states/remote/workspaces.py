@@ -9,10 +9,6 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-from django.conf import settings
-from django.db.models import Q, Value
-from django.db.models.fields.json import KeyTextTransform, KeyTransform
-from django.db.models.lookups import Exact, IContains
 from django.http import HttpResponse
 from rest_framework.response import Response
 from uuid_utils.compat import uuid7
@@ -27,22 +23,20 @@ from infra_service.lib.api.jsonapi import (
     Page,
     Related,
     decoded_data,
+    linked,
     read_data,
     resource,
 )
 from infra_service.lib.api.parameters import InvalidParameter
 from states import addresses, lockinfo, workspaces
 from states import workspace_lookup as lookup
+from states import workspace_search as search
 from states.actions import history, locks
 from states.actions import workspaces as actions
 from states.lockinfo import REMOTE, LockInfo
-from states.models import Application, State
+from states.remote import outputs
 from states.remote.documents import holder_of, workspace_document
-from states.remote.errors import (
-    LockedByOther,
-    WorkspaceNotFound,
-    WorkspaceNotLocked,
-)
+from states.remote.errors import LockedByOther, WorkspaceNotFound, WorkspaceNotLocked
 from states.remote.views import RemoteViewSet
 from states.targets import StateTarget
 from states.workspace_lookup import Workspace
@@ -55,8 +49,6 @@ if TYPE_CHECKING:
 _TAGGED: Final = re.compile(r"filter\[tagged\]\[(\d{1,3})\]\[(key|value)\]", re.ASCII)
 _MOST_TAGS: Final = 50
 _LONGEST_TAG: Final = 255
-#: Terraform and OpenTofu send their version in this header.
-_VERSION_HEADER: Final = "Terraform-Version"
 
 
 class _Attributes(msgspec.Struct, rename="kebab"):
@@ -97,15 +89,14 @@ class WorkspaceViewSet(RemoteViewSet):
     }
 
     def list(self, request: Request, **_path: str) -> Response:
-        """List the workspaces in the order of their names, as a search and tags select."""
+        """List the workspaces in the order of their slugs, as a search and tags select."""
         page = Page(request, "search[name]", "search[tags]", "filter[tagged]")
-        name, states = self.organization(), State.objects.inside(caller_of(request).binding)
-        is_default = name == settings.REMOTE_ORGANIZATION
-        slugs = None if is_default else Application.objects.filter(slug=name).values("pk")
-        inside = Q(application=None) if slugs is None else Q(application__in=slugs)
-        for condition in (inside, *_wanted(request)):
-            states = states.filter(condition)
-        rows = lookup.rows_of(states).order_by(workspaces.name_expression(), "id")
+        states = search.in_organization(self.organization(), caller_of(request).binding)
+        keys = [key for key in request.query_params.get("search[tags]", "").split(",") if key]
+        states = search.tagged(states, keys, _pairs(request))
+        if text := request.query_params.get("search[name]"):
+            states = search.named(states, text)
+        rows = lookup.rows_of(states).order_by(*search.ORDER)
         return page.answer(rows, lambda row: workspace_document(Workspace.of(row), request))
 
     def create(self, request: Request, **_path: str) -> Response:
@@ -128,18 +119,21 @@ class WorkspaceViewSet(RemoteViewSet):
         self.prefetched = lookup.by_state_id(state.pk)
         return self._answer(self.workspace(), 201)
 
-    def retrieve(self, _request: Request, **_path: str) -> Response:
-        """Return the workspace."""
-        return self._answer(self.workspace())
+    def retrieve(self, request: Request, **_path: str) -> Response:
+        """Return the workspace, with its outputs if they are requested, for `tfe_outputs`."""
+        workspace = self.workspace()
+        answer: dict[str, Any] = {"data": workspace_document(workspace, request)}
+        if "outputs" in request.query_params.get("include", "").split(","):
+            items = answer["included"] = outputs.included(workspace, request)
+            related = [linked(item["type"], item["id"]) for item in items]
+            answer["data"]["relationships"]["outputs"] = {"data": related}
+        return Response(answer, headers=outputs.NO_STORE)
 
     def update(self, request: Request, **_path: str) -> Response:
         """Add tags; other attributes concern runs and have no effect."""
         workspace, given = self.workspace(), _checked(read_data(request, _Given))
         if given.attributes.name not in (None, workspace.name):
-            raise InvalidAttribute(
-                "name: rename the component or the environment; the former name still finds the "
-                "workspace."
-            )
+            raise InvalidAttribute("name: rename the component or the environment instead.")
         return self._answer(self._tag(workspace, given.tags))
 
     def destroy(self, request: Request, **_path: str) -> HttpResponse:
@@ -170,7 +164,7 @@ class WorkspaceViewSet(RemoteViewSet):
         info = LockInfo.of_caller(
             actor.name,
             reason=reason or "",
-            version=request.headers.get(_VERSION_HEADER, ""),
+            version=request.headers.get("Terraform-Version", ""),
             path=f"{workspace.organization}/{workspace.name}",
         )
         locks.lock(target=workspace.target, info=info, actor=actor, door=REMOTE)
@@ -198,9 +192,8 @@ class WorkspaceViewSet(RemoteViewSet):
         Raises:
             WorkspaceNotLocked: the workspace is not locked.
         """
-        workspace, actor = self._locked(), Actor.of(request)
+        workspace, actor, reason = self._locked(), Actor.of(request), "terraform force-unlock"
         target, lock_id = workspace.target, workspace.state.lock_id
-        reason = "terraform force-unlock"
         locks.force_unlock(target=target, reason=reason, actor=actor, lock_id=lock_id)
         workspace.state.lock_id = None
         return self._answer(workspace)
@@ -261,23 +254,16 @@ def _tags(items: Iterable[Identifier]) -> dict[str, str]:
     return tags
 
 
-def _wanted(request: Request) -> list[Any]:
-    """Return the conditions of the search by name and tags.
+def _pairs(request: Request) -> list[tuple[str, str]]:
+    """Return the keys and values of tags by which the list is filtered.
 
     Raises:
         InvalidParameter: a malformed parameter.
     """
-    keys = [key for key in request.query_params.get("search[tags]", "").split(",") if key]
-    conditions: list[Any] = [Q(workspace__tags__has_keys=keys)] if keys else []
-    if text := request.query_params.get("search[name]"):
-        conditions.append(IContains(workspaces.name_expression(), text))
     pairs: dict[str, dict[str, str]] = {}
     for name, part in request.query_params.items():
         if name.startswith("filter[tagged]"):
             if (found := _TAGGED.fullmatch(name)) is None:
                 raise InvalidParameter(name[:64], "The list does not support this parameter.")
             pairs.setdefault(found[1], {})[found[2]] = str(part)
-    for pair in pairs.values():
-        value = KeyTextTransform(pair.get("key", ""), KeyTransform("tags", "workspace"))
-        conditions.append(Exact(value, Value(pair.get("value", ""))))
-    return conditions
+    return [(pair.get("key", ""), pair.get("value", "")) for pair in pairs.values()]

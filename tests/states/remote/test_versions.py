@@ -229,7 +229,28 @@ def test_outputs_as_the_provider_reads_them(
         "value": ["a", "b"],
     }
 
+    # The data source `tfe_outputs` reads the workspace with its outputs, and sensitive ones by id.
+    by_name = "organizations/default/workspaces/network-prod?include=outputs"
+    answer = reader.send("GET", by_name).json()
+    related = answer["data"]["relationships"]["outputs"]["data"]
+    assert [(item["type"], item["id"]) for item in answer["included"]] == [
+        ("workspace-outputs", one["id"]) for one in related
+    ]
+    zones = next(item for item in answer["included"] if item["attributes"]["name"] == "zones")
+    assert (zones["attributes"]["output-type"], zones["attributes"]["value"]) == (
+        "array",
+        ["a", "b"],
+    )
+
     privileged = RemoteClient(client_with("state:outputs", "state:secrets"))
+    names = {
+        item["attributes"]["name"]: item["id"]
+        for item in privileged.send("GET", by_name).json()["included"]
+    }
+    read = privileged.send("GET", f"state-version-outputs/{names['password']}").json()["data"]
+    assert read["attributes"]["value"] == "correct-horse-battery"
+    writer = RemoteClient(client_with("state:write"))
+    assert error_of(writer.send("GET", by_name)) == "SCOPE_INSUFFICIENT"
     listed = privileged.send("GET", f"state-versions/{version_id}/outputs").json()["data"]
     (secret,) = [item for item in listed if item["attributes"]["sensitive"]]
     assert secret["attributes"]["value"] is None
