@@ -1,14 +1,25 @@
-"""The reference of the remote backend lists each route, and its how-to shows the clients."""
+"""The reference of the remote backend lists each route, and its how-to is walked."""
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
 
 from states.remote.urls import ROUTES
-from tests.docs.walk import ROOT
+from tests.docs.conftest import needs_terraform, readers
+from tests.docs.walk import ROOT, Walk
+from tests.e2e.remote import cli_settings
+from tests.support.server import LiveServer
 
 REFERENCE = (ROOT / "docs/reference/remote-backend.md").read_text()
-PAGE = (ROOT / "docs/how-to/use-workspaces.md").read_text()
+PAGE = ROOT / "docs/how-to/use-workspaces.md"
+KILLED = 'kill -9 "$APPLY"'
 
 
 def test_routes_and_methods_match() -> None:
@@ -23,12 +34,39 @@ def test_routes_and_methods_match() -> None:
     assert documented == routes
 
 
-def test_blocks_are_those_of_the_tests() -> None:
-    """tests/e2e/test_remote.py runs the real client with such blocks."""
-    blocks = re.findall(r"```hcl\n(.*?)```", PAGE, re.DOTALL)
-    assert [re.sub(r"\s+", " ", block).split(" {")[1] for block in blocks] == [
-        " cloud",
-        ' backend "remote"',
-    ]
-    for block in blocks:
-        assert set(re.findall(r"^\s+(\w+) +=", block, re.MULTILINE)) == {"hostname", "organization"}
+@pytest.fixture
+def remote(tmp_path: Path) -> Iterator[LiveServer]:
+    """A service with the settings of the page."""
+    block = re.search(r"```\n(REMOTE_BACKEND=.*?)```", PAGE.read_text(), re.DOTALL)
+    assert block is not None
+    settings = dict(line.split("=") for line in block[1].split())
+    (tmp_path / "server").mkdir()
+    server = LiveServer(tmp_path / "server", WEB_WORKERS="1", **settings)
+    with contextlib.closing(server):
+        server.prepare()
+        server.start()
+        yield server
+
+
+@needs_terraform
+def test_the_how_to_is_walked(remote: LiveServer, place: Path) -> None:
+    token = remote.token("state:read", "state:write", "state:admin")
+    environment = {**readers(place, dict(os.environ)), "TOKEN": token}
+    settings = Path(environment["TF_CLI_CONFIG_FILE"])
+    settings.write_text(cli_settings(remote))  # stands for https and the discovery of the host
+
+    def leave_a_lock() -> str:
+        """Lock the workspace like an apply that is killed afterwards."""
+        path = f"/api/v2/organizations/acme/workspaces/{quote('app-dev')}"
+        found = remote.request("GET", path, token=token).json()["data"]["id"]
+        locked = remote.request("POST", f"/api/v2/workspaces/{found}/actions/lock", token=token)
+        assert locked.status == 200
+        return ""
+
+    walk = Walk(
+        place,
+        environment,
+        words={"https://infra.example": remote.url},
+        by_hand={KILLED: leave_a_lock},
+    )
+    assert walk.through(PAGE) == 28

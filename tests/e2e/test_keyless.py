@@ -12,6 +12,7 @@ import pytest
 
 from tests.e2e.backend import Backend
 from tests.e2e.conftest import BINARY
+from tests.e2e.remote import RemoteTerraform
 from tests.e2e.terraform import Terraform
 from tests.e2e.together import in_threads
 from tests.support.issuer import (
@@ -96,7 +97,7 @@ def keyless(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Keyless]:
     directory = tmp_path_factory.mktemp("keyless")
     with (
         issuer_server(directory) as issuer,
-        live_server(ISSUER_NETWORKS="127.0.0.0/8") as server,
+        live_server(ISSUER_NETWORKS="127.0.0.0/8", REMOTE_BACKEND="true") as server,
     ):
         yield Keyless(server, issuer, directory)
 
@@ -135,6 +136,42 @@ def test_platform_token_applies(keyless: Keyless, kind: str, tmp_path: Path) -> 
     run = exchanged["details"]["run"]
     assert {name: run[name] for name in RUNS[kind]} == RUNS[kind]
     assert environment["PLATFORM_TOKEN"] not in keyless.server.log.read_text()
+
+
+@pytest.mark.terraform
+def test_exchanged_token_applies_through_the_remote_backend(
+    keyless: Keyless, tmp_path: Path
+) -> None:
+    """The token is in ``TF_TOKEN_…``; its lock belongs to it, also for another token of the run."""
+    if BINARY is None:
+        pytest.skip("neither terraform nor tofu is on the PATH")
+    tokens = [keyless.exchange("GITHUB", keyless.token("GITHUB")).json() for _ in range(2)]
+    first, second = (
+        RemoteTerraform(tmp_path / f"tf{turn}", keyless.server, token["access_token"])
+        for turn, token in enumerate(tokens)
+    )
+    for tf in (first, second):
+        tf.use_cloud('name = "keyless-prod"', organization="default")
+        tf.write('resource "terraform_data" "a" { input = "x" }')
+        tf.run("init")
+
+    assert "Resources: 1 added, 0 changed, 0 destroyed" in first.apply().out
+
+    exchanged, locked, pushed, unlocked = events(
+        keyless, "access_token.exchange", "state.lock", "state.push", "state.unlock"
+    )
+    assert locked["token_id"] == pushed["token_id"] == unlocked["token_id"]
+    assert pushed["token_id"] != exchanged["token_id"]  # that of the second token
+    assert pushed["actor_name"] == "pipelines"
+    second.run("plan", "-detailed-exitcode", code=0)
+    token = tokens[0]["access_token"]
+    workspace = keyless.server.request(
+        "GET", "/api/v2/organizations/default/workspaces/keyless-prod", token=token
+    ).json()["data"]["id"]
+    path = f"/api/v2/workspaces/{workspace}/actions/lock"
+    assert keyless.server.request("POST", path, token=token).status == 200
+    assert "workspace already locked" in second.apply(code=1).out
+    assert token not in keyless.server.log.read_text()
 
 
 def events(keyless: Keyless, *actions: str) -> list[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import uuid
 from collections.abc import Callable, Iterator
@@ -164,6 +165,60 @@ def test_login_opens_the_form_of_a_new_token(
         "/admin/apikeys/accesstoken/add/",
     )
     tf.run("init")
+
+
+OPENING = [
+    "GET ping",
+    "GET organizations/acme/entitlement-set",
+    "GET organizations/acme/workspaces/counted-prod",
+    "GET organizations/acme/workspaces/counted-prod",
+    "POST workspaces/ID/actions/lock",
+    "GET workspaces/ID/current-state-version",
+    "GET state-versions/ID/download",
+    "POST workspaces/ID/state-versions",
+]
+CLOSING = ["GET state-versions/ID", "POST workspaces/ID/actions/unlock"]
+
+
+def test_requests_of_an_apply(make: Make, server: LiveServer) -> None:
+    """They are those of docs/explanation/performance.md."""
+    for block, uploads in (
+        ("remote", ["PUT state-versions/upload"]),
+        ("cloud", ["PUT state-versions/json-upload", "PUT state-versions/upload"]),
+    ):
+        tf = make(TWO, 'name = "counted-prod"')
+        if block == "cloud":
+            tf.use_cloud('name = "counted-prod"')
+        tf.run("init")
+        tf.apply()
+        tf.write(TWO.replace("first", block))
+        before = server.log.stat().st_size
+        tf.apply()
+
+        with server.log.open() as log:
+            log.seek(before)
+            events = [json.loads(line) for line in log if '"event":"request"' in line]
+        sent = [
+            f"{event['method']} {re.sub('(ws|sv)-[0-9a-f-]+', 'ID', event['path'][8:])}"
+            for event in events
+        ]
+        opening, closing = sent[: len(OPENING)], sent[-len(CLOSING) :]
+        assert (opening, closing) == (OPENING, CLOSING)
+        assert sorted(sent[len(OPENING) : -len(CLOSING)]) == uploads
+        if os.environ.get("DATABASE_URL"):  # SQLite has more statements, and no network
+            assert sum(event["queries"] for event in events) == 14
+
+
+def test_an_apply_without_the_lock_is_refused(make: Make) -> None:
+    tf = make(TWO, 'name = "unlocked-prod"')
+    tf.run("init")
+    refused = tf.apply("-lock=false", code=1).out
+    assert "Conflict The token has not locked the workspace. -lock=false is not" in refused
+    assert tf.pull()["resources"] == []
+
+    tf.run("state", "push", "errored.tfstate")
+    tf.run("plan", "-lock=false", "-detailed-exitcode", code=0)
+    assert len(tf.resources()) == 2
 
 
 def test_a_killed_apply_and_force_unlock(make: Make) -> None:
