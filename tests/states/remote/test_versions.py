@@ -251,6 +251,8 @@ def test_outputs_as_the_provider_reads_them(
     assert read["attributes"]["value"] == "correct-horse-battery"
     writer = RemoteClient(client_with("state:write"))
     assert error_of(writer.send("GET", by_name)) == "SCOPE_INSUFFICIENT"
+    remote.created("empty-prod")
+    assert reader.send("GET", by_name.replace("network", "empty")).json()["included"] == []
     listed = privileged.send("GET", f"state-versions/{version_id}/outputs").json()["data"]
     (secret,) = [item for item in listed if item["attributes"]["sensitive"]]
     assert secret["attributes"]["value"] is None
