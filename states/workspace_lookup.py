@@ -9,9 +9,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from django.conf import settings
-from django.db.models import CharField, UUIDField
+from django.db.models import CharField, UUIDField, Value
 
+from infra_service.lib.database import citus
 from infra_service.lib.database.compiled import CompiledQuery, Parameter, Prefetch, instance_of
+from infra_service.lib.database.failures import DatabaseUnavailable
 from states import addresses, slugs, workspaces
 from states.addresses import Names
 from states.keeping.reading import PLACE, PLACED_VERSION
@@ -116,10 +118,19 @@ class Version(NamedTuple):
 
     @classmethod
     def of_current(cls, workspace: Workspace) -> Version:
-        """Return the current version of a workspace that has one."""
+        """Return the current version of a workspace that has one.
+
+        Raises:
+            DatabaseUnavailable: it is not visible yet (``reading``).
+        """
         state: Any = workspace.state
         own = (state.version_number, state.serial, state.lineage, state.size_bytes)
         pushed: Any = (workspace.pushed_at, workspace.pushed_by)
+        if workspace.pushed_at is None:
+            version = StateVersion.objects.filter(pk=state.current_version_id, state_id=state.pk)
+            pushed = version.values_list("created_at", "created_by").first()
+            if pushed is None:
+                raise DatabaseUnavailable
         place = (getattr(state, name) for name in PLACE)
         return cls(state.current_version_id, state.pk, *own, *pushed, *place)
 
@@ -140,7 +151,10 @@ def pending_id(state_id: uuid.UUID, md5: str) -> str:
 def rows_of(states: StateQuerySet) -> QuerySet[State, Any]:
     """Return the columns of workspaces."""
     shown = states.workspaces().with_demand()
-    return shown.values_list(*_FIELDS, "requires_lock", *_SLUGS, *_PUSHED)
+    # Citus would read all versions for this join; ``Version.of_current`` reads one.
+    nothing = Value(None, output_field=CharField())
+    pushed = (nothing, nothing) if citus.is_used() else _PUSHED
+    return shown.values_list(*_FIELDS, "requires_lock", *_SLUGS, *pushed)
 
 
 def _by_id() -> QuerySet[State, Any]:

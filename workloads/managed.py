@@ -11,15 +11,15 @@ import functools
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from django.conf import settings
-from django.db.models import CharField, Func, OuterRef
+from django.db.models import CharField, Func
 from django.db.models.fields.json import KeyTextTransform
 from django.utils.module_loading import import_string
 
 if TYPE_CHECKING:
     import uuid
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-    from django.db.models import Exists
+    from django.db.models import Case, Exists
 
     from apikeys.bindings import Binding
     from workloads.models import Workload
@@ -50,7 +50,7 @@ class ManagedBy(NamedTuple):
 class Managing(Protocol):
     """The interface that finds the resources of states that manage a workload."""
 
-    def is_managed(self) -> Exists:
+    def is_managed(self) -> Case | Exists:
         """Return the condition that a resource manages the workload of a query."""
 
     def managed_by(self, workload: Workload, binding: Binding) -> Sequence[ManagedBy]:
@@ -74,13 +74,13 @@ def objects_of(workload: Workload) -> list[str]:
     return [workload.uid, *named] if workload.uid else named
 
 
-def objects_of_outer() -> list[Any]:
-    """Return the same keys of the workload of the outer query; null where it is missing.
+def object_columns(of: Callable[[str], Any]) -> list[Any]:
+    """Return the same keys as expressions, of columns such as ``F`` or ``OuterRef`` returns.
 
-    An empty uid matches no state.
+    They are null where they are missing. An empty uid matches no state.
     """
-    release = KeyTextTransform(_RELEASE, OuterRef("labels"))
-    return [_InBytes(OuterRef("uid")), _InBytes(OuterRef("namespace"), release)]
+    release = KeyTextTransform(_RELEASE, of("labels"))
+    return [_InBytes(of("uid")), _InBytes(of("namespace"), release)]
 
 
 class _InBytes(Func):

@@ -106,7 +106,8 @@ def _record(state: State, version: StateVersion, load: Load, *, moves: bool) -> 
             return False
         Change.objects.filter(version=version).delete()
         # Retention removes a version with its changes; later rows would stay.
-        own = StateVersion.objects.select_for_update(no_key=True).filter(pk=version.pk)
+        locked = StateVersion.objects.select_for_update(no_key=True)
+        own = locked.filter(pk=version.pk, state=state)
         if own.values_list("pk", flat=True).first() is not None:
             Change.objects.bulk_create(rows, batch_size=_ROWS)
             # Versions that were indexed by a release without changes are no news.
@@ -124,10 +125,10 @@ def _changes_of(
     if before_id is None and version.number > 1:
         return [], PREDECESSOR_REMOVED
     try:
-        before = None if before_id is None else load(before_id)
+        before = None if before_id is None else load(before_id, state.pk)
         if before is not None and not before.gzipped:  # removed meanwhile
             return [], PREDECESSOR_REMOVED
-        changes = contents.changed_resources(before, load(version.pk))
+        changes = contents.changed_resources(before, load(version.pk, state.pk))
     except StorageUnavailable:
         raise
     except (APIException, DocumentUnreadable) as error:

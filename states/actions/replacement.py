@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
+from apikeys.races import RaceLostError
 from states.document import contents, foreign, sealing
 from states.errors import DocumentUnreadable, InvalidDocument
 from states.keeping import reading
@@ -36,7 +37,7 @@ def check_replacement(state: State, upload: Upload) -> None:
     current = state.current_version_id
     if upload.head.is_state or current is None or state.deleted_at is not None:
         return
-    if _is_state(current):
+    if _is_state(current, state.pk):
         raise not_a_state(upload)
 
 
@@ -51,12 +52,16 @@ def not_a_state(upload: Upload) -> InvalidDocument:
     )
 
 
-def _is_state(version_id: uuid.UUID) -> bool:
-    """Return whether a stored version is a state; an unreadable version counts as a state."""
+def _is_state(version_id: uuid.UUID, state_id: uuid.UUID) -> bool:
+    """Return whether a stored version is a state; an unreadable version counts as a state.
+
+    Raises:
+        RaceLostError: it is not current any more, or not visible yet.
+    """
     with contextlib.suppress(DocumentUnreadable):
-        stored, gzipped = reading.load(version_id)
+        stored, gzipped = reading.load(version_id, state_id)
         if stored is None:
-            return False  # not current any more, so that the push is judged again
+            raise RaceLostError
         with contents.written(gzipped) as (document, _effort):
             return sealing.read_head(document).is_state
     return True

@@ -96,7 +96,9 @@ def check_empty(state: State) -> None:
     """
     if state.current_version_id is None:
         return
-    _stored, gzipped = reading.find_version(state_id=state.pk, number=state.version_number)
+    stored, gzipped = reading.find_version(state_id=state.pk, number=state.version_number)
+    if stored is None:
+        raise WorkspaceNotEmpty
     try:
         page = contents.resources(gzipped, start=0, size=1, hide=True)
     except APIException as error:

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from states.document.contents import LoadedDocument
 from states.keeping import reading
 
-#: Return the document of a version by its id.
-Load = Callable[[uuid.UUID], LoadedDocument]
+#: Return the document of a version by its id and that of its state.
+Load = Callable[[uuid.UUID, uuid.UUID], LoadedDocument]
 
 
 def loader() -> Load:
@@ -18,4 +18,4 @@ def loader() -> Load:
 
     The function raises DocumentUnreadable and StorageUnavailable. A removed version is empty.
     """
-    return functools.lru_cache(maxsize=2)(lambda pk: LoadedDocument(reading.load(pk)[1]))
+    return functools.lru_cache(maxsize=2)(lambda *ids: LoadedDocument(reading.load(*ids)[1]))

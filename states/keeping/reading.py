@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from django.db import DEFAULT_DB_ALIAS
-from django.db.models import BigIntegerField, Case, F, PositiveIntegerField, UUIDField, When
+from django.db.models import (
+    BigIntegerField,
+    BinaryField,
+    Case,
+    F,
+    PositiveIntegerField,
+    UUIDField,
+    Value,
+    When,
+)
 from django.db.models.functions import Coalesce, Length
 from django.db.models.lookups import LessThanOrEqual
 from structlog.contextvars import bind_contextvars
 
 from apikeys import audit
 from infra_service.lib.api import memory
-from infra_service.lib.database import replica
+from infra_service.lib.database import citus, replica
 from infra_service.lib.database.compiled import CompiledQuery, Parameter
+from infra_service.lib.database.failures import DatabaseUnavailable
 from infra_service.lib.encryption import Encrypted
 from states import addresses
 from states.document import sealing
@@ -54,6 +65,12 @@ class Stored(NamedTuple):
 
 #: The last columns of a current document's row, for the check of bindings.
 PLACE: Final = ("component_id", "environment_id", "application_id")
+#: The id of a version, with that of its state, by which Citus finds the server.
+_KEY: Final = {name: Parameter(name, UUIDField()) for name in ("pk", "state_id")}
+#: In place of the length of a document whose version is read afterwards.
+_UNREAD: Final = Value(None, output_field=BigIntegerField())
+#: Seconds between attempts to read the version of a state that was just pushed.
+_PAUSES: Final = (0.02, 0.05, 0.1, 0.3)
 #: Where the length of the document is in the row.
 _LENGTH: Final = len(Stored._fields)
 _COLUMNS: Final = ("id", "number", "document", "encryption_key", "object_name")
@@ -78,17 +95,26 @@ def _found(
 
 def _current() -> QuerySet[State, Any]:
     key = (Parameter("component_id", UUIDField()), Parameter("environment_id", UUIDField()))
-    return _found(_pushed(State.objects.of(*key)), "id", "current_version__", *PLACE)
+    return _current_of(State.objects.of(*key))
 
 
 def _current_at(*, with_application: bool) -> QuerySet[State, Any]:
     names = addresses.parameters(with_application=with_application)
-    pushed = _pushed(addresses.states_at(names))
-    return _found(pushed, "id", "current_version__", *PLACE)
+    return _current_of(addresses.states_at(names))
 
 
-def _pushed(states: StateQuerySet) -> StateQuerySet:
-    return states.visible().filter(current_version__isnull=False)
+def _current_of(states: StateQuerySet) -> QuerySet[State, Any]:
+    """Return the columns of ``Stored`` of the current version.
+
+    On Citus, states and versions are on different servers, and a statement may find a new state and
+    not yet its version: the columns of the version are empty, and read afterwards.
+    """
+    pushed = states.visible().filter(current_version__isnull=False)
+    if not citus.is_used():
+        return _found(pushed, "id", "current_version__", *PLACE)
+    nothing = Value(None, output_field=BinaryField())
+    columns = ("id", "current_version_id", "version_number", nothing, Value(""), Value(""))
+    return pushed.values_list(*columns, _UNREAD, *PLACE)
 
 
 def _version() -> QuerySet[StateVersion, Any]:
@@ -98,7 +124,7 @@ def _version() -> QuerySet[StateVersion, Any]:
 
 
 def _by_id() -> QuerySet[StateVersion, Any]:
-    return _found(StateVersion.objects.filter(pk=Parameter("pk", UUIDField())), "state_id")
+    return _found(StateVersion.objects.filter(**_KEY), "state_id")
 
 
 def _placed() -> QuerySet[StateVersion, Any]:
@@ -108,8 +134,7 @@ def _placed() -> QuerySet[StateVersion, Any]:
 
 
 def _whole() -> QuerySet[StateVersion, Any]:
-    found = StateVersion.objects.filter(pk=Parameter("pk", UUIDField()))
-    return found.values_list("state_id", *_COLUMNS)
+    return StateVersion.objects.filter(**_KEY).values_list("state_id", *_COLUMNS)
 
 
 CURRENT: Final = CompiledQuery(_current)
@@ -138,7 +163,7 @@ def read_current(*, current: Prefetch[Any], actor: Actor, **details: Any) -> byt
             bytes than it recorded.
         StorageUnavailable: the object store does not respond.
     """
-    stored, gzipped = _unsealed(current.row)
+    stored, gzipped = _unsealed(partial(_current_row, current))
     if stored is None:
         raise StateNotFound
     audit.authorize_and_record(
@@ -200,13 +225,32 @@ def find_small(*, state_id: uuid.UUID, numbers: Sequence[int]) -> dict[int, byte
     return found
 
 
-def load(version_id: uuid.UUID) -> tuple[Stored | None, bytes]:
+def _current_row(current: Prefetch[Any]) -> Sequence[Any] | None:
+    """Return the row of ``Stored``; read the version that the row names if it is not in there.
+
+    Raises:
+        DatabaseUnavailable: the version is not visible yet; see ``docs/adr/0083``.
+    """
+    row = current.row()
+    for pause in (*_PAUSES, None):
+        if row is None or row[_LENGTH] is not None:
+            return row
+        version = _BY_ID.row(pk=row[1], state_id=row[0])
+        if version is not None:
+            return (*version, *row[_LENGTH + 1 :])
+        if pause is not None:
+            time.sleep(pause)
+            row = current.row()
+    raise DatabaseUnavailable
+
+
+def load(version_id: uuid.UUID, state_id: uuid.UUID) -> tuple[Stored | None, bytes]:
     """Return a version's location and gzip'd document, for a command; None if it was pruned.
 
     Raises:
         DocumentUnreadable, StorageUnavailable: as for the current document.
     """
-    return _unsealed(lambda: _BY_ID.row(pk=version_id))
+    return _unsealed(lambda: _BY_ID.row(pk=version_id, state_id=state_id))
 
 
 def _unsealed(
@@ -230,7 +274,8 @@ def _unsealed(
         memory.reserve((1 + _BESIDE) * length)
         try:
             if stored.document is None and not stored.object_name:
-                whole = _WHOLE.row(using=using, pk=stored.version_id)
+                key = {"pk": stored.version_id, "state_id": stored.state_id}
+                whole = _WHOLE.row(using=using, **key)
                 if whole is None:
                     continue  # pruned meanwhile
                 stored = Stored(*whole)

@@ -53,7 +53,7 @@ def rotate_keys(*, everything: bool = False) -> Iterator[tuple[StateVersion, str
     """
     attempts = Attempts()
     for version in in_batches(due(everything=everything)):
-        done, problem = attempts.run(partial(_rewrite, version.pk), **_named(version))
+        done, problem = attempts.run(partial(_rewrite, version), **_named(version))
         if done or problem:
             yield version, problem
 
@@ -71,7 +71,7 @@ def move(*, to_store: bool) -> Iterator[tuple[StateVersion, str]]:
     failed: set[uuid.UUID] = set()
     for _ in range(_PASSES):
         for version in in_batches(elsewhere(than_store=to_store).exclude(pk__in=failed)):
-            work = partial(_rewrite, version.pk, in_store=to_store)
+            work = partial(_rewrite, version, in_store=to_store)
             done, problem = attempts.run(work, **_named(version))
             if problem:
                 failed.add(version.pk)
@@ -83,23 +83,22 @@ def _named(version: StateVersion) -> dict[str, Any]:
     return {"state_id": str(version.state_id), "version": version.number}
 
 
-def _rewrite(version_id: uuid.UUID, *, in_store: bool | None = None) -> bool:
+def _rewrite(version: StateVersion, *, in_store: bool | None = None) -> bool:
     """Re-encrypt a document in place or at the given place; return whether this call did it.
 
     The new document exists before the row names it, and the old document until afterwards.
     Decrypted bytes stay in memory.
     """
-    stored, gzipped = reading.load(version_id)
+    stored, gzipped = reading.load(version.pk, version.state_id)
     if stored is None:
         return False  # pruned meanwhile
     sealed = sealing.seal(gzipped, stored.place)
     if bool(stored.object_name) if in_store is None else in_store:
-        document, name = None, storage.put(sealed.payload, stored.state_id, version_id)
+        document, name = None, storage.put(sealed.payload, stored.state_id, version.pk)
     else:
         document, name = sealed.payload, ""
     as_seen = {"encryption_key": stored.encryption_key, "object_name": stored.object_name}
-    changed = StateVersion.objects.filter(pk=version_id, **as_seen).update(
-        document=document, object_name=name, encryption_key=sealed.key_name
-    )
+    own = StateVersion.objects.filter(pk=version.pk, state_id=version.state_id, **as_seen)
+    changed = own.update(document=document, object_name=name, encryption_key=sealed.key_name)
     storage.discard(stored.object_name if changed else name)
     return bool(changed)

@@ -57,7 +57,7 @@ def _checked(version: StateVersion) -> Checked | None:
         DocumentUnreadable: the document is missing or damaged.
         StorageUnavailable: the object store does not respond.
     """
-    stored, gzipped = reading.load(version.pk)
+    stored, gzipped = reading.load(version.pk, version.state_id)
     if stored is None:
         return None
     return Checked(version, _problem(version, gzipped), sealing.number_of(gzipped) != 0)

@@ -117,7 +117,7 @@ def _written(
 
 
 def _document(version: StateVersion) -> bytes | None:
-    stored, gzipped = reading.load(version.pk)
+    stored, gzipped = reading.load(version.pk, version.state_id)
     if stored is None:
         return None
     document = sealing.decompress(gzipped)

@@ -56,8 +56,8 @@ if TYPE_CHECKING:
 log = structlog.get_logger("states.resources")
 
 #: Sent with ``state`` before its new current version is indexed. ``load`` returns the document of a
-#: version by its id; the indexer and receivers share the last two. If a receiver fails, the state
-#: is indexed later. A receiver may be called again for the same version.
+#: version by its id and its state's; the indexer and receivers share the last two. If a receiver
+#: fails, the state is indexed later. A receiver may be called again for the same version.
 version_found = Signal()
 #: Increased with each change of the index data. States indexed with another number are read again.
 RULES: Final = 7
@@ -180,7 +180,7 @@ def _outdate(states: StateQuerySet) -> None:
 def _index(state_id: uuid.UUID, version_id: uuid.UUID) -> Indexed | None:
     """Index a state; return None if another indexer claimed it, or it changed meanwhile."""
     # 1. Claim the version.
-    with _claimed(version_id) as is_ours:
+    with _claimed(state_id, version_id) as is_ours:
         due = State.objects.due().filter(pk=state_id, current_version_id=version_id)
         state = due.first() if is_ours else None
         if state is None:
@@ -205,14 +205,18 @@ def _index(state_id: uuid.UUID, version_id: uuid.UUID) -> Indexed | None:
 
 
 @contextlib.contextmanager
-def _claimed(version_id: uuid.UUID) -> Iterator[bool]:
-    """Lock the version's row against other indexers; pushes and LOCKs never wait for it."""
+def _claimed(state_id: uuid.UUID, version_id: uuid.UUID) -> Iterator[bool]:
+    """Lock the version's row against other indexers; pushes and LOCKs never wait for it.
+
+    Citus locks a row only if its state is named, too.
+    """
     if not connection.features.has_select_for_update_skip_locked:
         yield True
         return
     with transaction.atomic():
         version = StateVersion.objects.select_for_update(skip_locked=True, no_key=True)
-        yield version.filter(pk=version_id).values_list("pk", flat=True).first() is not None
+        own = version.filter(pk=version_id, state_id=state_id).values_list("pk", flat=True)
+        yield own.first() is not None
 
 
 class _Read(NamedTuple):
@@ -244,7 +248,7 @@ def _read(state: State, load: Load) -> _Read:
     """
     version_id: Any = state.current_version_id
     try:
-        document = load(version_id)
+        document = load(version_id, state.pk)
     except DocumentUnreadable as error:
         return _Read(problem=error.default_code)
     leaks: Sequence[Leak] = ()

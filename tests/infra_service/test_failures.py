@@ -57,6 +57,16 @@ def test_postgresql_errors_are_classified(db: None, sql: str, expected: str | No
     assert reason(raised(lambda: execute(sql))) == expected
 
 
+@postgresql
+def test_a_worker_of_citus_that_is_lost_before_the_commit_is_unavailable(db: None) -> None:
+    message = "failure on connection marked as essential: 10.0.0.41:5432"
+    lost = f"DO $$ BEGIN RAISE '{message}' USING ERRCODE = 'XX000'; END $$"
+    with transaction.atomic(), connection.cursor() as cursor:
+        error = raised(lambda: cursor.execute(lost))
+        transaction.set_rollback(True)
+    assert reason(error) == "DATABASE_UNAVAILABLE"
+
+
 _TABLE = Path(__file__).parents[2] / "docs" / "explanation" / "consistency.md"
 
 

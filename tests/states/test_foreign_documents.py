@@ -11,6 +11,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from apikeys.races import RaceLostError
 from states.actions.replacement import check_replacement
 from states.document.uploads import Upload
 from states.errors import InvalidDocument
@@ -127,11 +128,12 @@ def test_a_current_document_that_cannot_be_read_is_a_state(live: Backend) -> Non
 
 
 def test_a_version_that_another_push_has_replaced_is_not_judged(live: Backend) -> None:
-    """The conditional write fails then, and the push is judged by the version that is current."""
+    """The push starts again, and is judged by the version that is current."""
     state = live.record
     state.current_version_id = uuid.uuid4()
 
-    check_replacement(state, Upload.of(b"{}"))
+    with pytest.raises(RaceLostError):
+        check_replacement(state, Upload.of(b"{}"))
 
     with pytest.raises(InvalidDocument):
         check_replacement(live.record, Upload.of(b"{}"))

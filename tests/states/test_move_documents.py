@@ -136,11 +136,11 @@ def test_a_change_in_between_is_found_again(
 
     load = reading.load
 
-    def restoring(version_id: Any) -> Any:
+    def restoring(*ids: Any) -> Any:
         key = StateVersion.objects.exclude(encryption_key="0" * 16).first()
         assert key is not None
         StateVersion.objects.update(encryption_key=key.encryption_key)
-        return load(version_id)
+        return load(*ids)
 
     monkeypatch.setattr(storage, "put", put)
 

@@ -185,7 +185,7 @@ def test_database_storage_needs_no_additional_queries(
 
 
 def test_a_deleted_row_is_no_document(backend: Backend) -> None:
-    assert reading.load(uuid.uuid4()) == (None, b"")
+    assert reading.load(uuid.uuid4(), uuid.uuid4()) == (None, b"")
 
 
 def test_an_unknown_outcome_keeps_the_object(

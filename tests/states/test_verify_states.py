@@ -109,7 +109,7 @@ def test_store_fails_for_a_single_document(
 def test_concurrently_pruned_version_is_skipped(
     both: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reading, "load", lambda _pk: (None, b""))
+    monkeypatch.setattr(reading, "load", lambda *_ids: (None, b""))
 
     assert verify() == all_well(checked=0, unnumbered=0)
 

@@ -100,6 +100,8 @@ FAILURES: Final[tuple[type[DatabaseFailure], ...]] = (
     DatabaseFull, DatabaseDiskError,
 )  # fmt: skip
 
+_LOST_WORKER: Final = "failure on connection marked as essential"
+
 # Full codes before classes, which are their first two characters.
 _BY_SQLSTATE: Final[dict[str, type[DatabaseFailure]]] = {
     "08": DatabaseUnavailable,  # connection exceptions
@@ -153,6 +155,9 @@ def _kind_of(error: Error) -> type[DatabaseFailure] | None:
     if isinstance(cause, (PoolTimeout, TooManyRequests)):
         return DatabaseBusy
     if sqlstate := getattr(cause, "sqlstate", None):
+        # Citus gives no code of its own to a worker that is lost before the commit.
+        if str(cause).startswith(_LOST_WORKER):
+            return DatabaseUnavailable
         return next((_BY_SQLSTATE[c] for c in (sqlstate, sqlstate[:2]) if c in _BY_SQLSTATE), None)
     if (code := getattr(cause, "sqlite_errorcode", None)) is not None:
         return _BY_SQLITE.get(code & 0xFF)

@@ -16,6 +16,7 @@ from django.db.models import lookups
 from django.db.models.expressions import RawSQL
 from django.db.models.sql.datastructures import BaseTable
 
+from infra_service.lib.database import citus
 from infra_service.lib.database.bounded_pages.conditions import Comparison, Kind
 from infra_service.lib.database.bounded_pages.partitions import within_partitions
 from infra_service.lib.database.keyset import beyond
@@ -85,7 +86,7 @@ def statement_of(
     page key and a position, behind which the rows begin.
     """
     several = _several(access)
-    if several is None or connection.vendor != "postgresql":
+    if several is None or not citus.joins_laterally():
         return compiled(rows_of(access, queryset, columns, after)[:limit])
     sql, params = each_of(access, queryset, limit, columns, after)
     return f"{sql} LIMIT {limit:d}", params
@@ -115,9 +116,9 @@ def each_of(
         return compiled(rows_of(each, queryset, columns, after)[:limit])
 
     values = list(dict.fromkeys(lookup.rhs))
-    if connection.vendor != "postgresql":
+    if not citus.joins_laterally():
         texts, params = zip(*map(one, values), strict=True)
-        union = " UNION ALL ".join(f"SELECT * FROM ({text})" for text in texts)  # noqa: S608 - compiled
+        union = " UNION ALL ".join(f"SELECT * FROM ({text}) AS part" for text in texts)  # noqa: S608 - compiled
         return union, tuple(itertools.chain(*params))
     sql, rest = one(RawSQL('"one_of"."value"', (), output_field=field))
     prepared = [lookup.lhs.output_field.get_db_prep_value(v, connection) for v in values]

@@ -15,6 +15,7 @@ from django.db import connection, connections
 from django.db.models import lookups
 from django.db.models.expressions import RawSQL
 
+from infra_service.lib.database import citus
 from infra_service.lib.database.bounded_pages.bounded_tables import (
     compiled,
     each_of,
@@ -154,6 +155,12 @@ def _rows_of_keys(queryset: Any, keys: str, params: tuple[Any, ...]) -> Statemen
     column = key.get_col(rows.query.get_initial_alias())
     rows.query.deferred_loading = queryset.query.deferred_loading
     where = rows.query.where.children
+    if citus.is_used():
+        with connection.cursor() as cursor:
+            cursor.execute(keys, params)
+            found = [key for (key,) in cursor.fetchall()]
+        where.append(lookups.In(column, found))
+        return compiled(rows)
     if connection.vendor != "postgresql":
         where.append(lookups.In(column, RawSQL(keys, params, output_field=key)))  # noqa: S611 - compiled
         return compiled(rows)
