@@ -11,6 +11,7 @@ from django.db.migrations.loader import MigrationLoader
 
 from apikeys.archiving import missing_privilege
 from infra_service import key_canary
+from infra_service.operations import distribution
 from infra_service.operations.squashed_migrations import TOO_OLD, is_too_old
 
 if TYPE_CHECKING:
@@ -70,6 +71,28 @@ def database_is_recent(
             hint="docs/how-to/upgrade.md describes both steps. If the first migrate of a new "
             "database runs now, wait for it; if it was interrupted, empty the database and repeat.",
             id="infra_service.E009",
+        )
+    ]
+
+
+@register(Tags.database)
+def tables_are_distributed(
+    databases: Sequence[str] | None = None, **_kwargs: Any
+) -> list[CheckMessage]:
+    """Report tables that are not distributed over the workers of Citus, although others are."""
+    if "default" not in (databases or ()):
+        return []
+    try:
+        missing = distribution.missing()
+    except DatabaseError:
+        return []  # The command that needs the database reports it.
+    if not missing or len(missing) == len(distribution.TABLES):
+        return []
+    return [
+        Error(
+            f"These tables are not distributed, although others are: {', '.join(missing)}.",
+            hint="Stop the service, and run manage.py distribute as the owner of the tables.",
+            id="infra_service.E012",
         )
     ]
 

@@ -20,6 +20,7 @@ PURPOSES: Final = {
         "changepassword": "Change the password of a user",
         "setup_groups": "Create or reset the groups of the admin",
         "grant_service_role": "Limit the PostgreSQL role of the service",
+        "distribute": "Distribute tables over the workers of Citus",
         "seed_demo": "Create demo data",
     },
     "Keys, tokens and users": {

@@ -1,0 +1,146 @@
+"""Distribution of the largest tables over the workers of a Citus cluster.
+
+The rows that decide about a request stay on the coordinator: states with their locks and revisions,
+the catalogue, clusters, credentials, the audit log and its readers. Their constraints, triggers and
+row locks are PostgreSQL's own. The workers store the rows that grow: documents, the index of
+resources, and workloads with their images and transitions.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from django.db import connection, transaction
+
+from states.models import (
+    ImportedVersion,
+    ResourceEntry,
+    StateCount,
+    StateDependency,
+    StateVersion,
+    VersionFacts,
+)
+from workloads.models import Transition, Workload, WorkloadImage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from django.db.models import Model
+
+#: Each table, and the column whose hash selects the worker. Tables with the same type
+#: of column are colocated: all rows of a state, or of a cluster, are on the same worker.
+_TABLES: Final[tuple[tuple[type[Model], str], ...]] = (
+    (StateVersion, "state_id"),
+    (ResourceEntry, "state_id"),
+    (StateDependency, "state_id"),
+    (StateCount, "state_id"),
+    (Workload, "cluster_id"),
+    (WorkloadImage, "cluster_id"),
+    (Transition, "cluster_id"),
+    # Copied to every server, because lists join them with versions.
+    (ImportedVersion, ""),
+    (VersionFacts, ""),
+)
+TABLES: Final = {model._meta.db_table: column for model, column in _TABLES}
+
+
+class NotACoordinatorError(Exception):
+    """The database is not a coordinator that can distribute tables; the message is the reason."""
+
+
+def distribute() -> Iterator[str]:
+    """Distribute each table that is not distributed yet, and yield its name.
+
+    Each table is distributed in a transaction, which excludes writers from it. A repeated call
+    continues an interrupted one.
+
+    Raises:
+        NotACoordinatorError: see the class.
+        django.db.Error: the cluster refused; the tables before are distributed.
+    """
+    if reason := _obstacle():
+        raise NotACoordinatorError(reason)
+    _prefer_distributed()
+    for table in missing():
+        with transaction.atomic(), connection.cursor() as cursor:
+            _drop_foreign_keys(cursor, table)
+            if column := TABLES[table]:
+                _widen_primary_key(cursor, table, column)
+                cursor.execute("SELECT create_distributed_table(%s, %s)", [table, column])
+            else:
+                cursor.execute("SELECT create_reference_table(%s)", [table])
+        yield table
+
+
+def missing() -> list[str]:
+    """Return the tables to distribute that are not distributed; all of them without Citus."""
+    if connection.vendor != "postgresql":
+        return [*TABLES]
+    with connection.cursor() as cursor:
+        if not _has_citus(cursor):
+            return [*TABLES]
+        cursor.execute("SELECT logicalrelid::text FROM pg_dist_partition")
+        present = {name for (name,) in cursor.fetchall()}
+    return [table for table in TABLES if table not in present]
+
+
+def _obstacle() -> str:
+    if connection.vendor != "postgresql":
+        return "only PostgreSQL with the extension citus has workers"
+    with connection.cursor() as cursor:
+        if not _has_citus(cursor):
+            return "the database has no extension citus: CREATE EXTENSION citus"
+        cursor.execute(
+            "SELECT count(*) FILTER (WHERE groupid = 0),"
+            " count(*) FILTER (WHERE groupid > 0 AND shouldhaveshards) FROM pg_dist_node"
+        )
+        coordinators, workers = cursor.fetchone()
+    if not coordinators:
+        return "the cluster does not know its coordinator: SELECT citus_set_coordinator_host(…)"
+    if not workers:
+        return "the cluster has no workers: SELECT citus_add_node(…)"
+    return ""
+
+
+def _has_citus(cursor: Any) -> bool:
+    cursor.execute("SELECT EXISTS (SELECT FROM pg_extension WHERE extname = 'citus')")
+    return bool(cursor.fetchone()[0])
+
+
+def _prefer_distributed() -> None:
+    """Join a distributed with a local table by its few rows, not by all rows of the local table."""
+    with connection.cursor() as cursor:
+        name = connection.ops.quote_name(str(connection.settings_dict["NAME"]))
+        cursor.execute(
+            f"ALTER DATABASE {name} SET citus.local_table_join_policy = 'prefer-distributed'"
+        )
+
+
+def _drop_foreign_keys(cursor: Any, table: str) -> None:
+    """Drop the foreign keys from and to the table, which Citus refuses."""
+    cursor.execute(
+        "SELECT format('ALTER TABLE %%s DROP CONSTRAINT %%I', conrelid::regclass, conname)"
+        " FROM pg_constraint WHERE contype = 'f'"
+        " AND to_regclass(%s) IN (conrelid, confrelid)",
+        [table],
+    )
+    for (statement,) in cursor.fetchall():
+        cursor.execute(statement)
+
+
+def _widen_primary_key(cursor: Any, table: str, column: str) -> None:
+    """Append the distribution column to the primary key, which still begins with the old one."""
+    cursor.execute(
+        "SELECT format("
+        "'ALTER TABLE %%s DROP CONSTRAINT %%I, ADD CONSTRAINT %%I PRIMARY KEY (%%s, %%I)',"
+        " conrelid::regclass, conname, conname,"
+        " (SELECT string_agg(quote_ident(attname), ', ' ORDER BY position)"
+        "  FROM unnest(conkey) WITH ORDINALITY AS key(number, position)"
+        "  JOIN pg_attribute ON attrelid = conrelid AND attnum = number), %s::text)"
+        " FROM pg_constraint WHERE contype = 'p' AND conrelid = to_regclass(%s) AND NOT"
+        " (SELECT attnum FROM pg_attribute WHERE attrelid = conrelid AND attname = %s)"
+        " = ANY (conkey)",
+        [column, table, column],
+    )
+    for (statement,) in cursor.fetchall():
+        cursor.execute(statement)

@@ -1,0 +1,192 @@
+"""The service on a Citus cluster, whose workers hold the largest tables."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import tempfile
+import uuid
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from infra_service.lib.database import citus
+from infra_service.operations import distribution
+from infra_service.operations.checks import tables_are_distributed
+from tests.e2e.backend import Backend, document, lock_info
+from tests.e2e.together import Call, at_once
+from tests.states.samples import instance, resource, state
+from tests.states.test_cluster_objects import deployment
+from tests.support.citus import CitusServer, needs_citus
+from tests.support.server import Answer, running
+from tests.workloads.records import healthy
+
+_SCOPES = (
+    "state:read", "state:write", "state:admin", "state:outputs", "state:secrets",
+    "cluster:read", "cluster:write", "audit:read",
+)  # fmt: skip
+_IMAGE = "registry.example/web:1"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[CitusServer]:
+    with tempfile.TemporaryDirectory(prefix="infra-citus-") as directory:
+        cluster = CitusServer(Path(directory))
+        with running(cluster):
+            yield cluster
+
+
+@pytest.fixture(scope="module")
+def token(server: CitusServer) -> str:
+    return server.token(*_SCOPES)
+
+
+@pytest.fixture
+def backend(server: CitusServer, token: str) -> Backend:
+    return Backend(server, token)
+
+
+def ok(answer: Answer) -> Answer:
+    assert answer.status == 200, answer.body
+    return answer
+
+
+def test_only_a_coordinator_distributes(db: None) -> None:
+    with pytest.raises(CommandError, match="extension citus"):
+        call_command("distribute")
+    assert tables_are_distributed(["default"]) == []
+
+
+def test_another_database_is_asked_once_at_most(db: None) -> None:
+    with CaptureQueriesContext(connection) as captured:
+        assert not citus.is_used()
+        assert citus.joins_laterally() == (connection.vendor == "postgresql")
+    assert len(captured) == 0
+
+
+@needs_citus
+def test_rows_of_a_state_or_cluster_are_on_one_worker(server: CitusServer) -> None:
+    with server.connect() as coordinator:
+        found = coordinator.execute(
+            "SELECT table_name::text, distribution_column, colocation_id FROM citus_tables"
+        ).fetchall()
+    assert {name: column.replace("<none>", "") for name, column, _ in found} == distribution.TABLES
+    by_column = {(column, colocation) for _, column, colocation in found if column.endswith("_id")}
+    assert len({colocation for _, colocation in by_column}) == 1
+
+
+@needs_citus
+def test_an_interrupted_run_is_reported_and_continued(server: CitusServer) -> None:
+    with server.connect() as coordinator:
+        coordinator.execute("SELECT undistribute_table('workloads_transition')")
+    with pytest.raises(Exception, match="exit status 1"):
+        server.manage("check", "--database", "default")
+    assert json.loads(server.manage("distribute", "--json")) == {
+        "distributed": ["workloads_transition"]
+    }
+    server.manage("check", "--database", "default")
+
+
+@needs_citus
+def test_a_state_from_its_lock_to_its_history(server: CitusServer, backend: Backend) -> None:
+    lock_id = str(uuid.uuid4())
+    first = state(resource("web", instance({"id": "i-0123456789"})), serial=1)
+    second = state(resource("other", instance({"id": "i-0123456789"})), serial=2)
+    ok(backend.lock(lock_id))
+    for body in (first, second):
+        ok(backend.push(body, lock_id))
+        assert ok(backend.get()).body == body
+    ok(backend.unlock(lock_id))
+    server.manage("index_states")
+
+    listed = ok(_get(server, backend, "/api/v1/states")).json()["states"]
+    (own,) = [one for one in listed if one["component_id"] == str(backend.component_id)]
+    assert own["serial"] == 2
+    of_state = f"/api/v1/states/{own['id']}"
+    versions = ok(_get(server, backend, f"{of_state}/versions")).json()["versions"]
+    assert [one["number"] for one in versions] == [2, 1]
+    found = ok(_post(server, backend, "/api/v1/resources:find", {"value": "i-0123456789"})).json()
+    assert [one["address"] for one in found["resources"]] == ["thing.other"]
+    difference = ok(_get(server, backend, f"{of_state}/versions/2/diff")).json()["diff"]
+    assert {one["address"] for one in difference["resources"]} == {"thing.web", "thing.other"}
+    changes = ok(_get(server, backend, "/api/v1/changes")).json()["changes"]
+    assert {one["address"] for one in changes} >= {"thing.web", "thing.other"}
+    ok(_post(server, backend, f"{of_state}/versions/1:restore", {}))
+    assert ok(backend.get()).json()["resources"][0]["name"] == "web"
+
+
+@needs_citus
+def test_20_locks_at_once(backend: Backend) -> None:
+    for _ in range(5):
+        ids = [str(uuid.uuid4()) for _ in range(20)]
+        answers = at_once(
+            backend, [Call("LOCK", json.dumps(lock_info(one)).encode()) for one in ids]
+        )
+        assert Counter(one.status for one in answers) == {200: 1, 423: 19}
+        (winner,) = (i for i, one in zip(ids, answers, strict=True) if one.status == 200)
+        ok(backend.unlock(winner))
+
+
+@needs_citus
+def test_a_version_that_is_not_visible_yet_is_no_missing_state(
+    server: CitusServer, backend: Backend
+) -> None:
+    """A worker that crashed between the two phases of a commit has the version after recovery."""
+    ok(backend.push(document()))
+    with server.connect() as coordinator:
+        of_state = "(SELECT id FROM states_state WHERE component_id = %s)"
+        key = coordinator.execute(f"SELECT {of_state}", [backend.component_id]).fetchone()
+        coordinator.execute("DELETE FROM states_stateversion WHERE state_id = %s", key)
+
+    answer = backend.get()
+
+    assert (answer.status, answer.reason) == (503, "DATABASE_UNAVAILABLE")
+
+
+@needs_citus
+def test_a_cluster_from_its_report_to_the_summary(server: CitusServer, backend: Backend) -> None:
+    made = _post(server, backend, "/api/v1/clusters", {"name": f"c{uuid.uuid4().hex[:8]}"})
+    assert made.status == 201
+    path = f"/api/v1/clusters/{made.json()['cluster']['id']}/workloads"
+    uid = str(uuid.uuid4())
+    container = {"name": "app", "image": _IMAGE, "restart_count": 0, "state": "running"}
+    items = [healthy("web", uid=uid, containers=[{**container, "ready": True}]), healthy("worker")]
+    report = {"reported_at": dt.datetime.now(dt.UTC).isoformat(), "workloads": items}
+    ok(_post(server, backend, path, report, method="PUT"))
+    thing = resource("web", instance(deployment(uid)), type="kubernetes_deployment_v1")
+    ok(backend.push(state(thing)))
+    server.manage("index_states")
+
+    total = ok(_get(server, backend, f"{path}:summary")).json()["summary"]["total"]
+    assert (total["workloads"], total["workloads_managed"]) == (2, 1)
+    fleet = ok(_get(server, backend, "/api/v1/workloads:summary")).json()["summary"]["total"]
+    assert fleet["workloads_managed"] == 1
+    for query, names in (
+        ("", ["web", "worker"]),
+        ("field['image.repository'] = 'registry.example/web'", ["web"]),
+        ("field['managed'] = true", ["web"]),
+        ("field['managed'] = false", ["worker"]),
+    ):
+        found = ok(_get(server, backend, "/api/v1/workloads", query)).json()["workloads"]
+        assert sorted(one["name"] for one in found) == names, query
+
+
+def _get(server: CitusServer, backend: Backend, path: str, query: str = "") -> Answer:
+    suffix = f"?filter={quote(query)}" if query else ""
+    return server.request("GET", path + suffix, token=backend.token)
+
+
+def _post(
+    server: CitusServer, backend: Backend, path: str, body: Any, *, method: str = "POST"
+) -> Answer:
+    headers = {"Content-Type": "application/json"}
+    return server.request(
+        method, path, json.dumps(body).encode(), token=backend.token, headers=headers
+    )
