@@ -106,6 +106,14 @@ class WorkspaceExists(APIException):
         )
 
 
+class TooManyTags(APIException):
+    meaning = "A workspace would have more than 50 tags."
+    status_code = 422
+    rpc_status = "FAILED_PRECONDITION"
+    default_code = "TOO_MANY_TAGS"
+    default_detail = "A workspace has at most 50 tags."
+
+
 class WorkspaceNotEmpty(APIException):
     meaning = "The workspace has a state with resources, or a state that the service cannot read."
     status_code = 409

@@ -16,7 +16,7 @@ from states import workspaces
 from states.models import Application, State
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
     from apikeys.bindings import Binding
     from states.models import StateQuerySet
@@ -50,10 +50,23 @@ def named(states: StateQuerySet, text: str) -> StateQuerySet:
     return states.filter(pk__in=found.union(states.filter(_RECORDED, begins).values("pk")))
 
 
-def tagged(states: StateQuerySet, keys: list[str], pairs: Iterable[tuple[str, str]]) -> Any:
+class _TagValue(KeyTextTransform):
+    """The value of a tag. On SQLite, Django takes a key of digits for an index of a list."""
+
+    def as_sqlite(self, compiler: Any, connection: Any, **_: Any) -> tuple[str, tuple[Any, ...]]:
+        """Return the path with the key as a name; a key has no quotes."""
+        column, params, _keys = self.preprocess_lhs(compiler, connection)
+        return f"JSON_EXTRACT({column}, %s)", (*params, f'$.tags."{self.key_name}"')
+
+
+def tagged(
+    states: StateQuerySet, keys: Sequence[str], pairs: Sequence[tuple[str, str]]
+) -> StateQuerySet:
     """Return the workspaces with all these tags, by key or by key and value."""
+    if not all(map(workspaces.is_tag_key, (*keys, *dict(pairs)))):
+        return states.none()
     conditions: list[Any] = [_RECORDED, Q(workspace__tags__has_keys=keys)] if keys else []
     for key, value in pairs:
-        found = KeyTextTransform(key, KeyTransform("tags", "workspace"))
+        found = _TagValue(key, KeyTransform("tags", "workspace"))
         conditions += [_RECORDED, Exact(found, Value(value))]
     return states.filter(*conditions)

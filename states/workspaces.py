@@ -20,9 +20,12 @@ from django.db.models.functions import Coalesce, Concat
 from states import slugs
 from states.addresses import Names
 
-_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,90}", re.ASCII)
+# Two slugs of 63 characters and a separator; HCP Terraform allows 90 characters.
+_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,128}", re.ASCII)
 #: The form of a name, for messages.
-DESCRIPTION: Final = "1 to 90 letters, digits, dashes and underscores"
+DESCRIPTION: Final = "1 to 128 letters, digits, dashes and underscores"
+_TAG_KEY: Final = re.compile(r"[A-Za-z0-9_.:/=+@ -]{1,128}", re.ASCII)
+TAG_KEY_DESCRIPTION: Final = "1 to 128 letters, digits, spaces and characters of _.:/=+@-"
 _FORM: Final = re.compile(r"\{(component|environment)\}([-_]{1,2})\{(component|environment)\}")
 _APART: Final = "__"
 
@@ -73,6 +76,11 @@ def _form() -> Form:
 def is_name(text: str) -> bool:
     """Return whether the text can be the name of a workspace."""
     return _NAME.fullmatch(text) is not None
+
+
+def is_tag_key(text: str) -> bool:
+    """Return whether the text can be the key of a tag."""
+    return _TAG_KEY.fullmatch(text) is not None
 
 
 def names_of(name: str, application: str | None = None) -> Names:

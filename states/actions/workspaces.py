@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from django.db import transaction
 from rest_framework.exceptions import APIException
@@ -14,6 +14,7 @@ from states.actions.registration import find_or_register
 from states.document import contents
 from states.errors import (
     StateNotFound,
+    TooManyTags,
     WorkspaceExists,
     WorkspaceNotEmpty,
     WriteConflict,
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from apikeys.actors import Actor
     from states.targets import StateTarget
 
+_MOST_TAGS: Final = 50
+
 
 @compare_and_swap(WriteConflict)
 def create(*, target: StateTarget, name: str, tags: Mapping[str, str], actor: Actor) -> State:
@@ -35,8 +38,10 @@ def create(*, target: StateTarget, name: str, tags: Mapping[str, str], actor: Ac
     Raises:
         WorkspaceExists: the state has a workspace; a pushed or locked state always has one.
         StateNotFound: the target is outside of the actor's binding.
+        TooManyTags: more tags than a workspace may have.
         WriteConflict: lost the race too often.
     """
+    _check_number(tags)
     state = find_or_register(target=target, actor=actor)
     is_shown = state.deleted_at is None and (state.version_number or state.lock_id)
     if is_shown or state.workspace is not None:
@@ -51,6 +56,7 @@ def add_tags(*, target: StateTarget, tags: Mapping[str, str], actor: Actor) -> S
 
     Raises:
         StateNotFound: the state does not exist.
+        TooManyTags: with them the workspace has more tags than it may have.
         WriteConflict: lost the race too often.
     """
     state = target.find()
@@ -58,6 +64,7 @@ def add_tags(*, target: StateTarget, tags: Mapping[str, str], actor: Actor) -> S
         raise StateNotFound
     record = state.workspace or {"tags": {}}
     changed = {**record, "tags": {**record["tags"], **tags}}
+    _check_number(changed["tags"])
     if changed != state.workspace:
         _write(state, changed, actor, "workspace.update", tags=dict(tags))
     return state
@@ -73,6 +80,11 @@ def keep_name(*, target: StateTarget, name: str, actor: Actor) -> None:
     record, state = workspaces.record_of(name, {}), target.find()
     if "name" in record and state is not None and state.workspace is None:
         _write(state, record, actor, "workspace.create", name=name)
+
+
+def _check_number(tags: Mapping[str, str]) -> None:
+    if len(tags) > _MOST_TAGS:
+        raise TooManyTags
 
 
 def _write(state: State, record: dict[str, Any], actor: Actor, action: str, **details: Any) -> None:

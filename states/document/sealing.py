@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _GZIP: Final = 31  # zlib's name for the gzip format with its largest window
 _TIME: Final = slice(4, 8)  # of a gzip header (RFC 1952 §2.3.1); 0 means unknown
-_MAX_LINEAGE: Final = 255
+MAX_LINEAGE: Final = 255
 
 
 _NULL: Final = msgspec.Raw(b"null")
@@ -78,8 +78,8 @@ def read_head(document: bytes | bytearray) -> Head:
     serial, lineage = members.serial, members.lineage
     if serial is not None and not 0 <= serial <= MAX_SERIAL:
         raise InvalidDocument(f"The serial is not between 0 and {MAX_SERIAL}.")
-    if lineage and (len(lineage) > _MAX_LINEAGE or "\0" in lineage):
-        raise InvalidDocument(f"The lineage is over {_MAX_LINEAGE} characters or contains a NUL.")
+    if lineage and (len(lineage) > MAX_LINEAGE or "\0" in lineage):
+        raise InvalidDocument(f"The lineage is over {MAX_LINEAGE} characters or contains a NUL.")
     return Head(serial, lineage or None, members.is_state)
 
 

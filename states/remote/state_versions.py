@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import uuid
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
 from django.http import HttpResponse
@@ -27,9 +27,10 @@ from states.actions import locks, rules
 from states.actions.push import push
 from states.api.sending import document_response
 from states.document import uploads
+from states.document.sealing import MAX_LINEAGE
 from states.errors import ContentMd5Mismatch
 from states.keeping import reading
-from states.models import StateVersion
+from states.models import MAX_SERIAL, StateVersion
 from states.remote.documents import time_of, url_of, version_document
 from states.remote.errors import LockMissing, StateVersionNotFound
 from states.remote.views import RemoteViewSet
@@ -51,8 +52,8 @@ _UPLOAD: Final = "states.remote.upload"
 
 class _Attributes(msgspec.Struct):
     md5: str
-    serial: int
-    lineage: str | None = None
+    serial: Annotated[int, msgspec.Meta(ge=0, le=MAX_SERIAL)]
+    lineage: Annotated[str, msgspec.Meta(max_length=MAX_LINEAGE)] | None = None
     force: bool = False
     state: bytes | None = None
 

@@ -47,8 +47,7 @@ if TYPE_CHECKING:
     from rest_framework.request import Request
 
 _TAGGED: Final = re.compile(r"filter\[tagged\]\[(\d{1,3})\]\[(key|value)\]", re.ASCII)
-_MOST_TAGS: Final = 50
-_LONGEST_TAG: Final = 255
+_LONGEST_VALUE: Final = 256
 
 
 class _Attributes(msgspec.Struct, rename="kebab"):
@@ -208,8 +207,6 @@ class WorkspaceViewSet(RemoteViewSet):
         return Response({"data": workspace_document(workspace, self.request)}, status)
 
     def _tag(self, workspace: Workspace, tags: dict[str, str]) -> Workspace:
-        if len({*workspace.tags, *tags}) > _MOST_TAGS:
-            raise InvalidAttribute(f"A workspace has at most {_MOST_TAGS} tags.")
         if tags:
             actor = Actor.of(self.request)
             state = actions.add_tags(target=workspace.target, tags=tags, actor=actor)
@@ -240,16 +237,16 @@ def _tags(items: Iterable[Identifier]) -> dict[str, str]:
     """Return the values of tags by their keys; a tag without a value has an empty value.
 
     Raises:
-        InvalidAttribute: a tag without a key, or a tag that is too long.
+        InvalidAttribute: a tag has an invalid key, or a value that is too long.
     """
     tags = {}
     for item in items:
         key = item.attributes.get("key") or item.attributes.get("name")
         value = item.attributes.get("value") or ""
-        if not isinstance(key, str) or not isinstance(value, str):
-            raise InvalidAttribute("A tag needs a key, and its value must be text.")
-        if max(len(key), len(value)) > _LONGEST_TAG:
-            raise InvalidAttribute(f"A tag has at most {_LONGEST_TAG} characters.")
+        if not isinstance(key, str) or not workspaces.is_tag_key(key):
+            raise InvalidAttribute(f"The key of a tag must be {workspaces.TAG_KEY_DESCRIPTION}.")
+        if not isinstance(value, str) or len(value) > _LONGEST_VALUE:
+            raise InvalidAttribute(f"The value of a tag is at most {_LONGEST_VALUE} characters.")
         tags[key] = value
     return tags
 

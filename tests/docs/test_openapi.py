@@ -180,6 +180,7 @@ def test_every_reason_is_documented() -> None:
         ("409", "WORKSPACE_LOCK_REQUIRED"),
         ("409", "WORKSPACE_NOT_EMPTY"),
         ("422", "INVALID_ATTRIBUTE"),
+        ("422", "TOO_MANY_TAGS"),
         ("422", "WORKSPACE_EXISTS"),
     }
     assert documented - returned - of_remote == {

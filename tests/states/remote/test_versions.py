@@ -165,6 +165,28 @@ def test_bad_versions_are_refused(
     assert error_of(remote.send("POST", f"workspaces/{locked}/state-versions", data)) == code
 
 
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {"serial": -1},
+        {"serial": 2**63},
+        {"serial": 2**64},
+        {"serial": 10**400},
+        {"lineage": "x" * 256},
+    ],
+)
+def test_limits_of_a_document_hold_for_its_announcement(
+    remote: RemoteClient, locked: str, attributes: dict[str, Any]
+) -> None:
+    assert error_of(remote.announce(locked, FIRST, **attributes)) == "INVALID_ATTRIBUTE"
+
+
+def test_the_longest_lineage_is_uploaded(remote: RemoteClient, locked: str) -> None:
+    body = document(2**63 - 1, lineage="\U0001f600" * 255)
+    remote.push(locked, body)
+    assert remote.pulled(locked) == body
+
+
 def test_a_token_bound_elsewhere_finds_nothing(
     remote: RemoteClient, locked: str, client_with: ClientWith
 ) -> None:

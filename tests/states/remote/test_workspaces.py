@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from django.test import Client, override_settings
@@ -68,7 +69,7 @@ def test_a_workspace_keeps_a_name_that_slugs_do_not_yield(remote: RemoteClient) 
     assert names_in(remote.send("GET", f"{WORKSPACES}?search[name]=my_")) == ["My_Network-PROD"]
 
 
-@pytest.mark.parametrize("name", ["", "a b", "a.b", "ü", "a" * 91, "x/y", "a\x00b", None, 7])
+@pytest.mark.parametrize("name", ["", "a b", "a.b", "ü", "a" * 129, "x/y", "a\x00b", None, 7])
 def test_odd_names_are_refused(remote: RemoteClient, name: Any) -> None:
     answer = remote.create(name)
     assert (answer.status_code, error_of(answer)) == (422, "INVALID_ATTRIBUTE")
@@ -118,6 +119,51 @@ def test_tags_select_workspaces(remote: RemoteClient) -> None:
     ]
     unknown = remote.send("GET", f"{WORKSPACES}?search[wildcard-name]=x")
     assert error_of(unknown) == "INVALID_FIELDS"
+
+
+@pytest.mark.parametrize("key", ["2024", "-1", "a.b", "a:b/c=d", "a b", "x" * 128])
+def test_every_key_is_found(remote: RemoteClient, key: str) -> None:
+    remote.created("network-dev", **{key: "7"})
+    remote.created("network-prod", **{key: "8"})
+    text = quote(key)
+    assert len(names_in(remote.send("GET", f"{WORKSPACES}?search[tags]={text}"))) == 2
+    pair = f"filter[tagged][0][key]={text}&filter[tagged][0][value]=7"
+    assert names_in(remote.send("GET", f"{WORKSPACES}?{pair}")) == ["network-dev"]
+
+
+@pytest.mark.parametrize("key", ['a"b', "a\\b", "", "\u00e9", "x" * 129])
+def test_odd_keys_are_refused_and_not_found(remote: RemoteClient, key: str) -> None:
+    assert error_of(remote.create("network-dev", **{key: "7"})) == "INVALID_ATTRIBUTE"
+    remote.created("network-prod", team="core")
+    if key:
+        found = remote.send("GET", f"{WORKSPACES}?search[tags]={quote(key)}")
+        assert names_in(found) == []
+    pair = f"filter[tagged][0][key]={quote(key)}&filter[tagged][0][value]=7"
+    assert names_in(remote.send("GET", f"{WORKSPACES}?{pair}")) == []
+
+
+def test_a_workspace_has_a_maximum_of_tags(remote: RemoteClient) -> None:
+    tags = {f"tag-{number}": "" for number in range(51)}
+    assert error_of(remote.create("network-dev", **tags)) == "TOO_MANY_TAGS"
+    assert remote.send("GET", f"{WORKSPACES}/network-dev").status_code == 404
+
+    del tags["tag-0"]
+    path = f"workspaces/{remote.created('network-dev', **tags)}/tag-bindings"
+    one_more = [{"type": "tag-bindings", "attributes": {"key": "tag-0", "value": ""}}]
+    assert error_of(remote.send("PATCH", path, one_more)) == "TOO_MANY_TAGS"
+    known = [{"type": "tag-bindings", "attributes": {"key": "tag-1", "value": "x"}}]
+    assert len(remote.send("PATCH", path, known).json()["data"]) == 50
+
+
+def test_the_longest_slugs_yield_a_name_that_is_found(
+    remote: RemoteClient, client_with: ClientWith
+) -> None:
+    component, environment = "c" * 63, "e" * 63
+    backend = client_with("state:read", "state:write")
+    path = f"/api/v1/state/at/{component}/{environment}"
+    assert backend.post(path, FIRST, "application/json").status_code == 200
+    (name,) = names_in(remote.send("GET", WORKSPACES))
+    assert remote.send("GET", f"{WORKSPACES}/{name}").status_code == 200
 
 
 @pytest.mark.parametrize("text", ["%00", "%5Cud800", "%25", "%27", "a" * 3000, "%F0%9F%98%80"])
