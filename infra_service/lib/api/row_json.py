@@ -29,6 +29,7 @@ class Form(NamedTuple):
 
 
 _TEXT: Final = Form((models.CharField, models.TextField), "TO_JSON({0}::TEXT)::TEXT")
+_JSON: Final = Form((models.JSONField,), "{0}::TEXT")
 #: Keyed by the method that renders the field, so subclasses with their own method are excluded.
 _FORMS: Final[dict[Any, Form]] = {
     serializers.CharField.to_representation: _TEXT,
@@ -41,7 +42,8 @@ _FORMS: Final[dict[Any, Form]] = {
         (models.DateTimeField,),
         'TO_CHAR({0} AT TIME ZONE \'UTC\', \'\\"YYYY-MM-DD"T"HH24:MI:SS.US"Z\\""\')',
     ),
-    serializers.JSONField.to_representation: Form((models.JSONField,), "{0}::TEXT"),
+    serializers.JSONField.to_representation: _JSON,
+    serializers.ListField.to_representation: _JSON,
 }
 
 

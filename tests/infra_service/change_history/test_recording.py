@@ -12,7 +12,9 @@ from django.core.management import call_command
 
 from apikeys.actors import Actor
 from infra_service.change_history import recording
+from infra_service.change_history.api.serializers import ChangeSerializer
 from infra_service.change_history.models import Change, RecordedState
+from infra_service.lib.api.row_json import derive
 from states.document import difference, format4
 from states.keeping import pruning, reading
 from states.keeping.loading import Load, loader
@@ -270,6 +272,16 @@ def test_list_has_all_fields(backend: Backend, reader: ApiClient) -> None:
         "next_page_token": "",
     }
     assert backend.look("/changes").json() == answer.json()
+
+
+def test_rows_of_the_list_are_rendered_by_postgresql(backend: Backend, reader: ApiClient) -> None:
+    push(backend, 1, thing("a", size=1, tags={"a": "b"}))
+    push(backend, 2, thing("a", size=2, tags={}))
+    index()
+
+    assert derive(ChangeSerializer) is not None
+    shown, _ = reader.items(LIST, "changes")
+    assert shown["attributes"] == ["size", "tags"]
 
 
 def test_list_shows_only_changes_within_the_binding(
