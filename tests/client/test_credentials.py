@@ -88,6 +88,27 @@ def test_ctrl_c_at_the_prompt(person: Client, live: LiveServer) -> None:
     assert not stored(person).exists()
 
 
+def test_logout_names_a_file_that_cannot_be_removed(
+    person: Client, live: LiveServer, tokens: dict[str, str]
+) -> None:
+    person.run("login", live.url, "--token-stdin", stdin=tokens["admin"])
+    file = stored(person)
+    file.parent.chmod(0o500)
+    as_user = ["setpriv", "--bounding-set=-dac_override"] if os.geteuid() == 0 else []
+
+    done = subprocess.run(
+        [*as_user, *BARE, "logout"],
+        env=person.environment | {"PATH": os.environ["PATH"]},
+        capture_output=True,
+        text=True,
+        timeout=MAX_WAIT,
+        check=False,
+    )
+
+    assert (done.returncode, file.exists()) == (1, True)
+    assert f"Cannot remove {file}: Permission denied." in done.stderr
+
+
 @pytest.mark.parametrize("program", ["secret-tool", "security"])
 def test_a_keyring_stores_the_token(
     person: Client, live: LiveServer, tokens: dict[str, str], program: str
