@@ -63,12 +63,13 @@ def claim_by_name(entry: CatalogueEntry, actor: Actor, *, suffix: bool) -> None:
         EntryExists: the slug belongs to another entry, and no suffix is wanted.
     """
     kind = str(entry._meta.model_name)
-    for slug in slugs.choices(entry.name, kind, entry.pk):
+    best, *others = slugs.choices(entry.name, kind, entry.pk)
+    for slug in (best, *others):
         entry.slug = slug
         owner_id = claim_if_free(entry)
         if owner_id is None:
             return
-        if not suffix and (slug != kind or _has_name(type(entry), owner_id, entry.name)):
+        if not suffix and (best != kind or _has_name(type(entry), owner_id, entry.name)):
             raise _refusal(EntryExists, entry, owner_id, actor)
     raise SlugTaken
 

@@ -53,6 +53,14 @@ def reason_of(answer: Any) -> str:
     return str(answer.json()["error"]["details"][1]["field_violations"][0]["reason"])
 
 
+def test_names_without_characters_of_slugs_share_the_slug_of_the_kind(
+    admin: ApiClient, kind: str
+) -> None:
+    slugs = [made(admin, kind, name=name)["slug"] for name in ("Ж", "Ю", "Я")]
+
+    assert slugs == [kind, f"{kind}-2", f"{kind}-3"]
+
+
 @pytest.mark.parametrize("text", OF_THE_FORM)
 def test_slug_has_the_documented_form(admin: ApiClient, kind: str, text: str) -> None:
     assert made(admin, kind, name="x", slug=text)["slug"] == text
