@@ -22,10 +22,9 @@ check: .venv/dev  ## Quick gate of a minute: lint, and tests without processes a
 	wait $$lint || { cat "$$log"; exit 1; }; \
 	exit $$tests
 
-# Lint and SQLite run in parallel, then PostgreSQL. Output appears per part, once it is complete.
+# All parts run in parallel, because many tests wait. Output appears per part, once it is complete.
 test:  ## Full gate: lint, and the tests on SQLite and PostgreSQL
-	@$(MAKE) --no-print-directory --keep-going -j 2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) lint test-sqlite; first=$$?; \
-	$(MAKE) --no-print-directory test-postgres && exit $$first
+	@$(MAKE) --no-print-directory --keep-going -j 3 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) lint test-sqlite test-postgres
 
 lint: .venv/dev  ## Check format, lint, types, import contracts, migrations, OpenAPI document and prose
 	$(BIN)/ruff format --check .
