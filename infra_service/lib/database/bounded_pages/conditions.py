@@ -113,6 +113,7 @@ def settle(query: Any) -> None:
         EmptyResultSet: no row can pass, for example because a list of wanted values is empty, or
             because a column must be null and have a value.
     """
+    _make_single_values_equalities(query)
     comparisons = conditions_of(query).comparisons
     null = {c.column for c in comparisons if c.kind is Kind.NULL}
     if any(c.column in null and c.kind is not Kind.NULL for c in comparisons):
@@ -135,6 +136,16 @@ def settle(query: Any) -> None:
         node: Any = comparison.node
         # By identity: the deciding comparison may be equal to it.
         node.children[:] = [child for child in node.children if child is not lookup]
+
+
+def _make_single_values_equalities(query: Any) -> None:
+    """Replace lists of one value, as most bindings have: an index then keeps its order."""
+    for comparison in conditions_of(query).comparisons:
+        lookup = comparison.lookup
+        if comparison.kind is Kind.IN and len(lookup.rhs) == 1:
+            (value,) = lookup.rhs
+            exact = lookup.lhs.output_field.get_lookup("exact")
+            comparison.node.children[comparison.position] = exact(lookup.lhs, value)
 
 
 def weight(query: Any) -> int:
