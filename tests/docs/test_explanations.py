@@ -134,7 +134,7 @@ def test_documented_sizes_match() -> None:
         ),
         "components, or environments, in a binding": f"{models.MAX_BOUND_IDS}",
         "serial": f"{MAX_SERIAL}",
-        "lineage": f"{sealing._MAX_LINEAGE} characters",
+        "lineage": f"{sealing.MAX_LINEAGE} characters",
         "name": f"{CatalogueEntry._meta.get_field('name').max_length} characters",
         "lifetime of a minted token": f"{access_tokens.MAX_MINTED_LIFETIME.seconds // 3600} hours",
         "active keys per owner": (

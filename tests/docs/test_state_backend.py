@@ -53,7 +53,7 @@ def test_documented_limits_match() -> None:
     page, lists = " ".join(PAGE.split()), " ".join(LISTS.split())
     assert f"over {lockinfo.MAX_BYTES // 1024} KiB" in page
     assert f"0 to {MAX_SERIAL}" in page
-    assert f"at most {sealing._MAX_LINEAGE}" in page
+    assert f"at most {sealing.MAX_LINEAGE}" in page
     assert f"up to {settings.DATA_UPLOAD_MAX_MEMORY_SIZE // 1024**2} MiB" in lists
     most, default = pagination.MAX_PAGE_SIZE, pagination.DEFAULT_PAGE_SIZE
     assert f"1 to {most} items; the default is {default}, also for 0" in lists
