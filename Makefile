@@ -22,7 +22,7 @@ check: .venv/dev  ## Quick gate of a minute: lint, and tests without processes a
 	wait $$lint || { cat "$$log"; exit 1; }; \
 	exit $$tests
 
-# All parts run in parallel, because many tests wait. Output appears per part, once it is complete.
+# All parts run in parallel, because many tests wait. The output of a part appears when the part is complete.
 test:  ## Full gate: lint, and the tests on SQLite and PostgreSQL
 	@$(MAKE) --no-print-directory --keep-going -j 3 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) lint test-sqlite test-postgres
 
