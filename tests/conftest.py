@@ -47,7 +47,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    # A shell's background jobs ignore it, and so would the programs that tests interrupt.
+    # A shell's background jobs ignore SIGINT, and programs that tests interrupt inherit this.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     templates.begin()
     if not config.getoption("numprocesses", None):

@@ -285,7 +285,7 @@ def test_certificates_are_verified(
         assert "is not trusted" in done.stderr
         assert front.requests == []
         client.environment["SSL_CERT_FILE"] = str(certificate[0])
-        # A single page, also beside the hundred states of another test.
+        # A single page, although another test creates a hundred states.
         client.run("states", "--limit", "1")
         assert front.lines == ["GET /api/v1/states"]
 

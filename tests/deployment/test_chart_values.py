@@ -84,7 +84,7 @@ def test_an_apply_needs_at_most_twelve_commands() -> None:
 
 
 def test_plain_manifests_contain_all_processes_of_compose() -> None:
-    """All except the database, the secrets and the first operator; archives need a volume."""
+    """The chart runs all services except these three; archives need a volume."""
     documents = [d for p in PARTS for d in yaml.safe_load_all((MANIFESTS / p).read_text()) if d]
 
     found = pods(documents)

@@ -141,7 +141,7 @@ def test_each_setting_can_be_set_in_the_env_file(name: str) -> None:
     assert {key.removesuffix("_FILE") for key in environment} == own | generated | passwords
     assert own | generated <= known
     assert env_example().keys() - known == {"EXTRAS"}
-    # The passwords of the database may be in the file; the service does not get them.
+    # The file may contain the passwords of the database, which the service does not receive.
     assert {environment[password] for password in passwords} == {""}
 
 

@@ -1,7 +1,7 @@
 """The commands of compose.yaml, in the order of its dependencies, as processes on PostgreSQL.
 
-There are no images, networks and file systems of containers here: the paths of a service's mounts
-are replaced by directories, and a path that it does not mount does not exist.
+The test has no images, networks or file systems of containers. Directories replace the mounted
+paths of a service, and other paths do not exist.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Project:
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
 
     def paths(self, name: str) -> dict[str, str]:
-        """Return the directory, or the file, of each path that a service mounts."""
+        """Return the directory or file of each path that a service mounts."""
         service = SERVICES[name]
         found = {}
         for volume in service.get("volumes", []):
@@ -67,7 +67,7 @@ class Project:
         return found
 
     def placed(self, name: str, text: str) -> str:
-        """Return a text of a service with the paths of this machine, and this test's roles."""
+        """Return a service's text with the paths of this machine and the roles of this test."""
         paths = self.paths(name)
         any_path = "|".join(map(re.escape, paths))
         text = re.sub(rf"(?<![\w/])({any_path})(?=$|[/ ])", lambda found: paths[found[1]], text)
@@ -96,12 +96,12 @@ class Project:
         return (self.scratch / f"{name}.log").read_text()
 
     def complete(self, name: str) -> str:
-        """Run a service that ends; return its output."""
+        """Run a service until it exits; return its output."""
         assert self.start(name).wait(120) == 0, self.log(name)
         return self.log(name)
 
     def create_database(self) -> None:
-        """Do the work of PostgreSQL's image, with the passwords that it gets."""
+        """Create the database like PostgreSQL's image, with the passwords in its files."""
         environment = self.environment("database")
         assert len(Path(environment["POSTGRES_PASSWORD_FILE"]).read_text()) == 64
         with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as connection:
@@ -120,7 +120,7 @@ class Project:
         )  # fmt: skip
 
     def address_database(self, volume: str, role: str, password_file: str) -> None:
-        """Replace the name of the database's container in a URL by this test's server."""
+        """Replace the database's container in a URL by the server of this test."""
         file = self.scratch / volume / "DATABASE_URL"
         password = (self.scratch / "database-secrets" / password_file).read_text()
         assert re.fullmatch("[0-9a-f]{64}", password)
@@ -129,7 +129,7 @@ class Project:
         file.write_text(f"postgres://{self.roles[role]}:{password}@{host}/{self.name}")
 
     def password_of_operator_is(self, password: str) -> bool:
-        """Check it in the service's container."""
+        """Check the password in the environment of the service."""
         code = (
             "from apikeys.models import User;"
             f"print(User.objects.get(username='operator').check_password({password!r}))"
@@ -162,7 +162,7 @@ def project(tmp_path: Path) -> Iterator[Project]:
 
 
 def order() -> list[str]:
-    """Return the services, each after those that it depends on."""
+    """Return the services, each after its dependencies."""
     ordered: list[str] = []
     while len(ordered) < len(SERVICES):
         ready = [
@@ -170,7 +170,7 @@ def order() -> list[str]:
             for name, service in SERVICES.items()
             if name not in ordered and set(service.get("depends_on", {})) <= set(ordered)
         ]
-        assert ready, "a circle"
+        assert ready, "circular dependencies"
         ordered += ready
     return ordered
 
@@ -236,7 +236,7 @@ def test_secrets_are_generated_once_and_settings_take_precedence(project: Projec
     assert stored() == {**first, **changed}
 
 
-def test_the_readme_starts_it_with_one_command() -> None:
+def test_the_readme_starts_the_service_with_one_command() -> None:
     (block,) = re.findall(r"```sh\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
 
     assert block == "docker compose up --build\n"

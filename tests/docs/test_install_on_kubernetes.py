@@ -1,6 +1,6 @@
 """The commands of docs/how-to/install-on-kubernetes.md in a pod, with this machine as the pod.
 
-`make live-kubernetes` walks the whole page on a real control plane.
+`make live-kubernetes` runs all commands of the page on a real control plane.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def person(tmp_path: Path) -> Iterator[Person]:
 
 
 @pytest.mark.long
-def test_the_commands_of_the_pod_print_what_the_page_shows(person: Person) -> None:
+def test_commands_in_the_pod_print_the_output_of_the_page(person: Person) -> None:
     (person.directory / "trust.toml").write_text(TRUST)
     executed = [step for step in steps(PAGE) if " exec " in step.command]
     assert len(executed) == 2
@@ -105,7 +105,7 @@ def test_files_of_an_issuer_are_sent_to_the_pod(person: Person) -> None:
     trust = person.directory / "trust.toml"
     trust.write_text(CLUSTER + 'ca_file = "ca.pem"\n')
 
-    # Standard input has no files beside it.
+    # With standard input, relative paths do not lead to files of the person.
     stdin = next(step.command for step in steps(PAGE) if "/dev/stdin" in step.command)
     refused = person.run(stdin)
     assert refused.returncode == 1

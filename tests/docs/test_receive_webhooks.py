@@ -1,4 +1,4 @@
-"""The how-to guide of webhooks, walked with two receivers and ``deliver_events``."""
+"""The commands of the how-to guide on webhooks, with two receivers and ``deliver_events``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The reference of the remote backend lists each route, and its how-to is walked."""
+"""The reference of the remote backend lists each route, and the commands of its how-to work."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ def remote(tmp_path: Path) -> Iterator[LiveServer]:
 
 
 @needs_terraform
-def test_the_how_to_is_walked(remote: LiveServer, place: Path) -> None:
+def test_commands_of_the_how_to(remote: LiveServer, place: Path) -> None:
     token = remote.token("state:read", "state:write", "state:admin")
     environment = {**readers(place, dict(os.environ)), "TOKEN": token}
     settings = Path(environment["TF_CLI_CONFIG_FILE"])
-    settings.write_text(cli_settings(remote))  # stands for https and the discovery of the host
+    settings.write_text(cli_settings(remote))  # replaces HTTPS and the service discovery
 
     def leave_a_lock() -> str:
         """Lock the workspace like an apply that is killed afterwards."""

@@ -1,4 +1,4 @@
-"""The how-to guide of traces, walked with a collector that decodes them."""
+"""The commands of the how-to guide on traces, with a collector that decodes them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_trace_requests(place: Path) -> None:
         assert Backend(server, token).get().status == 404
 
         def restart() -> str:
-            """Restart with the page's variables; then terraform pushes in the page's trace."""
+            """Restart with the variables of the page; then push with terraform in its trace."""
             server.stop()
             server.environment |= dict(line.split("=", 1) for line in settings.splitlines())
             server.environment["OTEL_EXPORTER_OTLP_ENDPOINT"] = collector.url
@@ -35,7 +35,7 @@ def test_trace_requests(place: Path) -> None:
             assert pushed.status == 200
             return ""
 
-        # pip finds each package installed, in the version of the list, or fails.
+        # pip fails unless each package is installed in the listed version.
         pip = {"PIP_NO_INDEX": "1", "PIP_ROOT_USER_ACTION": "ignore"}
         words = {
             ".venv/bin/pip": f"{sys.executable} -m pip",

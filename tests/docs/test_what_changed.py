@@ -1,4 +1,4 @@
-"""The guide to changes, walked with the client and a cluster's reports."""
+"""The commands of the how-to guide on changes, with the client and reports of a cluster."""
 
 import datetime as dt
 import json

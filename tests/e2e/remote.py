@@ -36,7 +36,7 @@ _CLOUD = """terraform {
 
 
 def cli_settings(server: LiveServer) -> str:
-    """Return settings of the client that replace the service discovery, which requires TLS."""
+    """Return client settings that replace the service discovery, which requires TLS."""
     names = ("tfe.v2", "tfe.v2.1", "tfe.v2.2", "state.v2")
     services = ", ".join(f'"{name}" = "{server.url}/api/v2/"' for name in names)
     return _CLI % {"host": HOST, "services": services}
@@ -54,9 +54,9 @@ class RemoteTerraform(Terraform):
         return self._login(f"Token for {HOST}", lambda _shown: f"{token}\n")
 
     def log_in_by(self, authorize: Callable[[str], object], **oauth: object) -> str:
-        """Run ``terraform login`` at a host with ``login.v1``; pass its address to ``authorize``.
+        """Run ``terraform login`` with ``login.v1``; pass the address of the page to ``authorize``.
 
-        The browser that ``authorize`` stands for calls the client's listener.
+        ``authorize`` acts as the browser, and calls the client's listener.
         """
         settings = self.directory / "cli.tfrc"
         client = ", ".join(f'"{name}" = {json.dumps(value)}' for name, value in oauth.items())
@@ -70,7 +70,7 @@ class RemoteTerraform(Terraform):
         return self._login("response_type=code", open_page)
 
     def _login(self, awaited: str, respond: Callable[[str], str]) -> str:
-        """Run the command; send the response to the output up to the line with this text."""
+        """Run the command until a line with this text; then send the response to the output."""
         home = self.directory / "home"
         (home / ".terraform.d").mkdir(parents=True)
         # With a settings file of another name, the client reads no stored credentials.

@@ -142,7 +142,7 @@ def test_platform_token_applies(keyless: Keyless, kind: str, tmp_path: Path) -> 
 def test_exchanged_token_applies_through_the_remote_backend(
     keyless: Keyless, tmp_path: Path
 ) -> None:
-    """The token is in ``TF_TOKEN_…``; its lock belongs to it, also for another token of the run."""
+    """The token is in ``TF_TOKEN_…``; another token of the run cannot use its lock."""
     if BINARY is None:
         pytest.skip("neither terraform nor tofu is on the PATH")
     tokens = [keyless.exchange("GITHUB", keyless.token("GITHUB")).json() for _ in range(2)]

@@ -181,7 +181,7 @@ CLOSING = ["GET state-versions/ID", "POST workspaces/ID/actions/unlock"]
 
 
 def test_requests_of_an_apply(make: Make, server: LiveServer) -> None:
-    """They are those of docs/explanation/performance.md."""
+    """The requests and round trips are the same as in docs/explanation/performance.md."""
     for block, uploads in (
         ("remote", ["PUT state-versions/upload"]),
         ("cloud", ["PUT state-versions/json-upload", "PUT state-versions/upload"]),

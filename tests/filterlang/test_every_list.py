@@ -125,7 +125,7 @@ def vary(random: Random) -> None:
         at = end - dt.timedelta(days=random.choice((1, 1, 2, 3)))
         State.objects.filter(pk=row.pk).update(lock_id=lock, lock_info={}, lock_acquired_at=at)
     for workload in Workload.objects.all():
-        # The list searches images by this copy.
+        # The list searches images by this copy of their names.
         copies = WorkloadImage.objects.filter(workload_id=workload.pk)
         copies.update(health_status=workload.health_status)
     for component in Component.objects.all():

@@ -1,4 +1,4 @@
-"""The service on a Citus cluster, whose workers hold the largest tables."""
+"""The service on a Citus cluster, whose workers store the largest tables."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_only_a_coordinator_distributes(db: None) -> None:
     assert tables_are_distributed(["default"]) == []
 
 
-def test_another_database_is_asked_once_at_most(db: None) -> None:
+def test_citus_is_not_used_without_the_extension(db: None) -> None:
     with CaptureQueriesContext(connection) as captured:
         assert not citus.is_used()
         assert citus.joins_laterally() == (connection.vendor == "postgresql")
@@ -135,10 +135,10 @@ def test_20_locks_at_once(backend: Backend) -> None:
 
 
 @needs_citus
-def test_a_version_that_is_not_visible_yet_is_no_missing_state(
+def test_a_version_that_is_not_visible_yet_returns_503(
     server: CitusServer, backend: Backend
 ) -> None:
-    """A worker that crashed between the two phases of a commit has the version after recovery."""
+    """A worker that crashed between the two phases of a commit shows the version after recovery."""
     ok(backend.push(document()))
     with server.connect() as coordinator:
         of_state = "(SELECT id FROM states_state WHERE component_id = %s)"

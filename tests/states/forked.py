@@ -1,9 +1,8 @@
-"""Fork task of a command and kill them at a chosen statement.
+"""Fork processes that run a command, and kill them at a chosen statement with SIGKILL.
 
-Python and Django start once. Each run is a process of its own, killed with SIGKILL. ``python -m
-tests.states.forked`` reads a line of JSON per round: the arguments of the command and, for each
-simultaneous run, the number of the write statement that kills it, or null. With "reads", SELECT
-statements count too. It prints the exit codes.
+Python and Django start only once. ``python -m tests.states.forked`` reads a line of JSON per round:
+the arguments of the command and, for each simultaneous run, the number of the write statement that
+kills it, or null. With "reads", SELECT statements count too. It prints the exit codes.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Databases on a Citus cluster for tests: ``CITUS_URL`` names a database on its coordinator.
 
-The database needs the extension and its workers; its role creates databases on all servers.
+The database needs the extension and registered workers. The role in the URL creates databases on
+all servers.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class CitusServer(LiveServer):
             self._nodes = found.fetchall()
 
     def prepare(self) -> None:
-        """Create the database on all servers, migrate and distribute it, and make the operator."""
+        """Create, migrate and distribute the database on all servers, and create the operator."""
         self._on_all_servers("CREATE DATABASE {}")
         for host, port, _ in self._nodes:
             with self.connect(host=host, port=port) as node:
@@ -47,7 +48,7 @@ class CitusServer(LiveServer):
         self.make_operator(("migrate", "--verbosity", "0"), ("distribute",))
 
     def run_commands(self, *commands: Sequence[str]) -> list[str]:
-        """Run commands in a process of their own, because the tests may use another database."""
+        """Run commands in a separate process, because the tests may use another database."""
         return self.manage_all(*commands)
 
     def drop_database(self) -> None:

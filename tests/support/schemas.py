@@ -7,7 +7,7 @@ from typing import Any
 
 
 def violations(value: Any, schema: Mapping[str, Any]) -> list[str]:
-    """Return the messages of a value's violations of a schema, which must be valid itself."""
+    """Return messages of a value's violations of a schema; fail if the schema is invalid."""
     from jsonschema import Draft202012Validator, validators  # noqa: PLC0415 - see above
 
     draft = validators.validator_for(schema, default=Draft202012Validator)

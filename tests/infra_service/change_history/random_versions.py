@@ -1,7 +1,7 @@
-"""Random versions of a state, and the changes between two of them by a separate rule.
+"""Random versions of a state, and the changes between two versions by a separate rule.
 
-The rule works on plain JSON, object by object, as Terraform's documentation defines identity: the
-address names an object, and its type with its id is the object.
+The rule compares plain JSON, object by object. As in Terraform's documentation, the address names
+an object, and the type and id identify it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ IDS = ("i-1", "i-2", "i-3", "i-4", "", 7, None)
 
 
 class Expected(NamedTuple):
-    """A change as a row has it."""
+    """The columns of a change."""
 
     action: str
     address: str
@@ -55,7 +55,7 @@ class Author:
         self.serial = 0
 
     def version(self) -> bytes:
-        """Change something, or nothing, and return the document."""
+        """Make up to eight random changes, and return the document."""
         self.serial += 1
         for _ in range(self.random.choice((0, 1, 2, 3, 5, 8))):
             self._change()
@@ -89,7 +89,7 @@ class Author:
         pick, instances = self.random.choice, block["instances"]
         one = pick(instances)
         match self.random.randrange(9):
-            case 0:  # with for_each or count, another address
+            case 0:  # another address, as with for_each or count
                 one["index_key"] = pick(KEYS)
             case 1:
                 one["status"] = pick(("tainted", "", None))
@@ -139,7 +139,7 @@ def _block(block: dict[str, Any]) -> str:
 
 
 def _objects(document: bytes) -> dict[str, dict[str, Any]]:
-    """Return the current objects of managed resources by address, with all that counts of each."""
+    """Return the current objects of managed resources by address, with their compared values."""
     found = {}
     for block in json.loads(document)["resources"]:
         for one in block["instances"] if block["mode"] == "managed" else ():
@@ -171,7 +171,7 @@ def _canonical(value: Any) -> str:
 
 
 def expected(before: bytes | None, after: bytes) -> Counter[Expected]:
-    """Return the changes from a version to the next."""
+    """Return the changes between two versions."""
     old, new = (_objects(before) if before else {}), _objects(after)
     changes = [_between(address, old[address], new[address]) for address in old if address in new]
     gone = {address: one for address, one in old.items() if address not in new}
@@ -191,7 +191,7 @@ def expected(before: bytes | None, after: bytes) -> Counter[Expected]:
 
 
 def _same(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    """Return whether both are the same object: its type and id, or without an id all of it."""
+    """Return whether both are the same object, by type and id, or without ids by all values."""
     if one["type"] != other["type"] or not one["values"] or not other["values"]:
         return False
     if one["id"] or other["id"]:

@@ -30,7 +30,7 @@ HOUR = dt.timedelta(hours=1)
 
 
 def moved(change: Change, ago: dt.timedelta) -> None:
-    """Make the change this old."""
+    """Set the age of a change."""
     moment = timezone.now() - ago
     (key,) = ids_at(moment, 1)
     Change.objects.filter(pk=change.pk).update(id=key, occurred_at=moment)

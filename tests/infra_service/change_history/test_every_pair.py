@@ -1,4 +1,4 @@
-"""The recorded changes of random versions are those of a separate rule.
+"""The recorded changes of random versions are the same as by a separate rule.
 
 ``PAIRS=10000 SEED=2 pytest tests/infra_service/change_history/test_every_pair.py`` compares 10,000
 other pairs.

@@ -26,7 +26,7 @@ from tests.support.server import LiveServer
 pytestmark = pytest.mark.both
 
 STATES, VERSIONS = 3, 6
-#: The statement of the first kill, and the distance to the next.
+#: The statement of the first kill, and the number of statements until the next kill.
 FIRST, APART = 9, 17
 KILLED = -9
 
@@ -74,7 +74,7 @@ class Documents:
 
 
 def rows() -> list[Row]:
-    """Return all rows without their ids, in the order of the list within each version."""
+    """Return all rows without their ids, by version and in the order of the list."""
     names = [field.attname for field in Change._meta.concrete_fields if field.attname != "id"]
     return list(Change.objects.order_by("version_id", "-id").values_list(*names))
 

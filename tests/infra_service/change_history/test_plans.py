@@ -1,4 +1,4 @@
-"""Rows that PostgreSQL reads to list and to count changes."""
+"""The number of rows that PostgreSQL reads to list and count changes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ pytestmark = [
 
 LIST, SUMMARY = "/api/v1/changes", "/api/v1/changes:summary"
 TABLE = Change._meta.db_table
-#: Of 30 days, the oldest first; each fourth change is of a workload.
+#: The changes cover 30 days, oldest first. Every fourth change is of a workload.
 CHANGES, DAYS, STATES, CLUSTERS = 30_000, 30, 1_000, 10
 PER_DAY = CHANGES // DAYS
 AT_ONCE = 11
@@ -62,7 +62,7 @@ JOIN (
 
 @pytest.fixture(scope="module")
 def changes(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
-    """Changes for all tests of this module, which each roll back to them."""
+    """Changes for all tests of this module; each test rolls back its own changes."""
     models = (Application, Component, Environment, State, StateVersion, Cluster, Change)
     yield from rows_of_a_module(django_db_blocker, make_changes, *models)
 
@@ -87,7 +87,7 @@ def since(days: float) -> str:
 
 
 def answered(client: ApiClient, path: str, query: dict[str, Any]) -> tuple[Any, list[Plan]]:
-    """Return the response and the plans; fail if the table was scanned, or rows were sorted."""
+    """Return the response and the plans; fail if a plan scans the table."""
     with plans_of(TABLE, analyze=True) as plans:
         answer = client.get(path, query)
     assert answer.status_code == 200, answer.content
@@ -97,7 +97,7 @@ def answered(client: ApiClient, path: str, query: dict[str, Any]) -> tuple[Any, 
 
 
 def check(client: ApiClient, text: str, most: int, path: str = LIST, **query: Any) -> None:
-    """Fail if a page read or sorted more rows than this."""
+    """Fail if a page read or sorted more than ``most`` rows."""
     _, plans = answered(client, path, {"filter": text, "page_size": 10, **query})
     sizes = [n["Actual Rows"] for p in plans for n in p.nodes() if n["Node Type"] == "Sort"]
     assert max(sizes, default=0) <= most, text
@@ -105,7 +105,7 @@ def check(client: ApiClient, text: str, most: int, path: str = LIST, **query: An
 
 
 def typical() -> dict[str, int]:
-    """Return typical filters, and the most rows that their pages read."""
+    """Return typical filters, and the maximum number of rows that their pages read."""
     change = Change.objects.filter(kind="RESOURCE").order_by("-id")[0]
     assert change.environment is not None
     workload = Change.objects.filter(kind="WORKLOAD").order_by("-id")[0]
@@ -150,7 +150,7 @@ def test_late_page_reads_no_more_rows_than_the_first(both: ApiClient) -> None:
             check(both, text, rows, page_token=token)
 
 
-def test_bound_token_reads_its_part(client_with: ClientWith) -> None:
+def test_bound_token_reads_only_its_binding(client_with: ClientWith) -> None:
     change = Change.objects.filter(kind="RESOURCE").order_by("-id")[0]
     workload = Change.objects.filter(kind="WORKLOAD").order_by("-id")[0]
     week = f"field['occurred_at'] >= '{since(7)}'"

@@ -1,4 +1,4 @@
-"""Counts of changes by day, environment and action."""
+"""Counts of changes by day, kind, environment and action."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def administrator(provider: Provider, visitor: Visitor) -> Visitor:
 
 
 def confirm(visitor: Visitor, address: str, **form: Any) -> requests.Response:
-    """Open the page, and submit its form."""
+    """Open the authorization page, and submit its form."""
     page = visitor.get(address)
     assert page.status_code == 200, page.text
     found = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', page.text)
@@ -147,7 +147,7 @@ def test_exchange_refuses_other_requests(
     refused = exchange(service, **{"code": code, **changed})
 
     assert (refused.status_code, refused.json()["error"]) == (400, error)
-    assert exchange(service, code).status_code == 200  # a refusal does not use the code up
+    assert exchange(service, code).status_code == 200  # a refusal does not consume the code
 
 
 def test_client_id_by_http_basic(service: Service, administrator: Visitor) -> None:

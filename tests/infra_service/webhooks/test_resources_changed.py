@@ -21,7 +21,7 @@ from tests.states.conftest import Backend
 from tests.states.indexed import index
 
 TYPE = "state.resources_changed"
-#: JSON escapes each with twelve bytes.
+#: JSON escapes each character with twelve bytes.
 ROCKETS = "\U0001f680" * 400
 pytestmark = pytest.mark.both
 

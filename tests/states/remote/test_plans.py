@@ -1,4 +1,4 @@
-"""A list of workspaces reads about as many states as it counts and shows, by indexes."""
+"""With indexes, a list of workspaces reads about as many states as it counts and shows."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ TAGGED = 20
 
 @pytest.fixture(scope="module")
 def states(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
-    """States for all tests of this module, which each roll back to them."""
+    """States for all tests of this module; each test rolls back its own changes."""
     models = (Application, Component, Environment, State)
     yield from rows_of_a_module(django_db_blocker, make_states, *models)
 
@@ -51,7 +51,7 @@ def reader(client_with: ClientWith) -> RemoteClient:
 
 
 def listed(reader: RemoteClient, query: str, organization: str = "default") -> tuple[int, int]:
-    """Return the total of a list, and the states that it read; fail if it scanned a table."""
+    """Return the total of a list, and the number of states it read; fail if it scanned a table."""
     with plans_of("states_state", analyze=True) as plans:
         page = reader.send("GET", f"organizations/{organization}/workspaces?{query}").json()
     assert plans
