@@ -87,7 +87,7 @@ class CapabilityView:
 
 
 def opened(request: Request, purpose: str) -> Sealed:
-    """Return the content of the request's capability; its token may be revoked meanwhile.
+    """Return the content of the request's capability, without checking that its token is valid.
 
     Raises:
         CredentialsMissing: the parameter is missing.

@@ -1,4 +1,4 @@
-"""Login of Terraform: OAuth 2.0 authorization codes with PKCE (RFC 6749, RFC 7636, RFC 8252).
+"""``terraform login``: OAuth 2.0 authorization codes with PKCE (RFC 6749, RFC 7636, RFC 8252).
 
 ``terraform login`` opens the authorization page in a browser. After a confirmation, the page sends
 a code to the client's listener on the same computer, and the client exchanges the code for an
@@ -36,7 +36,7 @@ PERMISSION: Final = "apikeys.add_accesstoken"
 #: The client exchanges a code at once.
 _LIFETIME: Final = dt.timedelta(minutes=1)
 _CONTEXT: Final = b"authorization code of terraform login"
-#: Characters; a longer code is not decrypted.
+#: Maximum characters of a code; a longer code is invalid.
 _LONGEST: Final = 1000
 _REDIRECT: Final = re.compile(r"http://localhost:([1-9][0-9]{4})/login", re.ASCII)
 _CHALLENGE: Final = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
@@ -44,7 +44,7 @@ _STATE: Final = re.compile(r"[\x20-\x7e]{1,500}", re.ASCII)
 
 
 class InvalidRequestError(Exception):
-    """The client's authorization request is not one of Terraform's."""
+    """The authorization request does not come from ``terraform login``."""
 
 
 class LoginRequest(NamedTuple):
@@ -59,8 +59,8 @@ class LoginRequest(NamedTuple):
         """Return the request of a query.
 
         Raises:
-            InvalidRequestError: another client, no S256 challenge, or a redirect to an address
-                other than the announced ports.
+            InvalidRequestError: another client, no S256 challenge, no state, or a redirect to
+                another address than the client's listener.
         """
         fixed = {
             "client_id": CLIENT_ID,
@@ -74,7 +74,9 @@ class LoginRequest(NamedTuple):
         found = _REDIRECT.fullmatch(request.redirect_uri)
         if found is None or not PORTS[0] <= int(found[1]) <= PORTS[1]:
             first, last = PORTS
-            raise InvalidRequestError(f"redirect_uri must be localhost, port {first} to {last}.")
+            raise InvalidRequestError(
+                f"redirect_uri must be localhost with port {first} to {last}."
+            )
         if not _CHALLENGE.fullmatch(request.challenge):
             raise InvalidRequestError("code_challenge must be the SHA-256 of a verifier.")
         if not _STATE.fullmatch(request.state):
@@ -87,7 +89,7 @@ class LoginRequest(NamedTuple):
 
 
 class Code(msgspec.Struct, array_like=True, kw_only=True):
-    """The content of a code: the access token to issue, and the client that may have it."""
+    """The content of a code: the access token to issue, and the client that requested it."""
 
     user_id: uuid.UUID
     scopes: list[str]
@@ -98,7 +100,7 @@ class Code(msgspec.Struct, array_like=True, kw_only=True):
     expires_at: dt.datetime = msgspec.field(default_factory=lambda: timezone.now() + _LIFETIME)
 
     def seal(self) -> str:
-        """Return the code for the client."""
+        """Return the encrypted code."""
         return encryption.encrypt_to_text(_CONTEXT, msgspec.msgpack.encode(self))
 
     @classmethod
@@ -109,7 +111,7 @@ class Code(msgspec.Struct, array_like=True, kw_only=True):
         return None if code is None or code.expires_at <= timezone.now() else code
 
     def is_for(self, redirect_uri: str, verifier: str) -> bool:
-        """Return whether the client requested the code: its verifier has the challenge's hash."""
+        """Return whether the client requested the code: the challenge is its verifier's hash."""
         digest = hashlib.sha256(verifier.encode()).digest()
         challenge = base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
         is_same = hmac.compare_digest(challenge, self.challenge)

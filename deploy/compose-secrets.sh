@@ -13,7 +13,7 @@ secret() {
 
 # Atomic: a half-written key would make states unreadable.
 put() { printf %s "$2" >"$1.new" && mv "$1.new" "$1"; }
-# Letters and digits, because URLs contain it.
+# Only letters and digits, because a URL contains the password.
 password() { od -An -v -tx1 -N 32 /dev/urandom | tr -d ' \n'; }
 key() { head -c 32 /dev/urandom | base64; }
 

@@ -96,7 +96,7 @@ def minimum_severity(text: str) -> str:
     """Return the minimum severity of log lines, the value of ``LOG_LEVEL``, in upper case.
 
     Raises:
-        ImproperlyConfigured: it is not a severity of Python's ``logging``.
+        ImproperlyConfigured: the value is not a severity of Python's ``logging``.
     """
     if (found := text.strip().upper()) not in _LEVELS:
         raise ImproperlyConfigured(f"LOG_LEVEL must be {', '.join(_LEVELS[:-1])} or {_LEVELS[-1]}")

@@ -49,7 +49,7 @@ class StatesManage:
     def is_managed(self) -> Case | Exists:
         """Return the condition that a resource of any state manages the workload of a query.
 
-        On Citus, the objects are collected first: workloads and resources are on different servers.
+        On Citus, the objects are read first: workloads and resources are on different servers.
         """
         objects = ResourceEntry.objects.filter(cluster_object__isnull=False)
         if not citus.is_used():

@@ -46,8 +46,8 @@ class CreatedAtField(models.DateTimeField):  # type: ignore[type-arg]  # it take
     def implied_by(self, lookup: Any) -> Iterator[lookups.Lookup[Any]]:
         """Yield the bounds on the id that follow from a comparison, for the order of lists.
 
-        Values that are only known to the database yield no bounds, and neither does an empty list,
-        into which a time with digits below the microsecond is translated.
+        Values that only the database knows yield no bounds. A time with digits below the
+        microsecond is translated into an empty list, which yields no bounds either.
         """
         times = lookup.rhs if isinstance(lookup.rhs, Sequence) else [lookup.rhs]
         if not times or not all(isinstance(time, dt.datetime) and time.tzinfo for time in times):

@@ -121,7 +121,7 @@ class Version(NamedTuple):
         """Return the current version of a workspace that has one.
 
         Raises:
-            DatabaseUnavailable: it is not visible yet (``reading``).
+            DatabaseUnavailable: the version is not visible yet; see ``docs/adr/0083``.
         """
         state: Any = workspace.state
         own = (state.version_number, state.serial, state.lineage, state.size_bytes)
@@ -151,7 +151,7 @@ def pending_id(state_id: uuid.UUID, md5: str) -> str:
 def rows_of(states: StateQuerySet) -> QuerySet[State, Any]:
     """Return the columns of workspaces."""
     shown = states.workspaces().with_demand()
-    # Citus would read all versions for this join; ``Version.of_current`` reads one.
+    # Citus would read all versions for this join. ``Version.of_current`` reads a single version.
     nothing = Value(None, output_field=CharField())
     pushed = (nothing, nothing) if citus.is_used() else _PUSHED
     return shown.values_list(*_FIELDS, "requires_lock", *_SLUGS, *pushed)

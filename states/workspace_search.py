@@ -1,6 +1,6 @@
 """Lists of workspaces: their order, and the search by name and tags.
 
-PostgreSQL serves each part by an index, so that a list reads about as many states as it counts.
+On PostgreSQL, each part has an index, so that a list reads about as many states as it counts.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 #: A component's slug is unique within its application, so the index on both has this order.
 ORDER: Final = ("component__slug", "environment__slug", "id")
-#: Workspaces with a record, which an index contains.
+#: Workspaces with a record; a partial index contains them.
 _RECORDED: Final = Q(workspace__isnull=False)
 
 
@@ -39,8 +39,8 @@ def in_organization(name: str, binding: Binding) -> StateQuerySet:
 def named(states: StateQuerySet, text: str) -> StateQuerySet:
     """Return the workspaces whose names begin with the text, regardless of case.
 
-    The first slug of such a name begins with the text, or ends where the text continues with a
-    separator. A stored name is in a record.
+    The first slug of a matching name begins with the text, or a separator follows it in the text.
+    Stored names are in records.
     """
     begins = IStartsWith(workspaces.name_expression(), text)
     kind, slugs = workspaces.first_slugs(text.lower())
@@ -51,10 +51,10 @@ def named(states: StateQuerySet, text: str) -> StateQuerySet:
 
 
 class _TagValue(KeyTextTransform):
-    """The value of a tag. On SQLite, Django takes a key of digits for an index of a list."""
+    """The value of a tag. On SQLite, Django reads a key of digits as the index of a list."""
 
     def as_sqlite(self, compiler: Any, connection: Any, **_: Any) -> tuple[str, tuple[Any, ...]]:
-        """Return the path with the key as a name; a key has no quotes."""
+        """Return the path with the quoted key; a key contains no quotes."""
         column, params, _keys = self.preprocess_lhs(compiler, connection)
         return f"JSON_EXTRACT({column}, %s)", (*params, f'$.tags."{self.key_name}"')
 
@@ -62,7 +62,7 @@ class _TagValue(KeyTextTransform):
 def tagged(
     states: StateQuerySet, keys: Sequence[str], pairs: Sequence[tuple[str, str]]
 ) -> StateQuerySet:
-    """Return the workspaces with all these tags, by key or by key and value."""
+    """Return the workspaces with all of these tags, by key or by key and value."""
     if not all(map(workspaces.is_tag_key, (*keys, *dict(pairs)))):
         return states.none()
     conditions: list[Any] = [_RECORDED, Q(workspace__tags__has_keys=keys)] if keys else []

@@ -25,7 +25,7 @@ _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,128}", re.ASCII)
 #: The form of a name, for messages.
 DESCRIPTION: Final = "1 to 128 letters, digits, dashes and underscores"
 _TAG_KEY: Final = re.compile(r"[A-Za-z0-9_.:/=+@ -]{1,128}", re.ASCII)
-TAG_KEY_DESCRIPTION: Final = "1 to 128 letters, digits, spaces and characters of _.:/=+@-"
+TAG_KEY_DESCRIPTION: Final = "1 to 128 letters, digits, spaces and the characters _.:/=+@-"
 _FORM: Final = re.compile(r"\{(component|environment)\}([-_]{1,2})\{(component|environment)\}")
 _APART: Final = "__"
 
@@ -104,7 +104,7 @@ def _divided(name: str) -> tuple[str, str] | None:
 
 
 def first_slugs(beginning: str) -> tuple[str, set[str]]:
-    """Return the kind of the first slug of names, and the slugs that end within the beginning."""
+    """Return the kind of the first slug in names, and the slugs that end within ``beginning``."""
     form, parts = _form(), _divided(beginning)
     slugs = {beginning.rstrip("-_")}  # half of a separator may follow
     if parts is not None:

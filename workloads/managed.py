@@ -75,9 +75,9 @@ def objects_of(workload: Workload) -> list[str]:
 
 
 def object_columns(of: Callable[[str], Any]) -> list[Any]:
-    """Return the same keys as expressions, of columns such as ``F`` or ``OuterRef`` returns.
+    """Return the same keys as expressions of columns, which ``of`` returns: ``F`` or ``OuterRef``.
 
-    They are null where they are missing. An empty uid matches no state.
+    Missing keys are null. An empty uid matches no state.
     """
     release = KeyTextTransform(_RELEASE, of("labels"))
     return [_InBytes(of("uid")), _InBytes(of("namespace"), release)]

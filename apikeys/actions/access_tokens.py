@@ -48,7 +48,7 @@ def issue_access_token(
     """Issue a token for an operator; return it with its secret, which is not stored.
 
     Raises:
-        IntegrityError: a token has the id in ``token_id``.
+        IntegrityError: a token with the id ``token_id`` exists.
         GrantExceeded: the token would exceed the actor's grant.
         ExpiryPast: the expiry is in the past.
     """

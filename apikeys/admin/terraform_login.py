@@ -36,7 +36,7 @@ class TerraformLoginForm(forms.Form):
 
 
 class TerraformLoginPage(FormPage):
-    """An admin mixin of the page, for users who may issue tokens."""
+    """An admin mixin with the page, for users with the permission to issue tokens."""
 
     def get_urls(self) -> list[URLPattern]:
         urls = super().get_urls()
@@ -46,13 +46,13 @@ class TerraformLoginPage(FormPage):
         return [path("terraform-login/", view, name="terraform_login"), *urls]
 
     def terraform_login_view(self, request: HttpRequest) -> HttpResponse:
-        """Show the confirmation, and after it the link with the code to the client's listener."""
+        """Show the confirmation, then redirect to the client's listener with the code."""
         if not self.has_add_permission(request):
             raise PermissionDenied
         try:
             login = LoginRequest.read(request.GET.dict())
         except InvalidRequestError as error:
-            title = f"This is not a request of terraform login: {error}"
+            title = f"Invalid request of terraform login: {error}"
             return self._page(request, "admin/refusal.html", status=400, title=title)
         form = TerraformLoginForm(request.POST if request.method == "POST" else None)
         shown: dict[str, Any] = {

@@ -40,15 +40,15 @@ class LoginTokenView(OAuthView):
         """Issue the personal access token that the user authorized.
 
         Raises:
-            RequestRefused: the request is not Terraform's.
+            RequestRefused: the grant type or the client is not supported.
             LoginCodeRefused: the code is invalid, or the user may no longer issue tokens.
         """
         http = request._request
         given = http.POST
         if given.get("grant_type") != "authorization_code":
-            raise RequestRefused("unsupported_grant_type", "grant_type: authorization_code.")
+            raise RequestRefused("unsupported_grant_type", "grant_type must be authorization_code.")
         if _client_of(http) != CLIENT_ID:
-            raise RequestRefused("invalid_client", f"client_id: {CLIENT_ID}.")
+            raise RequestRefused("invalid_client", f"client_id must be {CLIENT_ID}.")
         code = Code.open(given.get("code", ""))
         uri, verifier = given.get("redirect_uri", ""), given.get("code_verifier", "")
         if code is None or not code.is_for(uri, verifier):
@@ -66,7 +66,7 @@ class LoginTokenView(OAuthView):
                 actor=Actor.of_person(http, user),
                 token_id=code.token_id,
             )
-        except IntegrityError as error:  # the code was used
+        except IntegrityError as error:  # the code was used before
             raise LoginCodeRefused from error
         answer = {
             "access_token": secret,

@@ -13,7 +13,7 @@ from infra_service.change_history.signs import details, mark
 if TYPE_CHECKING:
     import uuid
 
-#: Changes on the page; the list shows all.
+#: The maximum number of changes on the page; the list shows all.
 SHOWN: Final = 5
 
 

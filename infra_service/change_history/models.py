@@ -58,7 +58,7 @@ def _row_of(model: type[models.Model], on_delete: Any = models.DO_NOTHING, **opt
 
 
 def start_of(moment: dt.datetime) -> uuid.UUID:
-    """Return a bound below the ids of that millisecond (``recording.ids_at``)."""
+    """Return a lower bound of the ids of that millisecond (``recording.ids_at``)."""
     return uuid.UUID(int=max(milliseconds_of(moment), 0) << 80)
 
 
@@ -73,7 +73,7 @@ class ChangeQuerySet(OfStateQuerySet["Change"]):
         return super().inside(binding)
 
     def since(self, moment: dt.datetime) -> Self:
-        """Return the changes from the moment on, to the millisecond.
+        """Return the changes since a time, to the millisecond.
 
         Their ids contain the time, and each index of this table ends with the id.
         """

@@ -110,7 +110,7 @@ def _record(state: State, version: StateVersion, load: Load, *, moves: bool) -> 
         own = locked.filter(pk=version.pk, state=state)
         if own.values_list("pk", flat=True).first() is not None:
             Change.objects.bulk_create(rows, batch_size=_ROWS)
-            # Versions that were indexed by a release without changes are no news.
+            # No signal for versions that a release without changes has already indexed.
             if is_new and version.number > state.indexed_number:
                 changes_recorded.send(Change, state=state, version=version, changes=rows)
     return True

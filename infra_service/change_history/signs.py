@@ -1,4 +1,4 @@
-"""Actions and details of changes as text for people."""
+"""Actions and details of changes as text for the admin."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Counts of changes by day, environment and action."""
+"""Counts of changes by day, kind, environment and action."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST_GROUPS: Final = 10_000
 
 
 def summarize(changes: ChangeQuerySet, since: dt.datetime, until: dt.datetime) -> dict[str, Any]:
-    """Count the changes of the period by day, environment and action, with a single query.
+    """Count the changes of the period by day, kind, environment and action, in a single query.
 
     Raises:
         InvalidParameter: there are too many groups.
@@ -27,7 +27,7 @@ def summarize(changes: ChangeQuerySet, since: dt.datetime, until: dt.datetime) -
     grouped = (
         changes.between(since, until)
         .order_by()
-        # A join: the subquery of ``with_names`` would be executed for each change.
+        # A join, because the subquery of ``with_names`` would run for each change.
         .values(
             "kind",
             "environment_id",

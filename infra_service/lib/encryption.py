@@ -107,13 +107,13 @@ def decrypt(context: bytes, encrypted: Encrypted) -> bytes:
 
 
 def encrypt_to_text(context: bytes, plaintext: bytes) -> str:
-    """Return an encrypted value with the name of its key, in characters of a URL."""
+    """Encrypt a value; return it with the name of its key, as text for a URL."""
     encrypted = encrypt(context, plaintext)
     return f"{encrypted.key_name}.{base64.urlsafe_b64encode(encrypted.payload).decode()}"
 
 
 def decrypt_text(context: bytes, text: str) -> bytes | None:
-    """Return the value that ``encrypt_to_text`` encrypted; None if the text is invalid."""
+    """Decrypt a text of ``encrypt_to_text``; return None if it is invalid."""
     key_name, _, payload = text.partition(".")
     try:
         return decrypt(context, Encrypted(base64.urlsafe_b64decode(payload), key_name))

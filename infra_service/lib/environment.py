@@ -101,11 +101,11 @@ class Environment(environ.Env):  # type: ignore[misc,unused-ignore]
     ) -> Any:
         """Return a value of the type ``cast``; the methods ``str``, ``int`` and so on call this.
 
-        Unlike in django-environ, a leading ``$`` does not refer to another variable, since a secret
-        may begin with it.
+        Unlike in django-environ, a leading ``$`` does not refer to another variable, because a
+        secret may begin with it.
 
         Raises:
-            ImproperlyConfigured: it is not set and has no default, or is not of the type.
+            ImproperlyConfigured: the variable is required and missing, or has another type.
         """
         try:
             value = self.ENVIRON[var]

@@ -1,7 +1,7 @@
 """Requests to the API within the process, for the caller of the outer request.
 
-The method of a view runs unchanged: its scope, its binding, its filters and its pages decide as
-over HTTP. The outer request is already authenticated, counted for the rate limits and parsed.
+The method of a view runs unchanged: scope, binding, filters and pages are the same as over HTTP.
+The outer request is already authenticated, counted for the rate limits and parsed.
 """
 
 from __future__ import annotations

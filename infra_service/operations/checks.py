@@ -85,7 +85,7 @@ def tables_are_distributed(
     try:
         missing = distribution.missing()
     except DatabaseError:
-        return []  # The command that needs the database reports it.
+        return []  # The command that needs the database reports the error.
     if not missing or len(missing) == len(distribution.TABLES):
         return []
     return [

@@ -1,9 +1,9 @@
 """Distribution of the largest tables over the workers of a Citus cluster.
 
-The rows that decide about a request stay on the coordinator: states with their locks and revisions,
-the catalogue, clusters, credentials, the audit log and its readers. Their constraints, triggers and
-row locks are PostgreSQL's own. The workers store the rows that grow: documents, the index of
-resources, and workloads with their images and transitions.
+The rows that authorize and serialize requests stay on the coordinator: states with their locks and
+revisions, the catalogue, clusters, credentials, the audit log and its readers. Their constraints,
+triggers and row locks are PostgreSQL's own. The workers store the rows that grow: documents, the
+index of resources, and workloads with their images and transitions.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ class NotACoordinatorError(Exception):
 def distribute() -> Iterator[str]:
     """Distribute each table that is not distributed yet, and yield its name.
 
-    Each table is distributed in a transaction, which excludes writers from it. A repeated call
-    continues an interrupted one.
+    Each table is distributed in its own transaction, which blocks writers. A repeated call
+    continues an interrupted call.
 
     Raises:
-        NotACoordinatorError: see the class.
-        django.db.Error: the cluster refused; the tables before are distributed.
+        NotACoordinatorError: the database has no extension, coordinator or workers.
+        django.db.Error: the cluster refused a table; the previous tables stay distributed.
     """
     if reason := _obstacle():
         raise NotACoordinatorError(reason)
@@ -86,19 +86,19 @@ def missing() -> list[str]:
 
 def _obstacle() -> str:
     if connection.vendor != "postgresql":
-        return "only PostgreSQL with the extension citus has workers"
+        return "the database is not PostgreSQL with the extension citus"
     with connection.cursor() as cursor:
         if not _has_citus(cursor):
-            return "the database has no extension citus: CREATE EXTENSION citus"
+            return "the database lacks the extension citus; run CREATE EXTENSION citus"
         cursor.execute(
             "SELECT count(*) FILTER (WHERE groupid = 0),"
             " count(*) FILTER (WHERE groupid > 0 AND shouldhaveshards) FROM pg_dist_node"
         )
         coordinators, workers = cursor.fetchone()
     if not coordinators:
-        return "the cluster does not know its coordinator: SELECT citus_set_coordinator_host(…)"
+        return "the cluster has no coordinator; run SELECT citus_set_coordinator_host(…)"
     if not workers:
-        return "the cluster has no workers: SELECT citus_add_node(…)"
+        return "the cluster has no workers; run SELECT citus_add_node(…)"
     return ""
 
 
@@ -108,7 +108,7 @@ def _has_citus(cursor: Any) -> bool:
 
 
 def _prefer_distributed() -> None:
-    """Join a distributed with a local table by its few rows, not by all rows of the local table."""
+    """Make joins with local tables read the distributed table, not copy the local table."""
     with connection.cursor() as cursor:
         name = connection.ops.quote_name(str(connection.settings_dict["NAME"]))
         cursor.execute(
@@ -129,7 +129,7 @@ def _drop_foreign_keys(cursor: Any, table: str) -> None:
 
 
 def _widen_primary_key(cursor: Any, table: str, column: str) -> None:
-    """Append the distribution column to the primary key, which still begins with the old one."""
+    """Append the distribution column to the primary key."""
     cursor.execute(
         "SELECT format("
         "'ALTER TABLE %%s DROP CONSTRAINT %%I, ADD CONSTRAINT %%I PRIMARY KEY (%%s, %%I)',"

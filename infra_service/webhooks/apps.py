@@ -7,7 +7,7 @@ class WebhooksConfig(AppConfig):
     verbose_name = "Webhooks"
 
     def ready(self) -> None:
-        # They need the loaded apps.
+        # These modules import models.
         from infra_service.change_history.recording import changes_recorded  # noqa: PLC0415
         from infra_service.webhooks import resource_changes  # noqa: PLC0415
 

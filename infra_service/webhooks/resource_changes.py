@@ -1,7 +1,7 @@
-"""Webhook events about changed resources of a state, by the audit log.
+"""Events about changed resources of a state, which the audit log passes to webhooks.
 
-They are recorded only while an endpoint subscribes to them: each push would add a second event to
-the audit log.
+They are recorded only while an endpoint subscribes to them. Otherwise, each push would add a second
+event to the audit log.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from states.models import State, StateVersion
 
 TYPE: Final = "state.resources_changed"
-#: The resources of an event, the characters of an address, and the bytes of the list as JSON.
+#: Limits of an event: resources, characters of an address, and bytes of the list as JSON.
 MOST_RESOURCES: Final = 20
 _MOST_OF_ADDRESS: Final = 200
 _MOST_BYTES: Final = 8_000
-#: The resources of an event are those of the first actions.
+#: The order of the resources in an event.
 _IN_ORDER: Final = (
     ResourceAction.REMOVED,
     ResourceAction.REPLACED,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 #: Characters of a value; an escaped character can need five, and a section has room for 3,000.
 _MOST: Final = 100
-#: Workloads or resources of a list; each needs the room of a value.
+#: The maximum number of workloads or resources in a message.
 _LISTED: Final = 4
 _ESCAPED: Final = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
@@ -60,7 +60,7 @@ def _details(data: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     if others := sum(changes.values()) - len(resources[:_LISTED]):
         yield "And", f"{others:,} others"
     for name, label in (
-        ("held_since", "Since"), ("expires_at", "Ends"), ("address", "Found at"),
+        ("held_since", "Since"), ("expires_at", "Expires"), ("address", "Found at"),
         ("reason", "Reason"), ("pushed_by" if "pushed_by" in data else "actor", "By"),
     ):  # fmt: skip
         if data.get(name):

@@ -56,7 +56,7 @@ def _is_state(version_id: uuid.UUID, state_id: uuid.UUID) -> bool:
     """Return whether a stored version is a state; an unreadable version counts as a state.
 
     Raises:
-        RaceLostError: it is not current any more, or not visible yet.
+        RaceLostError: the version is no longer current, or is not visible yet.
     """
     with contextlib.suppress(DocumentUnreadable):
         stored, gzipped = reading.load(version_id, state_id)

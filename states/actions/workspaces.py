@@ -38,7 +38,7 @@ def create(*, target: StateTarget, name: str, tags: Mapping[str, str], actor: Ac
     Raises:
         WorkspaceExists: the state has a workspace; a pushed or locked state always has one.
         StateNotFound: the target is outside of the actor's binding.
-        TooManyTags: more tags than a workspace may have.
+        TooManyTags: the number of tags exceeds the maximum.
         WriteConflict: lost the race too often.
     """
     _check_number(tags)
@@ -56,7 +56,7 @@ def add_tags(*, target: StateTarget, tags: Mapping[str, str], actor: Actor) -> S
 
     Raises:
         StateNotFound: the state does not exist.
-        TooManyTags: with them the workspace has more tags than it may have.
+        TooManyTags: the workspace would exceed the maximum number of tags.
         WriteConflict: lost the race too often.
     """
     state = target.find()

@@ -61,7 +61,7 @@ class ChangePage(NamedTuple):
 
 
 class LoadedDocument:
-    """A gzip'd document that is decompressed and parsed once, by all its readers together."""
+    """A gzip'd document that is decompressed and parsed at most once for all its readers."""
 
     def __init__(self, gzipped: bytes) -> None:
         self.gzipped = gzipped
@@ -73,7 +73,7 @@ class LoadedDocument:
 
     @cached_property
     def parsed(self) -> Document:
-        """The document, for a block with ``limited_reading``.
+        """The parsed document, for use within ``limited_reading``.
 
         Raises:
             StateEncrypted, StateFormatUnsupported, StateTooComplex: see ``format4.parse``.
@@ -83,7 +83,7 @@ class LoadedDocument:
 
 @contextlib.contextmanager
 def written(gzipped: bytes) -> Iterator[tuple[bytes, Effort]]:
-    """Return a document's bytes for the block without parsing, with a limit of work.
+    """Yield a document's bytes without parsing them, and a limit of work.
 
     Raises:
         StateFormatUnsupported: the block reads a value that is nested too deeply.

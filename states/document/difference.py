@@ -120,7 +120,7 @@ def _output_changed(change: Change, effort: Effort) -> bool:
 
 
 def compare_resources(before: Document, after: Document, effort: Effort) -> list[Change]:
-    """Return the changes of resource instances, ordered by address; raises as ``compare``."""
+    """Return the changes of resource instances by address; raise the errors of ``compare``."""
     old = dict(_by_address(before, effort))
     changes = []
     for key, found in dict(_by_address(after, effort)).items():

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 #: Bytes that a push holds for each of the document: as it came, gzip'd, encrypted, and on its way
 #: to the database.
 _FACTOR: Final = 4
-#: Bytes of an envelope for each of the document: base64, beside another form of the document.
+#: Maximum bytes of an envelope per byte of its document: base64, and another form of it.
 _ENVELOPE: Final = 3
 
 
@@ -98,7 +98,7 @@ def read_envelope(request: HttpRequest) -> bytearray:
 
 
 def drop_envelope(request: HttpRequest) -> None:
-    """Receive a body as large as an envelope, and store nothing.
+    """Receive and discard a body that may be as large as an envelope.
 
     Raises:
         BodyTooLarge, BodyIncomplete: see ``bodies.blocks``.

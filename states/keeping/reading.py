@@ -65,9 +65,9 @@ class Stored(NamedTuple):
 
 #: The last columns of a current document's row, for the check of bindings.
 PLACE: Final = ("component_id", "environment_id", "application_id")
-#: The id of a version, with that of its state, by which Citus finds the server.
+#: The ids of a version and its state; Citus finds the server by the state.
 _KEY: Final = {name: Parameter(name, UUIDField()) for name in ("pk", "state_id")}
-#: In place of the length of a document whose version is read afterwards.
+#: Replaces the length of the document while its version has not been read.
 _UNREAD: Final = Value(None, output_field=BigIntegerField())
 #: Seconds between attempts to read the version of a state that was just pushed.
 _PAUSES: Final = (0.02, 0.05, 0.1, 0.3)
@@ -106,8 +106,8 @@ def _current_at(*, with_application: bool) -> QuerySet[State, Any]:
 def _current_of(states: StateQuerySet) -> QuerySet[State, Any]:
     """Return the columns of ``Stored`` of the current version.
 
-    On Citus, states and versions are on different servers, and a statement may find a new state and
-    not yet its version: the columns of the version are empty, and read afterwards.
+    On Citus, states and versions are on different servers, and a statement may see a new state
+    before its version. The columns of the version are null, and ``_current_row`` reads them.
     """
     pushed = states.visible().filter(current_version__isnull=False)
     if not citus.is_used():
@@ -226,7 +226,7 @@ def find_small(*, state_id: uuid.UUID, numbers: Sequence[int]) -> dict[int, byte
 
 
 def _current_row(current: Prefetch[Any]) -> Sequence[Any] | None:
-    """Return the row of ``Stored``; read the version that the row names if it is not in there.
+    """Return the row of ``Stored``; read the version separately if the row does not contain it.
 
     Raises:
         DatabaseUnavailable: the version is not visible yet; see ``docs/adr/0083``.

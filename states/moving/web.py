@@ -181,7 +181,7 @@ class WebClient:
                         "authority to the file that SSL_CERT_FILE names."
                     ) from error
                 if is_last:
-                    # Other errors may quote a URL that grants access.
+                    # The text of other errors may quote a URL that grants access.
                     is_of_system = isinstance(cause, OSError)
                     reason = reason_of(cause) if is_of_system else type(cause).__name__
                     raise SourceError(

@@ -80,7 +80,7 @@ class OutputViewSet(OfVersionView):
 
 
 def included(workspace: Workspace, request: Request) -> list[dict[str, Any]]:
-    """Return the outputs of a workspace's current version, as resources beside the workspace."""
+    """Return the outputs of a workspace's current version, for ``included`` in JSON:API."""
     items = _shown(current_of(workspace), request) if workspace.version_id else []
     for item in items:
         item["type"] = "workspace-outputs"
@@ -89,7 +89,7 @@ def included(workspace: Workspace, request: Request) -> list[dict[str, Any]]:
 
 
 def _shown(version: Version, request: Request) -> list[dict[str, Any]]:
-    """Return the outputs of a version, the sensitive ones without a value."""
+    """Return the outputs of a version; sensitive outputs have no value."""
     return [
         _described(version, name, output, None if output.get("sensitive") else output["value"])
         for name, output in sorted(_outputs(version, request).items())
@@ -97,7 +97,7 @@ def _shown(version: Version, request: Request) -> list[dict[str, Any]]:
 
 
 def _outputs(version: Version, request: Request) -> dict[str, dict[str, Any]]:
-    """Return the outputs by name; without `state:secrets`, none with a sensitive value."""
+    """Return the outputs by name; omit sensitive values without `state:secrets`."""
     demand_any(request, Scope.STATE_OUTPUTS, Scope.STATE_READ)
     hide = Scope.STATE_SECRETS not in caller_of(request).scopes
     gzipped = reading.read_version(

@@ -175,13 +175,13 @@ class UploadViewSet(RemoteViewSet):
 
 
 class JsonUploadViewSet(RemoteViewSet):
-    """The upload of Terraform's other form of a document, which the `cloud` block always sends."""
+    """The upload of Terraform's JSON form of a state, which the `cloud` block always sends."""
 
     public = True
     authentication_classes = ()
 
     def drop(self, request: Request) -> HttpResponse:
-        """Receive the body, and store nothing; so the token need not be looked up.
+        """Receive and discard the body, without looking up the token.
 
         Raises:
             CredentialsMissing, CredentialsInvalid: the URL contains no valid capability.

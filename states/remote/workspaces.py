@@ -88,7 +88,7 @@ class WorkspaceViewSet(RemoteViewSet):
     }
 
     def list(self, request: Request, **_path: str) -> Response:
-        """List the workspaces in the order of their slugs, as a search and tags select."""
+        """List the workspaces that match the search and tags, in the order of their slugs."""
         page = Page(request, "search[name]", "search[tags]", "filter[tagged]")
         states = search.in_organization(self.organization(), caller_of(request).binding)
         keys = [key for key in request.query_params.get("search[tags]", "").split(",") if key]
@@ -119,7 +119,7 @@ class WorkspaceViewSet(RemoteViewSet):
         return self._answer(self.workspace(), 201)
 
     def retrieve(self, request: Request, **_path: str) -> Response:
-        """Return the workspace, with its outputs if they are requested, for `tfe_outputs`."""
+        """Return the workspace, with its outputs on request, for `tfe_outputs`."""
         workspace = self.workspace()
         answer: dict[str, Any] = {"data": workspace_document(workspace, request)}
         if "outputs" in request.query_params.get("include", "").split(","):
@@ -246,7 +246,7 @@ def _tags(items: Iterable[Identifier]) -> dict[str, str]:
         if not isinstance(key, str) or not workspaces.is_tag_key(key):
             raise InvalidAttribute(f"The key of a tag must be {workspaces.TAG_KEY_DESCRIPTION}.")
         if not isinstance(value, str) or len(value) > _LONGEST_VALUE:
-            raise InvalidAttribute(f"The value of a tag is at most {_LONGEST_VALUE} characters.")
+            raise InvalidAttribute(f"The value of a tag has at most {_LONGEST_VALUE} characters.")
         tags[key] = value
     return tags
 

@@ -56,8 +56,8 @@ if TYPE_CHECKING:
 log = structlog.get_logger("states.resources")
 
 #: Sent with ``state`` before its new current version is indexed. ``load`` returns the document of a
-#: version by its id and its state's; the indexer and receivers share the last two. If a receiver
-#: fails, the state is indexed later. A receiver may be called again for the same version.
+#: version by the ids of the version and its state, and caches the last two. If a receiver fails,
+#: the state is indexed later. A receiver may be called again for the same version.
 version_found = Signal()
 #: Increased with each change of the index data. States indexed with another number are read again.
 RULES: Final = 7
@@ -208,7 +208,7 @@ def _index(state_id: uuid.UUID, version_id: uuid.UUID) -> Indexed | None:
 def _claimed(state_id: uuid.UUID, version_id: uuid.UUID) -> Iterator[bool]:
     """Lock the version's row against other indexers; pushes and LOCKs never wait for it.
 
-    Citus locks a row only if its state is named, too.
+    On Citus, a row lock requires a condition on the state.
     """
     if not connection.features.has_select_for_update_skip_locked:
         yield True

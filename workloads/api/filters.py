@@ -112,7 +112,7 @@ def with_cluster_ids(condition: Q, clusters: ClusterQuerySet) -> Q:
         if not path.startswith("cluster__name__"):
             return path, value
         if path.endswith("__isnull"):
-            # Of a row without a cluster, or of a deleted cluster, there is no name.
+            # A row without a cluster, or of a deleted cluster, has no name.
             return "cluster_id__in", clusters.values_list("pk", flat=True)
         if isinstance(value, Piece):
             named = Q((path.removeprefix("cluster__"), value))

@@ -41,7 +41,7 @@ class ChangeFilters(ChangeOfStateFilters, OfStateFilters):
 
     kind = EnumFilter(choices=[(kind, kind) for kind in KINDS])
     cluster_id = UUIDFilter()
-    # Looked up before (``with_cluster_ids``).
+    # A name or an id, resolved before the query (``with_cluster_ids``).
     cluster = IdentifierFilter(field_name="cluster__name", help_text=CLUSTER)
     cluster_name = CharFilter(field_name="cluster__name")
     workload_id = UUIDFilter()

@@ -89,8 +89,8 @@ of_state_schema = extend_schema_view(
 )
 summary_schema = extend_schema(
     operation_id="summarize_changes",
-    description="Number of changes by day, environment and action, of the changes that "
-    f"`GET /api/v1/changes` lists. A summary has at most {MOST_GROUPS:,} groups.",
+    description="The number of changes of `GET /api/v1/changes` by day, kind, environment and "
+    f"action. A summary has at most {MOST_GROUPS:,} groups.",
     parameters=period_parameters(LONGEST),
     responses={200: wrapped("ChangeSummaryAnswer", "summary", ChangeSummarySerializer)},
     examples=[answer_example({"summary": SUMMARY})],

@@ -99,7 +99,7 @@ class ChangeSerializer(serializers.Serializer[Any]):
     )
 
 
-@described("The number of changes of a day, an environment and an action.")
+@described("The number of changes with the same day, kind, environment and action.")
 class ChangeGroupSerializer(serializers.Serializer[Any]):
     day = serializers.DateField(read_only=True, help_text="The day, in UTC.")
     kind = serializers.ChoiceField(
@@ -110,23 +110,23 @@ class ChangeGroupSerializer(serializers.Serializer[Any]):
     )
     environment_slug = serializers.CharField(read_only=True, allow_null=True, help_text=SLUG)
     action = serializers.ChoiceField(
-        choices=ACTIONS, read_only=True, help_text="The kind of the changes."
+        choices=ACTIONS, read_only=True, help_text="The action of the changes."
     )
-    changes = serializers.IntegerField(read_only=True, min_value=1, help_text="Their number.")
+    changes = serializers.IntegerField(
+        read_only=True, min_value=1, help_text="The number of changes."
+    )
 
 
 @described("The number of changes in a period.")
 class ChangeSummarySerializer(serializers.Serializer[Any]):
     since = serializers.DateTimeField(read_only=True, help_text="Start of the period.")
-    until = serializers.DateTimeField(
-        read_only=True, help_text="End of the period, which does not belong to it."
-    )
+    until = serializers.DateTimeField(read_only=True, help_text="End of the period (exclusive).")
     total = serializers.IntegerField(
         read_only=True, min_value=0, help_text="Number of changes that match the filter."
     )
     groups = ChangeGroupSerializer(
         many=True,
         read_only=True,
-        help_text="The groups, ordered by day, environment and action. Those without changes are "
-        "absent.",
+        help_text="The groups, ordered by day, kind, environment and action. Groups without "
+        "changes are absent.",
     )

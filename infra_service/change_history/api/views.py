@@ -72,7 +72,7 @@ class ChangeViewSet(_ListViewSet):
 
     @summary_schema
     def summary(self, request: Request) -> Response:
-        """Count the filtered changes of a period by day, environment and action."""
+        """Count the filtered changes of a period by day, kind, environment and action."""
         refuse_unknown(request.query_params, {PARAMETER, *PERIOD_PARAMETERS})
         since, until = read_period(request, now=timezone.now(), longest=LONGEST)
         changes: Any = self.filter_queryset(self.get_queryset())

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import uuid
 
 _WITHIN: Final = dt.timedelta(hours=24)
-#: Environments on the page, those with the most changes.
+#: The maximum number of rows on the page: the environments with the most changes.
 _SHOWN: Final = 6
 
 

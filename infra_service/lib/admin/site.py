@@ -43,7 +43,7 @@ class AuditedSite(AdminSite):
         raise NotImplementedError
 
     def latest_changes(self, user: Any, kind: str, object_id: Any) -> Mapping[str, Any] | None:
-        """Return the latest changes of a ``state`` or ``workload`` with the name of a template."""
+        """Return the latest changes of a ``state`` or ``workload``, and their template."""
         raise NotImplementedError
 
     def ids_of(self, kind: str, texts: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -61,7 +61,7 @@ class Limiter:
         return first_exceeded(self.count(*limits))
 
     def count(self, *limits: Limit) -> list[Usage]:
-        """Increment the counter of each enabled limit; return nothing if they are unreachable."""
+        """Increment the counter of each enabled limit; return [] if they are unreachable."""
         limits = tuple(limit for limit in limits if limit.most)
         if not limits or time.monotonic() < self._paused_until:
             return []

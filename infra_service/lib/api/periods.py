@@ -13,7 +13,7 @@ from infra_service.lib.api.parameters import InvalidParameter
 if TYPE_CHECKING:
     from rest_framework.request import Request
 
-#: The period when no ``since`` is given.
+#: The length of the period without ``since``.
 DEFAULT_PERIOD: Final = dt.timedelta(days=7)
 PERIOD_PARAMETERS: Final = frozenset({"since", "until"})
 _EARLIEST: Final = dt.datetime.min.replace(tzinfo=dt.UTC)
@@ -22,10 +22,10 @@ _EARLIEST: Final = dt.datetime.min.replace(tzinfo=dt.UTC)
 def read_period(
     request: Request, *, now: dt.datetime, longest: dt.timedelta
 ) -> tuple[dt.datetime, dt.datetime]:
-    """Return the start and the end of the period; without ``until`` it ends now.
+    """Return the start and the end of the period, which ends at ``now`` without ``until``.
 
     Raises:
-        InvalidParameter: a malformed time, an empty period, or a longer period than ``longest``.
+        InvalidParameter: a time is malformed, or the period is empty or longer than ``longest``.
     """
     until = _moment(request, "until") or now
     since = _moment(request, "since")

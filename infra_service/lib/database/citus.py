@@ -1,7 +1,7 @@
 """Citus, an extension that distributes tables of PostgreSQL over several servers.
 
-It does not execute a subquery or a lateral join for each row of a distributed table, unless both
-sides are on the same server. Such statements have a second form, which SQLite mostly shares.
+Citus cannot execute a correlated subquery or a lateral join on a distributed table, unless both
+sides are on the same server. Such statements have a second form, which SQLite mostly uses, too.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from django.db import connection
 
-#: Whether the database has the extension, by its address.
+#: Whether a database has the extension, by the address of the database.
 _known: Final[dict[tuple[str, str, str], bool]] = {}
 
 
@@ -22,7 +22,7 @@ def is_used() -> bool:
     address = settings["HOST"], str(settings["PORT"]), str(settings["NAME"])
     if address not in _known:
         with connection.cursor() as cursor:
-            # Past Django's wrapper: not a statement of the request that happens to be the first.
+            # Without Django's wrapper, so that the first request does not count this statement.
             psycopg_cursor: Any = cursor.cursor
             psycopg_cursor.execute("SELECT to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL")
             (_known[address],) = psycopg_cursor.fetchone()
@@ -30,5 +30,5 @@ def is_used() -> bool:
 
 
 def joins_laterally() -> bool:
-    """Return whether a lateral join may look up each row by a key: only on a single PostgreSQL."""
+    """Return whether the database supports lateral joins: only PostgreSQL without Citus."""
     return connection.vendor == "postgresql" and not is_used()

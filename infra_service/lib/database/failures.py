@@ -155,7 +155,7 @@ def _kind_of(error: Error) -> type[DatabaseFailure] | None:
     if isinstance(cause, (PoolTimeout, TooManyRequests)):
         return DatabaseBusy
     if sqlstate := getattr(cause, "sqlstate", None):
-        # Citus gives no code of its own to a worker that is lost before the commit.
+        # Citus has no SQLSTATE for a worker that is lost before the commit.
         if str(cause).startswith(_LOST_WORKER):
             return DatabaseUnavailable
         return next((_BY_SQLSTATE[c] for c in (sqlstate, sqlstate[:2]) if c in _BY_SQLSTATE), None)

@@ -12,17 +12,17 @@ from infra_service.operations import distribution
 
 
 class Command(ServiceCommand):
-    """Distribute tables of an existing database; a repeated run continues an interrupted one."""
+    """Distribute tables of an existing database; a repeated run continues an interrupted run."""
 
     help = (
         "Distribute documents of states, the index of resources, and workloads over the workers "
-        "of a Citus cluster. Run it as the owner of the tables after migrate, while the "
-        "service is stopped. An interrupted run can be repeated."
+        "of a Citus cluster. Run it after migrate as the owner of the tables and of the database, "
+        "while the service is stopped. An interrupted run can be repeated."
     )
     examples = ("distribute", "distribute --json")
 
     def handle(self, *_args: Any, **_options: Any) -> None:
-        """Distribute.
+        """Distribute the tables.
 
         Raises:
             CommandError: the database is not a coordinator with workers, or refused a table.

@@ -139,7 +139,7 @@ def settle(query: Any) -> None:
 
 
 def _make_single_values_equalities(query: Any) -> None:
-    """Replace lists of one value, as most bindings have: an index then keeps its order."""
+    """Replace lists of one value, as in most bindings, so that an index keeps its order."""
     for comparison in conditions_of(query).comparisons:
         lookup = comparison.lookup
         if comparison.kind is Kind.IN and len(lookup.rhs) == 1:
