@@ -25,7 +25,11 @@ from apikeys.actions.trust_policies import (
     disable_trust_policy,
     try_trust_policy,
 )
-from apikeys.actions.users import deactivate_user, revoke_credentials
+from apikeys.actions.users import (
+    check_superuser_remains,
+    deactivate_user,
+    revoke_credentials,
+)
 
 __all__ = [
     "MAX_GRACE_PERIOD",
@@ -34,6 +38,7 @@ __all__ = [
     "change_api_key",
     "change_issuer",
     "change_trust_policy",
+    "check_superuser_remains",
     "create_api_key",
     "create_first_operator",
     "create_issuer",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from django.core.exceptions import ValidationError
 from django.db import transaction
 
 from apikeys import audit
@@ -16,13 +17,32 @@ if TYPE_CHECKING:
     from apikeys.actors import Actor
 
 
+def check_superuser_remains(user: User) -> None:
+    """Refuse to take the last active superuser away; others wait until this transaction ends.
+
+    Raises:
+        ValidationError: there is no other active superuser.
+    """
+    active = User.objects.filter(is_superuser=True, is_active=True).order_by("pk")
+    locked = active.select_for_update(no_key=True).values_list("pk", flat=True)
+    if list(locked) == [user.pk]:
+        raise ValidationError(
+            f"{user.username} is the last active superuser. Create another one first, with "
+            "createsuperuser"
+        )
+
+
 @transaction.atomic
 def deactivate_user(*, user: User, actor: Actor) -> bool:
     """Make a user inactive; return whether the user was active.
 
     The user's sessions expire, and keys, tokens and trust policies of the user are refused until
     the user is active again.
+
+    Raises:
+        ValidationError: the user is the last active superuser.
     """
+    check_superuser_remains(user)
     locked = User.objects.select_for_update(no_key=True).get(pk=user.pk)
     if not locked.is_active:
         return False

@@ -14,7 +14,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html
 
-from apikeys.actions import revoke_credentials
+from apikeys.actions import check_superuser_remains, revoke_credentials
 from apikeys.actors import Actor
 from apikeys.admin.audited import AuditedAdmin, person_of
 from apikeys.admin.person_credentials import credentials_of
@@ -105,6 +105,18 @@ class UserForm(UserChangeFormOfOurs):
             self.fields["revoke_credentials"].help_text = revives
         else:
             self.fields.pop("revoke_credentials", None)
+
+    def clean(self) -> Any:
+        """Refuse to take the rights or the access of the last active superuser."""
+        cleaned = super().clean()
+        rights = ("is_active", "is_superuser")
+        had = [getattr(self.instance, name) for name in rights]
+        keeps = [
+            self.cleaned_data.get(name, value) for name, value in zip(rights, had, strict=True)
+        ]
+        if all(had) and not all(keeps):
+            check_superuser_remains(user)
+        return cleaned
 
     def clean_groups(self) -> Any:
         """Refuse a group with permissions that the person lacks."""

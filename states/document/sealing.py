@@ -2,8 +2,8 @@
 
 At rest a document is gzip'd, then encrypted (``infra_service.lib.encryption``). The associated data
 names the state's and the version's id, so that a document that was moved to another row does not
-decrypt. The version's number is in the gzip
-header, as its time, which the release before this one reads: both run during an upgrade.
+decrypt. The version's number is in the gzip header, as its time, which the release before this one
+reads: both run during an upgrade.
 """
 
 from __future__ import annotations

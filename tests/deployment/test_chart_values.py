@@ -137,13 +137,13 @@ def test_values_that_the_chart_refuses(given: Object, message: str, tmp_path: Pa
 
 @needs_helm
 def test_secret_settings_are_no_values(tmp_path: Path) -> None:
-    """The units load the same settings as credentials."""
+    """The units load these settings as credentials, except the token that unwraps keys."""
     unit = (HOW_TO / "infra-service@.service").read_text()
     names = re.findall(r"^LoadCredential=infra-service\.(\w+)$", unit, re.MULTILINE)
     valid = yaml.safe_load(INGRESS.read_text())
 
     assert len(names) == 8
-    for name in names:
+    for name in (*names, "VAULT_TOKEN"):
         message = refusal(tmp_path, {**valid, "settings": {name: "x"}})
         assert f"settings.{name} is secret: add it to the Secret infra-service" in message
 

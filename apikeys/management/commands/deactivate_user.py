@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from django.core.exceptions import ValidationError
 from django.core.management.base import CommandError
 from django.db import transaction
 
@@ -56,17 +57,15 @@ class Command(ServiceCommand):
             user = User.objects.filter(username=username).first()
             if user is None:
                 raise CommandError(f"there is no user {username!r}")
-            if _is_last_superuser(user):
-                raise CommandError(
-                    f"{username} is the last active superuser. Create another one first, with "
-                    "createsuperuser"
-                )
             counts = {
                 "api_keys": user.api_keys.active().count(),
                 "access_tokens": user.access_tokens.issued().active().count(),
                 "trust_policies": user.trust_policies.filter(disabled_at=None).count(),
             }
-            changed = actions.deactivate_user(user=user, actor=_ACTOR)
+            try:
+                changed = actions.deactivate_user(user=user, actor=_ACTOR)
+            except ValidationError as error:
+                raise CommandError(error.message) from None
             if options["revoke"]:
                 actions.revoke_credentials(user=user, actor=_ACTOR)
             transaction.set_rollback(options["dry_run"])
@@ -84,8 +83,3 @@ class Command(ServiceCommand):
             f"{effect}: {counts['api_keys']} API keys, {counts['access_tokens']} access tokens, "
             f"{counts['trust_policies']} trust policies",
         )
-
-
-def _is_last_superuser(user: User) -> bool:
-    others = User.objects.filter(is_superuser=True, is_active=True).exclude(pk=user.pk)
-    return user.is_superuser and user.is_active and not others.exists()

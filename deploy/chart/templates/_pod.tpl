@@ -19,7 +19,7 @@ app.kubernetes.io/component: {{ index . 1 }}
 {{- with .Values.monitoring.networks }}
 {{- $_ := set $settings "METRICS_NETWORKS" (printf "127.0.0.0/8,::1/128,%s" .) }}
 {{- end }}
-{{- range $name := list "SECRET_KEY" "SECRET_KEY_FALLBACKS" "STATE_ENCRYPTION_KEYS" "DATABASE_URL" "DATABASE_REPLICA_URL" "CACHE_URL" "STATE_STORAGE_URL" "OIDC_CLIENT_SECRET" }}
+{{- range $name := list "SECRET_KEY" "SECRET_KEY_FALLBACKS" "STATE_ENCRYPTION_KEYS" "DATABASE_URL" "DATABASE_REPLICA_URL" "CACHE_URL" "STATE_STORAGE_URL" "OIDC_CLIENT_SECRET" "VAULT_TOKEN" }}
 {{- if hasKey $.Values.settings $name }}
 {{- fail (printf "settings.%s is secret: add it to the Secret %s" $name $.Values.secrets.service) }}
 {{- end }}

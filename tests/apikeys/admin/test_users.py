@@ -74,6 +74,21 @@ def test_only_superusers_make_superusers(operator: User) -> None:
     assert operator.is_superuser
 
 
+@pytest.mark.parametrize("rights", [{"is_active": ""}, {"is_superuser": ""}])
+def test_the_last_active_superuser_keeps_the_rights(rights: dict[str, str]) -> None:
+    root = person(username="root", is_superuser=True)
+    last = User.objects.get(username="root")
+    kept = {"is_staff": "on", "is_superuser": "on"}
+
+    answer = change(root, last, **kept | rights)
+
+    assert "root is the last active superuser." in text_of(answer)
+    assert (last.is_active, last.is_superuser) == (True, True)
+    person(username="second", is_superuser=True)
+    assert change(root, last, **kept | rights).status_code == 302
+    assert (last.is_active, last.is_superuser) != (True, True)
+
+
 @pytest.mark.parametrize("page", ["change", "password"])
 def test_user_with_more_permissions_cannot_be_changed(page: str, operator: User) -> None:
     operator.is_superuser = True
