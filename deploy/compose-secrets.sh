@@ -8,6 +8,9 @@ umask 022 # All users can read the files; only containers that mount a volume ha
 
 # secret FILE VALUE GENERATOR
 secret() {
+    case "${1##*/}=$2" in
+    *_PASSWORD=*[!A-Za-z0-9]*) echo "${1##*/} in .env must consist of letters and digits" >&2 && exit 1 ;;
+    esac
     if [ -n "$2" ]; then put "$1" "$2"; elif [ ! -s "$1" ]; then put "$1" "$("$3")"; fi
 }
 

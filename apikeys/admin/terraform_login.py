@@ -12,6 +12,8 @@ from django.template.response import TemplateResponse
 from django.urls import path
 from django.utils import timezone
 
+from apikeys import audit
+from apikeys.actors import Actor
 from apikeys.admin.adding import FormPage
 from apikeys.scopes import Scope
 from apikeys.terraform_login import Code, InvalidRequestError, LoginRequest
@@ -68,6 +70,9 @@ class TerraformLoginPage(FormPage):
                 token_expires_at=timezone.now() + dt.timedelta(days=given["days"]),
                 redirect_uri=login.redirect_uri,
                 challenge=login.challenge,
+            )
+            audit.authorize_and_record(
+                Actor.of_person(request), "access_token.authorize", code.token_id
             )
             shown["address"] = login.redirect(code.seal())
         return self._page(request, "admin/apikeys/terraform_login.html", **shown)

@@ -108,13 +108,9 @@ class UserForm(UserChangeFormOfOurs):
 
     def clean(self) -> Any:
         """Refuse to take the rights or the access of the last active superuser."""
-        cleaned = super().clean()
-        rights = ("is_active", "is_superuser")
-        had = [getattr(self.instance, name) for name in rights]
-        keeps = [
-            self.cleaned_data.get(name, value) for name, value in zip(rights, had, strict=True)
-        ]
-        if all(had) and not all(keeps):
+        cleaned, user = super().clean(), self.instance
+        keeps = all(self.cleaned_data.get(name, True) for name in ("is_active", "is_superuser"))
+        if user.is_active and user.is_superuser and not keeps:
             check_superuser_remains(user)
         return cleaned
 

@@ -7,6 +7,7 @@ import binascii
 from typing import TYPE_CHECKING, Any
 
 from django.db import IntegrityError
+from django.http import UnreadablePostError
 from rest_framework.response import Response
 
 from apikeys import actions
@@ -17,6 +18,7 @@ from apikeys.federation.exchange_errors import AssertionRefused
 from apikeys.models import User
 from apikeys.terraform_login import CLIENT_ID, PERMISSION, Code
 from apikeys.tokens import TokenKind
+from infra_service.lib.api.bodies import BodyIncomplete
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
@@ -41,10 +43,14 @@ class LoginTokenView(OAuthView):
 
         Raises:
             RequestRefused: the grant type or the client is not supported.
-            LoginCodeRefused: the code is invalid, or the user may no longer issue tokens.
+            BodyIncomplete: the connection ended before the body.
+        LoginCodeRefused: the code is invalid, or the user may no longer issue tokens.
         """
         http = request._request
-        given = http.POST
+        try:
+            given = http.POST
+        except UnreadablePostError as error:
+            raise BodyIncomplete from error
         if given.get("grant_type") != "authorization_code":
             raise RequestRefused("unsupported_grant_type", "grant_type must be authorization_code.")
         if _client_of(http) != CLIENT_ID:

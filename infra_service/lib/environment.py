@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import math
 import os
 import re
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -134,12 +136,18 @@ class Environment(environ.Env):  # type: ignore[misc,unused-ignore]
         """Return Django's database settings for a URL.
 
         Raises:
-            ImproperlyConfigured: the URL is not set and has no default, or is empty, for example
-                because a shell has read ``postgres://…?a=b&c=d`` without quotes.
+            ImproperlyConfigured: the URL is not set and has no default, or is malformed, or empty,
+                for example because a shell has read ``postgres://…?a=b&c=d`` without quotes.
         """
         if not self.str(name, default=default):
             raise ImproperlyConfigured(f"{name} is empty")
-        found: dict[str, Any] = super().db_url(name, default=default)
+        found: dict[str, Any] = {}
+        with warnings.catch_warnings(), contextlib.suppress(ValueError):
+            warnings.simplefilter("ignore")  # its text contains the password
+            found = super().db_url(name, default=default)
+        if "." not in found.get("ENGINE", ""):  # or only the scheme of the URL
+            form = "postgres://USER:PASSWORD@HOST:PORT/NAME, percent-encoded, or sqlite:///PATH"
+            raise ImproperlyConfigured(f"{name} must have the form {form}")
         return found
 
     def days(self, name: str, default: int) -> int:

@@ -235,6 +235,18 @@ def test_secrets_are_generated_once_and_settings_take_precedence(project: Projec
     }
     assert stored() == {**first, **changed}
 
+    given = {"OWNER_PASSWORD": "a/b@c"}  # not for a URL
+    refused = subprocess.run(
+        command,
+        env={"PATH": os.environ["PATH"], **given},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert refused.returncode == 1
+    assert refused.stderr == "OWNER_PASSWORD in .env must consist of letters and digits\n"
+    assert stored() == {**first, **changed}
+
 
 def test_the_readme_starts_the_service_with_one_command() -> None:
     (block,) = re.findall(r"```sh\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)

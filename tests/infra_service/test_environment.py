@@ -96,6 +96,21 @@ def test_the_url_of_a_database_is_not_empty(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize(
+    "url",
+    ["postgres://u:Hunter2/x@y/db", "postgres//u:Hunter2@h/db", "Hunter2", "http://Hunter2@h/db"],
+)
+def test_a_malformed_url_of_a_database_is_not_shown(
+    url: str, monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
+) -> None:
+    monkeypatch.setenv("SOME_URL", url)
+
+    with pytest.raises(ImproperlyConfigured, match="SOME_URL must have the form") as refused:
+        Env().db_url("SOME_URL")
+    assert "Hunter2" not in str(refused.value)
+    assert not list(recwarn)
+
+
+@pytest.mark.parametrize(
     ("value", "parts"),
     [("a", ["a"]), ("a, b ,\tc", ["a", "b", "c"]), ("a,, b,", ["a", "b"]), ("", [])],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import hashlib
+import io
 import json
 import re
 import secrets
@@ -14,8 +15,10 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 import requests
+from django.test import RequestFactory
 from django.utils.html import escape
 
+from apikeys.api.login_tokens import LoginTokenView
 from apikeys.models import AccessToken, User
 from tests.e2e.remote import RemoteTerraform
 from tests.e2e.terraform import BINARY
@@ -52,6 +55,7 @@ def confirm(visitor: Visitor, address: str, **form: Any) -> requests.Response:
     """Open the authorization page, and submit its form."""
     page = visitor.get(address)
     assert page.status_code == 200, page.text
+    assert f"terraform login {urlsplit(page.url).netloc}" in page.text
     found = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', page.text)
     assert found is not None
     given = {"scopes": ["state:read", "state:write"], "days": "7", **form}
@@ -115,6 +119,8 @@ def test_code_is_exchanged_once(service: Service, administrator: Visitor) -> Non
     events = service.events("access_token.issue")
     (event,) = [e for e in events if e.actor_name == name]
     assert (event.details["owner"], event.details["name"]) == (name, "terraform login")
+    confirmed = [e.resource_id for e in service.events("access_token.authorize")]
+    assert event.resource_id in confirmed
 
     again = exchange(service, code)
     assert (again.status_code, again.json()["error"]) == (400, "invalid_grant")
@@ -241,3 +247,19 @@ def test_terraform_logs_in(service: Service, administrator: Visitor, tmp_path: P
     token = stored["credentials"]["infra.example"]["token"]
     granted = service.request("GET", "/v1/whoami", token=token).json()["caller"]
     assert granted["scopes"] == ["state:admin", "state:read", "state:write"]
+
+
+def test_exchange_without_its_body_is_refused() -> None:
+    class Lost(io.RawIOBase):
+        def read(self, _size: int = -1) -> bytes:
+            raise ConnectionResetError
+
+    environ = {"wsgi.input": Lost(), "CONTENT_LENGTH": "200"}
+    environ["CONTENT_TYPE"] = "application/x-www-form-urlencoded"
+    request: Any = RequestFactory().generic("POST", TOKEN, **environ)
+    request.request_id = "1"
+
+    answer = LoginTokenView.as_view()(request)
+
+    assert answer.status_code == 400
+    assert answer.data["error"]["details"][0]["reason"] == "BODY_INCOMPLETE"
