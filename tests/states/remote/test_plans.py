@@ -36,10 +36,9 @@ def make_states() -> None:
     Twenty have tags, and of these some have a stored name.
     """
     make_many_states()
-    newest = State.objects.order_by("-id").values_list("component_id", flat=True)[:2_000]
-    others = Component.objects.exclude(pk__in=list(newest))
-    others.update(application=None)
-    State.objects.filter(component__application=None).update(application=None)
+    newest = list(State.objects.order_by("-id").values_list("component_id", flat=True)[:2_000])
+    Component.objects.exclude(pk__in=newest).update(application=None)
+    State.objects.exclude(component_id__in=newest).update(application=None)
     tagged = State.objects.order_by("id").values_list("pk", flat=True)[100 : 100 + TAGGED]
     record = {"name": "My_App", "tags": {"team": "core"}}
     State.objects.filter(pk__in=list(tagged)).update(workspace=record)
