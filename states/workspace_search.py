@@ -33,6 +33,8 @@ def in_organization(name: str, binding: Binding) -> StateQuerySet:
     if name == settings.REMOTE_ORGANIZATION:
         return states.filter(component__application=None)
     application = Application.objects.filter(slug=name).values_list("pk", flat=True).first()
+    if application is None:
+        return states.none()
     return states.filter(component__application=application)
 
 
@@ -46,6 +48,9 @@ def named(states: StateQuerySet, text: str) -> StateQuerySet:
     kind, slugs = workspaces.first_slugs(text.lower())
     column = f"{kind}__slug"
     of_slug = Q((f"{column}__startswith", text.lower()), (f"{column}__in", slugs), _connector=Q.OR)
+    if kind == "environment":  # the default environment is not in the name
+        default = Q(environment__slug=settings.REMOTE_DEFAULT_ENVIRONMENT)
+        of_slug |= default & Q(component__slug__startswith=text.lower())
     found = states.filter(of_slug, begins).values("pk")
     return states.filter(pk__in=found.union(states.filter(_RECORDED, begins).values("pk")))
 

@@ -44,7 +44,7 @@ class LoginTokenView(OAuthView):
         Raises:
             RequestRefused: the grant type or the client is not supported.
             BodyIncomplete: the connection ended before the body.
-        LoginCodeRefused: the code is invalid, or the user may no longer issue tokens.
+            LoginCodeRefused: the code is invalid, or the user may no longer issue tokens.
         """
         http = request._request
         try:

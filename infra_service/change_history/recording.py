@@ -19,6 +19,7 @@ from rest_framework.exceptions import APIException
 from infra_service.change_history.models import UNKNOWN, Change, Kind, RecordedState
 from infra_service.lib.api.identifiers import milliseconds_of
 from infra_service.lib.database.batches import in_batches
+from infra_service.lib.database.retries import retrying
 from states.document import contents
 from states.errors import DocumentUnreadable, StorageUnavailable
 from states.keeping.loading import loader
@@ -90,6 +91,7 @@ def _versions(state: State) -> QuerySet[StateVersion]:
     return StateVersion.objects.filter(state=state).order_by("number").only(*_COLUMNS)
 
 
+@retrying  # a rebuild and the index can lock each other out
 def _record(state: State, version: StateVersion, load: Load, *, moves: bool) -> bool:
     """Replace the changes of a version, if the state's position is before it and ``moves``.
 

@@ -86,8 +86,11 @@ def remove_surplus() -> Iterator[int]:
         for workload_id, number in page:
             if number > MOST_CHANGES:
                 own = Change.objects.filter(workload_id=workload_id)
-                last = own.order_by("-id").values_list("id", flat=True)[MOST_CHANGES]
-                yield from remove_in_batches(own.filter(id__lte=last), "id")
+                newest_first = own.order_by("-id").values_list("id", flat=True)
+                surplus = newest_first[MOST_CHANGES : MOST_CHANGES + 1]
+                for last in surplus:  # none, if another process has deleted it
+                    yield from remove_in_batches(own.filter(id__lte=last), "id")
+        yield 0  # the caller may stop here
         rest = numbers.filter(workload_id__gt=page[-1][0])
 
 

@@ -26,6 +26,8 @@ _CORRECTABLE: Final = frozenset({400, 404, 409, 410})
 _TOKEN: Final = "next_page_token"  # noqa: S105 - the name of a field
 _MOST_MESSAGE: Final = 1000
 _RENDERER: Final = JsonRenderer()
+#: Numbers keep their digits.
+_DECODER: Final = msgspec.json.Decoder(float_hook=lambda text: msgspec.Raw(text.encode()))
 
 
 def answer(tool: Tool, given: Any, request: Request) -> dict[str, Any] | Response:
@@ -42,7 +44,7 @@ def answer(tool: Tool, given: Any, request: Request) -> dict[str, Any] | Respons
                 return failed(response.data["error"]["message"])
             if response.status_code != HTTPStatus.OK:
                 return response  # type: ignore[no-any-return]
-            bodies.append(msgspec.json.decode(_RENDERER.render(response.data)))
+            bodies.append(_DECODER.decode(_RENDERER.render(response.data)))
         written: dict[str, Any] = {"notice": _NOTICE}
         found = list(_items(bodies, written))
         kept = _fitting(tool, found, written)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from infra_service.webhooks.event_types import TEST, TYPES
+from states.lockinfo import terminal_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +28,8 @@ def slack_message(event: WebhookEvent) -> dict[str, Any]:
     """Return the payload: ``text`` for notifications, and a block for the channel."""
     title = "A test of a webhook" if event.type == TEST else TYPES[event.type].description
     lines = [f"{name}: {_escaped(value)}" for name, value in _details(event.data)]
-    section = {"type": "mrkdwn", "text": "\n".join([f"*{title}*", *lines])}
+    # Verbatim: Slack does not turn URLs and names in the values into links.
+    section = {"type": "mrkdwn", "verbatim": True, "text": "\n".join([f"*{title}*", *lines])}
     return {
         "text": ", ".join([title, *lines[:1]]),
         "blocks": [{"type": "section", "text": section}],
@@ -80,4 +82,4 @@ def _change_of(workload: dict[str, Any]) -> str:
 
 
 def _escaped(value: Any) -> str:
-    return str(value)[:_MOST].translate(_ESCAPED)
+    return terminal_text(str(value), _MOST).translate(_ESCAPED)

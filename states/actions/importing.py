@@ -234,9 +234,13 @@ class Rehearsal:
             InvalidDocument: see ``states.actions.replacement``.
             SerialConflict: the document has no serial, and the state has the maximum serial.
             StorageUnavailable: the object store does not respond.
+            WriteConflict: the current version was replaced meanwhile.
         """
         if self._previous is None:
-            check_replacement(self._state, upload)
+            try:
+                check_replacement(self._state, upload)
+            except RaceLostError as error:
+                raise WriteConflict from error
         elif self._previous.head.is_state and not upload.head.is_state:
             raise not_a_state(upload)
         self._state.serial = next_serial(self._state, upload.head.serial)

@@ -6,7 +6,6 @@ import re
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
 from django.urls import reverse
 from rest_framework.exceptions import APIException
 
@@ -15,7 +14,8 @@ from apikeys.names import credential_names
 from states import addresses
 from states.admin.values import json_text
 from states.dependencies import dependencies_of
-from states.document import contents
+from states.document import contents, format4
+from states.document.work_limit import Effort
 from states.errors import VersionNotFound
 from states.keeping import reading
 from states.lock_holders import holder_of
@@ -128,9 +128,12 @@ def contents_of(state: State, *, is_requested: bool) -> dict[str, Any]:
         if stored is None:
             raise VersionNotFound
         found = contents.overview(gzipped, size=ITEMS, hide=True)
+        outputs, resources = (
+            format4.decode(page.items, Effort(len(page.items)))
+            for page in (found.outputs, found.resources)
+        )
     except APIException as error:
         return {"contents_fault": str(error.detail)}
-    outputs, resources = (msgspec.json.decode(p.items) for p in (found.outputs, found.resources))
     return {
         "terraform_version": found.terraform_version,
         "outputs": [

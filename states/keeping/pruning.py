@@ -91,7 +91,7 @@ def _prune_versions(
         return
     while batch := list(old.order_by("number")[:_BATCH]):
         with transaction.atomic():
-            _remove(batch)
+            _remove(state, batch)
             audit.authorize_and_record(
                 actor, "state.prune", state.pk, versions=[version.number for version in batch]
             )
@@ -115,7 +115,7 @@ def _prune_deleted(state: State, actor: Actor, *, dry_run: bool) -> Iterator[Pru
         with transaction.atomic():
             if not _change_if_unchanged(state):
                 break
-            _remove(batch)
+            _remove(state, batch)
         yield _discard_objects(batch)
     else:
         yield from _remove_state(state, actor)
@@ -134,15 +134,18 @@ def _remove_state(state: State, actor: Actor) -> Iterator[Pruned]:
         if not _change_if_unchanged(state, **_NOTHING):
             return
         batch = list(StateVersion.objects.filter(state=state))
-        _remove(batch)
+        _remove(state, batch)
         ResourceEntry.objects.forget(state.pk)  # which a release without an index has left there
         State.objects.filter(pk=state.pk).delete()
         audit.authorize_and_record(actor, "state.purge", state.pk, version=state.version_number)
     yield _discard_objects(batch, states=1)
 
 
-def _remove(batch: list[StateVersion]) -> None:
-    StateVersion.objects.filter(pk__in=[version.pk for version in batch]).delete()
+def _remove(state: State, batch: list[StateVersion]) -> None:
+    versions = StateVersion.objects.filter(pk__in=[version.pk for version in batch], state=state)
+    # First locked: a process that adds rows which refer to a version locks the version, too.
+    list(versions.select_for_update(no_key=True).order_by("pk").values_list("pk", flat=True))
+    versions.delete()
 
 
 def _discard_objects(batch: list[StateVersion], states: int = 0) -> Pruned:

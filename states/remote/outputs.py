@@ -33,8 +33,21 @@ _TYPES: Final = {
 }  # fmt: skip
 
 
+#: The first word of a type, such as `["map", "string"]`.
+_KIND: Final = re.compile(rb'\[?\s*"(\w+)"')
+_NULL: Final = msgspec.Raw(b"null")
+
+
+class _Output(msgspec.Struct):
+    """An output as it was written: numbers keep their digits, and large values stay bytes."""
+
+    value: msgspec.Raw
+    type: msgspec.Raw = _NULL
+    sensitive: bool = False
+
+
 class _Outputs(msgspec.Struct):
-    outputs: dict[str, dict[str, Any]]
+    outputs: dict[str, _Output]
 
 
 class OutputViewSet(OfVersionView):
@@ -70,7 +83,7 @@ class OutputViewSet(OfVersionView):
         output = _outputs(version, request).get(name)
         if output is None:
             raise StateVersionNotFound
-        described = _described(version, name, output, output["value"])
+        described = _described(version, name, output, output.value)
         return Response({"data": described}, headers=NO_STORE)
 
     def _list(self, version: Version, request: Request) -> Response:
@@ -91,12 +104,12 @@ def included(workspace: Workspace, request: Request) -> list[dict[str, Any]]:
 def _shown(version: Version, request: Request) -> list[dict[str, Any]]:
     """Return the outputs of a version; sensitive outputs have no value."""
     return [
-        _described(version, name, output, None if output.get("sensitive") else output["value"])
+        _described(version, name, output, None if output.sensitive else output.value)
         for name, output in sorted(_outputs(version, request).items())
     ]
 
 
-def _outputs(version: Version, request: Request) -> dict[str, dict[str, Any]]:
+def _outputs(version: Version, request: Request) -> dict[str, _Output]:
     """Return the outputs by name; omit sensitive values without `state:secrets`."""
     demand_any(request, Scope.STATE_OUTPUTS, Scope.STATE_READ)
     hide = Scope.STATE_SECRETS not in caller_of(request).scopes
@@ -111,16 +124,13 @@ def _outputs(version: Version, request: Request) -> dict[str, dict[str, Any]]:
     return msgspec.json.decode(document, type=_Outputs).outputs
 
 
-def _described(
-    version: Version, name: str, output: dict[str, Any], value: object
-) -> dict[str, Any]:
-    detailed: Any = output.get("type")
-    kind = detailed[0] if isinstance(detailed, list) and detailed else detailed
+def _described(version: Version, name: str, output: _Output, value: object) -> dict[str, Any]:
+    kind = _KIND.match(bytes(output.type))
     attributes = {
         "name": name,
-        "sensitive": bool(output.get("sensitive")),
-        "type": _TYPES.get(str(kind), "array"),
-        "detailed-type": detailed,
+        "sensitive": output.sensitive,
+        "type": _TYPES.get(kind[1].decode() if kind else "", "array"),
+        "detailed-type": output.type,
         "value": value,
     }
     id_ = f"wsout-{version.id.hex}-{name.encode().hex()}"

@@ -18,6 +18,14 @@ def test_files_exist() -> None:
     assert [name for name in sorted(all_named) if not (ROOT / name).exists()] == []
 
 
+def test_files_of_a_room_exist() -> None:
+    rooms = re.findall(r"^\| `([\w/]+/)` \| (.*) \|$", TEXT, re.MULTILINE)
+    named = [(room, name) for room, text in rooms for name in re.findall(r"`(\w+\.py)`", text)]
+
+    assert len(named) > 30
+    assert [(r, n) for r, n in named if not (ROOT / r / n).exists()] == []
+
+
 def test_the_reading_list_names_forty_files_and_their_lengths() -> None:
     listed = re.findall(r"^\| `([\w/]+\.py)` \| (\d+) \|", TEXT, re.MULTILINE)
     lengths = {name: len((ROOT / name).read_text().splitlines()) for name, _ in listed}

@@ -218,6 +218,13 @@ def test_restore_shows_its_changes_before_confirmation(admin: Backend) -> None:
     assert event.details == {"version": 1, "part": "diff", "secrets": False}
 
 
+def test_the_page_shows_a_number_that_is_no_float(admin: Backend) -> None:
+    body = document(9, outputs={"size": {"value": "PLACE", "type": "number"}})
+    assert admin.push(body.replace(b'"PLACE"', b"1e400"), "?force=true").status_code == 200
+
+    assert "1E+400" in text_of(person("viewer").get(page(admin.record)))
+
+
 def test_the_lock_on_the_page(state: State) -> None:
     viewer = text_of(person("viewer").get(page(state)))
     since = f"{state.lock_acquired_at:%Y-%m-%d %H:%M:%S} UTC"

@@ -27,7 +27,6 @@ from infra_service.change_history.summaries import LONGEST, summarize
 from infra_service.lib.api.parameters import refuse_unknown
 from infra_service.lib.api.periods import PERIOD_PARAMETERS, read_period
 from infra_service.lib.api.viewsets import ResourceViewSet
-from infra_service.lib.database import replica
 from states.api.filters import with_ids
 from states.api.states import visible_state
 from states.errors import StateNotFound
@@ -77,7 +76,7 @@ class ChangeViewSet(_ListViewSet):
         refuse_unknown(request.query_params, {PARAMETER, *PERIOD_PARAMETERS})
         since, until = read_period(request, now=timezone.now(), longest=LONGEST)
         changes: Any = self.filter_queryset(self.get_queryset())
-        summary = replica.read(lambda alias: summarize(changes.using(alias), since, until))
+        summary = summarize(changes, since, until)
         return Response({"summary": ChangeSummarySerializer(summary).data})
 
 

@@ -13,6 +13,8 @@ from django.db import connection
 #: Whether a database has the extension, by the address of the database.
 _known: Final[dict[tuple[str, str, str], bool]] = {}
 
+_IS_INSTALLED: Final = "SELECT to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL"
+
 
 def is_used() -> bool:
     """Return whether the database has the extension; one query per process."""
@@ -24,8 +26,9 @@ def is_used() -> bool:
         with connection.cursor() as cursor:
             # Without Django's wrapper, so that the first request does not count this statement.
             psycopg_cursor: Any = cursor.cursor
-            psycopg_cursor.execute("SELECT to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL")
-            (_known[address],) = psycopg_cursor.fetchone()
+            with connection.wrap_database_errors:
+                psycopg_cursor.execute(_IS_INSTALLED)
+                (_known[address],) = psycopg_cursor.fetchone()
     return _known[address]
 
 

@@ -216,6 +216,17 @@ def test_large_outputs_are_shortened_and_paged(mcp: Mcp, writer: Any) -> None:
     assert "…" in json.dumps(shown["deep"], ensure_ascii=False)
 
 
+def test_numbers_keep_their_digits(mcp: Mcp, writer: Any) -> None:
+    backend = Backend(writer)
+    body = state(outputs={"size": {"value": "PLACE", "type": "number"}})
+    assert backend.push(body.replace(b'"PLACE"', b"1e400")).status_code == 200
+    state_id = str(backend.record.pk)
+
+    answer = mcp.send("tools/call", {"name": "list_outputs", "arguments": {"state_id": state_id}})
+
+    assert '"value":1E+400' in answer.json()["result"]["content"][0]["text"]
+
+
 def test_a_call_with_many_workloads_says_what_it_omits(mcp: Mcp, fleet: Cluster) -> None:
     Workload.objects.update(status_reason="\\" * 250)
     pairs = [

@@ -28,6 +28,7 @@ def section(message: dict[str, Any]) -> str:
     (block,) = message["blocks"]
     assert block.keys() == {"type", "text"}
     assert (block["type"], block["text"]["type"]) == ("section", "mrkdwn")
+    assert block["text"]["verbatim"] is True
     text: str = block["text"]["text"]
     assert 1 <= len(text) <= 3000
     return text
@@ -84,6 +85,15 @@ def test_any_text_fits(kind: str, fields: dict[str, str], user: str, of_state: b
 
     # Nothing that Slack would read as a link, a mention or an unfinished escape.
     assert not re.search(r"[<>]|&(?!amp;|lt;|gt;)", text)
+
+
+def test_a_value_is_a_single_line() -> None:
+    lock = {"who": "ada\n*Approved by:* security\u2028\u202e", "operation": ""}
+    data = {"id": "x", "name": "x", "lock": lock}
+
+    text = section(slack_message(WebhookEvent(type="state.lock_held", data=data)))
+
+    assert text.splitlines()[2] == "Locked by: ada *Approved by:* security for work"
 
 
 def test_reference_shows_a_message() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -283,3 +284,41 @@ def test_outputs_as_the_provider_reads_them(
     assert reader.send("GET", f"state-version-outputs/{secret['id']}").status_code == 404
     assert reader.send("GET", "state-version-outputs/wsout-1").status_code == 404
     assert error_of(reader.send("GET", path.removesuffix("-outputs"))) == "SCOPE_INSUFFICIENT"
+
+
+@pytest.mark.parametrize(
+    "number",
+    [b"1e400", b"0.12345678901234567890123", b"1" + b"0" * 4000, b"1e99999999999999999999"],
+)
+@pytest.mark.parametrize("scope", ["state:read", "state:secrets"])
+def test_outputs_keep_their_digits(
+    remote: RemoteClient, locked: str, client_with: ClientWith, number: bytes, scope: str
+) -> None:
+    body = document(1, outputs={"size": {"value": "PLACE", "type": "number"}})
+    remote.push(locked, body.replace(b'"PLACE"', number))
+    reader = RemoteClient(client_with("state:read", scope))
+
+    answer = reader.send("GET", f"workspaces/{locked}/current-state-version-outputs")
+
+    if scope == "state:read" and b"e9999" in number:
+        # A search for secrets in it needs the number.
+        assert error_of(answer) == "STATE_FORMAT_UNSUPPORTED"
+    else:
+        assert b'"value":' + number in answer.content
+
+
+def test_large_outputs_stay_bytes(
+    remote: RemoteClient, locked: str, client_with: ClientWith
+) -> None:
+    many = [[]] * 500_000
+    body = document(1, outputs={"many": {"value": many, "type": "dynamic"}})
+    remote.push(locked, body)
+    privileged = RemoteClient(client_with("state:read", "state:secrets"))
+
+    tracemalloc.start()
+    answer = privileged.send("GET", f"workspaces/{locked}/current-state-version-outputs")
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert answer.status_code == 200
+    assert peak < 8 * len(body)

@@ -205,6 +205,10 @@ def test_search_finds_names_by_their_beginning(remote: RemoteClient, form: str) 
     with override_settings(REMOTE_WORKSPACES=form):
         for first, separator, last in itertools.product(parts, ("-", "__"), parts):
             remote.create(f"{first}{separator}{last}")  # some of them exist
+        for component, environment in (("web", "default"), ("api", "prod"), ("a-b", "default")):
+            # Without a record of the workspace.
+            path = f"/api/v1/state/at/{component}/{environment}"
+            assert remote.client.post(path, FIRST, "application/json").status_code == 200
         shown = set(names_in(remote.send("GET", f"{WORKSPACES}?page[size]=100")))
         assert len(shown) > 20
         beginnings = {name[:end] for name in shown for end in range(1, len(name) + 1)}
