@@ -192,7 +192,7 @@ class AuditEventSerializer(serializers.ModelSerializer[AuditEvent]):
         source="details.trace_id",
         read_only=True,
         allow_null=True,
-        help_text="The trace of the request, by its `traceparent`; null without that header.",
+        help_text="The trace id in the header `traceparent` of the request; null without it.",
     )
     details = serializers.DictField(
         read_only=True, help_text="Further values, which depend on `action`."

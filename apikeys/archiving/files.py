@@ -138,7 +138,7 @@ def contents(path: Path) -> Contents:
             first = text
         last = text
     if count < 1:
-        raise ArchiveError(f"{path.name}: it contains no event")
+        raise ArchiveError(f"{path.name}: the file contains no events")
     return Contents(number, previous, digest, count, id_of(first), id_of(last))
 
 

@@ -26,7 +26,7 @@ class WorkloadRef(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def _value(text: str) -> Any:
-    """Return the type of a value of a filter term, which a quote or a backslash would end."""
+    """Return the type of a value in a filter term; a quote or a backslash would end the value."""
     return Annotated[str, Meta(max_length=300, pattern=r"^[^'\\]*$", description=text)]
 
 

@@ -1,8 +1,9 @@
 """Import of the versions of a state from another system, each version in one transaction.
 
-The state is locked until all of its versions are stored: the next version would undo a push in
-between. The lock's ID follows from the source, so that an interrupted run continues under the same
-lock, and simultaneous runs share it: a conditional write decides which run stores a version.
+The state is locked until all of its versions are stored. Otherwise, the next imported version would
+undo a push during the import. The lock's ID follows from the source, so that an interrupted run
+continues under the same lock, and simultaneous runs share it: a conditional write decides which run
+stores a version.
 """
 
 from __future__ import annotations

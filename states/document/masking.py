@@ -1,4 +1,4 @@
-"""Hide the values that a state marks sensitive, and their copies at other places.
+"""Hide the values that a state marks as sensitive, and their copies elsewhere in it.
 
 Terraform marks a place, not a value: ``terraform_data.x.input`` with a password in it is marked,
 and ``terraform_data.x.output`` with the same password is not. The marked values are therefore

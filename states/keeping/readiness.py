@@ -19,7 +19,7 @@ _verdict: Future[bool] | None = None
 
 
 def is_store_refusing() -> bool:
-    """Return whether the store lacks the bucket or refuses the credentials, within a second.
+    """Return, within a second, whether the store lacks the bucket or rejects the credentials.
 
     It is False while the store does not respond: most requests need no store.
     """

@@ -80,7 +80,7 @@ class Map:
         self._rules, self._ignored = rules, ignored
 
     def names(self, key: str) -> Names | None:
-        """Return the names by the first rule that matches a key; None if no rule does."""
+        """Return the names by the first rule that matches the key; None if no rule matches."""
         made = (rule.names(key) for rule in self._rules)
         return next((names for names in made if names is not None), None)
 

@@ -291,7 +291,10 @@ FRAUDS: dict[str, tuple[Callable[[Path], Any], str]] = {
         ),
         "line 1 differs from the event that was written",
     ),
-    "empty": (lambda d: rewritten(files.path_of(d, 2), lambda _: []), "it contains no event"),
+    "empty": (
+        lambda d: rewritten(files.path_of(d, 2), lambda _: []),
+        "the file contains no events",
+    ),
     "nothing of ours": (
         lambda d: rewritten(files.path_of(d, 2), lambda _: [b"hello\n"]),
         "it does not have the header of an archive",

@@ -78,7 +78,7 @@ def _cells(spans: Iterable[Span], since: dt.datetime) -> Iterator[str]:
 
 
 def _share(found: Availability) -> str:
-    """Return the share of healthy time as text; only an exact share shows 100 %."""
+    """Return the share of healthy time as text, rounded down: 100 % means no unhealthy time."""
     if found.healthy_ratio is None:
         return f"No health was reported in the last {_DAYS} days."
     text = f"Healthy for {math.floor(found.healthy_ratio * 10_000) / 100:g} %"

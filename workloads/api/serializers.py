@@ -60,7 +60,9 @@ class WorkloadSerializer(serializers.Serializer[Any]):
         read_only=True, help_text="The labels of the object: keys and values are strings."
     )
     health_status = serializers.ChoiceField(
-        HEALTH_STATUSES, read_only=True, help_text="Sent by the reporter, or derived from its pods."
+        HEALTH_STATUSES,
+        read_only=True,
+        help_text="Sent by the reporter, or derived from the workload's pods.",
     )
     status_reason = serializers.CharField(
         read_only=True,

@@ -54,7 +54,7 @@ def read_scheduling(conditions: Mapping[str, JsonObject]) -> str:
 
 
 def read_starting(status: JsonObject) -> str:
-    """Read the reason why containers have not started; "" if none of them waits."""
+    """Read the reason why a container has not started; "" if none waits for a known reason."""
     reasons = {
         reason(child(child(container, "state"), WAITING))
         for key in ("containerStatuses", "initContainerStatuses")

@@ -32,7 +32,7 @@ class InputFilter(SimpleListFilter):
         return True
 
     def suggested(self, request: HttpRequest) -> Sequence[str]:
-        """Return the suggestions of the input."""
+        """Return suggestions for the input field."""
         del request
         return ()
 

@@ -100,7 +100,7 @@ class Command(ServiceCommand):
                 bar.advance()
 
     def _reencrypt(self, kind: Kind) -> dict[str, int]:
-        """Re-encrypt the values of a kind; those that need an older key afterwards failed."""
+        """Re-encrypt the values of a kind. Values that still need an older key have failed."""
         counts = {"reencrypted": kind.reencrypt(), "failed": 0}
         for value in kind.older():
             counts["failed"] += 1

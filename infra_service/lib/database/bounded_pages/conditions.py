@@ -149,7 +149,7 @@ def _make_single_values_equalities(query: Any) -> None:
 
 
 def weight(query: Any) -> int:
-    """Return the cost of testing a row, in searches of texts and labels.
+    """Return the cost of testing a row, as a number of searches of texts and labels.
 
     Comparisons of columns are not counted, as they cost less.
     """
