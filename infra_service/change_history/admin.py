@@ -12,7 +12,7 @@ from infra_service.change_history.models import Change, Kind
 from infra_service.change_history.signs import WORDS, mark
 from infra_service.lib.admin import ReadOnlyAdmin
 from infra_service.lib.admin.choice_filter import ChoiceFilter
-from infra_service.lib.admin.input_filters import InputFilter
+from infra_service.lib.admin.input_filters import IdFilter, InputFilter
 from infra_service.lib.admin.moments import moment_of
 from infra_service.lib.admin.templatetags.words import breakable
 from infra_service.lib.api.identifiers import parse_uuid
@@ -54,16 +54,12 @@ class EnvironmentFilter(InputFilter):
         return queryset.filter(environment_id=environment_id)
 
 
-class WorkloadFilter(InputFilter):
+class WorkloadFilter(IdFilter):
     """A filter by the id of a workload, linked from its page."""
 
     title = "id of a workload"
     parameter_name = "workload"
-
-    def typed(self, queryset: Any, text: str, request: HttpRequest) -> Any:
-        del request
-        workload_id = parse_uuid(text)
-        return queryset.none() if workload_id is None else queryset.filter(workload_id=workload_id)
+    column = "workload_id"
 
 
 @admin.register(Change)

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
-from states.admin.values import cut, json_text, with_rows_cut
-from states.document import contents, format4
-from states.document.work_limit import Effort
+from states.admin.values import cut, decoded, json_text, with_rows_cut
+from states.document import contents
 from states.errors import VersionNotFound
 from states.keeping import reading
 from states.models import StateVersion
@@ -78,7 +77,7 @@ def compare(
                 chain(
                     _shown(page.outputs, "output"),
                     _shown(page.resources, "resource"),
-                    map(_check, _decoded(page.check_results)),
+                    map(_check, decoded(page.check_results)),
                 )
             )
         ],
@@ -87,13 +86,8 @@ def compare(
     )
 
 
-def _decoded(changes: Raw) -> Iterable[dict[str, Any]]:
-    found: list[dict[str, Any]] = format4.decode(changes, Effort(len(changes)))
-    return found
-
-
 def _shown(changes: Raw, kind: str) -> Iterable[dict[str, Any]]:
-    for change in _decoded(changes):
+    for change in decoded(changes):
         attributes = [
             {
                 "path": cut(entry["path"]),

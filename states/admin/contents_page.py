@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from states.admin.values import cut, json_text, with_rows_cut
-from states.document import contents, format4
-from states.document.work_limit import Effort
+from states.admin.values import cut, decoded, json_text, with_rows_cut
+from states.document import contents
 from states.keeping import reading
 from states.models import VersionFacts
 
@@ -14,7 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from apikeys.actors import Actor
-    from states.document.contents import Page
     from states.models import State
 
 #: Outputs, and resources, per page.
@@ -49,9 +47,9 @@ def read(state: State, number: int, *, start: int, hide: bool, actor: Actor) -> 
     return Contents(
         outputs=[
             {**output, "name": cut(output["name"]), "value": json_text(output["value"])}
-            for output in _decoded(outputs)
+            for output in decoded(outputs.items)
         ],
-        resources=list(with_rows_cut(map(_shown, _decoded(resources)))),
+        resources=list(with_rows_cut(map(_shown, decoded(resources.items)))),
         start=start,
         next_start=start + ITEMS if more else None,
         hidden=hide,
@@ -61,11 +59,6 @@ def read(state: State, number: int, *, start: int, hide: bool, actor: Actor) -> 
 
 def _facts(state: State, number: int) -> VersionFacts | None:
     return VersionFacts.objects.filter(version__state=state, version__number=number).first()
-
-
-def _decoded(page: Page) -> list[dict[str, Any]]:
-    items: list[dict[str, Any]] = format4.decode(page.items, Effort(len(page.items)))
-    return items
 
 
 def _shown(resource: dict[str, Any]) -> dict[str, Any]:

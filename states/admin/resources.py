@@ -12,9 +12,8 @@ from django.urls import path, reverse
 from django.utils.html import format_html
 
 from infra_service.lib.admin import ReadOnlyAdmin
-from infra_service.lib.admin.input_filters import InputFilter
+from infra_service.lib.admin.input_filters import IdFilter, InputFilter
 from infra_service.lib.admin.templatetags.words import breakable
-from infra_service.lib.api.identifiers import parse_uuid
 from infra_service.lib.database.bounded_pages import read_page
 from infra_service.lib.database.prefixes import starts_with
 from states.admin.forms import FindForm
@@ -52,16 +51,12 @@ def found_resources(
 FOUND: Final = 50
 
 
-class StateFilter(InputFilter):
+class StateFilter(IdFilter):
     """A filter by the id of a state, linked from its page."""
 
     title = "id of a state"
     parameter_name = "state"
-
-    def typed(self, queryset: Any, text: str, request: HttpRequest) -> Any:
-        del request
-        state_id = parse_uuid(text)
-        return queryset.none() if state_id is None else queryset.filter(state_id=state_id)
+    column = "state_id"
 
 
 class TypeFilter(InputFilter):

@@ -12,10 +12,9 @@ from rest_framework.exceptions import APIException
 from apikeys.bindings import EVERYWHERE
 from apikeys.names import credential_names
 from states import addresses
-from states.admin.values import json_text
+from states.admin.values import decoded, json_text
 from states.dependencies import dependencies_of
-from states.document import contents, format4
-from states.document.work_limit import Effort
+from states.document import contents
 from states.errors import VersionNotFound
 from states.keeping import reading
 from states.lock_holders import holder_of
@@ -128,10 +127,7 @@ def contents_of(state: State, *, is_requested: bool) -> dict[str, Any]:
         if stored is None:
             raise VersionNotFound
         found = contents.overview(gzipped, size=ITEMS, hide=True)
-        outputs, resources = (
-            format4.decode(page.items, Effort(len(page.items)))
-            for page in (found.outputs, found.resources)
-        )
+        outputs, resources = decoded(found.outputs.items), decoded(found.resources.items)
     except APIException as error:
         return {"contents_fault": str(error.detail)}
     return {

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from states.document import format4
 from states.document.hidden import MASK, encode
+from states.document.work_limit import Effort
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -17,6 +19,16 @@ MOST_ROWS: Final = 500
 MOST_SHOWN: Final = 2_000
 #: A value with more maps and lists is shown on a single line.
 _INDENTED: Final = 50
+
+
+def decoded(items: msgspec.Raw) -> list[dict[str, Any]]:
+    """Return the items of a page of a document; numbers keep their digits.
+
+    Raises:
+        StateFormatUnsupported, StateTooComplex: see ``format4.decode``.
+    """
+    found: list[dict[str, Any]] = format4.decode(items, Effort(len(items)))
+    return found
 
 
 def json_text(value: Any) -> str:

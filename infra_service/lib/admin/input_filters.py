@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.contrib.admin import SimpleListFilter
 
+from infra_service.lib.api.identifiers import parse_uuid
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -50,6 +52,17 @@ class InputFilter(SimpleListFilter):
     def typed(self, queryset: Any, text: str, request: HttpRequest) -> Any:
         """Return the rows that match the text."""
         raise NotImplementedError
+
+
+class IdFilter(InputFilter):
+    """A filter by a UUID. Other text matches no row."""
+
+    column: ClassVar[str]
+
+    def typed(self, queryset: Any, text: str, request: HttpRequest) -> Any:
+        del request
+        id_ = parse_uuid(text)
+        return queryset.none() if id_ is None else queryset.filter(**{self.column: id_})
 
 
 class DateFilter(InputFilter):
