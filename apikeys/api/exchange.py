@@ -19,7 +19,9 @@ from infra_service.lib.api.throttling import RateLimited, count_exchange, count_
 if TYPE_CHECKING:
     from rest_framework.request import Request
 
-NO_STORE: Final = {"Cache-Control": "no-store"}
+    from apikeys.models import AccessToken
+
+_NO_STORE: Final = {"Cache-Control": "no-store"}
 
 
 class OAuthView(APIView):
@@ -28,6 +30,17 @@ class OAuthView(APIView):
     http_method_names = ["post"]
     public = True
     authentication_classes = ()
+
+    def issued(self, token: AccessToken, secret: str, **more: str) -> Response:
+        """Return the response with a new token (RFC 6749 §5.1)."""
+        answer = {
+            "access_token": secret,
+            **more,
+            "token_type": "Bearer",
+            "expires_in": token.lifetime_seconds,
+            "scope": " ".join(token.scopes),
+        }
+        return Response(answer, headers=_NO_STORE)
 
     def handle_exception(self, exc: Exception) -> Response:
         """Return a refusal in OAuth's form (RFC 6749 §5.2), without its reason."""
@@ -42,7 +55,7 @@ class OAuthView(APIView):
             ids += f" Trace id: {http.trace_id}."
         description = f"{exc.detail} {ids}"
         answer = {"error": exc.error, "error_description": description}
-        return Response(answer, status=HTTPStatus.BAD_REQUEST, headers=NO_STORE)
+        return Response(answer, status=HTTPStatus.BAD_REQUEST, headers=_NO_STORE)
 
 
 @exchange_schema
@@ -65,14 +78,7 @@ class TokenExchangeView(OAuthView):
             token, secret = actions.exchange_assertion(
                 proof=proof, scopes=parameters.scopes, ttl=parameters.ttl, actor=actor
             )
-        answer = {
-            "access_token": secret,
-            "issued_token_type": ACCESS_TOKEN_TYPE,
-            "token_type": "Bearer",
-            "expires_in": token.lifetime_seconds,
-            "scope": " ".join(token.scopes),
-        }
-        return Response(answer, headers=NO_STORE)
+        return self.issued(token, secret, issued_token_type=ACCESS_TOKEN_TYPE)
 
 
 def _unauthenticated_actor(request: Request) -> Actor:

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from django.db import IntegrityError
 from django.http import UnreadablePostError
-from rest_framework.response import Response
 
 from apikeys import actions
 from apikeys.actors import Actor
-from apikeys.api.exchange import NO_STORE, OAuthView
+from apikeys.api.exchange import OAuthView
 from apikeys.api.exchange_parameters import RequestRefused
 from apikeys.federation.exchange_errors import AssertionRefused
 from apikeys.models import User
@@ -23,6 +22,7 @@ from infra_service.lib.api.bodies import BodyIncomplete
 if TYPE_CHECKING:
     from django.http import HttpRequest
     from rest_framework.request import Request
+    from rest_framework.response import Response
 
 
 class LoginCodeRefused(AssertionRefused):
@@ -74,13 +74,7 @@ class LoginTokenView(OAuthView):
             )
         except IntegrityError as error:  # the code was used before
             raise LoginCodeRefused from error
-        answer = {
-            "access_token": secret,
-            "token_type": "Bearer",
-            "expires_in": token.lifetime_seconds,
-            "scope": " ".join(token.scopes),
-        }
-        return Response(answer, headers=NO_STORE)
+        return self.issued(token, secret)
 
 
 def _client_of(http: HttpRequest) -> str:
