@@ -232,11 +232,8 @@ def test_without_it_the_primary_is_read(
 def test_replica_of_a_former_primary_is_not_read(pair: Pair) -> None:
     """Its log may be ahead of the new primary's and have another content."""
     of_both = pair.cluster_names()
-    with (
-        running(pair.primary) as promoted,
-        psycopg.connect(promoted.url, autocommit=True) as promoting,
-    ):
-        promoting.execute("SELECT pg_promote()")
+    with running(pair.primary) as promoted:
+        promoted.promote()
         with serving(promoted, pair.replica, beside=pair) as new:
             new.make_cluster("of the new primary")
             pair.make_cluster("of the former primary")
@@ -255,8 +252,7 @@ def test_another_history_with_the_same_number_is_not_read(pair: Pair) -> None:
     of_both = pair.cluster_names()
     with running(pair.primary) as promoted, running(pair.primary) as other:
         for server in (promoted, other):
-            with psycopg.connect(server.url, autocommit=True) as promoting:
-                promoting.execute("SELECT pg_promote()")
+            server.promote()
         with psycopg.connect(other.url, autocommit=True) as ahead:
             ahead.execute("CREATE TABLE further AS SELECT generate_series(1, 200000)")
             ahead.execute("CHECKPOINT")

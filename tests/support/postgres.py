@@ -117,6 +117,13 @@ class Server:
                 self._process.wait(0.1)
         raise RuntimeError("PostgreSQL did not start")
 
+    def promote(self) -> None:
+        """Make a standby a primary.
+
+        No statement waits for it: replay may cancel a statement of a standby at any time.
+        """
+        self._run("pg_ctl", "promote", "-D", "data")
+
     def stop(self) -> None:
         """Stop it at once, closing its connections (SIGINT: fast shutdown)."""
         self._end(signal.SIGINT)

@@ -90,8 +90,11 @@ class Postgres:
         return []
 
     def promote(self) -> None:
-        """Promote a standby to primary, and wait until it is."""
-        self.run_sql("SELECT pg_promote(true, 60)")
+        """Promote a standby to primary, and wait until it is.
+
+        No statement waits for it: replay may cancel a statement of a standby at any time.
+        """
+        self._run("pg_ctl", "promote", "-D", self.data)
 
     def _run(self, program: str, *arguments: str | Path) -> None:
         run([*UNPRIVILEGED, self.binaries / program, *arguments], host=self.host)
