@@ -1,7 +1,8 @@
--- Create two roles in the database that psql is connected to: the owner migrates and archives, and the service
--- gets only the privileges that "manage.py grant_service_role" grants. Run this as a superuser for each new
--- database. If the roles do not exist yet, set OWNER_PASSWORD and SERVICE_PASSWORD in the environment, or
--- OWNER_PASSWORD_FILE and SERVICE_PASSWORD_FILE. compose.yaml runs it automatically.
+-- Create the roles of the owner and the service, and make the owner the owner of the current database. Migrations and
+-- archiving use the owner's role. "manage.py grant_service_role" grants the privileges of the service's role.
+-- Run this script as a superuser in each new database. If the roles do not exist yet, set OWNER_PASSWORD and
+-- SERVICE_PASSWORD in the environment, or OWNER_PASSWORD_FILE and SERVICE_PASSWORD_FILE. compose.yaml runs this
+-- script automatically.
 \set ON_ERROR_STOP on
 \if :{?owner}
 \else
