@@ -1,4 +1,4 @@
--- Create the roles of the owner and the service, and make the owner the owner of the current database. Migrations and
+-- Create the roles of the owner and of the service, and transfer the current database to the owner. Migrations and
 -- archiving use the owner's role. "manage.py grant_service_role" grants the privileges of the service's role.
 -- Run this script as a superuser in each new database. If the roles do not exist yet, set OWNER_PASSWORD and
 -- SERVICE_PASSWORD in the environment, or OWNER_PASSWORD_FILE and SERVICE_PASSWORD_FILE. compose.yaml runs this
