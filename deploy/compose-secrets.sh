@@ -1,10 +1,10 @@
 #!/bin/sh
-# Write the secrets of compose.yaml to three directories, the volumes of the database, of the owner of its tables, and
-# of the service. A value in the environment, from .env, takes precedence. A missing secret is generated once.
+# Write the secrets of compose.yaml to three directories: the volumes of the database, of the table owner, and of the
+# service. A value from .env in the environment takes precedence. The script generates each missing secret once.
 #
 #     deploy/compose-secrets.sh DATABASE OWNER SERVICE
 set -eu
-umask 022 # All users can read the files; only containers that mount a volume have them.
+umask 022 # All users may read the files, but only containers that mount the volume can see them.
 
 # secret FILE VALUE GENERATOR
 secret() {
@@ -14,7 +14,7 @@ secret() {
     if [ -n "$2" ]; then put "$1" "$2"; elif [ ! -s "$1" ]; then put "$1" "$("$3")"; fi
 }
 
-# Atomic: a half-written key would make states unreadable.
+# Replace the file atomically, because a half-written key would make states unreadable.
 put() { printf %s "$2" >"$1.new" && mv "$1.new" "$1"; }
 # Only letters and digits, because a URL contains the password.
 password() { od -An -v -tx1 -N 32 /dev/urandom | tr -d ' \n'; }

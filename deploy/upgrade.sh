@@ -1,6 +1,7 @@
 #!/bin/sh
-# Upgrade a systemd installation without downtime, as root: to the release that contains this file, or back to
-# the release in the given directory. A failure before the switch leaves the installation unchanged.
+# Upgrade a systemd installation without downtime, as root. Without an argument, the script activates the release
+# that contains this file. To go back, pass the directory of an earlier release. A failure before the switch leaves
+# the installation unchanged.
 #
 #     /opt/infra-service-releases/1.1.0/deploy/upgrade.sh [RELEASE]
 set -eu
@@ -24,7 +25,7 @@ if [ ! -L "$installed" ]; then
 fi
 old=$(readlink -f "$installed")
 
-# Detect the extras of the old release by its installed packages.
+# Detect the extras of the old release from its installed packages.
 extras=$("$old/.venv/bin/python" - "$new/pyproject.toml" <<'PYTHON'
 import re, sys, tomllib
 from importlib.metadata import distributions
@@ -55,7 +56,7 @@ for file in "$new"/docs/how-to/infra-*.service "$new"/docs/how-to/infra-*.timer 
     fi
 done
 
-# Processes of the old release continue to load its files, because they use its directory, not the link.
+# Processes of the old release still load their own files, because they use the release directory, not the link.
 step "switch $installed to $new, and migrate as the owner"
 switch_to "$new"
 systemctl start infra-migrate || { switch_to "$old"; fail "The migration failed: journalctl -u infra-migrate"; }
@@ -65,7 +66,7 @@ for unit in $(systemctl list-units --plain --no-legend --state=active 'infra-ser
     address=$(sed -n 's/^BIND=//p' "$settings" | tail -n 1)
     address=${address:-127.0.0.1:${port%.service}}
     step "restart $unit"
-    # Do not run the migrations again, which would prolong the restart.
+    # Do not run the migrations again, because they would prolong the restart.
     systemctl restart --job-mode=ignore-requirements "$unit"
     tries=0
     until curl -sf --max-time 5 -o /dev/null "http://$address/readyz"; do
@@ -75,6 +76,6 @@ for unit in $(systemctl list-units --plain --no-legend --state=active 'infra-ser
     done
 done
 
-step "restart the index, webhooks and timers that run"
+step "restart the running index, webhook and timer units"
 systemctl try-restart infra-index infra-webhooks 'infra-*.timer'
 step "$installed is $new"

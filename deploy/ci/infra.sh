@@ -1,5 +1,5 @@
-# Functions for pipelines, in POSIX sh with curl 7.76 and jq 1.6 or newer.
-# Secrets reach curl through its standard input: arguments are visible to other processes.
+# Functions for pipelines, in POSIX sh. They require curl 7.76 and jq 1.6 or newer.
+# curl reads secrets from its standard input, because its arguments are visible to other processes.
 
 infra_fail() {
     printf '%s%s\n' "${GITHUB_ACTIONS:+::error::}" "$1" >&2
@@ -11,13 +11,13 @@ infra_mask() {
     if [ "${GITHUB_ACTIONS:-}" = true ] && [ -n "$1" ]; then printf '::add-mask::%s\n' "$1"; fi
 }
 
-# Print a field of a JSON object; nothing if it is missing, or the text is something else.
+# Print a field of a JSON object, or nothing if the field is missing or the text is not an object.
 infra_field() {
     printf %s "$1" | jq -r "$2 // \"\"" 2>/dev/null || :
 }
 
-# Print the body of a response. Arguments are those of curl, the URL first; standard input is a file
-# of curl's options. curl retries 429 and 5xx, after Retry-After if the response has it.
+# Send a request and print the body of the response. The arguments are a URL and arguments of curl. The
+# standard input contains options of curl. curl retries 429 and 5xx, after Retry-After if it is present.
 infra_request() (
     set +x
     body=$(mktemp) || exit 1
@@ -34,18 +34,18 @@ infra_request() (
     esac
 )
 
-# Send a request with the token of Terraform.
+# Send a request with the token that Terraform uses.
 infra_get() (
     set +x
     printf 'header = "Authorization: Bearer %s"\n' "$TF_HTTP_PASSWORD" | infra_request "$@"
 )
 
-# GitHub Actions: set INFRA_ID_TOKEN to a signed token of the job for this audience.
+# On GitHub Actions, set INFRA_ID_TOKEN to a signed token of the job for an audience.
 infra_github_id_token() {
     set +x
     if [ -z "${ACTIONS_ID_TOKEN_REQUEST_URL:-}" ]; then
         infra_fail "The job cannot request an identity token. Add 'id-token: write' to its permissions.\
- Pull requests from forks cannot have it." || return 1
+ Pull requests from forks cannot get this permission." || return 1
     fi
     infra_answer=$(printf 'header = "Authorization: Bearer %s"\n' "$ACTIONS_ID_TOKEN_REQUEST_TOKEN" |
         infra_request "$ACTIONS_ID_TOKEN_REQUEST_URL" --get --data-urlencode "audience=$1") || return 1
@@ -53,9 +53,10 @@ infra_github_id_token() {
     infra_mask "$INFRA_ID_TOKEN"
 }
 
-# Exchange the platform's token, INFRA_ID_TOKEN, and set TF_HTTP_*. The address is INFRA_URL, the
-# trust policy INFRA_POLICY, the state INFRA_STATE (payments/live or shop/payments/live), and the
-# lifetime INFRA_TTL in seconds, by default an hour or the policy's maximum.
+# Exchange the platform's token, INFRA_ID_TOKEN, for an access token, and set TF_HTTP_*. INFRA_URL is the
+# address of the service, INFRA_POLICY the trust policy, INFRA_STATE the state (payments/live or
+# shop/payments/live), and INFRA_TTL the lifetime in seconds. The default lifetime is an hour, or the
+# policy's maximum if that is shorter.
 infra_token() {
     infra_options=$-
     set +x # a trace would print the secrets
@@ -65,7 +66,7 @@ infra_token() {
     *) false ;;
     esac || infra_fail "The state is not component/environment or application/component/environment." || return 1
     case ${INFRA_ID_TOKEN:-} in
-    '' | *[!A-Za-z0-9._-]*) infra_fail "The platform provided no identity token, or not a signed token." || return 1 ;;
+    '' | *[!A-Za-z0-9._-]*) infra_fail "The platform provided no signed identity token." || return 1 ;;
     esac
     infra_answer=$(printf 'data = "subject_token=%s"\n' "$INFRA_ID_TOKEN" |
         infra_request "${INFRA_URL%/}/v1/oauth/token" \
@@ -78,19 +79,19 @@ infra_token() {
     iss_*) ;;
     *) false ;;
     esac ||
-        infra_fail "${INFRA_URL%/}/v1/oauth/token responded without a token. Is it the address of the service?" || return 1
+        infra_fail "${INFRA_URL%/}/v1/oauth/token responded without a token. Check the address of the service." || return 1
     infra_mask "$TF_HTTP_PASSWORD"
     printf 'Token for %s: %s, expires in %s seconds.\n' "$INFRA_STATE" \
         "$(infra_field "$infra_answer" .scope)" "$(infra_field "$infra_answer" .expires_in)"
-    unset infra_answer INFRA_ID_TOKEN # good for a single exchange
+    unset infra_answer INFRA_ID_TOKEN # the platform's token can be exchanged only once
     TF_HTTP_ADDRESS=${INFRA_URL%/}/api/v1/state/at/$INFRA_STATE
     TF_HTTP_USERNAME=token TF_HTTP_LOCK_ADDRESS=$TF_HTTP_ADDRESS TF_HTTP_UNLOCK_ADDRESS=$TF_HTTP_ADDRESS
     export TF_HTTP_USERNAME TF_HTTP_PASSWORD TF_HTTP_ADDRESS TF_HTTP_LOCK_ADDRESS TF_HTTP_UNLOCK_ADDRESS
     case $infra_options in *x*) set -x ;; esac
 }
 
-# Record the versions of providers and modules of the working directory with the last version that
-# this job has stored. The service adds commit and run from the platform's token.
+# Record the provider and module versions of the working directory with the last version of the state that
+# this job has stored. The service adds the commit and the run from the platform's token.
 infra_facts() (
     set +x
     service=${TF_HTTP_ADDRESS%%/api/v1/state/at/*}
@@ -103,12 +104,12 @@ infra_facts() (
     state=$(printf %s "$found" | jq -r --arg application "$application" \
         'first(.states[] | select((.application_slug // "") == $application)).id')
     [ -n "$state" ] ||
-        infra_fail "The service has no state at $place. Is 'backend \"http\" {}' missing, or the name a former one?" || exit 1
+        infra_fail "The service has no state at $place. Check that the configuration has 'backend \"http\" {}', and that the names are current." || exit 1
     versions=$(infra_get "$service/api/v1/states/$state/versions?page_size=100") || exit 1
     version=$(printf %s "$versions" | jq -r --arg token "$(infra_field "$caller" .caller.token_id)" \
         'first(.versions[] | select(.token_id == $token)).number')
-    [ -n "$version" ] || { echo "This job has stored no version of $place: no facts to record."; exit 0; }
-    # terraform init writes both, if the configuration has providers and modules.
+    [ -n "$version" ] || { echo "This job has stored no version of $place, so there are no facts to record."; exit 0; }
+    # terraform init writes both files if the configuration has providers and modules.
     lock=.terraform.lock.hcl modules=${TF_DATA_DIR:-.terraform}/modules/modules.json
     [ -f "$lock" ] || lock=/dev/null
     [ -f "$modules" ] || modules=/dev/null
@@ -117,5 +118,5 @@ infra_facts() (
     jq -n --rawfile lock "$lock" --rawfile modules "$modules" '{facts: {lock_file: $lock, modules_file: $modules}}' >"$facts" &&
         infra_get "$service/api/v1/states/$state/versions/$version/facts" --request PUT \
             --header 'Content-Type: application/json' --data-binary "@$facts" >/dev/null &&
-        echo "Facts of $place recorded with version $version."
+        echo "Recorded facts of $place with version $version."
 )

@@ -70,7 +70,7 @@ def test_a_password_that_a_url_cannot_contain_is_refused(tmp_path: Path, passwor
     refused = write(tmp_path, OWNER_PASSWORD=password)
 
     assert refused.returncode == 1
-    assert "must be letters and digits" in refused.stderr
+    assert "must consist of letters and digits" in refused.stderr
     assert not (tmp_path / "secrets.yaml").exists()
 
 

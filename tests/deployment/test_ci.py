@@ -218,7 +218,7 @@ def test_facts_belong_to_the_last_version_of_the_job(jobs: Jobs) -> None:
     facts = [{"uses": FACTS, "with": {"directory": "configuration"}}]
     pipeline.github({"steps": facts}, TRACED)
 
-    assert f"Facts of shop/{STATE} recorded with version 2." in pipeline.log
+    assert f"Recorded facts of shop/{STATE} with version 2." in pipeline.log
     shown = [line for line in pipeline.log.splitlines() if not line.startswith("::add-mask::")]
     assert token not in "\n".join(shown)
     states = jobs.server.request("GET", "/api/v1/states", token=token).json()["states"]

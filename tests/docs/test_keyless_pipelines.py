@@ -127,7 +127,7 @@ def test_a_keyless_job_applies_and_records_facts(jobs: Jobs, kind: str) -> None:
         else:
             pipeline.gitlab(configuration, "apply")
         logs.append(pipeline.log)
-        numbers += re.findall(rf"Facts of {STATE} recorded with version (\d+)", pipeline.log)
+        numbers += re.findall(rf"Recorded facts of {STATE} with version (\d+)", pipeline.log)
 
     assert "Apply complete! Resources: " in logs[0]
     assert f"This job has stored no version of {STATE}" in logs[1]

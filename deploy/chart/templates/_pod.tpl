@@ -31,8 +31,8 @@ app.kubernetes.io/component: {{ index . 1 }}
 {{- end }}
 
 {{- /*
-The pod template of a component. Arguments: root, component, resources; for commands also command;
-isOwner for the table owner's role.
+The pod template of a component. Arguments: root, component and resources; for commands, also command;
+for the table owner's role, also isOwner.
 */}}
 {{- define "infra-service.pod" -}}
 {{- $values := .root.Values -}}
@@ -50,7 +50,7 @@ spec:
   serviceAccountName: {{ $values.serviceAccountName | quote }}
   automountServiceAccountToken: false
   enableServiceLinks: false
-  # The delay of preStop, and 30 seconds for the requests in progress.
+  # The delay of preStop (5 s), 30 s for the requests in progress, and a margin.
   terminationGracePeriodSeconds: 45
   {{- with $values.imagePullSecrets }}
   imagePullSecrets:
@@ -95,7 +95,7 @@ spec:
         - secretRef:
             name: {{ $values.secrets.service | quote }}
       env:
-        # Without this key a pod does not start. The service would use SQLite.
+        # If the key is missing, the pod does not start. Without DATABASE_URL, the service would use SQLite.
         - name: DATABASE_URL
           valueFrom:
             secretKeyRef:
@@ -125,13 +125,13 @@ spec:
         periodSeconds: 5
         timeoutSeconds: 5
         failureThreshold: 2
-      # Kubernetes updates the endpoints after it has begun to stop a pod.
+      # Kubernetes may remove a pod from the endpoints only after it has begun to stop the pod.
       lifecycle:
         preStop:
           exec:
             command: [sleep, "5"]
       {{- else if ne .component "migrate" }}
-      # The job renews the file every few seconds, also without its database.
+      # The job renews the file every few seconds, even if the database is unreachable.
       livenessProbe:
         exec:
           command: [sh, -c, 'test -n "$(find /run/infra-service/heartbeat -mmin -10)"']
