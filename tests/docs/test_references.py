@@ -165,7 +165,8 @@ LISTS = {
     "API keys, access tokens": ["list_api_keys", "list_access_tokens"],
     "issuers, trust policies": ["list_issuers", "list_trust_policies"],
     "audit events": ["list_audit_events"],
-    "webhooks, deliveries of a webhook": ["list_webhooks", "list_deliveries"],
+    "webhooks": ["list_webhooks"],
+    "deliveries of a webhook": ["list_deliveries"],
 }  # fmt: skip
 
 
