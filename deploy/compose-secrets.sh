@@ -16,7 +16,7 @@ secret() {
 
 # Replace the file atomically, because a half-written key would make states unreadable.
 put() { printf %s "$2" >"$1.new" && mv "$1.new" "$1"; }
-# Only letters and digits, because a URL contains the password.
+# Use only letters and digits, because a URL contains the password.
 password() { od -An -v -tx1 -N 32 /dev/urandom | tr -d ' \n'; }
 key() { head -c 32 /dev/urandom | base64; }
 
