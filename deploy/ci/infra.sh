@@ -17,7 +17,7 @@ infra_field() {
 }
 
 # Send a request and print the body of the response. The arguments are a URL and arguments of curl. The
-# standard input contains options of curl. curl retries 429 and 5xx, after Retry-After if it is present.
+# standard input contains options of curl. curl retries after 429 and 5xx, and obeys Retry-After.
 infra_request() (
     set +x
     body=$(mktemp) || exit 1
@@ -54,8 +54,8 @@ infra_github_id_token() {
 }
 
 # Exchange the platform's token, INFRA_ID_TOKEN, for an access token, and set TF_HTTP_*. INFRA_URL is the
-# address of the service, INFRA_POLICY the trust policy, INFRA_STATE the state (payments/live or
-# shop/payments/live), and INFRA_TTL the lifetime in seconds. The default lifetime is an hour, or the
+# address of the service, INFRA_POLICY is the trust policy, and INFRA_STATE is the state (payments/live or
+# shop/payments/live). INFRA_TTL is the lifetime in seconds. The default lifetime is an hour, or the
 # policy's maximum if that is shorter.
 infra_token() {
     infra_options=$-
