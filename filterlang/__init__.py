@@ -1,6 +1,6 @@
 """A filter language for Django REST framework lists: text -> grammar -> nodes -> ``Q``.
 
-A list declares what may be filtered, once, as a django-filter ``FilterSet``, and a view names it:
+A django-filter ``FilterSet`` declares the filterable fields of a list, and a view refers to it:
 
 >>> class WorkloadFilters(django_filters.FilterSet):
 ...     namespace = django_filters.CharFilter()
@@ -10,8 +10,7 @@ A list declares what may be filtered, once, as a django-filter ``FilterSet``, an
 ...     filter_backends = [filterlang.backend.FilterLanguageBackend]
 ...     filterset_class = WorkloadFilters
 
-The modules, in the order in which a text passes through them: ``backend``, ``compiler``,
-``parser`` (with ``grammar`` and ``nodes``, and ``diagnosis`` when the grammar does not match),
-``fields`` and ``fieldtypes`` (over ``filters``), ``lookups``. Every refusal is an
-``errors.FilterError``.
+A text passes through these modules: ``backend``, ``compiler``, ``parser`` (with ``grammar`` and
+``nodes``, and ``diagnosis`` if the grammar does not match), ``fields`` and ``fieldtypes`` (based on
+``filters``), and ``lookups``. Every rejected filter raises ``errors.FilterError``.
 """

@@ -11,8 +11,8 @@ from filterlang.errors import Code, FilterError
 from filterlang.grammar import MAX_LENGTH
 
 if TYPE_CHECKING:
-    # Only for type checks: settings name this module, and DRF's views import the modules in
-    # settings.
+    # Only for type checks, because the settings name this module, and DRF's views import the
+    # modules that the settings name.
     from django.db.models import QuerySet
     from rest_framework.request import Request
     from rest_framework.views import APIView
@@ -25,7 +25,8 @@ Row = TypeVar("Row")
 
 class InvalidFilter(APIException):
     meaning = (
-        "The filter is invalid; ``metadata`` has its code, its position and a suggestion, if any."
+        "The filter is invalid. ``metadata`` contains the error's code, position and suggestion, "
+        "if any."
     )
     status_code = HTTP_400_BAD_REQUEST
     default_code = "INVALID_FILTER"
@@ -38,7 +39,7 @@ class InvalidFilter(APIException):
 
 
 class FilterLanguageBackend(BaseFilterBackend):
-    """Applies ``filter=`` on a view that names its field set in ``filterset_class``.
+    """A filter backend that applies ``filter=`` to views with a ``filterset_class``.
 
     The optional method ``prepared`` of the view rewrites the condition before the query.
     """
@@ -46,13 +47,13 @@ class FilterLanguageBackend(BaseFilterBackend):
     def filter_queryset(
         self, request: "Request", queryset: "QuerySet[M, Row]", view: "APIView"
     ) -> "QuerySet[M, Row]":
-        """Return the rows that the filter selects; raises ``InvalidFilter``."""
+        """Return the rows that match the filter. Raise ``InvalidFilter`` if it is invalid."""
         filterset = getattr(view, "filterset_class", None)
         texts = request.query_params.getlist(PARAMETER)
         if filterset is None or not texts:
             return queryset
         if len(texts) > 1:
-            # Using either of them would show rows that the other excludes.
+            # Each filter alone would show rows that the other filter excludes.
             raise InvalidFilter(
                 FilterError(Code.SYNTAX, 0, "expected one filter", "join the filters with AND")
             )

@@ -1,4 +1,4 @@
-"""Invisible and lookalike characters, as in text copied from a wiki or a chat."""
+"""Detection of invisible and lookalike characters, as in text copied from a wiki or a chat."""
 
 import re
 import unicodedata
@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from filterlang.grammar import STRING
 
-# Typographic, full-width and primes, and the backtick: single ones first.
+# The backtick, and typographic, prime and full-width quotes: first single, then double quotes.
 _QUOTES: Final = (
     "`\u00b4\u2018\u2019\u201a\u201b\u2032\u2035\u2039\u203a\uff07"
     "\u201c\u201d\u201e\u201f\u2033\u00ab\u00bb\u301d\u301e\uff02"
@@ -20,7 +20,7 @@ _ASCII: Final = {
     "\u2228": "OR",
     "\u00ac": "NOT",
 }
-# Letters, marks and symbols that show nothing; the other invisible characters have a category.
+# Invisible letters, marks and symbols. The categories below identify other invisible characters.
 _BLANK: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u2800\u3164\uffa0")
 _INVISIBLE_CATEGORIES: Final = frozenset({"Cc", "Cf", "Zl", "Zp", "Zs"})
 _ALLOWED_SPACE: Final = frozenset(" \t\r\n")

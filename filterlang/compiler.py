@@ -1,10 +1,10 @@
-"""Nodes -> ``Q``, through the fixed ORM paths of a field set.
+"""Compile nodes to a ``Q``, through the fixed ORM paths of a field set.
 
-A name that a user wrote is only ever a key into the field set or a value: a ``Q`` with keyword
-arguments from a request has been a vulnerability in Django (CVE-2025-57833, CVE-2025-64459).
+The compiler uses text from users only as a key of the field set, or as a value. Keyword arguments
+of ``Q`` from a request have been a vulnerability in Django (CVE-2025-57833, CVE-2025-64459).
 
-Every condition is true or false, never NULL, also under NOT: Django adds the NULL check to a
-negated lookup on a nullable column, and the lookups on labels are never NULL.
+Every condition is true or false, never NULL, even under NOT. Django adds a NULL check to a negated
+lookup on a nullable column, and the lookups on labels are never NULL.
 """
 
 import functools
@@ -37,8 +37,8 @@ _PIECES: Final[dict[str, dict[str, bool]]] = {
 def compile_filter(filterset: type[FilterSet], text: str) -> Q:
     """Return the condition of ``text`` on the fields of ``filterset``.
 
-    A blank text gives an empty ``Q``. Raises ``FilterError``. The result is cached: combine it, but
-    do not change it.
+    Return an empty ``Q`` for a blank text, and raise ``FilterError`` for an invalid text. The
+    result is cached, so callers may combine it but must not change it.
     """
     node = parse(text)
     if node is None:
@@ -47,7 +47,7 @@ def compile_filter(filterset: type[FilterSet], text: str) -> Q:
 
 
 def _compile(node: Node, fields: FieldSet) -> Q:
-    # As deep as parentheses nest at most, which the parser limits.
+    # The parser limits the nesting of parentheses, and thereby the depth of this recursion.
     if isinstance(node, Term):
         return _compile_term(node, fields)
     if isinstance(node, Not):
@@ -62,7 +62,7 @@ def _compile_term(term: Term, fields: FieldSet) -> Q:
     operator = _SYNONYMS.get(term.operator, term.operator)
     positive = _NEGATED.get(operator, operator)
     if operator == "IS NULL" and key is None and "__" not in field.path:
-        # An index serves this condition. Of another table's column, the row itself may be missing.
+        # An index supports this condition. In a path to another table, the row may be missing.
         return Q((f"{field.path}__isnull", True))
     if key is None:
         condition = _column(field, positive, values)

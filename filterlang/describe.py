@@ -9,7 +9,7 @@ from filterlang.fields import field_set
 from filterlang.fieldtypes import EnumType
 
 _INTRODUCTION = """\
-Filter of the listed items: terms such as `field['name'] = 'value'`, joined with `AND`, `OR`, \
+A filter of the listed items: terms such as `field['name'] = 'value'`, combined with `AND`, `OR`, \
 `NOT` and parentheses. Values are quoted text, integers, `true` or `false`.
 
 | field | type | operators |
@@ -17,7 +17,7 @@ Filter of the listed items: terms such as `field['name'] = 'value'`, joined with
 """
 
 
-# Cached, because each list request needs its parameters.
+# Cached, because each list request reads the names of its parameters.
 @functools.cache
 def described_fields(filterset: type[FilterSet]) -> dict[str, dict[str, Any]]:
     """Return the type, operators, enum values and description of each field, machine-readable."""
@@ -34,7 +34,7 @@ def described_fields(filterset: type[FilterSet]) -> dict[str, dict[str, Any]]:
 
 @functools.cache
 def describe(filterset: type[FilterSet]) -> str:
-    """Return the language in two sentences and a table of the fields."""
+    """Return a short description of the language, with a table of the fields."""
     rows = []
     for field in field_set(filterset).values():  # type: ignore[arg-type]  # type[Any] is hashable
         kind = field.type.name

@@ -1,7 +1,7 @@
 """Explanations of syntax errors, with a suggestion.
 
-A suggestion that the user can apply must have the intended meaning. If that is a guess, for example
-for the wildcards of another language, the suggestion explains the rule instead.
+A suggestion that the user can apply must have the intended meaning. If the intention is uncertain,
+for example with the wildcards of another language, the suggestion explains the rule instead.
 """
 
 import re
@@ -15,8 +15,8 @@ from filterlang.foreign import REF, TERM_START
 from filterlang.grammar import SPACE
 
 _TERM = "expected a term such as field['name'], NOT or '('"
-# By the outermost rule that fails at the furthest position, because parsimonious keeps the last
-# rule.
+# The keys are the outermost rules that can fail at the furthest position, because parsimonious
+# reports the last rule.
 _EXPECTED: Final = {
     "filter": _TERM,
     "clause": _TERM,
@@ -57,7 +57,7 @@ _OTHER_FIELD: Final = re.compile(r"(?:field|labels)\s*[\[.]", re.IGNORECASE | re
 
 
 def explain(text: str, position: int, rule: str) -> FilterError:
-    """Turn parsimonious' furthest failure in ``text``, and the rule that failed, into an error."""
+    """Convert the furthest failure of parsimonious, and the rule that failed, to an error."""
     quote = text[position : position + 1]
     if rule in {"name", "value"} and quote in {"'", '"'}:
         suggestion = f"close it with {quote}" if rule == "name" else _close(text, position)

@@ -14,10 +14,10 @@ class Code(StrEnum):
 
 
 class FilterError(ValueError):
-    """A filter that is refused; its text is the message and the suggestion.
+    """An error in a filter. The text contains the message and the suggestion.
 
-    ``position`` counts characters from 0, ``message`` names the expected text there, ``suggestion``
-    the probable intention ("" without a good guess).
+    ``position`` counts characters from 0. ``message`` names the text expected there. ``suggestion``
+    names the probable intention, or is empty.
     """
 
     def __init__(self, code: Code, position: int, message: str, suggestion: str = "") -> None:

@@ -23,8 +23,8 @@ class Field(NamedTuple):
     ``inverted`` is django-filter's ``exclude`` of a boolean, so that
     ``BooleanFilter(field_name="lock_id", lookup_expr="isnull", exclude=True)`` means "is locked".
     ``nullable`` fields may be null. Django omits the null test of an ``unguarded`` expression in a
-    negated condition. ``description`` is the filter's ``help_text``, for a field that the items do
-    not have.
+    negated condition. ``description`` is the filter's ``help_text``, for a field that the listed
+    items do not contain.
     """
 
     name: str
@@ -38,7 +38,7 @@ class Field(NamedTuple):
 
     @property
     def operators(self) -> tuple[str, ...]:
-        """Return the operators of the type, and those that test for a value."""
+        """Return the operators of the type, and the tests for null if the field is nullable."""
         return (*self.type.operators, *PRESENCE) if self.nullable else self.type.operators
 
     @property
@@ -79,7 +79,7 @@ def _field(filterset: type[FilterSet], name: str, declared: Any) -> Field:
 
 
 def _columns(model: Any, path: str) -> list[Any]:
-    """Return the columns along an ORM path; empty if the model has no such path."""
+    """Return the columns along an ORM path, or an empty list if the path does not exist."""
     columns = []
     for name in path.split("__"):
         try:
@@ -91,7 +91,7 @@ def _columns(model: Any, path: str) -> list[Any]:
 
 
 def find(fields: FieldSet, term: Term) -> tuple[Field, str | None]:
-    """Return the field in a term and its key, or None as the key.
+    """Return the field of a term, and the key of a label or None.
 
     Raises ``FilterError`` for an unknown field or an operator that the field does not support.
     """

@@ -1,6 +1,6 @@
-"""Field types: the operators of each, the form of its values, and their conversion.
+"""Field types: the operators, and the format and conversion of the values.
 
-The form field of the declared filter converts the values; a type adds stricter checks than a web
+The form field of the declared filter converts the values. A type adds stricter checks than a web
 form.
 """
 
@@ -32,7 +32,7 @@ PRESENCE: Final = ("EXISTS", "IS NULL", "IS NOT NULL")
 
 
 class Neighbours(NamedTuple):
-    """The values next to a value that its column cannot store; None beyond the last."""
+    """The storable values next to a value that the column cannot store. None means no neighbour."""
 
     below: Any
     above: Any
@@ -46,7 +46,7 @@ class FieldType:
     operators: ClassVar[tuple[str, ...]]
     pattern: ClassVar[re.Pattern[str]]
     expected: str
-    #: Whether a key follows the field's name, and a dot.
+    #: Whether a dot and a key follow the field's name.
     has_keys: ClassVar[bool] = False
 
     def __init__(self, field: Any, column: Any = None) -> None:
@@ -64,7 +64,7 @@ class FieldType:
     def convert(self, value: Value) -> Any:
         """Return the value for the database, or ``Neighbours`` if the column cannot store it.
 
-        Raises ``FilterError`` at the value.
+        Raises ``FilterError`` with the position of the value.
         """
         try:
             if self._accepts(value):
@@ -86,7 +86,7 @@ class FieldType:
 
 
 class UUIDType(FieldType):
-    """The canonical form, in any case; ``uuid.UUID`` also accepts braces, URNs and any dashes."""
+    """A UUID in the canonical form. ``uuid.UUID`` would also accept braces, URNs and any dashes."""
 
     name = "uuid"
     form_field = forms.UUIDField
@@ -96,7 +96,7 @@ class UUIDType(FieldType):
 
 
 class EnumType(FieldType):
-    """A declared choice, exactly, with or without the prefix of its type."""
+    """A declared choice, with or without the prefix of its type."""
 
     name = "enum"
     form_field = EnumField
@@ -117,7 +117,7 @@ class EnumType(FieldType):
 
 
 class BooleanType(FieldType):
-    """``true`` or ``false``, in any case."""
+    """``true`` or ``false``, in upper or lower case."""
 
     name = "boolean"
     form_field = forms.NullBooleanField
@@ -130,9 +130,10 @@ class BooleanType(FieldType):
 
 
 class IntegerType(FieldType):
-    """Digits with or without a minus, within the bounds of the form field.
+    """An integer within the bounds of the form field.
 
-    The column may be narrower. PostgreSQL would then receive the lower 32 bits of the number.
+    The column may be narrower. Without a check, PostgreSQL would then receive only the lower 32
+    bits of the number.
     """
 
     name = "integer"
@@ -155,9 +156,9 @@ class IntegerType(FieldType):
 
 
 class TimestampType(FieldType):
-    """RFC 3339 with an offset, because without it the time would be ambiguous.
+    """An RFC 3339 timestamp with an offset. A time without an offset would be ambiguous.
 
-    Columns store microseconds, and a value may have more digits.
+    Columns store microseconds, but a value may have more digits.
     """
 
     name = "timestamp"
@@ -170,7 +171,7 @@ class TimestampType(FieldType):
     expected = "expected an RFC 3339 timestamp with an offset, such as '2026-01-31T12:00:00Z'"
 
     def _clean(self, text: str) -> Any:
-        # In UTC here, because SQLite's adapter converts too, and year 1 at +01:00 overflows.
+        # Convert to UTC here, because SQLite's adapter also does, and year 1 at +01:00 overflows.
         value: datetime = super()._clean(text.upper()).astimezone(UTC)
         written = self.pattern.fullmatch(text)
         finer = written is not None and (written[1] or "").strip("0")
@@ -204,7 +205,7 @@ class StringType(FieldType):
         return value.quoted
 
     def _clean(self, text: str) -> str:
-        # The form field strips the space around the text, so it is not used.
+        # The form field is not used, because it strips the space around the text.
         return text
 
     def _suggest(self, text: str) -> str:
@@ -212,7 +213,7 @@ class StringType(FieldType):
 
 
 class IdentifierType(StringType):
-    """Any text, as a whole."""
+    """Any text, compared only as a whole."""
 
     name = "identifier"
     form_field = IdentifierField
@@ -220,7 +221,7 @@ class IdentifierType(StringType):
 
 
 class LabelType(StringType):
-    """The value under a key of a ``LabelsFilter``, which may be absent."""
+    """The value for a key of a ``LabelsFilter``. The key may be absent."""
 
     name = "label"
     form_field = LabelsField
@@ -233,7 +234,7 @@ class LabelType(StringType):
 
 
 class VersionType(FieldType):
-    """A version, by the precedence of Semantic Versioning; ``5`` is ``5.0.0``."""
+    """A version, with the precedence of Semantic Versioning. ``5`` means ``5.0.0``."""
 
     name = "version"
     form_field = VersionsField

@@ -1,4 +1,4 @@
-"""Filters in addition to django-filter's own, for types without an exact match there."""
+"""Filters for types that django-filter lacks."""
 
 import functools
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -14,7 +14,7 @@ INT64_MAX: Final = 2**63 - 1
 
 
 class NullableField(forms.Field):
-    """Whether an expression may be null; for a column, the column decides."""
+    """A form field that declares whether an expression may be null, as model fields do."""
 
     def __init__(self, *, nullable: bool = False, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -22,7 +22,7 @@ class NullableField(forms.Field):
 
 
 class EnumField(NullableField, forms.ChoiceField):
-    """A choice, which may also be written with or without the prefix of its type."""
+    """A choice, with or without the prefix of its type."""
 
     def __init__(self, *, prefix: str = "", **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -30,7 +30,7 @@ class EnumField(NullableField, forms.ChoiceField):
 
     @functools.cached_property
     def names(self) -> dict[str, str]:
-        """Return each accepted spelling with its choice; the choices come first."""
+        """Return the choice for each accepted spelling, starting with the choices themselves."""
         choices = [str(choice) for choice, _ in cast("Iterable[tuple[Any, Any]]", self.choices)]
         names = {choice: choice for choice in choices}
         for choice in choices:
@@ -40,12 +40,12 @@ class EnumField(NullableField, forms.ChoiceField):
         return names
 
     def to_python(self, value: Any) -> Any:
-        """Return the choice for the value, or the value itself, which ``validate`` refuses."""
+        """Return the choice for the value, or the unknown value, which ``validate`` rejects."""
         return super().to_python(self.names.get(value, value))
 
 
 class EnumFilter(Filter):  # type: ignore[misc]  # django-filter has no types
-    """A column of fixed words: ``EnumFilter(choices=Health.choices, prefix="HEALTH_")``."""
+    """A filter for fixed words: ``EnumFilter(choices=Health.choices, prefix="HEALTH_")``."""
 
     field_class = EnumField
 
@@ -55,7 +55,7 @@ class IdentifierField(NullableField, forms.CharField):
 
 
 class IdentifierFilter(Filter):  # type: ignore[misc]  # django-filter has no types
-    """A column of identifiers, indexed for exact matches only."""
+    """A filter for a column of identifiers, which is indexed only for exact matches."""
 
     field_class = IdentifierField
 
@@ -68,7 +68,7 @@ class Int64Field(forms.IntegerField):
 
 
 class IntegerFilter(Filter):  # type: ignore[misc]  # django-filter has no types
-    """A column of integers. django-filter's ``NumberFilter`` is for decimals."""
+    """A filter for a column of integers. django-filter's ``NumberFilter`` is for decimals."""
 
     field_class = Int64Field
 
@@ -78,7 +78,7 @@ class LabelsField(forms.JSONField):
 
 
 class LabelsFilter(Filter):  # type: ignore[misc]  # django-filter has no types
-    """A ``JSONField`` that maps strings to strings; its keys are the user's."""
+    """A filter for a ``JSONField`` that maps keys, which users choose, to strings."""
 
     field_class = LabelsField
 
@@ -88,10 +88,10 @@ class VersionsField(forms.CharField):
 
 
 class VersionsFilter(Filter):  # type: ignore[misc]  # django-filter has no types
-    """The version of an object that the user names, as in ``provider.hashicorp/aws.version``.
+    """A filter for the version of a named object, as in ``provider.hashicorp/aws.version``.
 
-    No column stores it. A view replaces each comparison, a ``VersionComparison`` at the path
-    ``<field>__version`` (``filterlang.rewriting``).
+    No column stores the version. The view replaces each comparison, which is a
+    ``VersionComparison`` at the path ``<field>__version`` (see ``filterlang.rewriting``).
     """
 
     field_class = VersionsField

@@ -1,4 +1,4 @@
-"""Terms and operators as other languages write them: SQL, CEL, JMESPath, regular expressions."""
+"""Suggestions for the syntax of other languages: SQL, CEL, JMESPath and regular expressions."""
 
 import re
 from typing import Final
@@ -16,13 +16,13 @@ REF: Final = rf"(?:field|labels)\[{STRING}\]"
 _OPERATOR_WORDS: Final = (
     "not|in|is|between|exists|contains|has|i?like|starts_?with|ends_?with|eq|ne|[gl]te?|[gl]e"
 )
-#: The beginning of a term, also in other languages.
+#: The beginning of a term in this or another language.
 TERM_START: Final = (
     rf"(?:not\b|!|\(|fields?\b|labels?\b|[\w.-]+{SPACE}*(?:[!<>=~]|(?:{_OPERATOR_WORDS})\b))"
 )
 _FLAGS: Final = re.IGNORECASE | re.ASCII
 
-# How other languages write our operators, without spaces and underscores.
+# Operators of other languages, without spaces and underscores, and the equivalent operators here.
 _OPERATORS: Final = {
     "==": "=", "===": "=", "EQ": "=", "EQUALS": "=",
     "!==": "!=", "<>": "!=", "NE": "!=", "NEQ": "!=", "ISNOT": "!=",
@@ -59,7 +59,7 @@ _LIKE: Final = re.compile(rf"(not{SPACE}+)?(i?)like{SPACE}*(?:({STRING})|)", _FL
 _REF_BEFORE: Final = re.compile(rf"{REF}{SPACE}*\Z", _FLAGS)
 
 _KEY: Final = r"[\w/-]+(?:\.[\w/-]+)*"
-# A field as this or another language writes it; a method may follow the dots of a bare name.
+# A field in the syntax of this or another language. A method may follow the dots of a bare name.
 _ANY_REF: Final = (
     rf"(?:(?P<root>field|label)s?{SPACE}*(?:\.|[\[(]{SPACE}*['\"]?)(?P<key>{_KEY}?)(?:['\"]?{SPACE}*[\])])?"
     rf"|(?P<bare>{_KEY}?))"
@@ -84,7 +84,7 @@ def is_call(text: str, position: int) -> bool:
 
 
 def term(text: str, position: int) -> str:
-    """Suggest a term of this language for the beginning of a term."""
+    """Suggest the equivalent of a term in another language."""
     if _NEGATION.match(text, position):
         return f"did you mean NOT in place of {text[position]} ?"
     for pattern in (_CALL, _METHOD):
@@ -118,7 +118,7 @@ def _applied(found: re.Match[str]) -> str:
 
 
 def predicate(text: str, position: int) -> str:
-    """Suggest an operator of this language for the text after a field."""
+    """Suggest the equivalent of the text after a field, in the syntax of another language."""
     before = _REF_BEFORE.search(text, 0, position)
     ref = before[0].rstrip() if before else "the term"
     if method := _METHOD_BEHIND.match(text, position):

@@ -1,11 +1,11 @@
-"""The grammar, as a PEG over tokens.
+"""The grammar of filters, as a PEG over tokens.
 
-It is intentionally flat: parentheses are part of a clause's first and last token and are balanced
-by the parser. A grammar that calls itself for each parenthesis exhausts Python's stack at about 90
-of them, and `RecursionError` is not a `ParseError`.
+The grammar is intentionally flat: parentheses belong to the first and last token of a clause, and
+the parser balances them. A grammar that recurses for each parenthesis would exhaust Python's stack
+at about 90 parentheses, and raise `RecursionError` instead of `ParseError`.
 
-Its cost is the number of rules tried, about 1 µs each, so a token is a single regular expression
-that includes the space after it.
+Each rule that the parser tries costs about 1 µs, so a token is a single regular expression that
+includes the space after it.
 """
 
 from typing import Final
@@ -16,7 +16,7 @@ from parsimonious.grammar import Grammar
 MAX_LENGTH: Final = 1024
 MAX_DEPTH: Final = 16
 
-# In the order in which messages and the OpenAPI description list them.
+# In the order of the lists in messages and in the OpenAPI description.
 OPERATORS: Final = (
     "=",
     "!=",
@@ -48,12 +48,12 @@ STRUCTURE: Final = """
 """
 
 SPACE: Final = r"[ \t\r\n]"
-# A keyword may touch anything but a letter; `_` would make it another word.
+# Any character except a letter or `_` may follow a keyword.
 _STOP = r"(?![a-z_])"
-# Unrolled, so that an unterminated string fails in linear time. \' and '' are a quote inside.
+# Unrolled, so that an unterminated string fails in linear time. \' and '' mean a quote inside.
 _SINGLE = r"'[^'\\]*(?:(?:\\'|\\(?!')|'')[^'\\]*)*'(?!')"
 STRING: Final = rf"(?:{_SINGLE}|{_SINGLE.replace(chr(39), chr(34))})"
-# Digits that run on, as in 2026-01-31 or 0198f0aa, are a value without its quotes.
+# Digits with other characters after them, as in 2026-01-31 or 0198f0aa, are an unquoted text.
 _INTEGER = rf"-?[0-9]+(?=[ \t\r\n,)]|\Z|(?:and|or){_STOP})"
 
 _TOKENS = {

@@ -1,7 +1,8 @@
 """Lookups with the same meaning on PostgreSQL and SQLite, with the SQL for each database.
 
-Django's own differ: SQLite's LIKE ignores case, its JSON has no containment, and its JSON paths
-misread keys with quotes or only digits. Names and texts from the user are always SQL parameters.
+Django's own lookups differ between the databases. SQLite's LIKE ignores case, its JSON has no
+containment, and its JSON paths misread keys with quotes or only digits. Names and texts from users
+are always SQL parameters.
 """
 
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ SQL = tuple[str, tuple[str, ...]]
 
 @dataclass(frozen=True)
 class Piece:
-    """A literal part of a text and its position; `%`, `_` and `*` have no special meaning."""
+    """A literal part of a text and its position. `%`, `_` and `*` have no special meaning."""
 
     text: str
     at_start: bool = False
@@ -28,7 +29,7 @@ class Piece:
         """Return the condition on the SQL expression ``value``."""
         text = connection.ops.prep_for_like_query(self.text)
         if self.ignore_case:
-            # "C" folds A to Z only, as SQLite does; any other collation depends on the server.
+            # "C" folds only A to Z, as SQLite does. Other collations depend on the server.
             value, text = f'LOWER({value} COLLATE "C")', text.encode().lower().decode()
         return f"{value} LIKE %s", (self._surround(text, "%"),)
 
@@ -47,26 +48,26 @@ class Piece:
 @CharField.register_lookup
 @TextField.register_lookup
 class TextMatches(Lookup):
-    """A column contains a ``Piece``."""
+    """A lookup for a column that contains a ``Piece``."""
 
     lookup_name = "filterlang_matches"
     prepare_rhs = False
 
     def as_sql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper) -> SQL:
-        """PostgreSQL: LIKE, which an index on the column may serve."""
+        """Return the SQL for PostgreSQL: LIKE, which can use an index on the column."""
         lhs, params = self.process_lhs(compiler, connection)
         condition, pattern = self.rhs.postgres(lhs, connection)
         return condition, (*params, *pattern)
 
     def as_sqlite(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper) -> SQL:
-        """SQLite: GLOB, which can use an index for prefixes."""
+        """Return the SQL for SQLite: GLOB, which can use an index for prefixes."""
         lhs, params = self.process_lhs(compiler, connection)
         condition, pattern = self.rhs.sqlite(lhs, connection)
         return condition, (*params, *pattern)
 
 
 def _any_label(labels: str, condition: str = "") -> str:
-    # JSON_EACH returns keys and values as plain text, whatever their content.
+    # JSON_EACH returns keys and values as plain text, regardless of their content.
     return (
         f"EXISTS(SELECT 1 FROM JSON_EACH({labels}) AS filterlang_label "  # noqa: S608  # a column
         f"WHERE filterlang_label.key = %s{condition})"
@@ -75,12 +76,12 @@ def _any_label(labels: str, condition: str = "") -> str:
 
 @JSONField.register_lookup
 class LabelEquals(DataContains):
-    """``{key: value}`` is among the labels; on PostgreSQL containment, which a GIN index serves."""
+    """A lookup for labels that contain ``{key: value}``, for which PostgreSQL uses a GIN index."""
 
     lookup_name = "filterlang_label_equals"
 
     def as_sqlite(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper) -> SQL:
-        """SQLite: find the pair."""
+        """Return the SQL for SQLite: find the pair."""
         lhs, params = self.process_lhs(compiler, connection)
         ((key, value),) = self.rhs.items()
         return _any_label(lhs, " AND filterlang_label.value = %s"), (*params, key, value)
@@ -88,24 +89,24 @@ class LabelEquals(DataContains):
 
 @JSONField.register_lookup
 class LabelIn(Lookup):
-    """Any of the pairs ``{key: values}`` is among the labels; the same index serves it.
+    """A lookup for labels with a key that has any of the values in ``{key: values}``.
 
-    It is a single lookup, because an OR of hundreds takes Django 10 ms, and its SQL differs with
-    each count.
+    PostgreSQL uses the same GIN index. An OR of hundreds of lookups would take Django 10 ms, and
+    produce different SQL for each count.
     """
 
     lookup_name = "filterlang_label_in"
     prepare_rhs = False
 
     def as_sql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper) -> Any:
-        """PostgreSQL: containment of any pair."""
+        """Return the SQL for PostgreSQL: containment of any pair."""
         lhs, params = self.process_lhs(compiler, connection)
         ((key, values),) = self.rhs.items()
         pairs = [connection.ops.adapt_json_value({key: value}, None) for value in values]
         return f"{lhs} @> ANY(%s)", (*params, pairs)
 
     def as_sqlite(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper) -> SQL:
-        """SQLite: find the key and compare its value."""
+        """Return the SQL for SQLite: find the key and compare its value."""
         lhs, params = self.process_lhs(compiler, connection)
         ((key, values),) = self.rhs.items()
         marks = ", ".join(["%s"] * len(values))
@@ -114,32 +115,35 @@ class LabelIn(Lookup):
 
 @JSONField.register_lookup
 class LabelExists(HasKey):
-    """The labels have this key."""
+    """A lookup for labels with a key."""
 
     lookup_name = "filterlang_label_exists"
 
     def as_sqlite(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper) -> SQL:
-        """SQLite: find the key."""
+        """Return the SQL for SQLite: find the key."""
         lhs, params = self.process_lhs(compiler, connection)
         return _any_label(lhs), (*params, self.rhs)
 
 
 @JSONField.register_lookup
 class LabelMatches(Lookup):
-    """``{key: Piece}``: the label's value contains the piece; false without it, not NULL."""
+    """A lookup for ``{key: Piece}``: labels with a value that contains the piece.
+
+    Without the key, the result is false, not NULL.
+    """
 
     lookup_name = "filterlang_label_matches"
     prepare_rhs = False
 
     def as_sql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper) -> SQL:
-        """PostgreSQL: LIKE on the value as text."""
+        """Return the SQL for PostgreSQL: LIKE on the value as text."""
         lhs, params = self.process_lhs(compiler, connection)
         ((key, piece),) = self.rhs.items()
         condition, pattern = piece.postgres(f"({lhs} ->> %s)", connection)
         return f"COALESCE({condition}, FALSE)", (*params, key, *pattern)
 
     def as_sqlite(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper) -> SQL:
-        """SQLite: find the key and compare its value."""
+        """Return the SQL for SQLite: find the key and compare its value."""
         lhs, params = self.process_lhs(compiler, connection)
         ((key, piece),) = self.rhs.items()
         condition, pattern = piece.sqlite("filterlang_label.value", connection)

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 
 class Value(NamedTuple):
-    """A value as written, without its quotes; ``position`` is that of its first character."""
+    """A value without its quotes. ``position`` is the position of its first character."""
 
     text: str
     quoted: bool
@@ -14,7 +14,7 @@ class Value(NamedTuple):
 class Term(NamedTuple):
     """A comparison. ``name`` is ``labels.app`` for both spellings of a label.
 
-    ``operator`` is one of ``grammar.OPERATORS``; the number of values follows from it.
+    ``operator`` is one of ``grammar.OPERATORS``, and determines the number of values.
     """
 
     name: str
@@ -25,7 +25,7 @@ class Term(NamedTuple):
 
 
 class Not(NamedTuple):
-    """The rows that its child does not select."""
+    """The rows that ``child`` does not select."""
 
     child: "Node"
 

@@ -1,4 +1,4 @@
-"""Text -> nodes: match the grammar, read its clauses from left to right, balance parentheses."""
+"""Parse text to nodes: match the grammar, read the clauses in order, and balance parentheses."""
 
 import re
 from typing import Any, Final, NamedTuple
@@ -10,14 +10,14 @@ from filterlang.errors import Code, FilterError
 from filterlang.grammar import GRAMMAR, MAX_DEPTH, MAX_LENGTH
 from filterlang.nodes import And, Node, Not, Or, Term, Value
 
-# PostgreSQL stores neither, and UTF-8 cannot encode a lone surrogate.
+# PostgreSQL cannot store NUL, and UTF-8 cannot encode a lone surrogate.
 _REFUSED: Final = re.compile("[\0\ud800-\udfff]")
 _OPENING: Final = re.compile(r"not|\(", re.IGNORECASE | re.ASCII)
 _QUOTES: Final = {quote: re.compile(rf"\\{quote}|{quote}{quote}") for quote in "'\""}
 
 
 def parse(text: str) -> Node | None:
-    """Return the node of ``text``, or None if it is blank, which means no filter.
+    """Return the node of ``text``, or None (no filter) if it is blank.
 
     Raises only ``FilterError``, for any text.
     """
@@ -38,7 +38,7 @@ def parse(text: str) -> Node | None:
 
 
 class _Group(NamedTuple):
-    """An open parenthesis, or the whole filter: an OR over lists that are ANDs."""
+    """An open parenthesis or the whole filter: alternatives (OR), each a list of nodes (AND)."""
 
     position: int
     negated: bool

@@ -1,4 +1,4 @@
-"""Conditions with their comparisons replaced by equivalent comparisons."""
+"""Replacement of comparisons in conditions by equivalent comparisons."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +10,7 @@ def rewritten(condition: Q, replace: Callable[[str, Any], Any]) -> Q:
     """Return the condition with each comparison replaced by ``replace(path, value)``.
 
     The replacement is a pair of a path and a value, or a boolean expression. Existing expressions
-    stay.
+    stay unchanged.
     """
 
     def part_of(part: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Suggest the known name for a misspelt or abbreviated word."""
+"""Suggest a known name for a misspelt or abbreviated word."""
 
 import difflib
 import re
@@ -8,17 +8,17 @@ from typing import Final
 # Longer words are not worth a search for similar names.
 _GUESSABLE: Final = 64
 _SIMILARITY: Final = 0.8
-#: Characters that a misspelling adds or omits; a replaced character counts twice.
+#: The maximum number of added and omitted characters. A replaced character counts twice.
 _DIFFERENT: Final = 3
 _ABBREVIATED: Final = 3
-# Prefixes with the opposite or another meaning, which are not misspellings: unlocked, NOT_ACTIVE.
+# Prefixes that change the meaning and are not misspellings, as in unlocked or NOT_ACTIVE.
 _PREFIX: Final = re.compile(r"(?:un|in|im|ir|non|not|no|dis|de|ex|re|pre|a|i|n)[ _-]?")
 
 
 def closest(word: str, choices: Iterable[str]) -> str:
-    """Return the only plausible choice for ``word``, ignoring case; "" without such a choice.
+    """Return the only plausible choice for ``word``, ignoring case, or "" if there is none.
 
-    A guess between two names would lead to an accepted but wrong filter.
+    A wrong guess between two names would produce a valid filter with another meaning.
     """
     if len(word) > _GUESSABLE:
         return ""

@@ -1,8 +1,8 @@
-"""Release versions, and sortable texts in the order of the versions.
+"""Release versions, and texts that sort in the order of the versions.
 
-The precedence is that of Semantic Versioning 2.0.0: numbers by value, a pre-release before its
-release, numeric before alphanumeric identifiers, fewer identifiers before more. Text after ``+`` is
-ignored. Omitted numbers are 0.
+The order is the precedence of Semantic Versioning 2.0.0: numbers by value, a pre-release before its
+release, numeric before alphanumeric identifiers, and fewer identifiers before more. Text after
+``+`` is ignored. Omitted numbers are 0.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-#: Characters of a version.
+#: The maximum number of characters of a version.
 MOST_CHARACTERS: Final = 100
 
 _NUMBER: Final = r"(?:0|[1-9][0-9]*)"
@@ -19,7 +19,7 @@ _VERSION: Final = re.compile(
     rf"({_NUMBER}(?:\.{_NUMBER}){{0,2}})(?:-({_IDENTIFIERS}))?(?:\+{_IDENTIFIERS})?", re.ASCII
 )
 _PARTS: Final = 3
-#: Follows the numbers: a release comes after all of its pre-releases.
+#: Follows the numbers of a release, which sorts after all of its pre-releases.
 _RELEASE: Final = "~"
 _PRE_RELEASE: Final = "-"
 #: Ends an identifier, and sorts before all characters of an identifier.
@@ -27,10 +27,7 @@ _END: Final = " "
 
 
 def sort_key(version: str) -> str | None:
-    """Return a text of ASCII characters whose byte order is the order of the versions.
-
-    Return None for an invalid version.
-    """
+    """Return an ASCII text that sorts like the version, or None if the version is invalid."""
     found = _VERSION.fullmatch(version) if len(version) <= MOST_CHARACTERS else None
     if found is None:
         return None
@@ -55,8 +52,8 @@ def _identifier(text: str) -> str:
 class VersionComparison(NamedTuple):
     """A comparison with the version of the object ``name``.
 
-    ``operator`` is ``=``, ``<``, ``<=``, ``>`` or ``>=`` and compares with the ``key`` of a
-    version, or ``EXISTS``.
+    ``operator`` is ``EXISTS``, or one of ``=``, ``<``, ``<=``, ``>`` and ``>=`` for a comparison
+    with ``key``, the sort key of a version.
     """
 
     name: str
