@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 class Actor:
     """The actor of a change: a caller over HTTP, a person in the admin, or a command.
 
-    ``grant`` limits the grants that the actor can give: the token's for a caller, every permission
-    for an operator.
+    ``grant`` limits the grants that the actor can create: the grant of the token for a caller, and
+    every permission for an operator.
     """
 
     name: str
@@ -45,9 +45,9 @@ class Actor:
     request_id: str = ""
     client_request_id: str = ""
     trace_id: str = ""
-    # Only for an API request; an operator has no caller.
+    # Set only for an API request. An operator has no caller.
     caller: Caller | None = None
-    # The time of the action if it is in the past, which only seed_demo uses.
+    # The time of a past action. Only seed_demo sets it.
     at: dt.datetime | None = None
 
     @classmethod
@@ -68,7 +68,7 @@ class Actor:
 
     @classmethod
     def of_person(cls, request: HttpRequest, user: User | None = None) -> Actor:
-        """Return the logged-in admin user as an operator; during login, the user.
+        """Return the logged-in admin user, or the given user during login, as an operator.
 
         A person who is not logged in has an empty name.
         """
@@ -94,7 +94,7 @@ class Actor:
     def dated(
         self, time: str, new_id: Callable[[dt.datetime], object] = uuid7_of
     ) -> dict[str, Any]:
-        """Return the id and time of a new row for an action in the past; empty for the present."""
+        """Return the id and time of a new row for a past action, or an empty dict for now."""
         return {} if self.at is None else {"id": new_id(self.at), time: self.at}
 
     def unchanged(self) -> Q:
@@ -108,7 +108,7 @@ class Actor:
         return Q() if self.caller is None else revalidation.unchanged(self.caller)
 
     def refresh(self, prefetch: Prefetch[Any] | None = None) -> Actor:
-        """Return the actor with current permissions; reload ``prefetch`` in the same query.
+        """Return the actor with current permissions, and reload ``prefetch`` in the same query.
 
         Raises:
             CredentialsInvalid, TokenExpired: the token was revoked, or expired, meanwhile.

@@ -1,7 +1,7 @@
-"""Permissions of people in the admin: no person can grant, or obtain, permissions beyond their own.
+"""Checks that people in the admin cannot grant or obtain permissions beyond their own.
 
-Django reports no permissions for an inactive user, so a check against it would let anybody take
-over a deactivated user. These functions use the stored permissions instead.
+Django reports no permissions for an inactive user. A check that relied on this would let any staff
+member take over a deactivated user. These functions compare the stored permissions instead.
 """
 
 from __future__ import annotations

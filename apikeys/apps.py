@@ -8,5 +8,5 @@ class ApiKeysConfig(AppConfig):
     verbose_name = "Access"
 
     def ready(self) -> None:
-        """Record log-ins, log-outs and new superusers in the audit log."""
+        """Record logins, logouts and new superusers in the audit log."""
         from apikeys import logins, superusers  # noqa: F401, PLC0415 - receivers

@@ -25,7 +25,7 @@ M = TypeVar("M", bound=Model)
 def authorize_and_record(actor: Actor, action: str, resource_id: object, **details: Any) -> None:
     """Revalidate the caller and append one event, in the transaction of the change.
 
-    Both happen in one statement. Change the caller's own credential after this call.
+    A single statement does both. Change the caller's own credential only after this call.
 
     Raises:
         CredentialsInvalid, TokenExpired: the token was revoked, or expired, meanwhile.
@@ -54,9 +54,9 @@ def authorize_and_insert(actor: Actor, action: str, row: Model, **details: Any) 
 
 
 def record_key_activation(actor: Actor, action: str, key_id: str, **details: Any) -> None:
-    """Append the event of a key that becomes active; check the owner's number of active keys.
+    """Append the event of a key that becomes active, and check the owner's limit of active keys.
 
-    A simultaneous revocation of the caller waits for this transaction, and then finds the key.
+    A concurrent revocation of the caller waits for this transaction, and then finds the key.
 
     Raises:
         TooManyApiKeys: the owner has the maximum number of active keys.
@@ -84,8 +84,8 @@ def record_consequences(
 class AuditedUpdate(Generic[M]):
     """An UPDATE of one row, related inserts and the audit event, in one atomic statement.
 
-    The same statement revalidates the caller (``compiled``: one round trip). ``build`` returns the
-    queryset of the row as it was read, so that the UPDATE detects another writer.
+    The same statement revalidates the caller. ``build`` returns a queryset that selects the row
+    only if it is unchanged since it was read, so that the UPDATE detects another writer.
     """
 
     def __init__(self, build: Callable[[], QuerySet[M]], *columns: str, **fixed: Any) -> None:
@@ -104,7 +104,7 @@ class AuditedUpdate(Generic[M]):
         *rows: Model,
         **given: Any,
     ) -> bool:
-        """Run the update; return False if the row or the caller changed (see ``Actor.refresh``).
+        """Run the update. Return False if the row or the caller changed (see ``Actor.refresh``).
 
         Raises:
             TokenExpired: the token has expired.
@@ -131,6 +131,6 @@ def _event(actor: Actor, action: str, resource_id: object, details: dict[str, An
         address=actor.address,
         request_id=actor.request_id,
         client_request_id=actor.client_request_id,
-        # No column of its own: most requests have no trace.
+        # The trace id has no column, because most requests have no trace.
         details={**details, "trace_id": actor.trace_id} if actor.trace_id else details,
     )

@@ -22,19 +22,19 @@ _REALM: Final = 'realm="infra-service"'
 
 
 def caller_of(request: Request) -> Caller:
-    """Return the caller of a request that was authenticated here."""
+    """Return the caller of an authenticated request."""
     return cast("Caller", request.auth)
 
 
 class TokenAuthentication(BaseAuthentication):
-    """``Authorization: Bearer <token>`` (RFC 6750).
+    """Authentication by ``Authorization: Bearer <token>`` (RFC 6750).
 
-    Where the view sets ``accepts_basic``, also HTTP Basic with the token as the password and any
-    user name, because Terraform's http backend can send nothing else.
+    If the view sets ``accepts_basic``, a client can also send the token as the password of HTTP
+    Basic, with any user name. Terraform's http backend supports only HTTP Basic.
     """
 
     def authenticate(self, request: Request) -> tuple[Caller, Caller] | None:
-        """Return the caller, or None when no credentials were sent.
+        """Return the caller, or None if the request has no credentials.
 
         Raises:
             CredentialsMalformed: another scheme, or no token in the header.
@@ -60,7 +60,7 @@ class TokenAuthentication(BaseAuthentication):
 
 
 def token_of(request: Request) -> str:
-    """Return the token in a request; empty if missing."""
+    """Return the token in a request, or an empty text."""
     header: str = request.META.get("HTTP_AUTHORIZATION", "")
     scheme, _, credentials = header.partition(" ")
     if scheme.lower() == "bearer":
@@ -71,7 +71,7 @@ def token_of(request: Request) -> str:
 
 
 def _prefetch_of(request: Request) -> Prefetch[Any] | None:
-    """Return the query of the view that the authentication runs in its own round trip."""
+    """Return the view's query, which authentication runs in the same round trip."""
     prefetch = getattr(request.parser_context["view"], "prefetch", None)
     return None if prefetch is None else prefetch(request)
 

@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 LISTS: Final = ("component_ids", "environment_ids", "application_ids")
 
 
-#: A placeholder in the row of a binding to applications without components. An earlier release
-#: without applications finds an unknown component, and denies access.
+#: A placeholder component in the row of a binding to applications only. A release without support
+#: for applications reads it as an unknown component and denies access.
 _NO_COMPONENT: Final = [str(uuid.UUID(int=0))]
 
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """The binding of a token; None is unrestricted. Everything outside the binding gets a 404.
+    """The binding of a key or token. Requests for objects outside the binding receive 404.
 
-    A token is bound to a single cluster; or to components, environments and applications, all of
-    which must match a state; or to nothing.
+    A token is bound to a single cluster, or to components, environments and applications, or is
+    unrestricted. A state must match all lists. A list of None is unrestricted.
     """
 
     cluster_id: uuid.UUID | None = None
@@ -57,7 +57,7 @@ class Binding:
         return {"bound_cluster_id": self.cluster_id, **columns}
 
     def described(self) -> dict[str, Any] | None:
-        """Return the description of the binding for the audit log."""
+        """Return the binding as JSON for the API and the audit log; None if unrestricted."""
         if self == EVERYWHERE:
             return None
         return {
@@ -72,7 +72,7 @@ class Binding:
 
     @property
     def ids_by_kind(self) -> dict[str, list[str]]:
-        """Return its ids by kind, sorted, without empty kinds."""
+        """Return the sorted ids by kind, without empty kinds."""
         named: dict[str, Iterable[uuid.UUID]] = {
             "cluster": [] if self.cluster_id is None else [self.cluster_id],
             "application": self.application_ids or (),
@@ -87,9 +87,10 @@ class Binding:
         environment_id: uuid.UUID | None,
         application_id: uuid.UUID | None,
     ) -> bool:
-        """Return whether the binding contains a state; a component of None is a new component.
+        """Return whether the binding contains a state.
 
-        ``application_id`` is the component's.
+        ``component_id`` is None for a new component. ``application_id`` is the application of the
+        component.
         """
         return (
             self.cluster_id is None
@@ -108,8 +109,8 @@ class Binding:
         """Return whether the other binding contains this binding."""
         return (
             other.cluster_id in (None, self.cluster_id)
-            # A cluster token reaches clusters, which bindings to components and environments
-            # exclude.
+            # A cluster token accesses clusters, which bindings to components, environments and
+            # applications exclude.
             and (self.cluster_id is None or other.allows_cluster(self.cluster_id))
             and _within(self.component_ids, other.component_ids)
             and _within(self.environment_ids, other.environment_ids)
@@ -117,10 +118,10 @@ class Binding:
         )
 
     def within_applications_of(self, other: Binding) -> Binding:
-        """Limit a binding to components alone to the applications of the other binding.
+        """Add the applications of the other binding to a binding that lists only components.
 
-        The result stays within the other binding: a component that moves to another application is
-        no longer accessible.
+        The result stays within the other binding, because a component that moves to another
+        application becomes inaccessible.
         """
         if self.component_ids is None or self.application_ids is not None:
             return self
@@ -128,7 +129,7 @@ class Binding:
 
     @property
     def is_empty(self) -> bool:
-        """Return whether the binding includes nothing; rows never contain such a binding."""
+        """Return whether the binding includes nothing. Rows never contain an empty binding."""
         lists = [ids for ids in self.lists.values() if ids is not None]
         return not all(lists) or (self.cluster_id is not None and bool(lists))
 
@@ -141,7 +142,7 @@ class Binding:
 
 
 EVERYWHERE: Final = Binding()
-# The binding names components, so it contains no cluster; the list of components is empty.
+# The lists exclude all clusters, and their emptiness excludes all states.
 NOWHERE: Final = Binding(component_ids=frozenset(), environment_ids=frozenset())
 
 

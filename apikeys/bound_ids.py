@@ -15,7 +15,7 @@ from apikeys.models.grant_holder import GrantHolder
 def bound_ids() -> set[uuid.UUID]:
     """Return the components, environments and applications in bindings that have not expired.
 
-    Tokens that were minted from a key share its lists, so few lists are read.
+    Tokens of the same key share their lists, so the queries return few distinct lists.
     """
     unexpired = Q(expires_at=None) | Q(expires_at__gt=timezone.now())
     found: set[uuid.UUID] = set()

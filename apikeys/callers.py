@@ -1,4 +1,4 @@
-"""Token authentication with a single query by digest, which loads all that a request needs."""
+"""Authentication of tokens with a single query by digest."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _OF_TOKEN = (
     "trust_policy__allowed_networks", "trust_policy__revision",
 )  # fmt: skip
 
-#: Outcomes in the metrics by reason; an expired token has an error of its own.
+#: The outcome in the metrics for each reason. An expired token has its own error.
 _OUTCOMES: Final = {
     UnusableReason.REVOKED: Authentication.REVOKED,
     UnusableReason.API_KEY_REVOKED: Authentication.REVOKED,
@@ -71,12 +71,12 @@ _OUTCOMES: Final = {
 
 
 def find_caller(token: str, prefetch: Prefetch[Any] | None = None, address: str = "") -> Caller:
-    """Authenticate a token with a single query; record its use from the client's address.
+    """Authenticate a token with a single query, and record its use from the client's address.
 
-    The row of ``prefetch`` is loaded in the same query if the token exists.
+    If the token exists, the same query loads the row of ``prefetch``.
 
     Raises:
-        CredentialsInvalid: the form, digest or status is wrong; the response is identical.
+        CredentialsInvalid: the format, digest or status is wrong. The response is the same.
         TokenExpired: the token was valid until it expired.
         AddressNotAllowed: the client's address is outside the token's networks.
     """
@@ -122,7 +122,7 @@ def refresh(caller: Caller, prefetch: Prefetch[Any] | None = None) -> Caller:
 def _identify(
     kind: TokenKind, digest: bytes, now: dt.datetime, prefetch: Prefetch[Any] | None = None
 ) -> tuple[Caller, dt.datetime | None]:
-    """Return the caller and the time of the last use of its secret."""
+    """Return the caller and the time of the last use of the token."""
     row = _find_row(kind, digest, now, prefetch)
     if row is None:
         raise refused(Authentication.UNKNOWN)

@@ -1,8 +1,8 @@
-"""Capabilities: encrypted URL parameters that let a client act for a token without sending it.
+"""Capabilities: encrypted URL parameters that authorize a request in place of a token.
 
-Clients of pre-signed URLs send no credentials. A capability contains the digest of the token and
-the claims of the view that issued it, so the token is authenticated again when it is used: a
-revoked token ends its capabilities.
+Clients of pre-signed URLs send no credentials. A capability contains the digest of a token and the
+claims of the view that issued it. Each use authenticates the token again, so revoking the token
+also invalidates its capabilities.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from apikeys.grants import Caller
     from infra_service.lib.database.compiled import Prefetch
 
-#: The query parameter; the access log omits queries.
+#: The query parameter. The access log omits query strings.
 PARAMETER: Final = "capability"
 _LIFETIME: Final = dt.timedelta(minutes=15)
-#: Characters; a longer parameter is not decrypted.
+#: The maximum number of characters of a capability. Longer parameters are invalid.
 _LONGEST: Final = 2000
 
 
@@ -53,12 +53,13 @@ def issue(caller: Caller, purpose: str, claims: msgspec.Struct) -> str:
 class CapabilityAuthentication(BaseAuthentication):
     """Authentication by the capability in the query.
 
-    The view declares ``capability``, the purpose and the type of the claims, and gets them in
-    ``accept_claims``, which returns the query to run with the caller's.
+    The view declares the purpose and the type of the claims in ``capability``. Its method
+    ``accept_claims`` receives the claims, and returns a query to run together with the query for
+    the caller.
     """
 
     def authenticate(self, request: Request) -> tuple[Caller, Caller]:
-        """Return the caller that the capability was issued to.
+        """Return the caller for which the capability was issued.
 
         Raises:
             CredentialsMissing: the parameter is missing.
@@ -80,7 +81,7 @@ class CapabilityAuthentication(BaseAuthentication):
 
 
 class CapabilityView:
-    """What a view with ``CapabilityAuthentication`` declares."""
+    """The declarations of a view with ``CapabilityAuthentication``."""
 
     capability: ClassVar[tuple[str, type[msgspec.Struct]]]
     accept_claims: Callable[[Any], Prefetch[Any] | None]

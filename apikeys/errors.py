@@ -1,7 +1,7 @@
 """Errors of credentials, their parameters, keys and tokens.
 
-Each error has the attributes of the project's error form: ``default_code`` is the reason,
-``meaning`` its description in the reference, and ``auth_header`` is the challenge (RFC 9110
+Each error has the attributes of the project's error format: ``default_code`` is the reason,
+``meaning`` is the description in the reference, and ``auth_header`` is the challenge (RFC 9110
 §11.6.1, RFC 6750 §3).
 """
 
@@ -34,7 +34,7 @@ class CredentialsMissing(NotAuthenticated):
 
 
 class _TokenRefused(AuthenticationFailed):
-    """Refused credentials; ``token_id`` is set if they once worked, for the rate limit."""
+    """Refused credentials. ``token_id``, for the rate limit, is set if they were once valid."""
 
     def __init__(self, token_id: str | None = None) -> None:
         super().__init__()
@@ -48,13 +48,13 @@ class CredentialsInvalid(_TokenRefused):
     )
     default_code = "CREDENTIALS_INVALID"
     default_detail = (
-        "The token is not valid: mistyped, revoked or unknown. Mint another from an "
-        "API key, or ask an operator."
+        "The token is mistyped, revoked or unknown. Mint a new token from an API key, or "
+        "ask an operator."
     )
 
 
 class CredentialsMalformed(CredentialsInvalid):
-    """A header without a token; the other parts of the header are ignored."""
+    """An Authorization header without a token, or with an unsupported scheme."""
 
     default_detail = (
         "Send the token as 'Authorization: Bearer <token>', or, for the state backend only "
@@ -63,13 +63,13 @@ class CredentialsMalformed(CredentialsInvalid):
 
 
 class TokenExpired(_TokenRefused):
-    meaning = "The token is valid but has expired."
+    meaning = "The token has expired."
     default_code = "TOKEN_EXPIRED"
-    default_detail = "The token has expired. Mint another from an API key, or ask an operator."
+    default_detail = "The token has expired. Mint a new token from an API key, or ask an operator."
 
 
 class AddressNotAllowed(PermissionDenied):
-    """A credential used outside its networks; counts as a failed authentication."""
+    """The use of a credential outside its networks, which counts as a failed authentication."""
 
     meaning = "The token is valid, but cannot be used from the client's address."
     default_code = "ADDRESS_NOT_ALLOWED"
@@ -90,13 +90,13 @@ class ScopeInsufficient(PermissionDenied):
     advice = "Mint a token with this scope from an API key that has it, or ask an operator."
 
     def __init__(self, scope: Scope) -> None:
-        super().__init__(f"This needs the scope {scope.value}, which the token lacks.")
+        super().__init__(f"This request requires the scope {scope.value}, which the token lacks.")
         self.auth_header = f'Bearer error="insufficient_scope", scope="{scope.value}"'
         self.metadata = {"scope": scope.value}
 
 
 class TokenKindUnsupported(PermissionDenied):
-    meaning = "The token is valid, but this endpoint accepts other types."
+    meaning = "The token is valid, but this endpoint accepts only other types of tokens."
     default_code = "TOKEN_KIND_UNSUPPORTED"
 
     def __init__(
@@ -104,13 +104,16 @@ class TokenKindUnsupported(PermissionDenied):
     ) -> None:
         if minted_only:
             accepted = [TokenKind.API_KEY]
-            accepts = "an API key or an access token minted from it, and yours was issued"
+            accepts = (
+                "an API key or a token minted from it, but your token was issued without an API key"
+            )
             advice = "Send an API key (isk_…), or a token that POST /v1/access-tokens mints from it"
         else:
             titles = " or ".join(sorted(_with_article(kind) for kind in accepted))
-            accepts = f"{titles}, and yours is {_with_article(sent)}"
+            accepts = f"{titles}, but you sent {_with_article(sent)}"
             is_key = sent is TokenKind.API_KEY
-            advice = "Mint a token from it: POST /v1/access-tokens" if is_key else "Send its key"
+            mint = "Mint a token from it: POST /v1/access-tokens"
+            advice = mint if is_key else "Send its API key"
         super().__init__(f"This endpoint accepts {accepts}. {advice}.")
         self.metadata = {"accepted": ",".join(sorted(kind.name for kind in accepted))}
 
@@ -120,11 +123,11 @@ def _with_article(kind: TokenKind) -> str:
 
 
 class GrantExceeded(PermissionDenied):
-    """A grant beyond the actor's; ``latest`` is the latest allowed expiry, if exceeded."""
+    """A grant that exceeds the actor's grant. ``latest`` is the allowed expiry, if exceeded."""
 
     meaning = (
-        "A caller cannot grant more than its own permissions: ``scopes`` are missing, or "
-        "the binding or the networks are too wide."
+        "A caller cannot grant more than its own permissions: it lacks the ``scopes``, or the "
+        "binding, the networks or the expiry exceed its own."
     )
     default_code = "GRANT_EXCEEDED"
 
@@ -157,7 +160,7 @@ class GrantExceeded(PermissionDenied):
 
 class SecretRetired(PermissionDenied):
     meaning = (
-        "The key was rotated; its previous secret and earlier tokens cannot manage credentials."
+        "The key was rotated. Its previous secret and earlier tokens cannot manage credentials."
     )
     default_code = "SECRET_RETIRED"
     default_detail = (
@@ -172,7 +175,7 @@ class CallerChanged(APIException):
     meaning = "The caller lost permissions while the request was processed. Nothing was changed."
     status_code = 503
     default_code = "CALLER_CHANGED"
-    default_detail = "Your token was changed during the request. Send the request again."
+    default_detail = "Your permissions changed during the request. Send the request again."
     wait = 1
 
 
@@ -219,15 +222,15 @@ class ApiKeyRevoked(APIException):
 
 
 class ApiKeyExpired(APIException):
-    meaning = "An expired key can only be extended, or revoked."
+    meaning = "An expired key can only be extended or revoked."
     status_code = 400
     rpc_status = "FAILED_PRECONDITION"
     default_code = "API_KEY_EXPIRED"
-    default_detail = "The API key has expired. Change expires_at first to extend it."
+    default_detail = "The API key has expired. Extend it first: change expires_at."
 
 
 class TooManyApiKeys(APIException):
-    """The limit of active keys, because a revocation covers all descendants in one transaction."""
+    """An owner at the limit of active keys, which bounds the transaction of a revocation."""
 
     meaning = "The owner has reached the maximum number of active keys."
     status_code = 400
@@ -271,8 +274,8 @@ class LifetimeExceeded(APIException):
 
     def __init__(self, field: str, latest: dt.datetime) -> None:
         description = (
-            "A minted token expires with its key, and within 12 hours. Choose an expiry "
-            f"of {latest} or earlier."
+            "A minted token expires within 12 hours, and no later than its key. Choose an "
+            f"expiry of {latest} or earlier."
         )
         super().__init__(f"{field}: {description}")
         self.field_violations = [

@@ -53,10 +53,7 @@ def working(digests: Collection[bytes]) -> dict[bytes, Exposed]:
 
 
 def revoke(exposed: Exposed, *, actor: Actor) -> None:
-    """Revoke the credential, unless its secret is already retired: the new secret is not exposed.
-
-    The revocation includes all descendants.
-    """
+    """Revoke the credential and its descendants, unless a rotation already replaced the secret."""
     if exposed.is_retired:
         return
     if isinstance(exposed.credential, ApiKey):

@@ -1,4 +1,4 @@
-"""Grants of callers: scopes, binding, networks and expiry. A caller can grant at most its own."""
+"""Grants of callers: scopes, binding, networks and expiry. They limit what a caller can grant."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Grant:
         }
 
     def is_within(self, other: Grant) -> bool:
-        """Return whether the other grant includes this grant, for at least as long."""
+        """Return whether the other grant includes this grant, and expires no earlier."""
         return (
             self.scopes <= with_included(other.scopes)
             and self.binding.is_within(other.binding)
@@ -50,7 +50,7 @@ class Grant:
 
     @property
     def is_empty(self) -> bool:
-        """Return whether the grant allows nothing; rows never hold an empty grant."""
+        """Return whether the grant allows nothing. Rows never contain an empty grant."""
         return not self.scopes or self.binding.is_empty or self.networks.ranges == frozenset()
 
     def intersection(self, other: Grant) -> Grant:
@@ -70,7 +70,7 @@ class Grant:
         expires_at: dt.datetime | None,
         networks: Networks | None = None,
     ) -> Grant:
-        """Return a grant for another credential; binding and networks default to this grant's.
+        """Return a grant for another credential. Binding and networks default to this grant's.
 
         Raises:
             GrantExceeded: the result would exceed this grant.
@@ -89,7 +89,7 @@ class Grant:
         """Refuse a grant that exceeds this grant.
 
         Raises:
-            GrantExceeded: names the scopes, the expiry or the networks, or reports a wider binding.
+            GrantExceeded: the scopes, binding, expiry or networks exceed this grant.
         """
         if missing := wanted.scopes - with_included(self.scopes):
             raise GrantExceeded(holder, scopes=sorted(missing))
@@ -115,9 +115,9 @@ class Caller:
 
     kind: TokenKind
     token_id: str
-    # The key itself, or the key behind the minted token; None for a token from an operator.
+    # The key itself, or the key that minted the token; None for issued tokens.
     api_key_id: str | None
-    # The policy of a pipeline's token; otherwise null.
+    # The policy that issued a pipeline's token; otherwise None.
     trust_policy_id: str | None
     user_id: uuid.UUID
     username: str
@@ -126,9 +126,9 @@ class Caller:
     expires_at: dt.datetime | None
     # The digest of the secret in use: a key has two secrets during a grace period.
     digest: bytes = field(repr=False)
-    # Whether the secret, or the secret behind the token, was replaced by the key's last rotation.
+    # Whether a rotation of the key replaced the secret, or the secret that minted the token.
     is_retired: bool
-    # The versions as read, to detect changes of the token or its origin since.
+    # The revisions at authentication, to detect later changes to the token or its origin.
     revision: int
     api_key_revision: int | None
     trust_policy_revision: int | None
@@ -137,6 +137,6 @@ class Caller:
 
     @property
     def grant(self) -> Grant:
-        """Return the grant that the caller can delegate; a retired secret excludes apikey:write."""
+        """Return the grant that the caller can delegate, without apikey:write if it is retired."""
         lost = {Scope.APIKEY_WRITE.value} if self.is_retired else set()
         return Grant(self.scopes - lost, self.binding, self.expires_at, self.networks)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import datetime as dt
 
 _DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
-_LENGTH: Final = 25  # 36 ** 25 > 2 ** 128, so that every identifier has the same length and sorts
+_LENGTH: Final = 25  # 36 ** 25 > 2 ** 128. Identifiers of the same length sort by their time.
 
 
 def api_key_id(moment: dt.datetime | None = None) -> str:
@@ -26,7 +26,7 @@ def access_token_id(moment: dt.datetime | None = None) -> str:
 
 
 def issuer_id() -> str:
-    """Return a new issuer id, ``^iss-[0-9a-z]+$``; a service token has an underscore instead."""
+    """Return a new issuer id, ``^iss-[0-9a-z]+$``. Service tokens start with ``iss_`` instead."""
     return f"iss-{_base36_uuid7(None)}"
 
 

@@ -1,6 +1,7 @@
-"""People who have not signed on to the admin for ``OWNER_IDLE_DAYS``: their keys are refused.
+"""Detection of idle owners, who have not signed on to the admin for ``OWNER_IDLE_DAYS``.
 
-An API key outlives its owner's employment. Machine accounts never sign on and are never idle.
+The service rejects their keys, because a key can outlive the employment of its owner. Machine
+accounts never sign on and are never idle.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ def signed_on_last(before: Any, owner: str = "") -> Q:
     """Return the condition that a person last signed on, or was created, at this moment or before.
 
     Args:
-        before: the moment, or a parameter of a compiled statement; no person meets null.
+        before: the moment, or a parameter of a compiled statement. Null matches no person.
         owner: the path to the user, such as ``created_by__``.
     """
     person = Q((f"{owner}is_staff", True)) | Q((f"{owner}last_login__isnull", False))

@@ -1,4 +1,4 @@
-"""Log-ins and log-outs in the audit log, from Django's signals for every page."""
+"""Records of logins and logouts in the audit log, through Django's signals."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger("infra_service.logins")
 
-# Failures can come from many addresses; above this rate per minute, only the log records them.
+# Failures can come from many addresses. Above this rate per minute, only the log records them.
 _RECORDED_FAILURES: Final = Limit("login_failures", "all", 60)
 
 
 @receiver(user_logged_in)
 def record_login(request: HttpRequest, user: User, **_kwargs: Any) -> None:
-    """Record a log-in."""
+    """Record a login."""
     audit.authorize_and_record(Actor.of_person(request, user), "user.login", user.pk)
 
 
 @receiver(user_logged_out)
 def record_logout(request: HttpRequest, user: User | None, **_kwargs: Any) -> None:
-    """Record a log-out, unless the session had already expired and has no user."""
+    """Record a logout, unless the session had already expired and has no user."""
     if user is not None:
         audit.authorize_and_record(Actor.of_person(request, user), "user.logout", user.pk)
 
@@ -39,7 +39,7 @@ def record_logout(request: HttpRequest, user: User | None, **_kwargs: Any) -> No
 def record_failure(
     credentials: dict[str, Any], request: HttpRequest | None = None, **_kwargs: Any
 ) -> None:
-    """Record a failed log-in, with the name only if it is a user's: it may be a password."""
+    """Record a failed login. Omit the name of an unknown user, because it may be a password."""
     name = str(credentials.get("username", ""))
     user = None if "\0" in name else User.objects.filter(username=name).first()
     fields = {} if user is None else {"name": user.username}
@@ -62,7 +62,7 @@ def record_refusal(
 
 
 def _exceeds_recorded_failures(event: str, **fields: Any) -> bool:
-    """Return whether this minute has too many failures to record; if so, log a warning."""
+    """Return whether this minute has too many failures to record. If so, log a warning."""
     if limiter().hit(_RECORDED_FAILURES) is None:
         return False
     log.warning(event, **fields)

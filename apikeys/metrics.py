@@ -1,4 +1,4 @@
-"""Outcomes of authentications for Prometheus and the log; clients get less detail."""
+"""Authentication outcomes for Prometheus and the log. Responses contain less detail."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Authentication(StrEnum):
     OK = "ok"
     # Missing credentials on a path that requires them.
     MISSING = "missing"
-    # Another scheme, or not in a token's form.
+    # An unsupported scheme, or text that is not in the format of a token.
     MALFORMED = "malformed"
     UNKNOWN = "unknown"
     # The token, or its key, was revoked.
@@ -32,12 +32,12 @@ class Authentication(StrEnum):
 AUTHENTICATIONS: Final = Counter(
     "infra_authentications", "Requests by authentication result.", ["result"]
 )
-# Looking up labels is half of a counter's cost. Each outcome also exists from the start, at 0.
+# Looking up the labels in advance halves the cost of a count. It also exports each outcome at 0.
 _RESULTS: Final = {result: AUTHENTICATIONS.labels(result.value) for result in Authentication}
 
 
 def count(result: Authentication) -> None:
-    """Count an authentication; add a failed outcome to the request's log lines."""
+    """Count an authentication, and add a failed outcome to the request's log lines."""
     _RESULTS[result].inc()
     if result is not Authentication.OK:
         structlog.contextvars.bind_contextvars(authentication=result.value)

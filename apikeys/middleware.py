@@ -17,7 +17,7 @@ _SOON: Final = dt.timedelta(days=7)
 
 
 class ActingMiddleware:
-    """Sets the logged-in person as the current actor."""
+    """Middleware that sets the logged-in person as the current actor."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -28,7 +28,7 @@ class ActingMiddleware:
 
 
 class TokenExpiryMiddleware:
-    """Adds the expiry to every response if the client's token expires within a week."""
+    """Middleware that adds a header with the expiry of a token that expires within a week."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from apikeys.models import User
 
-#: By the prefix of an id.
+#: The model for each prefix of an id.
 _MODELS: Final = {"key-": ApiKey, "tok-": AccessToken, "fed-": TrustPolicy}
 
 
@@ -35,7 +35,7 @@ def credential_names(user: User | AnonymousUser, ids: Iterable[str | None]) -> d
 
 
 def credential_link(credential_id: str, names: Mapping[str, str]) -> str:
-    """Return a link to a key, token or policy: its name, or the end of its id."""
+    """Return a link to a key, token or policy, with the name or the end of the id as its text."""
     model = _MODELS.get(credential_id[:4], AccessToken)
     url = reverse(f"admin:apikeys_{model._meta.model_name}_change", args=(credential_id,))
     if name := names.get(credential_id):

@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
-#: Maximum number of networks of a key: each request compares with all of them.
+#: The maximum number of networks of a credential, because each request compares with all of them.
 MAX_NETWORKS: Final = 50
 _MAPPED: Final = ipaddress.IPv6Network("::ffff:0:0/96")
 
 
 def parse_network(text: str) -> Network:
-    """Return the network; IPv4-mapped networks become IPv4, like client addresses.
+    """Parse a network. IPv4-mapped networks become IPv4 networks, like client addresses.
 
     Raises:
-        ValueError: the text is not a network, or has bits to the right of its prefix.
+        ValueError: the text is not a network, or has nonzero bits after its prefix.
     """
     if "%" in text:
         raise ValueError(f"{text!r} has a zone")
@@ -36,13 +36,13 @@ def parse_network(text: str) -> Network:
 
 @dataclass(frozen=True, slots=True)
 class Networks:
-    """Networks without overlaps; None allows every address, including unknown addresses."""
+    """Networks without overlaps. None allows every address, including unknown addresses."""
 
     ranges: frozenset[Network] | None = None
 
     @classmethod
     def of(cls, networks: Iterable[Network]) -> Networks:
-        """Return the networks; adjacent and overlapping networks are merged."""
+        """Return the networks after merging adjacent and overlapping networks."""
         by_version: dict[int, list[Any]] = {4: [], 6: []}
         for network in networks:
             by_version[network.version].append(network)

@@ -17,7 +17,7 @@ class RecordedPassword:
         """Accept the password."""
 
     def password_changed(self, password: str, user: User) -> None:
-        """Record the user of a changed password; never the password."""
+        """Record the user of a changed password, but not the password."""
         del password
         actor = actors.current_actor()
         audit.authorize_and_record(

@@ -4,10 +4,10 @@ A view, or viewset, declares
 
 - ``required_scopes``: the scope of each method (``{"GET": Scope.STATE_READ}``) or, in a viewset,
   of each action (``{"list": Scope.APIKEY_READ}``); None if any valid token suffices;
-- ``token_kinds``: the kinds of token it accepts, and with ``minted_only = True`` of the access
-  tokens only those that were minted from an API key;
+- ``token_kinds``: the kinds of token that the view accepts. With ``minted_only = True``, the view
+  accepts only access tokens that were minted from an API key;
 
-or ``public = True``. A system check refuses a view without a declaration at start-up.
+or ``public = True``. At startup, a system check rejects views without a declaration.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ ANY_TOKEN: Final = ACCESS_TOKENS | API_KEYS
 
 
 class HasScope(BasePermission):
-    """Refuses a request without a token (401), of the wrong kind, or without the scope (403)."""
+    """A permission that requires a token (else 401) of the accepted kinds with the scope (403)."""
 
     def has_permission(self, request: Request, view: APIView) -> bool:
         """Return True, or raise the error with the missing permission."""
@@ -51,7 +51,7 @@ class HasScope(BasePermission):
         if getattr(view, "minted_only", False) and caller.api_key_id is None:
             raise TokenKindUnsupported(caller.kind, token_kinds, minted_only=True)
         scopes: Mapping[str, Scope | None] = getattr(view, "required_scopes")  # noqa: B009 - see above
-        # A method that the view does not have is answered with 405 after this.
+        # After this check, the view responds with 405 to an unsupported method.
         scope = scopes.get(getattr(view, "action", None) or _method(request))
         if scope is not None:
             demand_scope(request, scope)
@@ -59,10 +59,10 @@ class HasScope(BasePermission):
 
 
 def demand_scope(request: Request, scope: Scope) -> None:
-    """Refuse a caller without the scope, for requests that need more than the view does.
+    """Refuse a caller without the scope, for requests that require more scopes than the view.
 
     Raises:
-        ScopeInsufficient: names the missing scope.
+        ScopeInsufficient: the caller lacks the scope.
     """
     if scope not in caller_of(request).scopes:
         raise ScopeInsufficient(scope)
@@ -72,7 +72,7 @@ def demand_kind(request: Request, kinds: frozenset[TokenKind]) -> None:
     """Refuse a token of another kind, for requests that accept fewer kinds than the view.
 
     Raises:
-        TokenKindUnsupported: names the accepted kinds.
+        TokenKindUnsupported: the token is of another kind.
     """
     sent = caller_of(request).kind
     if sent not in kinds:

@@ -43,11 +43,11 @@ if TYPE_CHECKING:
     from apikeys.bindings import Binding
     from apikeys.grants import Caller
 
-#: The minimum interval between writes of ``last_used_at``, so that traffic does not become writes.
+#: The minimum interval between writes of ``last_used_at``, which limits the load of writes.
 LAST_USED_RESOLUTION: Final = dt.timedelta(minutes=1)
 #: The remaining lifetime at which operators see a credential as expiring.
 SOON: Final = dt.timedelta(days=30)
-#: The age at which a never used credential counts as unused.
+#: The age after which a credential that was never used counts as unused.
 UNUSED_AFTER: Final = dt.timedelta(days=7)
 
 C = TypeVar("C", bound=Model)
@@ -70,7 +70,7 @@ class AccessTokenStatus(TextChoices):
 
 
 class IsSubset(Func):
-    """A condition: a column's JSON list is a subset of another; null means everything."""
+    """A condition that a column's JSON list is a subset of another list. Null is not a subset."""
 
     output_field = BooleanField()
     template = "%(expressions)s"
@@ -93,7 +93,7 @@ class GrantHolderQuerySet(QuerySet[C]):
     """Shared rules of API keys, access tokens and trust policies."""
 
     def inside(self, binding: Binding) -> Self:
-        """Return rows whose binding is within this binding."""
+        """Return the rows with a binding within this binding."""
         inside = self
         if binding.cluster_id is not None:
             inside = inside.filter(bound_cluster_id=binding.cluster_id)
@@ -108,11 +108,11 @@ class GrantHolderQuerySet(QuerySet[C]):
         return self.filter(pk=holder.pk, revision=holder.revision)
 
     def locked(self) -> Self:
-        """Return the rows, locked until the transaction ends; foreign keys can refer to them."""
+        """Lock the rows until the transaction ends, while foreign keys can still refer to them."""
         return self.select_for_update(no_key=True)
 
     def change(self, **values: Any) -> int:
-        """Update the rows and their revision, which reveals the change; return the number."""
+        """Update the rows, increment their revision, and return the number of rows."""
         return self.update(**values, revision=F("revision") + 1)
 
 
@@ -124,7 +124,7 @@ class CredentialQuerySet(GrantHolderQuerySet[C]):
     expiries: ClassVar[Mapping[str, UnusableReason]] = KEY_EXPIRIES
 
     def with_status(self) -> Self:
-        """Annotate ``status`` and ``unusable_reason``; a revoked credential never expires."""
+        """Annotate ``status`` and ``unusable_reason``. A revocation has precedence over expiry."""
         now = timezone.now()
         revoked, expired = Q(), Q()
         for column in self.revocations:
@@ -150,7 +150,7 @@ class CredentialQuerySet(GrantHolderQuerySet[C]):
         return self.annotate(scopes_text=text)
 
     def active(self) -> Self:
-        """Return unexpired and unrevoked credentials, also with an inactive or idle owner."""
+        """Return unexpired and unrevoked credentials, even if the owner is inactive or idle."""
         now, active = timezone.now(), self
         for column in self.revocations:
             active = active.filter((column, None))
@@ -163,7 +163,7 @@ class CredentialQuerySet(GrantHolderQuerySet[C]):
         return self.active().exclude(self._owner_refused())
 
     def refused_for_owner(self) -> Self:
-        """Return working credentials whose owner is inactive or idle."""
+        """Return active credentials that are rejected because the owner is inactive or idle."""
         return self.active().filter(self._owner_refused())
 
     def _owner_refused(self) -> Q:
@@ -173,11 +173,11 @@ class CredentialQuerySet(GrantHolderQuerySet[C]):
     def expiring(self, within: dt.timedelta = SOON) -> Self:
         """Return working credentials that reach their own expiry within this duration."""
         now = timezone.now()
-        # The lower bound repeats ``active``, in the form that the index has.
+        # The lower bound repeats ``active``, in the form that the index supports.
         return self.usable().filter(expires_at__gt=now, expires_at__lte=now + within)
 
     def issued(self) -> Self:
-        """Return credentials for an operator's attention: all except minted tokens."""
+        """Return all credentials except minted and exchanged tokens."""
         return self.all()
 
     def unused(self) -> Self:
@@ -187,7 +187,7 @@ class CredentialQuerySet(GrantHolderQuerySet[C]):
         )
 
     def expired(self) -> Self:
-        """Return credentials past their own expiry; a revoked credential never expires."""
+        """Return unrevoked credentials that are past their own expiry."""
         return self.filter(revoked_at=None, expires_at__lte=timezone.now())
 
     def revoked(self) -> Self:
@@ -199,14 +199,14 @@ class CredentialQuerySet(GrantHolderQuerySet[C]):
         return self.filter(created_by=caller.user_id).inside(caller.binding)
 
     def revoke(self, *credential_ids: str) -> int:
-        """Revoke credentials; return the number of newly revoked credentials."""
+        """Revoke credentials, and return the number of newly revoked credentials."""
         return self.filter(pk__in=credential_ids, revoked_at=None).change(revoked_at=Now())
 
     def touch(self, credential_id: str, now: dt.datetime, address: str) -> bool:
         """Record the credential's use and the client's address, at most once a minute.
 
-        If another transaction has locked the row, or with SQLite the database, a later request
-        records the use.
+        If another transaction has locked the row (on SQLite, the database), a later request records
+        the use.
         """
         due = Q(last_used_at=None) | Q(last_used_at__lte=now - LAST_USED_RESOLUTION)
         free = self.filter(due, pk=credential_id).select_for_update(skip_locked=True, no_key=True)
@@ -222,7 +222,7 @@ class ApiKeyQuerySet(CredentialQuerySet[Any]):
     statuses = ApiKeyStatus
 
     def with_status(self) -> Self:
-        """Annotate also ``old_secret_expires_at``, null without a working old secret."""
+        """Also annotate ``old_secret_expires_at``, null without a working old secret."""
         works = When(
             previous_digest_expires_at__gt=timezone.now(), then="previous_digest_expires_at"
         )
@@ -233,13 +233,13 @@ class ApiKeyQuerySet(CredentialQuerySet[Any]):
         )
 
     def with_searched(self) -> Self:
-        """Annotate also ``made_by_id``, the key or token that created a key."""
+        """Also annotate ``made_by_id``, the key or token that created a key."""
         by_token = When(~Q(maker_token_id=""), then=F("maker_token_id"))
         made_by = Case(by_token, default=F("maker_id"), output_field=CharField(null=True))
         return super().with_searched().annotate(made_by_id=made_by)
 
     def made_by_keys(self, key_ids: Collection[str]) -> Self:
-        """Return the keys that these keys created, directly or with tokens."""
+        """Return the keys that these keys created, directly or through tokens."""
         return self.filter(maker__in=key_ids)
 
     def made_by_token(self, token_id: str) -> Self:
@@ -247,14 +247,14 @@ class ApiKeyQuerySet(CredentialQuerySet[Any]):
 
 
 class AccessTokenQuerySet(CredentialQuerySet[Any]):
-    """Access tokens; a token expires and is revoked with its key or its trust policy."""
+    """Access tokens. A token expires and is revoked with its key or its trust policy."""
 
     statuses = AccessTokenStatus
     revocations = TOKEN_REVOCATIONS
     expiries = TOKEN_EXPIRIES
 
     def issued(self) -> Self:
-        """Return the tokens of operators; minted tokens expire within hours."""
+        """Return the tokens that operators issued."""
         return self.filter(api_key=None, trust_policy=None)
 
     def ended_with_origin(self) -> Self:
@@ -270,15 +270,15 @@ class AccessTokenQuerySet(CredentialQuerySet[Any]):
 
 class IssuerQuerySet(QuerySet[Any]):
     def change(self, **values: Any) -> int:
-        """Update the rows and their revision, which reveals the change; return the number."""
+        """Update the rows, increment their revision, and return the number of rows."""
         return self.update(**values, updated_at=Now(), revision=F("revision") + 1)
 
 
 class TrustPolicyQuerySet(GrantHolderQuerySet[Any]):
     def change(self, **values: Any) -> int:
-        """Update the rows and their revision, which reveals the change; return the number."""
+        """Update the rows, increment their revision, and return the number of rows."""
         return super().change(**values, updated_at=Now())
 
     def disable(self, *policy_ids: str) -> int:
-        """Disable the enabled rows; return their number."""
+        """Disable the enabled rows, and return their number."""
         return self.filter(pk__in=policy_ids, disabled_at=None).change(disabled_at=Now())

@@ -1,4 +1,4 @@
-"""Conditional writes decide races between writers; the loser reads and validates again."""
+"""Compare-and-swap: repeat a conditional write that conflicts with another writer."""
 
 from __future__ import annotations
 
@@ -15,22 +15,21 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 
-# An attempt is lost only to another writer's success.
+# An attempt fails only if another writer succeeds.
 ATTEMPTS: Final = 50
 
 
 class RaceLostError(Exception):
-    """The row or the caller changed after it was read; nothing was written."""
+    """A conditional write that wrote nothing, because the row or the caller changed."""
 
 
 def compare_and_swap(
     defeat: Callable[[], Exception],
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Repeat an attempt that raises ``RaceLostError``; raise ``defeat`` if every attempt does.
+    """Repeat a function that raises ``RaceLostError``. After the last attempt, raise ``defeat()``.
 
-    The attempt reads a row, applies the rules, and writes under the condition that the row is as it
-    was read. Its keyword ``actor``, and ``target`` if it has one, are loaded again before each
-    attempt.
+    The function reads a row, applies the rules, and writes only if the row is unchanged. Before a
+    repetition, the decorator refreshes the keyword argument ``actor``, and ``target`` if present.
     """
 
     def decorate(attempt: Callable[P, R]) -> Callable[P, R]:

@@ -1,10 +1,9 @@
 """Revalidate a caller in the transaction of its change.
 
-A request's token is authenticated before its body arrives, which may take a long time. Each change
-therefore adds a condition to a statement that it sends in any case: the token, its key or trust
-policy, and its owner are unchanged. If the condition fails, the caller is loaded again. A revoked
-or expired token is refused, a caller that lost permissions is refused too, and any other caller
-retries.
+The service authenticates a token before the request body arrives, which may take a long time. Each
+change therefore adds a condition to one of its statements: the token, its key or trust policy, and
+its owner are unchanged. If the condition fails, the service loads the caller again. It rejects
+revoked and expired tokens and callers that lost permissions, and repeats the statement for others.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 #: The maximum number of active keys per owner. A revocation covers all descendants of a key in a
 #: transaction, and must always be possible.
 MAX_WORKING_KEYS: Final = 1000
-# Each attempt is lost only to another change of the caller.
+# An attempt fails only if another change to the caller succeeds.
 _ATTEMPTS: Final = 20
 
 
@@ -78,8 +77,8 @@ def insert_if_unchanged(
 ) -> None:
     """Insert the event of a change, and rows with it, if the caller still has permission.
 
-    With ``adds_key`` the caller is also locked until the transaction ends: a revocation waits, and
-    then finds the new or reactivated key.
+    With ``adds_key``, the statement also locks the caller until the transaction ends. A revocation
+    then waits, and finds the new or reactivated key.
 
     Raises:
         CredentialsInvalid, TokenExpired, CallerChanged: see ``refresh``.
@@ -177,7 +176,7 @@ def _adding(form: str) -> QuerySet[Any, Any]:
     now = Parameter("now", DateTimeField())
     working = ApiKey.objects.filter(
         Q(expires_at=None) | Q(expires_at__gt=now),
-        ~Q(pk=Parameter("key_id", CharField())),  # it may already work within this transaction
+        ~Q(pk=Parameter("key_id", CharField())),  # may already be active in this transaction
         created_by=Parameter("user_id", UUIDField()),
         revoked_at=None,
     )

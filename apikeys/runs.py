@@ -1,4 +1,4 @@
-"""Pipeline runs, as the platform's token described them."""
+"""Pipeline runs, as described in the platform's token."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from apikeys.models import AccessToken, Issuer
 if TYPE_CHECKING:
     from apikeys.actors import Actor
 
-#: Maximum characters of each value, which a platform may make long.
+#: The maximum number of characters of each value. Platforms choose the length.
 MOST_CHARACTERS: Final = 200
 
 
@@ -54,7 +54,7 @@ def _run(claims: dict[str, Any], kind: str | None, issuer: str | None) -> Run:
 
 
 def _url(kind: str | None, issuer: str | None, repository: str, run: str) -> str:
-    """Return the URL of the run for people; empty if the platform's URL is unknown."""
+    """Return the URL of the run's page, or an empty text if the platform's URL is unknown."""
     if not (repository and run):
         return ""
     if kind == Issuer.Kind.GITHUB and issuer == "https://token.actions.githubusercontent.com":

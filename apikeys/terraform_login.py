@@ -3,7 +3,7 @@
 ``terraform login`` opens the authorization page in a browser. After a confirmation, the page sends
 a code to the client's listener on the same computer, and the client exchanges the code for an
 access token. A code is encrypted and not stored. It contains the id of its future access token, so
-that the primary key refuses a second exchange.
+that the primary key prevents a second exchange.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ CLIENT_ID: Final = "terraform-cli"
 PORTS: Final = (10000, 10010)
 #: The admin permission to issue tokens.
 PERMISSION: Final = "apikeys.add_accesstoken"
-#: The client exchanges a code at once.
+#: The lifetime of a code. The client exchanges it immediately.
 _LIFETIME: Final = dt.timedelta(minutes=1)
 _CONTEXT: Final = b"authorization code of terraform login"
-#: Maximum characters of a code; a longer code is invalid.
+#: The maximum number of characters of a code. Longer codes are invalid.
 _LONGEST: Final = 1000
 _REDIRECT: Final = re.compile(r"http://localhost:([1-9][0-9]{4})/login", re.ASCII)
 _CHALLENGE: Final = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
@@ -44,7 +44,7 @@ _STATE: Final = re.compile(r"[\x20-\x7e]{1,500}", re.ASCII)
 
 
 class InvalidRequestError(Exception):
-    """The authorization request does not come from ``terraform login``."""
+    """An authorization request that does not come from ``terraform login``."""
 
 
 class LoginRequest(NamedTuple):
@@ -56,7 +56,7 @@ class LoginRequest(NamedTuple):
 
     @classmethod
     def read(cls, given: Mapping[str, str]) -> Self:
-        """Return the request of a query.
+        """Parse the query parameters of an authorization request.
 
         Raises:
             InvalidRequestError: another client, no S256 challenge, no state, or a redirect to
@@ -84,7 +84,7 @@ class LoginRequest(NamedTuple):
         return request
 
     def redirect(self, code: str) -> str:
-        """Return the address of the client's listener with the code."""
+        """Return the URL of the client's listener, with the code."""
         return f"{self.redirect_uri}?{urlencode({'code': code, 'state': self.state})}"
 
 
@@ -105,13 +105,13 @@ class Code(msgspec.Struct, array_like=True, kw_only=True):
 
     @classmethod
     def open(cls, text: str) -> Self | None:
-        """Return the content of a code; None if it is invalid or expired."""
+        """Decrypt a code. Return None if it is invalid or expired."""
         plaintext = encryption.decrypt_text(_CONTEXT, text[:_LONGEST])
         code = None if plaintext is None else msgspec.msgpack.decode(plaintext, type=cls)
         return None if code is None or code.expires_at <= timezone.now() else code
 
     def is_for(self, redirect_uri: str, verifier: str) -> bool:
-        """Return whether the client requested the code: the challenge is its verifier's hash."""
+        """Return whether this client requested the code, by its PKCE verifier and redirect URI."""
         digest = hashlib.sha256(verifier.encode()).digest()
         challenge = base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
         is_same = hmac.compare_digest(challenge, self.challenge)

@@ -1,9 +1,9 @@
-"""Search for this service's tokens in other text: a scanner for stored data.
+"""A scanner for this service's tokens in other text.
 
-A checksum confirms each match; a random text of the same form passes once in 4 billion cases. The
-search covers plain tokens, tokens with characters escaped as in JSON (once or in JSON within JSON),
-and base64, where 42 characters have a fixed form at any offset. Encrypted, compressed or wrapped
-text is not covered.
+A checksum confirms each match. A random text in the format of a token passes in one of 4 billion
+cases. The scanner finds plain tokens, tokens with characters escaped as in JSON (once or in JSON
+within JSON), and tokens in base64 at any offset. It does not find tokens in encrypted, compressed
+or wrapped text.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from apikeys.tokens import LENGTH, TokenKind, kind_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-#: Maximum different tokens in a text; more occur only in a text made for that purpose.
+#: The maximum number of distinct tokens in a text. Only a contrived text contains more.
 MOST: Final = 1_000
 
 _PREFIXES: Final = [kind.value.encode() for kind in TokenKind]
-# Consumes a prefix only, so that a prefix within a false match hides no real token.
+# Matches only the prefix, so that a false match cannot hide a real token that starts within it.
 _START: Final = re.compile(
     rb"(?:%b)(?=[0-9A-Za-z]{%d})" % (b"|".join(_PREFIXES), LENGTH - len(_PREFIXES[0]))
 )
-# An escaped character of a token. Only the first backslash of a run begins a match, without
-# backtracking; otherwise a megabyte of backslashes would take hours.
+# An escaped character of a token. A match starts only at the first backslash of a run, and does not
+# backtrack. Otherwise, a megabyte of backslashes would take hours.
 _ESCAPED: Final = re.compile(
     rb"(?<!\\)\\++u00(3[0-9]|4[1-9a-fA-F]|5[0-9aAfF]|6[1-9a-fA-F]|7[0-9aA])"
 )
@@ -61,7 +61,7 @@ def _written(text: bytes) -> Iterator[bytes]:
 def _encodings() -> dict[bytes, tuple[int, int]]:
     """Return the base64 form of each prefix for each offset in a group of three bytes.
 
-    The form is cut to the characters that depend on the prefix alone. With each: the number of
+    A form contains only the characters that depend on the prefix alone. Its value is the number of
     bytes before the prefix in its group, and the index of the first character in the group.
     """
     found = {}
@@ -75,9 +75,9 @@ def _encodings() -> dict[bytes, tuple[int, int]]:
 
 _ENCODINGS: Final[Mapping[bytes, tuple[int, int]]] = _encodings()
 _ENCODED_START: Final = re.compile(b"|".join(_ENCODINGS))
-#: Maximum places to decode; chance produces a place in about a megabyte of text.
+#: The maximum number of places to decode. Random text has about one place per megabyte.
 _MOST_PLACES: Final = 100_000
-#: Characters of whole groups that contain a token and its offset.
+#: The number of characters of the whole base64 groups that contain a token.
 _GROUPS: Final = 60
 _STANDARD: Final = bytes.maketrans(b"-_", b"+/")
 

@@ -1,9 +1,9 @@
 """The format of tokens, and their digest.
 
 A token is a prefix for its kind, 32 random base62 characters (190 bits), and the CRC-32 of the
-preceding text as 6 base62 characters. So a mistyped token costs no query, and a scanner finds a
-leaked token with few false alarms. Only the SHA-256 digest is stored: a fast hash suffices for a
-random secret of this length.
+preceding text as 6 base62 characters. The service therefore rejects a mistyped token without a
+query, and scanners find leaked tokens with few false alarms. The service stores only the SHA-256
+digest, because a fast hash suffices for a random secret of this length.
 """
 
 import enum
@@ -17,7 +17,7 @@ from typing import Final
 _ALPHABET: Final = string.digits + string.ascii_uppercase + string.ascii_lowercase
 _RANDOM_LENGTH: Final = 32
 _CHECKSUM_LENGTH: Final = 6
-#: Characters of a token.
+#: The number of characters of a token.
 LENGTH: Final = len("isk_") + _RANDOM_LENGTH + _CHECKSUM_LENGTH
 
 #: A pattern for secret scanners. It matches every token and little else.
@@ -61,7 +61,7 @@ def generate(kind: TokenKind) -> str:
 
 
 def kind_of(token: str) -> TokenKind | None:
-    """Return the token's kind, or None if its form or checksum is wrong."""
+    """Return the token's kind, or None if its format or checksum is wrong."""
     match = _TOKEN_FORM.fullmatch(token)
     if match is None or _checksum(token[:-_CHECKSUM_LENGTH]) != token[-_CHECKSUM_LENGTH:]:
         return None

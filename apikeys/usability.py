@@ -1,6 +1,6 @@
 """Reasons why a key or token does not work.
 
-Authentication, the API, the admin and commands read the same column, ``unusable_reason``.
+Authentication, the API, the admin and the commands use the same annotation, ``unusable_reason``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class UnusableReason(TextChoices):
-    """The reason why a key or token is refused; the first that applies counts."""
+    """The reason why the service rejects a key or token, in order of precedence."""
 
     REVOKED = "REVOKED", "Revoked"
     API_KEY_REVOKED = "API_KEY_REVOKED", "Key revoked"
@@ -29,7 +29,7 @@ class UnusableReason(TextChoices):
     TRUST_POLICY_EXPIRED = "TRUST_POLICY_EXPIRED", "Policy expired"
 
 
-#: Columns with the final end of a credential: its own, and those of its origin.
+#: Columns with the time of a revocation, of the credential itself and of its origin.
 KEY_REVOCATIONS: Final = {"revoked_at": UnusableReason.REVOKED}
 TOKEN_REVOCATIONS: Final = {
     **KEY_REVOCATIONS,
@@ -37,7 +37,7 @@ TOKEN_REVOCATIONS: Final = {
     "trust_policy__disabled_at": UnusableReason.TRUST_POLICY_DISABLED,
     "trust_policy__issuer__disabled_at": UnusableReason.ISSUER_DISABLED,
 }
-#: Columns with the moment at which a credential stops working.
+#: Columns with an expiry, of the credential itself and of its origin.
 KEY_EXPIRIES: Final = {"expires_at": UnusableReason.EXPIRED}
 TOKEN_EXPIRIES: Final = {
     **KEY_EXPIRIES,
@@ -58,10 +58,10 @@ def unusable_reason(
     now: Any,
     idle_before: Any,
 ) -> Case:
-    """Return the expression of the reason, null while the credential works.
+    """Return an SQL expression for the reason, which is null while the credential works.
 
-    The moments are values or parameters of a compiled statement. With ``idle_before`` null, owners
-    are never idle.
+    ``now`` and ``idle_before`` are values or parameters of a compiled statement. If ``idle_before``
+    is None, owners are never idle.
     """
     conditions: list[tuple[Any, UnusableReason]] = [
         *((Q((f"{column}__isnull", False)), reason) for column, reason in revocations.items()),

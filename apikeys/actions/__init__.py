@@ -1,6 +1,6 @@
-"""Actions on keys and tokens: keyword-only functions, each in one transaction.
+"""Actions on keys, tokens, issuers, policies and users: functions that each use one transaction.
 
-``actor.grant`` limits every grant, for the API, the admin and the commands.
+``actor.grant`` limits every grant in the API, the admin and the commands.
 """
 
 from apikeys.actions.access_tokens import (

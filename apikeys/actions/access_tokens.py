@@ -45,7 +45,7 @@ def issue_access_token(
     allowed_networks: Networks | None = None,
     token_id: str | None = None,
 ) -> tuple[AccessToken, str]:
-    """Issue a token for an operator; return it with its secret, which is not stored.
+    """Issue a token on behalf of an operator. Return the token and its secret, which is not stored.
 
     Raises:
         IntegrityError: a token with the id ``token_id`` exists.
@@ -78,14 +78,14 @@ def mint_access_token(
     binding: Binding | None = None,
     allowed_networks: Networks | None = None,
 ) -> tuple[AccessToken, str]:
-    """Mint a token from the calling key; return it with its secret, which is not stored.
+    """Mint a token from the calling key. Return the token and its secret, which is not stored.
 
-    The token is valid for ``ttl`` or until ``expires_at``. The default is an hour, or the rest of
-    the key's lifetime.
+    The token is valid for ``ttl`` or until ``expires_at``. The default is an hour, or the remaining
+    lifetime of the key if it is shorter.
 
     Raises:
         GrantExceeded: the token would exceed the key's grant.
-        LifetimeExceeded: the token would live for over 12 hours, or longer than the key.
+        LifetimeExceeded: the lifetime would exceed 12 hours, or the lifetime of the key.
         ExpiryPast: the expiry is in the past.
     """
     now = timezone.now()
@@ -131,7 +131,7 @@ def _issue(
 @retrying
 @transaction.atomic
 def revoke_access_token(*, token: AccessToken, actor: Actor) -> int:
-    """Revoke the token and all its descendant keys; disable their policies.
+    """Revoke the token and all its descendant keys, and disable their policies.
 
     Return the number of revoked tokens and keys: 0 if the token was already revoked.
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from apikeys.networks import Networks
     from apikeys.querysets import ApiKeyQuerySet
 
-#: How long the previous secret works after a rotation.
+#: The maximum time for which the previous secret stays valid after a rotation.
 MAX_GRACE_PERIOD: Final = dt.timedelta(days=7)
 
 
@@ -52,7 +52,7 @@ def create_api_key(
     binding: Binding | None = None,
     allowed_networks: Networks | None = None,
 ) -> tuple[ApiKey, str]:
-    """Create a key; return it with its secret, which is not stored.
+    """Create a key. Return the key and its secret, which is not stored.
 
     Binding and networks default to the actor's.
 
@@ -84,16 +84,15 @@ def change_api_key(
 ) -> None:
     """Change the name or the grant of a key in the queryset.
 
-    Descendant keys lose the same permissions.
+    Descendant keys lose the permissions that the key loses.
 
     Raises:
         ApiKeyNotFound: the queryset does not contain the key.
-        ApiKeyRevoked, ApiKeyExpired: a revoked key cannot change; an expired key can only be
-            extended.
+        ApiKeyRevoked, ApiKeyExpired: the key is revoked, or has expired and is not extended.
         GrantExceeded: the key would exceed the grant or expiry of the actor or of its creator.
-        TooManyApiKeys: the key would become active, and its owner has the maximum.
+        TooManyApiKeys: an expired key would become active, but its owner has the maximum number.
         SecretRetired: the actor's secret was replaced.
-        ConcurrentChange: other writers won every attempt.
+        ConcurrentChange: every attempt conflicted with another writer.
     """
     refuse_retired(actor)
     key = _find_key(keys, key_id)
@@ -130,8 +129,7 @@ def _wanted(key: ApiKey, changes: Mapping[str, Any], actor: Actor) -> Grant:
     """Return the new grant of the key.
 
     Raises:
-        ApiKeyRevoked, ApiKeyExpired: a revoked key cannot change; an expired key can only be
-            extended.
+        ApiKeyRevoked, ApiKeyExpired: the key is revoked, or has expired and is not extended.
     """
     if key.revoked_at is not None:
         raise ApiKeyRevoked
@@ -143,7 +141,7 @@ def _wanted(key: ApiKey, changes: Mapping[str, Any], actor: Actor) -> Grant:
     return Grant(
         frozenset(changes.get("scopes", key.scopes)),
         binding,
-        # A longer lifetime is more power: otherwise any other key could keep an expiring key alive.
+        # A later expiry is a larger grant. Otherwise, any key could extend an expiring key.
         changes.get("expires_at", key.expires_at),
         changes.get("allowed_networks", key.grant.networks),
     )
@@ -152,14 +150,14 @@ def _wanted(key: ApiKey, changes: Mapping[str, Any], actor: Actor) -> Grant:
 def rotate_api_key(
     *, keys: ApiKeyQuerySet, key_id: str, grace_period: dt.timedelta, actor: Actor
 ) -> str:
-    """Replace the secret of a key and return it; the old secret works for the grace period.
+    """Replace and return the secret of a key. The old secret works for the grace period.
 
     Raises:
         ApiKeyNotFound: the queryset does not contain the key.
-        ApiKeyRevoked, ApiKeyExpired: the key has no secret that works.
+        ApiKeyRevoked, ApiKeyExpired: the key is revoked or has expired.
         GrantExceeded: the key exceeds the actor's grant or expiry.
         SecretRetired: the actor's secret was replaced.
-        ConcurrentChange: another rotation came first; only its secret is valid.
+        ConcurrentChange: another rotation came first. Only the secret of that rotation is valid.
         GracePeriodOutOfRange: the grace period exceeds the maximum.
     """
     if not dt.timedelta(0) <= grace_period <= MAX_GRACE_PERIOD:
@@ -184,8 +182,8 @@ def rotate_api_key(
             "digest": tokens.digest(secret),
             "rotated_at": now,
             "previous_digest": seen,
-            # Without a grace period the old digest stays, so that its use is recognized. Its expiry
-            # lies before any clock.
+            # Without a grace period, the old digest stays, so that the service recognizes its use.
+            # Its expiry is the creation time of the key, which is always in the past.
             "previous_digest_expires_at": now + grace_period if grace_period else key.created_at,
         }
         seconds = int(grace_period.total_seconds())
@@ -208,7 +206,7 @@ def rotate_api_key(
 @retrying
 @transaction.atomic
 def revoke_api_key(*, key: ApiKey, actor: Actor) -> int:
-    """Revoke the key and all its descendant keys and tokens; disable their policies.
+    """Revoke the key and all its descendant keys and tokens, and disable their policies.
 
     Return the number of revoked keys: 0 if the key was already revoked.
 

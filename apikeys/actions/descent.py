@@ -1,11 +1,11 @@
-"""Effects of a change of a key on its descendants: all keys and policies that derive from it.
+"""Effects of changes to a key on its descendants: all keys and policies that derive from it.
 
-A descendant never exceeds the scopes, binding and expiry of the key that created it. This holds
-when it is created, and each change that narrows a key narrows its descendants at once. A request
-therefore reads a single key, not the whole chain.
+A descendant never exceeds the scopes, binding and expiry of the key that created it. The service
+checks this on creation. A change that narrows a key also narrows its descendants in the same
+transaction. A request therefore reads a single key, not the whole chain.
 
-Each generation is locked before the next is read. Creating a key locks its parent, so a concurrent
-revocation either finds the new key or prevents it.
+The functions lock each generation before they read the next. Creating a key locks its parent, so a
+concurrent revocation either finds the new key or prevents its creation.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def check_parent(key: ApiKey | TrustPolicy, held: Grant, wanted: Grant) -> None:
     The parent is locked until the transaction ends.
 
     Raises:
-        ApiKeyRevoked: the parent is revoked. Its revocation leaves expired keys unchanged.
+        ApiKeyRevoked: the parent is revoked. Its revocation did not change expired descendants.
         GrantExceeded: the grant exceeds the parent's.
     """
     if key.maker_id is None:
@@ -41,7 +41,7 @@ def check_parent(key: ApiKey | TrustPolicy, held: Grant, wanted: Grant) -> None:
     if key.maker_token_id:
         tokens = AccessToken.objects.locked()
         token = tokens.filter(pk=key.maker_token_id).first()
-        # The parent was removed after it expired, so its grant is unknown.
+        # A missing token was removed after it expired, so its grant is unknown.
         most = most.intersection(held if token is None else token.grant)
         revocations += [] if token is None else [token.revoked_at]
     if any(revocations):
@@ -50,7 +50,7 @@ def check_parent(key: ApiKey | TrustPolicy, held: Grant, wanted: Grant) -> None:
 
 
 def revoke(made: ApiKeyQuerySet, ancestor_id: str, actor: Actor) -> int:
-    """Revoke these keys and all their descendants; return the number of keys."""
+    """Revoke these keys and all their descendants, and return the number of revoked keys."""
     revoked = 0
     while generation := _lock(made):
         ApiKey.objects.revoke(*generation)
@@ -65,8 +65,8 @@ def revoke(made: ApiKeyQuerySet, ancestor_id: str, actor: Actor) -> int:
 def narrow(ancestor_id: str, grant: Grant, actor: Actor) -> None:
     """Remove the permissions that the key has lost from all its descendants.
 
-    A descendant without scopes, with an empty binding, or with more networks than a key can have,
-    is revoked.
+    Revoke each descendant that is left without scopes, with an empty binding, or with too many
+    networks.
     """
     parents = {ancestor_id: grant}
     while parents:
@@ -101,7 +101,7 @@ def lock_ancestors(made: TrustPolicy) -> None:
 
 
 def lock_caller(actor: Actor) -> None:
-    """Lock the caller until the transaction ends: a revocation waits, and finds the new rows."""
+    """Lock the caller until the transaction ends, so that a revocation finds the new rows."""
     if actor.caller is not None:
         _lock_credentials(actor.caller.api_key_id, actor.caller.token_id)
 

@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger("apikeys.federation")
 
-#: Refusals per policy and minute in the audit log. Anybody with the policy's id can cause refusals
-#: without proof, and audit events stay; the log has all refusals.
+#: The maximum number of refusals per policy and minute in the audit log, because anybody with the
+#: id of the policy can cause refusals. The log contains all refusals.
 RECORDED_A_MINUTE: Final = 60
-#: Characters of a claim in the audit log: issuers choose claims of any length.
+#: The maximum number of characters of a claim in the audit log. Issuers choose the length.
 _MOST_TEXT: Final = 500
 
 
@@ -71,7 +71,7 @@ def prove(*, policy_id: str, token: str) -> Proof:
     The function may fetch the issuer's keys, so call it outside of a transaction.
 
     Raises:
-        AssertionRefused: no policy trusts the token.
+        AssertionRefused: the policy does not exist, does not work, or does not trust the token.
         IssuerBusy: too many requests wait for the issuer's keys.
     """
     policy = _working_policy(policy_id)
@@ -96,10 +96,10 @@ def prove(*, policy_id: str, token: str) -> Proof:
 def exchange_assertion(
     *, proof: Proof, scopes: Collection[str] | None, ttl: dt.timedelta | None, actor: Actor
 ) -> tuple[AccessToken, str]:
-    """Mint a token for a proof; return it with its secret, which is not stored.
+    """Issue a token for a proof. Return the token and its secret, which is not stored.
 
-    The token has the policy's whole grant unless ``scopes`` narrow it. It is valid for an hour, or
-    less if the policy or ``ttl`` require it.
+    The token has the policy's whole grant, unless ``scopes`` narrow it. The token is valid for
+    ``ttl``, by default for an hour or the maximum of the policy, and no longer than the policy.
 
     Raises:
         AssertionRefused: the assertion was used before, or the policy changed meanwhile.

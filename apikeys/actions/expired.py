@@ -1,6 +1,6 @@
-"""Removal of expired access tokens and assertions; the audit log keeps their records.
+"""Removal of expired access tokens and assertions. The audit log keeps their records.
 
-API keys stay: they are few, and tokens and other keys name them as their origin.
+API keys stay, because they are few, and tokens and other keys refer to them as their origin.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ if TYPE_CHECKING:
 
     from apikeys.actors import Actor
 
-#: Tokens per transaction: on SQLite every other writer waits for it.
+#: The number of tokens per transaction. On SQLite, every other writer waits for the transaction.
 BATCH: Final = 500
 
 
 def remove_expired_tokens(*, actor: Actor) -> Iterator[int]:
-    """Remove tokens that expired ``ACCESS_TOKENS_KEPT_DAYS`` ago; yield the size of each batch.
+    """Remove tokens ``ACCESS_TOKENS_KEPT_DAYS`` after expiry or revocation; yield batch sizes.
 
-    The function can be stopped at any moment and run again. A token that another transaction has
-    locked is left to the next run, which prevents deadlocks.
+    The function can be stopped at any time and run again. To prevent deadlocks, it skips tokens
+    that another transaction has locked, until the next run.
     """
     before = timezone.now() - dt.timedelta(days=settings.ACCESS_TOKENS_KEPT_DAYS)
     tokens = AccessToken.objects.all()
-    # Each query follows an index and starts behind the previous batch, because deleted entries stay
-    # in the index for a while and would be walked again.
+    # Each query uses an index and starts after the previous batch, because deleted entries stay in
+    # the index for a while and would be read again.
     yield from _remove(tokens.filter(revoked_at=None, expires_at__lt=before), "expires_at", actor)
     yield from _remove(tokens.filter(revoked_at__lt=before), "id", actor)
 
 
 def remove_expired_assertions() -> Iterator[int]:
-    """Remove expired assertions, which cannot be reused; yield the size of each batch."""
+    """Remove expired assertions, which cannot be reused, and yield the size of each batch."""
     expired = UsedAssertion.objects.filter(expires_at__lt=timezone.now())
     while digests := list(expired.order_by("expires_at").values_list("pk", flat=True)[:BATCH]):
         yield UsedAssertion.objects.filter(pk__in=digests).delete()[0]

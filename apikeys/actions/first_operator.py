@@ -18,14 +18,14 @@ USERNAME: Final = "operator"
 
 
 class FirstSecrets(NamedTuple):
-    """Secrets that are shown once."""
+    """The password and the token of the first operator, which are shown once."""
 
     password: str
     token: str
 
 
 def create_first_operator(actor: Actor) -> FirstSecrets | None:
-    """Create the superuser ``operator`` with a token of all scopes; return None if it exists."""
+    """Create the superuser ``operator`` with a token; return None if the user exists."""
     if User.objects.filter(username=USERNAME).exists():
         return None
     password = secrets.token_urlsafe(12)

@@ -33,15 +33,15 @@ if TYPE_CHECKING:
 
     from apikeys.actors import Actor
 
-#: Fields that determine the source of the keys: a change of these discards the stored keys.
+#: Fields that determine the source of the keys. A change to one of them discards the stored keys.
 _OF_KEYS: Final = frozenset({"url", "jwks_url", "inline_keys", "ca"})
 _NO_KEYS: Final = {
     "key_set": None, "key_set_fetched_at": None, "key_set_asked_at": None,
     "key_set_settled_at": None, "failures": 0,
 }  # fmt: skip
-#: Private members of a key, and symmetric keys as a whole (RFC 7518 §6).
+#: Members of private keys, and ``k`` of symmetric keys (RFC 7518 §6).
 _PRIVATE: Final = frozenset({"d", "p", "q", "dp", "dq", "qi", "oth", "k"})
-#: Long fields, of which the audit log keeps a digest.
+#: Long fields. The audit log contains only their digests.
 _LONG: Final = ("inline_keys", "ca")
 _SHORT: Final = (
     "kind", "name", "url", "audience", "jwks_url", "algorithms", "max_assertion_seconds",
@@ -54,7 +54,7 @@ def create_issuer(*, fields: Mapping[str, Any], actor: Actor) -> Issuer:
     """Register an issuer. URL and algorithms default to the platform's.
 
     Raises:
-        InvalidIssuer: the fields do not fit an issuer of this kind.
+        InvalidIssuer: the fields are invalid for an issuer of this kind.
         BindingInsufficient: the actor is bound, but an issuer serves all users.
         SecretRetired: the actor's secret was replaced.
     """
@@ -101,7 +101,7 @@ def change_issuer(*, issuer_id: str, changes: Mapping[str, Any], actor: Actor) -
 @retrying
 @transaction.atomic
 def disable_issuer(*, issuer_id: str, actor: Actor) -> None:
-    """Disable an issuer permanently and expire all tokens of its pipelines at once. Idempotent.
+    """Disable an issuer, and thereby all tokens of its pipelines, permanently. Idempotent.
 
     Raises:
         IssuerNotFound, IssuerShared, BindingInsufficient, SecretRetired: see ``change_issuer``.
@@ -130,10 +130,10 @@ def _locked(issuer_id: str) -> Issuer:
 
 
 def _check_policies(issuer: Issuer, actor: Actor) -> None:
-    """Refuse a caller without the grants of all the issuer's policies.
+    """Refuse a caller that lacks the grant of any policy of the issuer.
 
-    With an issuer's keys a caller could sign tokens that meet those policies. The error does not
-    disclose the policies.
+    A caller that controls the issuer's keys could sign tokens that meet the policies. The error
+    does not disclose the policies.
     """
     if actor.caller is None:
         return
@@ -157,7 +157,7 @@ def _refuse_unsound(issuer: Issuer, actor: Actor) -> None:
     if actor.caller is None or not is_known_platform(issuer.url):
         return
     for name in ("inline_keys", "jwks_url", "ca"):
-        # Otherwise the name could be mistaken for the platform itself.
+        # Otherwise, users could mistake the issuer for the platform itself.
         if getattr(issuer, name):
             raise InvalidIssuer(
                 name,
@@ -190,7 +190,7 @@ def _key_faults(found: Any) -> Iterator[str]:
     if kid is not None:
         yield f"No algorithm of this service can verify a signature with the key {kid[:100]!r}."
     if any(isinstance(key, dict) and not _PRIVATE.isdisjoint(key) for key in found["keys"]):
-        yield "The key contains its private half. Replace it, and enter the public key only."
+        yield "The key contains private members. Replace the key pair; enter only the public key."
 
 
 def _is_certificates(text: str) -> bool:

@@ -32,7 +32,7 @@ def refuse_expired(credential: GrantHolder) -> None:
 
 
 def creator_columns(actor: Actor) -> dict[str, Any]:
-    """Return the columns with the key and token that create a row; empty for other actors."""
+    """Return the columns for the key and token that create a row, or none for other actors."""
     caller = actor.caller
     if caller is None:
         return {}

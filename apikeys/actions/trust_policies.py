@@ -1,6 +1,6 @@
 """Create, change, disable and test trust policies: trusted pipelines and their grants.
 
-A policy delegates its whole grant, so the rules are those of API keys.
+A policy delegates its whole grant, so the same rules apply as for API keys.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def create_trust_policy(
     allowed_networks: Networks | None = None,
     max_token_seconds: int | None = None,
 ) -> TrustPolicy:
-    """Create a policy, whose tokens belong to its owner. The binding defaults to the actor's.
+    """Create a policy. Its tokens belong to the owner. The binding defaults to the actor's.
 
     Raises:
         GrantExceeded: the policy would exceed the actor's grant or expiry.
@@ -110,7 +110,7 @@ def change_trust_policy(
     policy = policies.filter(pk=policy_id).first()
     if policy is None:
         raise TrustPolicyNotFound
-    # The lock order of a revocation: the parent, then the policy.
+    # The same lock order as in a revocation: the parent, then the policy.
     descent.lock_ancestors(policy)
     _lock_issuer(policy.issuer_id)
     policy = policies.select_for_update(no_key=True, of=("self",)).get(pk=policy_id)
@@ -138,7 +138,7 @@ def change_trust_policy(
 @retrying
 @transaction.atomic
 def disable_trust_policy(*, policy: TrustPolicy, actor: Actor) -> None:
-    """Disable a policy permanently and expire all its tokens at once. Idempotent.
+    """Disable a policy, and thereby all its tokens, permanently. Idempotent.
 
     Raises:
         SecretRetired: the actor's secret was replaced.
@@ -189,14 +189,14 @@ class Trial:
 
     would_be_given: bool
     conditions: list[Verdict]
-    #: Reasons for a refusal that do not depend on the conditions.
+    #: Reasons for a refusal other than unmet conditions.
     refusals: list[str]
 
 
 def try_trust_policy(
     *, policy: TrustPolicy, claims: Mapping[str, Any] | None = None, token: str | None = None
 ) -> Trial:
-    """Return the result of exchanging these claims or this platform's token, without minting.
+    """Return whether an exchange of these claims or this token would succeed, without a new token.
 
     The function may fetch the issuer's keys, so call it outside of a transaction.
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def check_superuser_remains(user: User) -> None:
-    """Refuse to take the last active superuser away; others wait until this transaction ends.
+    """Refuse to remove the last active superuser. Concurrent checks wait for the transaction.
 
     Raises:
         ValidationError: there is no other active superuser.
@@ -27,16 +27,16 @@ def check_superuser_remains(user: User) -> None:
     locked = active.select_for_update(no_key=True).values_list("pk", flat=True)
     if list(locked) == [user.pk]:
         raise ValidationError(
-            f"{user.username} is the last active superuser. Create another one first, with "
+            f"{user.username} is the last active superuser. First create another superuser with "
             "createsuperuser"
         )
 
 
 @transaction.atomic
 def deactivate_user(*, user: User, actor: Actor) -> bool:
-    """Make a user inactive; return whether the user was active.
+    """Deactivate a user, and return whether the user was active.
 
-    The user's sessions expire, and keys, tokens and trust policies of the user are refused until
+    The user's sessions expire. The service rejects the user's keys, tokens and trust policies until
     the user is active again.
 
     Raises:

@@ -30,7 +30,10 @@ class FormPage(ReadOnlyAdmin):
     def form_page(
         self, request: HttpRequest, form: forms.Form, *, title: str, button: str, method: str = ""
     ) -> HttpResponse:
-        """Return the page; its button is labelled with the action. The method is POST or GET."""
+        """Return a page with the form.
+
+        ``button`` labels the submit button. ``method`` is ``get``, or empty for POST.
+        """
         context = {
             **self.admin_site.each_context(request),
             "title": title,
@@ -53,7 +56,7 @@ class AddByForm(FormPage):
         raise NotImplementedError
 
     def add_form(self, data: Any, requested: Mapping[str, Any]) -> forms.Form:
-        """Return the form; ``requested`` are the query parameters."""
+        """Return the form. ``requested`` contains the query parameters."""
         del requested
         return self.add_form_class(data)
 

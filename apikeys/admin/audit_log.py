@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
     from django.http import HttpRequest
 
-# The recorded actions, found with an index lookup for each; DISTINCT would read every row.
+# One index lookup for each recorded action. SELECT DISTINCT would read every row.
 _ACTIONS: Final = """
 WITH RECURSIVE seen (action) AS (
     SELECT min(action) FROM apikeys_auditevent
@@ -38,7 +38,7 @@ WITH RECURSIVE seen (action) AS (
 
 
 class ActionFilter(InputFilter):
-    """A filter by action, as a menu because there are many."""
+    """A filter by action, shown as a menu because there are many actions."""
 
     title = "action"
     parameter_name = "action"
@@ -55,7 +55,7 @@ class ActionFilter(InputFilter):
 
 
 class ActorFilter(InputFilter):
-    """A filter by actor: a user's name, or a part of another actor's."""
+    """A filter by actor: the exact name of a user, or a part of any actor name."""
 
     title = "actor"
     parameter_name = "actor"
@@ -99,7 +99,7 @@ class SinceFilter(DateFilter):
 
 
 class UntilFilter(DateFilter):
-    """A filter for events until the end of this day."""
+    """A filter for events up to the end of the given day."""
 
     title = "to"
     parameter_name = "until"
@@ -110,7 +110,7 @@ class UntilFilter(DateFilter):
 
 @admin.register(AuditEvent)
 class AuditEventAdmin(ReadOnlyAdmin):
-    """The admin of audit events; the database prevents changes."""
+    """The read-only admin of audit events, which the database protects against changes."""
 
     page_key = ("-occurred_at", "-id")
     list_display = ("moment", "action", "actor", "shown_resource", "token", "address")
@@ -121,7 +121,7 @@ class AuditEventAdmin(ReadOnlyAdmin):
     orders: ClassVar[Any] = {"moment": ("occurred_at", "id")}
     opening_order = "-moment"
     search_fields = ("resource_id",)
-    search_help_text = "The name or the id of the changed object, or the name of a user."
+    search_help_text = "The name or the id of an object, or the name of a user."
     fields = (
         "moment", "action", "shown_resource", "actor", "shown_token", "address", "shown_details",
         "resource_id", "actor_id", "request_id", "client_request_id",
@@ -134,7 +134,7 @@ class AuditEventAdmin(ReadOnlyAdmin):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
-        """Return the events of the resources with this id or name, and those by this user."""
+        """Return the events of resources with this id or name, and the events of this user."""
         term = search_term.strip()
         of_id = queryset.filter(resource_id=term)
         if not term or of_id.exists():
@@ -159,7 +159,7 @@ class AuditEventAdmin(ReadOnlyAdmin):
         return event
 
     def prepare_page(self, request: HttpRequest, rows: Sequence[Any]) -> None:
-        """Look up the resources, keys and tokens of the events that the person can view."""
+        """Look up the names of the resources, keys and tokens that the person can view."""
         named = self.admin_site.resources_of(rows, request.user)
         names = credential_names(request.user, (event.token_id for event in rows))
         for event in rows:
@@ -187,12 +187,12 @@ class AuditEventAdmin(ReadOnlyAdmin):
 
     @admin.display(description="key or token")
     def shown_token(self, event: Any) -> str:
-        """Return the key or token for the event's page, where Django would show None."""
+        """Return the key or token, or the placeholder of the admin for an empty value."""
         return self.token(event) or str(self.get_empty_value_display())
 
     @admin.display(description="object")
     def shown_resource(self, event: Any) -> str:
-        """Return the resource: its name and link if it has a page, otherwise its id."""
+        """Return the name of the resource with a link, or the id if the resource has no page."""
         if event.resource_url:
             return format_html('<a href="{}">{}</a>', event.resource_url, event.resource_name)
         return identifier(event.resource_id)

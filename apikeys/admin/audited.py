@@ -21,10 +21,10 @@ def person_of(request: HttpRequest) -> User:
 
 
 class AuditedAdmin(KeysetAdmin):
-    """An admin that passes the person to the form, and Django's log entries to the audit log."""
+    """An admin that passes the person to its form and records changes in the audit log."""
 
     def formfield_for_manytomany(self, db_field: Any, request: Any = None, **kwargs: Any) -> Any:
-        """Accept any number of choices."""
+        """Use a field that rejects ids beyond SQLite's integer range."""
         given = {"form_class": ChoicesOfNumbers, **kwargs}
         return super().formfield_for_manytomany(db_field, request, **given)
 
@@ -49,12 +49,12 @@ class AuditedAdmin(KeysetAdmin):
         return super().render_change_form(request, context, *args, **kwargs)
 
     def log_addition(self, request: HttpRequest, obj: Any, message: Any) -> Any:
-        """Record the creation."""
+        """Record the creation in the audit log."""
         self._record(request, obj, "create", message)
         return super().log_addition(request, obj, message)
 
     def log_change(self, request: HttpRequest, obj: Any, message: Any) -> Any:
-        """Record the names of the changed fields; the message does not contain their values."""
+        """Record the names of the changed fields, without their values."""
         self._record(request, obj, "change", message)
         return super().log_change(request, obj, message)
 

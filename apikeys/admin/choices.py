@@ -1,4 +1,4 @@
-"""Checkboxes for the groups and permissions of users and groups, usable with a keyboard."""
+"""Keyboard-accessible checkboxes for groups and permissions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _VERBS: Final = ("view", "add", "change", "delete")
 
 
 class ChoicesOfNumbers(ModelMultipleChoiceFieldOfOurs):
-    """A choice field that rejects numbers beyond SQLite's range like unknown ids."""
+    """A choice field that rejects ids beyond SQLite's integer range as unknown."""
 
     def clean(self, value: Any) -> Any:
         try:
@@ -31,7 +31,7 @@ class ChoicesOfNumbers(ModelMultipleChoiceFieldOfOurs):
 
 
 class _ByModel(ModelChoiceIterator):  # type: ignore[type-arg,unused-ignore]  # it takes none at run time
-    """Permissions in groups, by model."""
+    """Permissions, grouped by model."""
 
     def __iter__(self) -> Iterator[Any]:
         permissions = self.queryset.select_related("content_type").order_by(
@@ -45,7 +45,7 @@ class PermissionChoices(ChoicesOfNumbers):
     iterator = _ByModel
 
     def label_from_instance(self, obj: Any) -> str:
-        """Return the action of a permission; the legend of its group names the model."""
+        """Return the action of a permission. The legend of its group names the model."""
         verb, _, model = obj.codename.partition("_")
         is_of_django = model == obj.content_type.model and verb in _VERBS
         return verb.capitalize() if is_of_django else str(obj.name)

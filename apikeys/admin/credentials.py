@@ -1,4 +1,4 @@
-"""Admin pages of keys and tokens: list, issue, revoke. Digests are never read."""
+"""Admin pages that list, issue, rotate and revoke keys and tokens. They never load digests."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from apikeys.actors import Actor
 
-#: Segments of the order by expiry that can contain each status.
+#: The segments of the expiry order that can contain rows of each status.
 _PARTS: Final = {
     "active": slice(0, 2),
     "owner": slice(0, 2),
@@ -45,7 +45,7 @@ _PARTS: Final = {
     "expired": slice(0, 1),
     "revoked": slice(2, 3),
 }
-#: Marks of the reasons that are not errors.
+#: The badge of each reason that is not an error.
 _MARKS: Final[dict[str | None, str]] = {
     None: "ok",
     UnusableReason.EXPIRED: "idle",
@@ -58,9 +58,9 @@ class CredentialAdmin(GrantColumns, RevokeSelected, IssuePages):
     """The shared admin of keys and tokens."""
 
     more_statuses: ClassVar[tuple[tuple[str, str], ...]] = ()
-    #: Columns with the ids of the origin.
+    #: Columns with the ids of the credentials' origins.
     origin_columns: ClassVar[tuple[str, ...]]
-    #: Columns that are never read, so that no page can show them.
+    #: Columns that are never loaded, so that no page can show them.
     secret_columns: ClassVar[tuple[str, ...]] = ("digest",)
 
     list_display: tuple[str, ...] = (
@@ -88,16 +88,16 @@ class CredentialAdmin(GrantColumns, RevokeSelected, IssuePages):
         return shown
 
     def segments(self, key: Sequence[str], params: Mapping[str, str]) -> Sequence[Segment]:
-        """Return the segments in order of expiry: expiring, permanent, revoked.
+        """Return the segments in order of expiry: with an expiry, without one, revoked.
 
-        So the index of expiring credentials, which excludes revoked rows, provides the order.
+        The database can then use the index of expiring credentials, which excludes revoked rows.
         """
         if key[0].removeprefix("-") != "expires_at":
             return super().segments(key, params)
         status = params.get(StatusFilter.parameter_name, "")
         ends = Q(revoked_at=None, expires_at__isnull=False)
         if status in ("active", "owner", "unused"):
-            # The index starts with expired credentials.
+            # Skip the expired credentials at the start of the index.
             ends &= Q(expires_at__gt=timezone.now())
         parts: Sequence[Segment] = (
             Segment(ends, key),
@@ -117,7 +117,7 @@ class CredentialAdmin(GrantColumns, RevokeSelected, IssuePages):
         return found
 
     def found(self, queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
-        """Find by id, by owner, or by a part of the name."""
+        """Find credentials by id, by owner, or by a part of the name."""
         if term.startswith(("key-", "tok-", "fed-")):
             return self.with_id(queryset, term)
         owner = User.objects.filter(username=term).first()
@@ -166,7 +166,8 @@ class RotationForm(forms.Form):
         min_value=0,
         max_value=int(actions.MAX_GRACE_PERIOD.total_seconds()),
         initial=0,
-        help_text="How long the old secret works. After a leak, revoke the key instead.",
+        help_text="The time for which the old secret stays valid. After a leak, revoke the key "
+        "instead.",
     )
 
 
@@ -193,7 +194,7 @@ class ApiKeyAdmin(CredentialAdmin):
 
     @admin.display(description="created by")
     def shown_parent(self, key: Any) -> str:
-        """Return the parent, whose revocation also revokes this key."""
+        """Return a link to the parent. Revoking the parent also revokes this key."""
         if key.maker_id is None:
             return str(self.get_empty_value_display())
         made_by = credential_link(key.maker_id, key.names)
@@ -207,8 +208,8 @@ class ApiKeyAdmin(CredentialAdmin):
     @object_tool(
         label="Rotate",
         permission="apikeys.add_apikey",
-        question="The key gets a new secret, which is shown once. The old secret stops working "
-        "when its grace period ends.",
+        question="The service generates a new secret and shows it once. The old secret expires at "
+        "the end of the grace period.",
         form=RotationForm,
         defaults=lambda _key: {"grace_period": 0},
         offered=_is_active,
@@ -225,8 +226,8 @@ class ApiKeyAdmin(CredentialAdmin):
     @object_tool(
         label="Revoke",
         permission="apikeys.revoke_apikey",
-        question="The key stops working at once, and with it every token that was minted from it "
-        "and every key that it created. This cannot be undone.",
+        question="The key, all tokens minted from it and all keys that it created stop working "
+        "immediately. This cannot be undone.",
         offered=_works,
         destructive=True,
     )
@@ -237,7 +238,7 @@ class ApiKeyAdmin(CredentialAdmin):
 
 @admin.register(AccessToken)
 class AccessTokenAdmin(TerraformLoginPage, CredentialAdmin):
-    when_empty = "Add a token, or mint one from an API key."
+    when_empty = "Add a token here, or mint a token from an API key."
     more_statuses = (("ended", "Its key or policy is no longer valid"),)
     form_class = AccessTokenForm
     origin_columns = ("api_key_id", "trust_policy_id")
@@ -246,13 +247,13 @@ class AccessTokenAdmin(TerraformLoginPage, CredentialAdmin):
         "last_used",
     )  # fmt: skip
     search_help_text = (
-        "An id, the id of the key or policy that it was minted from, a name, or the user name of "
-        "the owner. Never paste a secret here."
+        "The id of a token or of its key or policy, a name, or the user name of the owner. Never "
+        "paste a secret here."
     )
     fields = (*_COMMON, "kind", "minted_from", "shown_id")
 
     def with_id(self, queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
-        """Return the token with this id, or the tokens minted from this key or policy."""
+        """Return the token with this id, or the tokens of the key or policy with this id."""
         if term.startswith("key-"):
             return queryset.filter(api_key=term)
         is_policy = term.startswith("fed-")
@@ -260,7 +261,7 @@ class AccessTokenAdmin(TerraformLoginPage, CredentialAdmin):
 
     @admin.display(description="minted from")
     def minted_from(self, token: Any) -> str:
-        """Return the key or the trust policy."""
+        """Return a link to the key or the trust policy of the token."""
         origin = token.trust_policy_id or token.api_key_id
         if origin is None:
             return "none: issued by an operator"
@@ -273,8 +274,8 @@ class AccessTokenAdmin(TerraformLoginPage, CredentialAdmin):
     @object_tool(
         label="Revoke",
         permission="apikeys.revoke_accesstoken",
-        question="The token stops working at once, and with it every key that it created. This "
-        "cannot be undone.",
+        question="The token and all keys that it created stop working immediately. This cannot be "
+        "undone.",
         offered=_works,
         destructive=True,
     )

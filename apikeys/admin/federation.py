@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from apikeys.actors import Actor
 
-#: Refusals on the page of a policy.
+#: The maximum number of refusals on the page of a policy.
 REFUSALS: Final = 10
 
 
@@ -43,7 +43,7 @@ def _works(obj: Any) -> bool:
 
 @admin.display(description="status")
 def _shown_status(_admin: Any, obj: Any) -> str:
-    """Return the status as a word with a mark, and the time of disabling."""
+    """Return the status as a badge, with the time at which the object was disabled."""
     if _works(obj):
         return badge("ok", "Working")
     return format_html("{} {}", badge("idle", "Disabled"), relative(obj.disabled_at))
@@ -54,8 +54,8 @@ class IssuerAdmin(AddByForm):
     """The admin of issuers, with the state of their keys."""
 
     when_empty = (
-        "Add the platform whose signed tokens this service accepts. Its pipelines then "
-        "need no stored secret."
+        "Add a platform to accept its signed tokens. Pipelines on the platform then need no "
+        "stored secret."
     )
     add_form_class = IssuerForm
     list_display = (
@@ -79,12 +79,12 @@ class IssuerAdmin(AddByForm):
 
     @admin.display(description="name")
     def shown_name(self, issuer: Issuer) -> str:
-        """Return the name, or its substitute."""
+        """Return the name, or the URL of an issuer without a name."""
         return issuer.name or issuer.url
 
     @admin.display(description="URL")
     def shown_url(self, issuer: Issuer) -> str:
-        """Return the URL in the ``iss`` claim of its tokens."""
+        """Return the issuer URL, which tokens contain in the ``iss`` claim."""
         return breakable(issuer.url)
 
     def heading(self, obj: Issuer) -> str:
@@ -94,7 +94,7 @@ class IssuerAdmin(AddByForm):
     def keys(self, issuer: Issuer) -> str:
         """Describe the source of the keys and the result of the last fetch."""
         if issuer.inline_keys is not None:
-            return "given here"
+            return "configured inline"
         fetched = issuer.key_set_fetched_at
         failed = f", {issuer.failures} failure{pluralize(issuer.failures)} since"
         return format_html(
@@ -125,8 +125,8 @@ class IssuerAdmin(AddByForm):
     @object_tool(
         label="Disable",
         permission="apikeys.change_issuer",
-        question="Pipelines of this issuer can no longer get tokens, and their tokens are revoked "
-        "at once. This cannot be undone.",
+        question="Pipelines of this issuer can no longer get tokens, and their existing tokens "
+        "stop working immediately. This cannot be undone.",
         offered=_works,
         destructive=True,
     )
@@ -169,13 +169,13 @@ class TrustPolicyAdmin(GrantColumns, AddByForm):
     def add_view(
         self, request: HttpRequest, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        """Show only the issuer first: its platform determines the other fields."""
+        """Show only the issuer field first, because the platform determines the other fields."""
         form = self.add_form(None, request.GET.dict())
         if request.method == "POST" or "repository" in form.fields:
             return super().add_view(request, form_url, extra_context)
         if not self.has_add_permission(request):
             raise PermissionDenied
-        if "issuer" in request.GET:  # but not one of the available
+        if "issuer" in request.GET:  # unknown or disabled: show the error
             form = self.add_form(request.GET, {})
         return self.form_page(
             request, form, title="Add trust policy", button="Continue", method="get"
@@ -188,7 +188,7 @@ class TrustPolicyAdmin(GrantColumns, AddByForm):
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> HttpResponse:
-        """Show the policy; show audit events only to people with permission to view them."""
+        """Show the policy, with refusals only if the person may view the audit log."""
         if (policy := context.get("original")) is not None:
             policy.may_view_audit_log = request.user.has_perm("apikeys.view_auditevent")
         return super().render_change_form(request, context, *args, **kwargs)
@@ -217,7 +217,7 @@ class TrustPolicyAdmin(GrantColumns, AddByForm):
 
     @admin.display(description="last run")
     def run(self, policy: TrustPolicy) -> str:
-        """Return the run that got the last token."""
+        """Return the run that obtained the last token."""
         run = policy.last_run or {}
         described = " ".join(
             str(run[name]) for name in ("repository", "commit", "run") if run.get(name)
@@ -235,7 +235,7 @@ class TrustPolicyAdmin(GrantColumns, AddByForm):
             for event in events.order_by("-occurred_at", "-id")[:REFUSALS]
         ]
         if not lines:
-            return "nothing"
+            return "none"
         shown = format_html_join("", "<div>{} {}</div>", lines)
         url = f"{reverse('admin:apikeys_auditevent_changelist')}?q={policy.pk}"
         return format_html('{}<a href="{}">View all</a>', shown, url)
@@ -244,7 +244,7 @@ class TrustPolicyAdmin(GrantColumns, AddByForm):
         label="Disable",
         permission="apikeys.change_trustpolicy",
         question="Pipelines can no longer get tokens through this policy, and all tokens that it "
-        "issued are revoked at once. This cannot be undone.",
+        "issued stop working immediately. This cannot be undone.",
         offered=_works,
         destructive=True,
     )
@@ -254,7 +254,7 @@ class TrustPolicyAdmin(GrantColumns, AddByForm):
 
 
 def _why(details: dict[str, Any]) -> str:
-    """Return the reason of a refusal, with the conditions that were not met."""
+    """Return the reason for a refusal, with the unmet conditions."""
     unmet = (
         f"{one.get('claim')} was {one.get('had')!r}, expected {one.get('wanted')!r}"
         for one in details.get("unmet", ())

@@ -1,4 +1,4 @@
-"""Forms for new issuers and trust policies; validation is shared with the API."""
+"""Forms for new issuers and trust policies, with the validation of the API."""
 
 from __future__ import annotations
 
@@ -20,29 +20,32 @@ from apikeys.models.credentials import MAX_TOKEN_SECONDS
 from infra_service.lib.api.parsers import decoded
 
 _SERVICE_ACCOUNT: Final = "/kubernetes.io/serviceaccount"
-_MENU: Final = "On the {0}'s page, in the menu ⋮: Copy {0} ID."
+_MENU: Final = "On the {0}'s page, choose Copy {0} ID in the menu ⋮."
 _GLAB: Final = "glab api projects/GROUP%2FNAME"
-_UID: Final = "kubectl -n NAMESPACE get serviceaccount NAME -o jsonpath='{.metadata.uid}'."
-#: The label of each id, and where to find it.
+_UID: Final = "kubectl -n NAMESPACE get serviceaccount NAME -o jsonpath='{.metadata.uid}'"
+#: The label and the help text of the field for each id.
 WHERE: Final = {
-    "repository_id": ("Repository id", "gh api repos/OWNER/NAME --jq .id"),
-    "repository_owner_id": ("Owner id", "gh api repos/OWNER/NAME --jq .owner.id"),
-    "project_id": ("Project id", f"{_MENU.format('project')} Also: id in {_GLAB}."),
-    "namespace_id": ("Group id", f"{_MENU.format('group')} Also: namespace.id in {_GLAB}."),
+    "repository_id": ("Repository id", "The output of: gh api repos/OWNER/NAME --jq .id"),
+    "repository_owner_id": ("Owner id", "The output of: gh api repos/OWNER/NAME --jq .owner.id"),
+    "project_id": ("Project id", f"{_MENU.format('project')} Or use id in the output of {_GLAB}."),
+    "namespace_id": (
+        "Group id",
+        f"{_MENU.format('group')} Or use namespace.id in the output of {_GLAB}.",
+    ),
     "/kubernetes.io/namespace": ("Namespace", "The namespace of the service account."),
     f"{_SERVICE_ACCOUNT}/name": ("Service account", "The name of the service account."),
     f"{_SERVICE_ACCOUNT}/uid": (
         "Uid of the service account",
-        f"{_UID} It changes when the account is recreated.",
+        f"It changes when the account is recreated. Read it with: {_UID}",
     ),
-    "organization_id": ("Organization id", "In Buildkite, the organization's Settings: a UUID."),
-    "pipeline_id": ("Pipeline id", "In Buildkite, the pipeline's Settings: a UUID."),
-    "oidc.circleci.com/project-id": ("Project id", "In CircleCI, Project Settings: a UUID."),
+    "organization_id": ("Organization id", "A UUID from the organization's Buildkite settings."),
+    "pipeline_id": ("Pipeline id", "A UUID from the pipeline's Buildkite settings."),
+    "oidc.circleci.com/project-id": ("Project id", "A UUID from the project's CircleCI settings."),
 }
 
 
 class JsonField(forms.CharField):
-    """JSON in the API's format; empty input is null."""
+    """A field for JSON, as in the API. Empty input means null."""
 
     widget = forms.Textarea
 
@@ -88,12 +91,12 @@ class IssuerForm(forms.Form):
         label="Certificates",
         required=False,
         widget=forms.Textarea(attrs={"rows": 4}),
-        help_text="Certificates (PEM) to trust instead of the system's when the service fetches "
-        "the keys.",
+        help_text="CA certificates (PEM) that replace the system's certificates when the service "
+        "fetches the keys.",
     )
 
     def clean(self) -> dict[str, Any]:
-        """Return the fields as the action takes them."""
+        """Return the arguments of the action."""
         given = {name: value for name, value in self.cleaned_data.items() if value}
         serializer = IssuerSerializer(data=given)
         if not serializer.is_valid():
@@ -105,10 +108,10 @@ class IssuerForm(forms.Form):
 
 
 class TrustPolicyForm(CredentialForm):
-    """A new trust policy, from a repository and its ids or from explicit conditions.
+    """A form for a new trust policy, from a repository and its ids or from explicit conditions.
 
-    The ids and origins are those of the issuer's platform. Without an issuer, the form has only the
-    field for it.
+    The issuer's platform determines the ids and origins that the form requests. Until an issuer is
+    chosen, the form contains only the issuer field.
     """
 
     issuer = forms.ModelChoiceField(
@@ -122,20 +125,20 @@ class TrustPolicyForm(CredentialForm):
     repository = forms.CharField(
         max_length=500,
         required=False,
-        help_text="Its address, such as https://HOST/acme/infra. The name becomes acme/infra.",
+        help_text="The URL, such as https://HOST/acme/infra. The default name is then acme/infra.",
     )
     environment = forms.CharField(
-        max_length=200, required=False, help_text="Only jobs of this environment."
+        max_length=200, required=False, help_text="Accept only jobs of this environment."
     )
     branch = forms.CharField(
         max_length=200,
         required=False,
-        help_text="Only this branch, and only while it is protected.",
+        help_text="Accept only this branch, and only while it is protected.",
     )
     written_conditions = JsonField(
         label="Conditions",
         required=False,
-        help_text="An alternative to the ids, as JSON in the format of the API.",
+        help_text="An alternative to the ids, as JSON in the API's format.",
     )
     max_token_seconds = forms.IntegerField(
         label="Token lifetime in seconds", initial=3600, min_value=1, max_value=MAX_TOKEN_SECONDS
@@ -145,11 +148,11 @@ class TrustPolicyForm(CredentialForm):
         super().__init__(*args, **kwargs)
         issuers: Any = self.fields["issuer"]
         issuers.queryset = Issuer.objects.filter(disabled_at=None).order_by("name", "pk")
-        # The address decides, so that ids are never read as those of another platform.
+        # The issuer in the URL has precedence, because the id fields belong to its platform.
         requested = self.initial.get("issuer") or self.data.get("issuer")
         chosen = issuers.queryset
         if requested:
-            # PostgreSQL refuses a NUL character in a value.
+            # PostgreSQL rejects NUL characters in text.
             chosen = chosen.none() if "\0" in str(requested) else chosen.filter(pk=requested)
         found = list(chosen[:2])
         if len(found) != 1:
@@ -160,7 +163,7 @@ class TrustPolicyForm(CredentialForm):
         self._add_ids(found[0].kind)
 
     def _add_ids(self, kind: str) -> None:
-        """Add a field for each id of the platform; remove the fields that it does not have."""
+        """Add a field for each id of the platform, and remove fields that do not apply to it."""
         for name in {"environment", "branch"} - set(preset_origins(kind)):
             del self.fields[name]
         if kind == Issuer.Kind.KUBERNETES:
@@ -170,7 +173,7 @@ class TrustPolicyForm(CredentialForm):
             self.fields[
                 "branch"
             ].help_text = (
-                "Only this branch. Buildkite's tokens do not contain whether it is protected."
+                "Accept only this branch. Buildkite's tokens do not state whether it is protected."
             )
         ids = {}
         for number, claim in enumerate(PLATFORMS[kind].ids):
@@ -185,7 +188,7 @@ class TrustPolicyForm(CredentialForm):
         ))  # fmt: skip
 
     def clean(self) -> dict[str, Any]:
-        """Return the fields as the action takes them."""
+        """Return the arguments of the action."""
         given = self.cleaned_data
         if "name" not in self.fields:
             return given
@@ -206,7 +209,7 @@ class TrustPolicyForm(CredentialForm):
         }
 
     def _conditions(self, given: dict[str, Any]) -> Any:
-        """Return the conditions, or None with errors on the form."""
+        """Return the conditions, or add errors to the form and return None."""
         kind, wanted = given["issuer"].kind, PLATFORMS[given["issuer"].kind].ids
         ids = {claim: given[f"id_{number}"].strip() for number, claim in enumerate(wanted)}
         if given["written_conditions"] is not None:

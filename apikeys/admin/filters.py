@@ -22,9 +22,9 @@ _UNUSED_FOR: Final = dt.timedelta(days=90)
 
 
 class StatusFilter(admin.SimpleListFilter):
-    """A filter by the derived status; each choice uses its own index.
+    """A filter by the derived status. Each choice uses its own index.
 
-    "Expiring" and "unused" exclude minted tokens: all expire within hours, and many are never used.
+    "Expiring" and "unused" exclude minted tokens, which expire within hours and are often unused.
     """
 
     title = "status"

@@ -1,4 +1,4 @@
-"""Columns for the grants and bindings of keys, tokens and policies, by name."""
+"""Admin columns for the scopes and bindings of keys, tokens and policies."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from infra_service.lib.admin.site import Names
 
-#: Names per kind in a list row; the object's page shows all.
+#: The maximum number of names per kind in a list row. The object's page shows all names.
 _IN_A_ROW: Final = 3
 
 
@@ -25,11 +25,11 @@ class BindingColumns(ReadOnlyAdmin):
     """Columns for a binding."""
 
     def heading(self, obj: Any) -> str:
-        """Return the name alone: the id is among the facts."""
+        """Return only the name, because the page shows the id as a field."""
         return str(obj.name)
 
     def prepare_page(self, _request: HttpRequest, rows: Sequence[Any]) -> None:
-        """Look up the names in the bindings of a page together."""
+        """Look up the names for the bindings of all rows, once per kind."""
         self._name(rows, _IN_A_ROW)
 
     def _name(self, credentials: Sequence[Any], most: int | None) -> None:
@@ -69,7 +69,7 @@ class GrantColumns(BindingColumns):
 
     @admin.display(description="scopes")
     def shown_scopes(self, credential: Any) -> str:
-        """Return all scopes; a list row shows the first ones and the number of the rest."""
+        """Return all scopes, with the number of scopes that a list row hides."""
         scopes = credential.scopes
         shown = format_html_join(" ", '<code class="scope">{}</code>', ((one,) for one in scopes))
         if len(scopes) <= _IN_A_ROW + 1:

@@ -1,4 +1,4 @@
-"""The admin of groups. Staff can give only permissions that they have."""
+"""The admin of groups. Staff can grant only permissions that they have."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ else:
 admin.site.unregister(Group)
 
 
-# Apps without a page in the admin: their permissions have no effect, and are not offered.
+# Apps without admin pages. The form omits their permissions, which have no effect.
 _WITHOUT_PAGES: Final = ("account", "admin", "contenttypes", "mfa", "sessions", "socialaccount")
 
 
 class GroupForm(GroupFormOfOurs):
-    """A group, with the permissions that the logged-in person can give.
+    """A form for a group, with the permissions that the logged-in person can grant.
 
     The group keeps the permissions that the form does not offer.
     """
@@ -56,7 +56,7 @@ class GroupForm(GroupFormOfOurs):
             self.initial["permissions"] = list(self.instance.permissions.filter(pk__in=offered))
 
     def clean_permissions(self) -> list[Permission]:
-        """Return the chosen permissions and those that the form does not offer."""
+        """Return the chosen permissions and the permissions that the form does not offer."""
         return [*self.cleaned_data["permissions"], *self.kept]
 
 
@@ -71,7 +71,7 @@ class GroupAdmin(AuditedAdmin, DjangoGroupAdmin):
     filter_horizontal = ()
 
     def formfield_for_manytomany(self, db_field: Any, request: Any = None, **kwargs: Any) -> Any:
-        """Offer checkboxes: Django's two-list widget has no accessible names."""
+        """Offer checkboxes, because Django's two-list widget has no accessible names."""
         given = {"form_class": PermissionChoices, "widget": CheckboxesByGroup(), "help_text": ""}
         return super().formfield_for_manytomany(db_field, request, **{**given, **kwargs})
 

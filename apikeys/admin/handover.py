@@ -1,7 +1,8 @@
 """One-time transfer of a new secret from the form that issues it to the page that shows it.
 
-The session stores the encrypted secret, and a cookie holds the key; the page deletes both. A reload
-shows nothing, and neither the database nor the log contains the secret.
+The session stores the encrypted secret, and a cookie contains the encryption key. The page deletes
+both, so a reload does not show the secret. The database and the log never contain the secret in
+plain text.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _SECONDS: Final = 120
 def store(
     request: HttpRequest, response: HttpResponse, *, credential_id: str, secret: str, path: str
 ) -> None:
-    """Store the secret for the page at this path."""
+    """Encrypt the secret into the session, and set the cookie with the key for this path."""
     key, nonce = AESGCM.generate_key(256), secrets.token_bytes(_NONCE_BYTES)
     sealed = nonce + AESGCM(key).encrypt(nonce, secret.encode(), credential_id.encode())
     request.session[_NAME] = base64.b64encode(sealed).decode()
@@ -42,7 +43,7 @@ def store(
 
 
 def load_once(request: HttpRequest, credential_id: str) -> str | None:
-    """Return the secret and delete it; None if the session has no secret of this credential."""
+    """Return and delete the credential's secret; None if the session does not contain it."""
     kept, key = request.session.pop(_NAME, None), request.COOKIES.get(_NAME)
     if kept is None or key is None:
         return None

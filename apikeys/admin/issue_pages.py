@@ -28,11 +28,11 @@ class IssuePages(FormPage):
     """An admin mixin that issues credentials."""
 
     form_class: ClassVar[type[forms.Form]] = CredentialForm
-    #: The button of the form, and the first word of its title.
+    #: The label of the button, and the first word of the page title.
     issue_label: ClassVar[str] = "Issue"
 
     def issue(self, actor: Actor, **fields: Any) -> tuple[Any, str]:
-        """Issue a credential from the form; return it with its secret."""
+        """Issue a credential from the form's fields. Return the credential and its secret."""
         raise NotImplementedError
 
     def get_urls(self) -> list[URLPattern]:
@@ -49,7 +49,7 @@ class IssuePages(FormPage):
             raise PermissionDenied
         initial = {"owner": request.user.get_username(), **request.GET.dict()}
         given = request.POST if request.method == "POST" else None
-        form: Any = self.form_class(given, initial=initial, site=self.admin_site)  # type: ignore[call-arg]  # the forms of these pages take it
+        form: Any = self.form_class(given, initial=initial, site=self.admin_site)  # type: ignore[call-arg]  # these forms accept it
         if form.is_valid() and (issued := self._issued(request, form)):
             return self._redirect_to_secret(request, *issued)
         name = str(self.opts.verbose_name)
@@ -57,7 +57,7 @@ class IssuePages(FormPage):
         return self.form_page(request, form, title=title, button=self.issue_label)
 
     def issued_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Show the secret, in this response only."""
+        """Show the secret once."""
         if not self.has_add_permission(request):
             raise PermissionDenied
         credential = self.get_object(request, unquote(object_id))
@@ -65,7 +65,7 @@ class IssuePages(FormPage):
             raise Http404
         secret = handover.load_once(request, str(credential.pk))
         if secret is None:
-            messages.info(request, "Its secret was shown once and is not stored.")
+            messages.info(request, "The secret was already shown once and is not stored.")
             return HttpResponseRedirect(self._address(credential, "change"))
         context = {
             **self.admin_site.each_context(request),
@@ -100,7 +100,7 @@ class IssuePages(FormPage):
         return reverse(f"admin:{model}_issued", args=(quote(credential_id),))
 
     def _issued(self, request: HttpRequest, form: forms.Form) -> tuple[Any, str] | None:
-        """Issue a credential and return it with its secret, or add the refusal to the form."""
+        """Return a new credential and its secret, or add the errors to the form."""
         try:
             return self.issue(Actor.of_person(request), **form.cleaned_data)
         except InvalidParameter as error:

@@ -1,4 +1,4 @@
-"""Forms that issue keys and tokens; validation is shared with the API."""
+"""Forms that issue keys and tokens, with the validation of the API."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _LIFETIME: Final = dt.timedelta(days=90)
 _MOMENT: Final = "%Y-%m-%dT%H:%M"
-# Serializer fields with another name in the form.
+# Form fields that show the errors of serializer fields with other names.
 _FORM_FIELDS: Final = {"binding": "cluster_id"}
 
 
@@ -45,7 +45,7 @@ def active_user(name: str) -> User:
 
 
 def _names_field(
-    kind: str, help_text: str = "Names or ids, each on its own line. Leave empty for all."
+    kind: str, help_text: str = "One name or id per line. Leave empty for all."
 ) -> forms.CharField:
     return forms.CharField(
         label=f"Only for the {kind}s",
@@ -56,7 +56,7 @@ def _names_field(
 
 
 class Preset(NamedTuple):
-    """A common choice of scopes, and the field that limits it."""
+    """A preset of scopes, and the form field that it makes mandatory."""
 
     label: str
     scopes: tuple[str, ...]
@@ -74,11 +74,11 @@ PRESETS: Final = {
 
 class CredentialForm(forms.Form):
     required_css_class = "required"
-    #: Offered by the page, which opens the form again with ``?preset=``.
+    #: The presets on the page. Each is a link to the same form with ``?preset=``.
     presets: ClassVar[Mapping[str, Preset]] = {}
 
     owner = forms.CharField(max_length=150, help_text="The user name of an active user.")
-    name = forms.CharField(max_length=200, help_text="The purpose.")
+    name = forms.CharField(max_length=200, help_text="The purpose of the credential.")
     scopes = forms.MultipleChoiceField(
         choices=[(s.value, f"{s.value} – {s.label}") for s in Scope],  # noqa: RUF001 - a dash
         widget=forms.CheckboxSelectMultiple,
@@ -89,7 +89,7 @@ class CredentialForm(forms.Form):
         initial=_in_ninety_days,
         input_formats=[_MOMENT, f"{_MOMENT}:%S"],
         widget=forms.DateTimeInput(attrs={"type": "datetime-local"}, format=_MOMENT),
-        help_text="UTC. Leave empty for no expiry.",
+        help_text="In UTC. Leave empty for no expiry.",
     )
     cluster_id = forms.CharField(
         label="Only in the cluster",
@@ -98,7 +98,7 @@ class CredentialForm(forms.Form):
         help_text="A name or an id. Leave empty for all clusters.",
     )
     application_ids = _names_field(
-        "application", "Names or ids, each on its own line. Includes current and future components."
+        "application", "One name or id per line. Includes current and future components."
     )
     component_ids = _names_field("component")
     environment_ids = _names_field("environment")
@@ -106,7 +106,7 @@ class CredentialForm(forms.Form):
         label="Only from the networks",
         required=False,
         widget=forms.Textarea(attrs={"rows": 2}),
-        help_text="CIDR, such as 10.0.0.0/8, each on its own line. Leave empty for any address.",
+        help_text="Networks such as 10.0.0.0/8, one per line. Leave empty to allow any address.",
     )
 
     def __init__(self, *args: Any, site: AuditedSite, **kwargs: Any) -> None:
@@ -135,7 +135,7 @@ class CredentialForm(forms.Form):
         return self._listed("environment", self.cleaned_data["environment_ids"])
 
     def _listed(self, kind: str, text: str) -> list[str] | None:
-        """Return the ids in the text; None, which means all, only for an empty text."""
+        """Return the ids of the entries in the text, or None (all) if the text is empty."""
         if not text:
             return None
         if not (entries := _entries(text)):
@@ -186,7 +186,7 @@ class CredentialForm(forms.Form):
 
 
 class ApiKeyForm(CredentialForm):
-    #: A key reads no state itself: it mints the tokens that do.
+    #: API keys cannot access states. They mint tokens, which requires ``apikey:write``.
     presets = {
         name: preset._replace(scopes=(*preset.scopes, Scope.APIKEY_WRITE))
         for name, preset in PRESETS.items()
@@ -200,7 +200,7 @@ class AccessTokenForm(CredentialForm):
         choices=AccessToken.Kind.choices,
         initial=AccessToken.Kind.PERSONAL,
         widget=forms.RadioSelect,
-        help_text="The type of caller: a person, or a service.",
+        help_text="The type of caller: a person or a service.",
     )
     field_order = ("owner", "kind")
 
@@ -210,7 +210,7 @@ def _words(text: str | None) -> list[str]:
 
 
 def _entries(text: str) -> list[str]:
-    """Return the names, separated by lines, or the ids, separated by lines or spaces."""
+    """Split the text at commas and newlines; if it contains only ids, also at spaces."""
     words = re.split(r"[\s,]+", text.strip())
     if all(parse_uuid(word) is not None for word in words):
         return words

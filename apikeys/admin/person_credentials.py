@@ -1,4 +1,4 @@
-"""The keys and tokens of a person, for the person's page."""
+"""The newest keys and tokens of a user, for the user's page."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
     from apikeys.models import User
 
-#: Keys and tokens on the page, the newest of each; the lists have all.
+#: The maximum number of keys, and of tokens, on the page. The list pages show all.
 SHOWN: Final = 20
 
 
 def credentials_of(person: User, request: HttpRequest) -> Iterator[dict[str, Any]]:
-    """Yield the keys and the tokens, if the caller may view them."""
+    """Yield the keys and the tokens, if the logged-in person may view them."""
     for model in (ApiKey, AccessToken):
         pages: Any = admin.site.get_model_admin(model)
         if not pages.has_view_permission(request):

@@ -1,4 +1,4 @@
-"""Revocation of several keys or tokens at once."""
+"""Bulk revocation of keys or tokens."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class RevokeSelected(ReadOnlyAdmin):
     actions = ("revoke_selected",)
 
     def revoke(self, obj: Any, actor: Actor) -> str:
-        """Revoke a credential and show a message."""
+        """Revoke a credential and return a message."""
         raise NotImplementedError
 
     def _noun(self, number: int) -> str:
@@ -33,10 +33,10 @@ class RevokeSelected(ReadOnlyAdmin):
 
     @admin.action(description="Revoke", permissions=["revoke"])
     def revoke_selected(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
-        """Ask for confirmation, then revoke the active credentials of the selection."""
+        """Ask for confirmation, then revoke the selected credentials that are not yet revoked."""
         chosen = list(queryset.filter(revoked_at=None)[: self.list_per_page])
         if not chosen:
-            messages.info(request, "They are already revoked.")
+            messages.info(request, "All selected rows are already revoked.")
             return None
         if "confirmed" not in request.POST:
             context = {

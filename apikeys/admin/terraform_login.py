@@ -1,4 +1,4 @@
-"""The page that authorizes ``terraform login``: a confirmation by a user with a session."""
+"""The page on which a logged-in user authorizes ``terraform login``."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class TerraformLoginForm(forms.Form):
 
 
 class TerraformLoginPage(FormPage):
-    """An admin mixin with the page, for users with the permission to issue tokens."""
+    """An admin mixin that adds the page for users with permission to issue tokens."""
 
     def get_urls(self) -> list[URLPattern]:
         urls = super().get_urls()
@@ -54,7 +54,7 @@ class TerraformLoginPage(FormPage):
         try:
             login = LoginRequest.read(request.GET.dict())
         except InvalidRequestError as error:
-            title = f"Invalid request of terraform login: {error}"
+            title = f"Invalid terraform login request: {error}"
             return self._page(request, "admin/refusal.html", status=400, title=title)
         form = TerraformLoginForm(request.POST if request.method == "POST" else None)
         shown: dict[str, Any] = {

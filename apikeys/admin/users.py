@@ -1,4 +1,4 @@
-"""The admin of users. Staff give permissions up to their own, to users with no more."""
+"""The admin of users. Staff can grant only permissions that they have."""
 
 from __future__ import annotations
 
@@ -39,19 +39,19 @@ _RIGHTS: Final = {
     "is_active": (
         "Active",
         (
-            "Inactive users are logged out, and their keys and tokens are refused. "
+            "The service logs out inactive users and rejects their keys and tokens. "
             "Credentials that were not revoked work again when the user becomes active."
         ),
     ),
     "is_staff": ("Admin access", "Their groups determine their permissions in the admin."),
     "is_superuser": ("Superuser", "Has every permission, regardless of groups."),
 }
-# The maximum that is counted.
+# The highest exact count. The page shows larger numbers as "over 1000".
 _COUNTED: Final = 1000
 
 
 def _revives(user: User) -> str:
-    """Describe the credentials that reactivation would make usable; empty if there are none."""
+    """Describe the credentials that work again after reactivation, or return an empty text."""
     keys, tokens, policies = (
         len(found.values_list("pk")[: _COUNTED + 1])
         for found in (
@@ -84,7 +84,7 @@ def _number(n: int) -> str:
 
 
 class UserForm(UserChangeFormOfOurs):
-    """A user, with the groups that the logged-in person can give."""
+    """A form for a user that accepts only groups that the logged-in person can assign."""
 
     person: User
     revoke_credentials = forms.BooleanField(
@@ -107,7 +107,7 @@ class UserForm(UserChangeFormOfOurs):
             self.fields.pop("revoke_credentials", None)
 
     def clean(self) -> Any:
-        """Refuse to take the rights or the access of the last active superuser."""
+        """Refuse to deactivate or demote the last active superuser."""
         cleaned, user = super().clean(), self.instance
         keeps = all(self.cleaned_data.get(name, True) for name in ("is_active", "is_superuser"))
         if user.is_active and user.is_superuser and not keeps:
@@ -115,7 +115,7 @@ class UserForm(UserChangeFormOfOurs):
         return cleaned
 
     def clean_groups(self) -> Any:
-        """Refuse a group with permissions that the person lacks."""
+        """Refuse to assign a group with permissions that the person lacks."""
         groups = self.cleaned_data["groups"]
         had = set(self.instance.groups.all())
         for group in groups:
@@ -127,7 +127,7 @@ class UserForm(UserChangeFormOfOurs):
 
 
 class SignedOnFilter(admin.SimpleListFilter):
-    """A filter for people without a recent login. Machine accounts never log in and are hidden."""
+    """A filter for people without a recent login. It excludes machine accounts."""
 
     title = "signed on"
     parameter_name = "signed_on"
@@ -145,7 +145,7 @@ class SignedOnFilter(admin.SimpleListFilter):
 
 @admin.register(User)
 class UserAdmin(AuditedAdmin, UserAdminOfOurs):
-    """The admin of people and machine accounts. A user with keys can only be deactivated."""
+    """The admin of people and machine accounts. Users can be deactivated, but not deleted."""
 
     form = UserForm
     page_key = ("username",)
@@ -166,25 +166,25 @@ class UserAdmin(AuditedAdmin, UserAdminOfOurs):
     joined = moment_of("date_joined", "joined")
 
     def found(self, queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
-        """Find users by a prefix of the name, which has an index."""
+        """Find users by a prefix of the user name, which is indexed."""
         return queryset.filter(username__startswith=term)
 
     def formfield_for_manytomany(self, db_field: Any, request: Any = None, **kwargs: Any) -> Any:
-        """Offer the groups as checkboxes, usable with a keyboard."""
+        """Offer the groups as keyboard-accessible checkboxes."""
         if db_field.name == "groups":
             kwargs["widget"] = forms.CheckboxSelectMultiple()
             kwargs["help_text"] = ""
         return super().formfield_for_manytomany(db_field, request, **kwargs)
 
     def get_readonly_fields(self, request: HttpRequest, _obj: Any = None) -> tuple[str, ...]:
-        """Allow only superusers to create superusers."""
+        """Make ``is_superuser`` read-only unless the person is a superuser."""
         more = () if getattr(request.user, "is_superuser", False) else ("is_superuser",)
         return (*self.readonly_fields, *more)
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
         """Offer to revoke credentials when the person reactivates a user.
 
-        With view permission only, the page shows the derived status instead of its inputs.
+        Without change permission, the page shows the derived status instead of input fields.
         """
         fieldsets = super().get_fieldsets(request, obj)
         if obj is None:
@@ -200,24 +200,24 @@ class UserAdmin(AuditedAdmin, UserAdminOfOurs):
         return (*first, (name, {**permissions, "fields": fields}), times)
 
     def save_model(self, request: HttpRequest, obj: User, form: Any, change: Any) -> None:
-        """Save the user, and revoke the reactivated credentials if requested."""
+        """Save the user, and revoke the user's credentials if requested."""
         super().save_model(request, obj, form, change)
         if obj.is_active and form.cleaned_data.get("revoke_credentials"):
             revoke_credentials(user=obj, actor=Actor.of_person(request))
 
     def has_change_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
-        """Refuse to change a user with more permissions: the person could set their password."""
+        """Deny changes to a user with more permissions: a change could set that user's password."""
         allowed = super().has_change_permission(request, obj)
         return allowed and (obj is None or may_change_user(person_of(request), obj))
 
     def has_delete_permission(self, _request: HttpRequest, _obj: Any = None) -> bool:
-        """Refuse deletion: keys, tokens and the audit log refer to the user."""
+        """Deny deletion, because keys, tokens and the audit log refer to the user."""
         return False
 
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> Any:
-        """Show the keys and tokens, and offer to set a password, to people with permission."""
+        """Show the keys and tokens, and the password tool, to people with the permissions."""
         user = context.get("original")
         if user is not None:
             context["credentials"] = credentials_of(user, request)
@@ -228,7 +228,7 @@ class UserAdmin(AuditedAdmin, UserAdminOfOurs):
 
     @admin.display(description="status")
     def shown_status(self, user: User) -> str:
-        """Describe whether the user's keys work, and whether the user can log in to the admin."""
+        """Return whether the user is active, and can log in to the admin."""
         if not user.is_active:
             return badge("idle", "Inactive")
         may = (
@@ -239,5 +239,5 @@ class UserAdmin(AuditedAdmin, UserAdminOfOurs):
 
     @admin.display(description="password")
     def has_password(self, user: User) -> str:
-        """Describe whether the user has a password; the hash is never shown."""
+        """Return whether the user has a password. The page never shows the hash."""
         return "set" if user.has_usable_password() else "none"

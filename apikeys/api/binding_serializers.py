@@ -1,4 +1,4 @@
-"""Serializer fields for bindings: ids or names in requests, both in responses."""
+"""Serializer fields for bindings: ids or slugs in requests, ids in responses."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import uuid
     from collections.abc import Callable, Collection, Mapping, Sequence
 
-#: Two slugs with a slash in between.
+#: The maximum length of two slugs with a slash in between.
 _LONGEST_NAME: Final = 127
 
 
@@ -37,24 +37,29 @@ def _bound(help_text: str, child: serializers.Field[Any, Any, Any, Any], **optio
 
 def _named(help_text: str) -> Any:
     name = TextField(max_length=_LONGEST_NAME)
-    return _bound(f"{help_text} The response contains their ids.", name, write_only=True)
+    return _bound(f"{help_text} The response contains ids.", name, write_only=True)
 
 
-@described("The limits of a key or token: a cluster, or components and environments.")
+@described(
+    "The restriction of a key or token to a cluster, or to components, environments and "
+    "applications."
+)
 class BindingSerializer(StrictSerializer):
     cluster_id = IdField(
         required=False,
         allow_null=True,
-        help_text="The only accessible cluster, without any states; null means no such limit.",
+        help_text="The only accessible cluster. No states are accessible then. Null means no "
+        "restriction to a cluster.",
     )
     component_ids = _bound("Components whose states are accessible.", IdField())
     environment_ids = _bound("Environments whose states are accessible.", IdField())
     application_ids = _bound(
-        "Applications of which all current and future components are accessible.", IdField()
+        "Applications. The states of all their current and future components are accessible.",
+        IdField(),
     )
     components = _named(
-        "Slugs of components, in addition to the ids; write 'application/component' for "
-        "a component of an application."
+        "Slugs of components, in addition to the ids. Write 'application/component' for a "
+        "component of an application."
     )
     environments = _named("Slugs of environments, in addition to the ids.")
     applications = _named("Slugs of applications, in addition to the ids.")
@@ -65,7 +70,7 @@ class BindingSerializer(StrictSerializer):
         return None if binding == EVERYWHERE else binding
 
     def to_representation(self, instance: Binding) -> Any:
-        """Return all ids; null if unrestricted."""
+        """Return all ids of the binding."""
         return instance.described()
 
     def to_internal_value(self, data: Any) -> Binding:
@@ -73,12 +78,12 @@ class BindingSerializer(StrictSerializer):
         lists = {name: self._ids(name.removesuffix("_ids"), given) for name in LISTS}
         binding = Binding(given.get("cluster_id"), **lists)
         if binding.cluster_id is not None and any(ids is not None for ids in lists.values()):
-            detail = ErrorDetail("Bound to a cluster, or to components and environments.", "both")
+            detail = ErrorDetail("Specify a cluster, or other resources, not both.", "both")
             raise ValidationError({"cluster_id": [detail]})
         return binding
 
     def _ids(self, kind: str, given: Mapping[str, Any]) -> frozenset[uuid.UUID] | None:
-        """Return the ids of the given ids and names; None if neither is given."""
+        """Return the given ids and the ids of the given names, or None if both are absent."""
         ids, names = given.get(f"{kind}_ids"), given.get(f"{kind}s")
         if ids is None and names is None:
             return None
@@ -91,7 +96,7 @@ class BindingSerializer(StrictSerializer):
         return found
 
     def _found(self, kind: str, field: str, texts: Sequence[str]) -> Collection[uuid.UUID]:
-        """Return the ids of entries that the creator can access; hidden ones count as unknown."""
+        """Return the ids of the entries. Entries that the caller cannot access count as unknown."""
         if not texts:
             return ()
         find_inside: Callable[..., dict[str, uuid.UUID]] = import_string(settings.BINDING_NAMES)
@@ -117,8 +122,8 @@ class NetworkField(serializers.CharField):
 
     default_error_messages = {
         "invalid_network": (
-            "Not a network such as '10.0.0.0/8' or '2001:db8::/32', in which all bits "
-            "after the prefix are 0."
+            "Not a network such as '10.0.0.0/8' or '2001:db8::/32'. All bits after the "
+            "prefix must be 0."
         ),
     }
 
@@ -133,7 +138,7 @@ class NetworkField(serializers.CharField):
 
 
 class NetworksField(serializers.ListField):
-    """Networks, which are stored merged and sorted."""
+    """A list of networks, which the service merges and sorts."""
 
     child = NetworkField(trim_whitespace=False)
     most = MAX_NETWORKS
@@ -155,10 +160,10 @@ class NetworksField(serializers.ListField):
 
 
 class BoundSerializer(StrictSerializer):
-    """A resource with the fields ``binding`` and ``allowed_networks``."""
+    """A serializer of resources with the fields ``binding`` and ``allowed_networks``."""
 
     def to_internal_value(self, data: Any) -> Any:
-        """Return the validated fields; null means unrestricted."""
+        """Return the validated fields, with null replaced by the unrestricted value."""
         validated = super().to_internal_value(data)
         if "allowed_networks" in validated and validated["allowed_networks"] is None:
             validated["allowed_networks"] = ANYWHERE

@@ -25,7 +25,7 @@ _NO_STORE: Final = {"Cache-Control": "no-store"}
 
 
 class OAuthView(APIView):
-    """A token endpoint: the grant in the body is the only authentication."""
+    """A base of OAuth token endpoints, which accept only the grant in the body as a credential."""
 
     http_method_names = ["post"]
     public = True
@@ -43,7 +43,7 @@ class OAuthView(APIView):
         return Response(answer, headers=_NO_STORE)
 
     def handle_exception(self, exc: Exception) -> Response:
-        """Return a refusal in OAuth's form (RFC 6749 §5.2), without its reason."""
+        """Return a refusal in the OAuth error format (RFC 6749 §5.2)."""
         if not isinstance(exc, ExchangeRefused):
             return super().handle_exception(exc)
         http: Any = self.request._request
@@ -63,13 +63,13 @@ class TokenExchangeView(OAuthView):
     """The exchange of a platform's token for an access token."""
 
     def post(self, request: Request) -> Response:
-        """Exchange the signed token of a pipeline's platform for a service access token.
+        """Exchange a signed token of a pipeline's platform for a service access token.
 
-        `client_id` names the trust policy. Each platform token can be exchanged once. The same
-        parameters are accepted as a JSON object.
+        `client_id` names the trust policy. Each platform token can be exchanged once. The endpoint
+        also accepts the parameters as a JSON object.
         """
         if "HTTP_AUTHORIZATION" in request.META:
-            raise RequestRefused("invalid_request", "Authorization: not accepted here.")
+            raise RequestRefused("invalid_request", "Authorization: header not accepted here.")
         parameters = read_parameters(request)
         actor = _unauthenticated_actor(request)
         with actions.recording_refusals(parameters.policy_id, actor):

@@ -28,7 +28,7 @@ from infra_service.lib.api.openapi_words import (
 from infra_service.lib.database.failures import FAILURES
 
 _TTL: Final = {
-    "description": "Seconds: a text such as '900' or '900s', or a number.",
+    "description": "Seconds, as a string such as '900' or '900s', or as an integer.",
     "anyOf": [
         {"type": "string", "pattern": TTL_PATTERN},
         {"type": "integer", "minimum": 1, "maximum": MAX_TOKEN_SECONDS},
@@ -52,14 +52,14 @@ _TOKEN_TYPE: Final = Named(
     "SubjectTokenType",
     {
         "type": "string",
-        "description": "A token type of RFC 8693 §3; both are verified in the same way.",
+        "description": "A token type of RFC 8693 §3. The service verifies both types identically.",
         "enum": list(SUBJECT_TOKEN_TYPES),
     },
 )
 _OAUTH_ERROR: Final = described_object(
     "OAuthError",
     "The OAuth error format (RFC 6749 §5.2). `error` is machine-readable.",
-    error={"allOf": [_ERROR_CODE], "description": "The machine-readable cause."},
+    error={"allOf": [_ERROR_CODE], "description": "The machine-readable error code."},
     error_description={
         "type": "string",
         "description": "The human-readable cause, followed by the request id, and by the trace id "
@@ -95,7 +95,7 @@ _REQUEST: Final = Named(
             "requested_token_type": {
                 "type": "string",
                 "const": ACCESS_TOKEN_TYPE,
-                "description": "Optional; other types are rejected.",
+                "description": "The type of the issued token. The service rejects other types.",
             },
             "scope": {
                 "type": "string",
@@ -104,7 +104,7 @@ _REQUEST: Final = Named(
             },
             "ttl": {
                 "description": "Lifetime of the token in seconds. The default is an hour, or the "
-                "maximum of the policy if that is less.",
+                "maximum lifetime of the policy if it is shorter.",
                 **as_component("ExchangeTtl", _TTL),
             },
         },
@@ -151,7 +151,7 @@ exchange_schema = extend_schema_view(
     post=extend_schema(
         operation_id="exchange_token",
         parameters=[NO_STORE],
-        # Also accepted as JSON; with both, generated clients mix the two bodies.
+        # The endpoint also accepts JSON, but generated clients would mix the two bodies.
         request={"application/x-www-form-urlencoded": _REQUEST},
         responses={
             200: _ANSWER,

@@ -1,4 +1,4 @@
-"""Parameters of a token exchange (RFC 8693), as a form or JSON, without duplicates."""
+"""Parameters of a token exchange (RFC 8693), as a form or JSON. Duplicates are rejected."""
 
 from __future__ import annotations
 
@@ -54,18 +54,18 @@ def read_parameters(request: Request) -> ExchangeParameters:
     """Return the parameters of a request; unknown parameters are ignored (RFC 6749 §3.2).
 
     Raises:
-        RequestRefused: names the invalid parameter.
+        RequestRefused: a parameter is missing or invalid.
         BodyTooLarge, BodyIncomplete, UnsupportedMediaType: the body is invalid.
     """
     given = _once(_pairs(request))
     if given.get("grant_type") != GRANT_TYPE:
         is_other = "grant_type" in given
         error = "unsupported_grant_type" if is_other else "invalid_request"
-        raise RequestRefused(error, f"grant_type: {GRANT_TYPE}.")
+        raise RequestRefused(error, f"grant_type: must be {GRANT_TYPE}.")
     if given.get("subject_token_type") not in SUBJECT_TOKEN_TYPES:
-        raise _wrong("subject_token_type", " or ".join(SUBJECT_TOKEN_TYPES))
+        raise _wrong("subject_token_type", f"must be {' or '.join(SUBJECT_TOKEN_TYPES)}")
     if given.get("requested_token_type", ACCESS_TOKEN_TYPE) != ACCESS_TOKEN_TYPE:
-        raise _wrong("requested_token_type", f"{ACCESS_TOKEN_TYPE}, or omitted")
+        raise _wrong("requested_token_type", f"must be {ACCESS_TOKEN_TYPE}, or omitted")
     if given.keys() & {"resource", "audience"}:
         raise RequestRefused("invalid_target", "A policy issues tokens for this service only.")
     for name in _REFUSED:
@@ -73,9 +73,9 @@ def read_parameters(request: Request) -> ExchangeParameters:
             raise _wrong(name, "not supported")
     for name in ("client_id", "subject_token"):
         if name not in given:
-            raise _wrong(name, "it is missing")
+            raise _wrong(name, "required")
     if _POLICY_ID.fullmatch(given["client_id"]) is None:
-        raise _wrong("client_id", "the id of a trust policy, fed-...")
+        raise _wrong("client_id", "must be the id of a trust policy, such as fed-...")
     return ExchangeParameters(
         policy_id=given["client_id"],
         token=given["subject_token"],
@@ -107,14 +107,14 @@ def _pairs(request: Request) -> list[tuple[Any, Any]]:
     except UnreadablePostError as error:
         raise BodyIncomplete from error
     except (ValueError, RecursionError) as error:
-        raise _wrong("body", f"neither a form nor JSON in UTF-8: {error}") from error
+        raise _wrong("body", f"must be a form or JSON in UTF-8: {error}") from error
     if not isinstance(found, _Pairs):
-        raise _wrong("body", "a JSON object, or a form")
+        raise _wrong("body", "must be a JSON object or a form")
     return list(found)
 
 
 class _Pairs(list[tuple[str, Any]]):
-    """A JSON object as a list of pairs, with duplicates."""
+    """The members of a JSON object as pairs, including duplicates."""
 
 
 def _once(pairs: list[tuple[Any, Any]]) -> dict[str, str]:
@@ -122,18 +122,18 @@ def _once(pairs: list[tuple[Any, Any]]) -> dict[str, str]:
     given: dict[str, str] = {}
     for name, value in pairs:
         if name == "ttl" and isinstance(value, int) and not isinstance(value, bool):
-            value = str(value)  # noqa: PLW2901 - as a form would have it
+            value = str(value)  # noqa: PLW2901 - as in a form
         if name in given:
-            raise _wrong(name, "the parameter is repeated")
+            raise _wrong(name, "must not be repeated")
         if name in _KNOWN and not isinstance(value, str):
-            raise _wrong(name, "not a text")
+            raise _wrong(name, "must be a string")
         given[name] = value
     return {name: value for name, value in given.items() if value and name in _KNOWN}
 
 
 def _ttl(text: str) -> dt.timedelta:
     if re.fullmatch(TTL_PATTERN, text, re.ASCII) is None:
-        raise _wrong("ttl", "seconds, 1 to 43200, such as 900 or 900s")
+        raise _wrong("ttl", "must be 1 to 43200 seconds, such as 900 or 900s")
     return dt.timedelta(seconds=int(text.removesuffix("s")))
 
 

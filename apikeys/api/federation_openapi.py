@@ -40,7 +40,7 @@ _CONDITION: Final = Named(
     "Condition",
     {
         "type": "object",
-        "description": "A claim, and exactly one operator.",
+        "description": "A condition on a claim, with exactly one operator.",
         "required": ["claim"],
         "minProperties": 2,
         "maxProperties": 2,
@@ -48,15 +48,15 @@ _CONDITION: Final = Named(
         "properties": {
             "claim": {
                 "type": "string",
-                "description": "A name such as repository_id, or a JSON Pointer with a leading "
-                "slash.",
+                "description": "The name of the claim, such as repository_id, or a JSON Pointer "
+                "with a leading slash.",
                 "minLength": 1,
                 "maxLength": conditions.MAX_NAME,
             },
             "equals": {**_TEXT, "description": "The only accepted value, as text."},
             "in": {
                 **list_of(_TEXT),
-                "description": "The accepted values, as texts.",
+                "description": "The accepted values, as text.",
                 "minItems": 1,
                 "maxItems": conditions.MAX_CHOICES,
             },
@@ -83,19 +83,19 @@ class AnythingField(serializers.JSONField):
 class VerdictSerializer(serializers.Serializer[Any]):
     claim = serializers.CharField(help_text="The name of the claim, as in the policy.")
     wanted = ObjectField(help_text="The operator and its value.")
-    had = AnythingField(help_text="The claim's value; null where it is missing.")
+    had = AnythingField(help_text="The claim's value; null if the claim is missing.")
     met = serializers.BooleanField(help_text="Whether the claim meets the condition.")
 
 
-@described("The result of a test: no token was minted.")
+@described("The result of a policy test. A test does not issue a token.")
 class TrialAnswerSerializer(serializers.Serializer[Any]):
-    would_be_given = serializers.BooleanField(help_text="Whether the token would be exchanged.")
+    would_be_given = serializers.BooleanField(help_text="Whether an exchange would succeed.")
     conditions = VerdictSerializer(
         many=True, help_text="The results, in the order of the policy's conditions."
     )
     refusals = serializers.ListField(
         child=serializers.CharField(),
-        help_text="The reasons for a refusal that do not depend on the conditions.",
+        help_text="The reasons for a refusal other than unmet conditions.",
     )
 
 

@@ -26,12 +26,12 @@ from infra_service.lib.api.fields import (
     described,
 )
 
-DISABLED_AT: Final = "Time at which it was permanently disabled; null while it is enabled."
-UPDATED_AT: Final = "Time of the last change, not of the last use."
+DISABLED_AT: Final = "Time at which the object was permanently disabled; null while it is enabled."
+UPDATED_AT: Final = "Time of the last change. A use is not a change."
 
 
 class ConditionsField(serializers.JSONField):
-    """Conditions on claims; the field validates only their form."""
+    """Conditions on claims. The field validates only their structure."""
 
     def to_internal_value(self, data: Any) -> Any:
         found = conditions.faults(data)
@@ -53,18 +53,18 @@ class ObjectField(serializers.JSONField):
         return data
 
 
-@described("An issuer of identity tokens that this service trusts, and where its keys are.")
+@described("A trusted issuer of identity tokens, and the source of its keys.")
 class IssuerSerializer(StrictSerializer):
     id = serializers.RegexField(r"^iss-[0-9a-z]+$", read_only=True, help_text=ID)
-    kind = WordField(Issuer.Kind.choices, help_text="The platform; it cannot be changed.")
+    kind = WordField(Issuer.Kind.choices, help_text="The platform, which cannot be changed.")
     name = TextField(
-        max_length=200, help_text="A display name; `manage.py trust` identifies issuers by it."
+        max_length=200, help_text="A display name, by which `manage.py trust` identifies issuers."
     )
     url = TextField(
         max_length=500,
         required=False,
-        help_text="The exact value of the iss claim. The default is the issuer of the platform, if "
-        "it has one.",
+        help_text="The exact value of the iss claim. The default is the fixed issuer URL of the "
+        "platform, if one exists.",
     )
     audience = TextField(
         max_length=500,
@@ -74,20 +74,19 @@ class IssuerSerializer(StrictSerializer):
         max_length=500,
         required=False,
         allow_blank=True,
-        help_text="Address of the key set; empty to use the address in the discovery document at "
-        "the URL.",
+        help_text="URL of the key set; empty to use the URL in the issuer's discovery document.",
     )
     inline_keys = ObjectField(
         required=False,
         allow_null=True,
-        help_text="The keys as a JWK Set; the service then fetches no keys.",
+        help_text="The keys as a JWK Set. The service then fetches no keys.",
     )
     ca = TextField(
         max_length=20_000,
         required=False,
         allow_blank=True,
-        help_text="Certificates (PEM) to trust instead of the system's when the service fetches "
-        "the keys.",
+        help_text="CA certificates (PEM) that replace the system's certificates when the service "
+        "fetches the keys.",
     )
     algorithms = WordsField(
         [(name, name) for name in ALGORITHMS],
@@ -100,14 +99,14 @@ class IssuerSerializer(StrictSerializer):
         min_value=1,
         max_value=MAX_ASSERTION_SECONDS,
         required=False,
-        help_text="Maximum lifetime of an assertion in seconds. Longer assertions are refused. The "
-        "default is 3600.",
+        help_text="Maximum lifetime of an assertion in seconds. The service rejects assertions "
+        "with a longer lifetime. The default is 3600.",
     )
     keys_fetched_at = TimestampField(
         source="key_set_fetched_at",
         read_only=True,
         allow_null=True,
-        help_text="Time of the last successful fetch of the keys; null before the first.",
+        help_text="Time of the last successful fetch of the keys; null before the first fetch.",
     )
     failures = serializers.IntegerField(
         read_only=True, help_text="Number of consecutive failures to fetch the keys."
@@ -117,16 +116,16 @@ class IssuerSerializer(StrictSerializer):
     updated_at = TimestampField(read_only=True, help_text=UPDATED_AT)
 
 
-@described("A trust policy: the pipelines of an issuer that get a token, and its grant.")
+@described("A trust policy: the pipelines that can obtain tokens, and the grant of the tokens.")
 class TrustPolicySerializer(BoundSerializer):
     id = serializers.RegexField(
         r"^fed-[0-9a-z]+$",
         read_only=True,
-        help_text="Assigned by the service; pipelines send it as `client_id`. Not a secret.",
+        help_text="Assigned by the service. Pipelines send the id as `client_id`. Not a secret.",
     )
     name = TextField(max_length=200, help_text=NAME)
-    issuer_id = TextField(max_length=40, help_text="The issuer; it cannot be changed.")
-    conditions = ConditionsField(help_text="Conditions on claims. All of them must be met.")
+    issuer_id = TextField(max_length=40, help_text="The issuer, which cannot be changed.")
+    conditions = ConditionsField(help_text="Conditions on claims, all of which must be met.")
     scopes = WordsField(Scope.choices, code="unknown_scope", allow_empty=False, help_text=SCOPES)
     binding = BindingSerializer(
         required=False,
@@ -145,53 +144,53 @@ class TrustPolicySerializer(BoundSerializer):
         in_future=True,
         required=False,
         allow_null=True,
-        help_text="Null means no expiry. The expiry is never later than that of the creator.",
+        help_text="Null means no expiry. The expiry cannot be later than the creator's expiry.",
     )
     owner = OwnerSerializer(read_only=True, help_text="The owner of the tokens.")
     made_by = serializers.CharField(
         read_only=True,
         allow_null=True,
-        help_text="The parent key or token. Its revocation or expiry applies here too; null when "
-        "an operator created the policy.",
+        help_text="The parent key or token; null if an operator created the policy. The policy "
+        "becomes unusable when the parent is revoked or expires.",
     )
     last_used_at = TimestampField(
         read_only=True,
         allow_null=True,
-        help_text="Time of the last exchange; null before the first.",
+        help_text="Time of the last exchange; null before the first exchange.",
     )
     last_run = RunField(
         read_only=True,
         allow_null=True,
-        help_text="Claims of the last token: jti, sub, repository, commit and run.",
+        help_text="Claims of the last exchanged token: jti, sub, repository, commit and run.",
     )
     disabled_at = TimestampField(read_only=True, allow_null=True, help_text=DISABLED_AT)
     created_at = TimestampField(read_only=True, help_text="Creation time.")
     updated_at = TimestampField(read_only=True, help_text=UPDATED_AT)
     warnings = serializers.SerializerMethodField(
-        help_text="Allowed conditions that are weaker than they may seem."
+        help_text="Warnings about conditions that are allowed, but weaker than they seem."
     )
 
     def get_warnings(self, policy: TrustPolicy) -> list[str]:
-        """Return warnings about the conditions for the author of the policy."""
+        """Return warnings about weak conditions, for the author of the policy."""
         return kinds.policy_warnings(policy.issuer.kind, policy.conditions)
 
 
-@described("The claims or the token for testing a trust policy.")
+@described("The claims or the token with which to test a trust policy.")
 class TrialSerializer(StrictSerializer):
     claims = ObjectField(required=False, help_text="The claims of an assertion.")
     token = TextField(
         required=False,
         max_length=MAX_BYTES,
-        help_text="Alternative to claims: a token of the platform, whose signature is verified. It "
-        "can still be exchanged afterwards.",
+        help_text="A token of the platform, as an alternative to claims. The service verifies the "
+        "signature. A test does not use up the token.",
     )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        """Require exactly one of the fields."""
+        """Require exactly one of ``claims`` and ``token``."""
         if not attrs:
-            raise ValidationError({"claims": [ErrorDetail("Or 'token'.", "required")]})
+            raise ValidationError({"claims": [ErrorDetail("Specify claims or token.", "required")]})
         if len(attrs) > 1:
             raise ValidationError(
-                {"token": [ErrorDetail("Not allowed together with claims.", "both")]}
+                {"token": [ErrorDetail("Specify claims or token, not both.", "both")]}
             )
         return attrs

@@ -9,7 +9,7 @@ from filterlang.filters import EnumFilter, IdentifierFilter
 
 
 class ApiKeyFilters(FilterSet):  # type: ignore[misc]  # django-filter has no types
-    """The filterable fields of API keys; expired and revoked ones stay in the list."""
+    """The filterable fields of API keys. The list includes expired and revoked keys."""
 
     id = IdentifierFilter()
     status = EnumFilter(choices=ApiKeyStatus.choices, prefix="API_KEY_STATUS_")
@@ -34,7 +34,7 @@ class AccessTokenFilters(FilterSet):  # type: ignore[misc]  # django-filter has 
     name = CharFilter()
     scopes = CharFilter(field_name="scopes_text")
     kind = EnumFilter(choices=AccessToken.Kind.choices)
-    # A filter on the key's own column: a foreign key has no text lookups.
+    # A filter on the key's own column, because a foreign key has no text lookups.
     api_key_id = CharFilter(field_name="api_key__id")
     trust_policy_id = CharFilter(field_name="trust_policy__id")
     created_at = IsoDateTimeFilter()
@@ -74,7 +74,7 @@ class IssuerFilters(FilterSet):  # type: ignore[misc]  # django-filter has no ty
 
 
 class TrustPolicyFilters(FilterSet):  # type: ignore[misc]  # django-filter has no types
-    # A filter on the issuer's own column: a foreign key has no text lookups.
+    # A filter on the issuer's own column, because a foreign key has no text lookups.
     issuer_id = CharFilter(field_name="issuer__id")
     name = CharFilter()
     created_at = IsoDateTimeFilter()

@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 
 
 class LoginCodeRefused(AssertionRefused):
-    meaning = "The code of `terraform login` is invalid, expired or used, or its user is inactive."
+    meaning = (
+        "The code of `terraform login` is invalid, expired or already used, or its user may no "
+        "longer issue tokens."
+    )
     default_detail = "The code is invalid, expired or already used. Run terraform login again."
 
     def __init__(self) -> None:
@@ -36,14 +39,14 @@ class LoginCodeRefused(AssertionRefused):
 class LoginTokenView(OAuthView):
     """The token endpoint of ``terraform login``."""
 
-    schema: Any = None  # a protocol of the client, not an endpoint of the API
+    schema: Any = None  # part of Terraform's login protocol, not of the API
 
     def post(self, request: Request) -> Response:
         """Issue the personal access token that the user authorized.
 
         Raises:
             RequestRefused: the grant type or the client is not supported.
-            BodyIncomplete: the connection ended before the body.
+            BodyIncomplete: the connection closed before the end of the body.
             LoginCodeRefused: the code is invalid, or the user may no longer issue tokens.
         """
         http = request._request
@@ -72,13 +75,13 @@ class LoginTokenView(OAuthView):
                 actor=Actor.of_person(http, user),
                 token_id=code.token_id,
             )
-        except IntegrityError as error:  # the code was used before
+        except IntegrityError as error:  # the code was already used
             raise LoginCodeRefused from error
         return self.issued(token, secret)
 
 
 def _client_of(http: HttpRequest) -> str:
-    """Return the client id of the body, or of HTTP Basic, which Terraform tries first."""
+    """Return the client id from HTTP Basic, which Terraform tries first, or from the body."""
     scheme, _, encoded = http.headers.get("Authorization", "").partition(" ")
     if scheme.lower() != "basic":
         return http.POST.get("client_id", "")

@@ -44,7 +44,7 @@ _RUN = {
     "run": "The platform's id of the run or job; empty if unknown.",
 }
 _CLAIMS = {name: {"type": ["string", "null"], "description": of} for name, of in _RUN.items()}
-_OF_RUN = {"description": "The run of a pipeline, from the platform's token."}
+_OF_RUN = {"description": "The run of a pipeline, as described in the platform's token."}
 extend_schema_field({**_OF_RUN, **object_of(**_CLAIMS)}, component_name="TokenRun")(RunField)
 
 _USER = OwnerSerializer(help_text="The owner of the token.")
@@ -59,7 +59,7 @@ _TOKEN = wrapped("AccessTokenAnswer", "access_token", AccessTokenSerializer)
 _NEW_TOKEN = wrapped("AccessTokenWithSecret", "access_token", AccessTokenSerializer, secret=_SECRET)
 
 _ALSO_REVOKED = serializers.IntegerField(
-    min_value=0, help_text="Number of descendant keys that were revoked too."
+    min_value=0, help_text="Number of descendant keys that were also revoked."
 )
 _REVOKED_KEY = wrapped(
     "RevokedApiKey", "api_key", ApiKeySerializer, descendants_revoked=_ALSO_REVOKED
@@ -70,8 +70,8 @@ _REVOKED_TOKEN = wrapped(
 
 _SHOWN_KEY = answer_example({"api_key": samples.API_KEY})
 _SHOWN_NEW_KEY = answer_example({"api_key": samples.API_KEY, "secret": samples.API_KEY_SECRET})
-# Swagger UI sends the example unchanged: a key with few permissions, in a binding that does not
-# exist.
+# Swagger UI sends the example unchanged. The example therefore requests a single scope, and a
+# binding to a component that does not exist.
 _REQUESTED_KEY = {
     "name": "example",
     "scopes": ["state:read"],
@@ -157,7 +157,7 @@ access_tokens_schema = extend_schema_view(
     ),
     create=extend_schema(
         operation_id="mint_access_token",
-        # Narrower than the view: a token cannot mint a token.
+        # Narrower than the view: an access token cannot mint tokens.
         auth=needs("apikey:write", of="apiKey"),
         parameters=[NO_STORE],
         request=wrapped("CreateAccessToken", "access_token", AccessTokenSerializer),

@@ -1,4 +1,4 @@
-"""Examples of a key, a token and an audit event for the OpenAPI document."""
+"""Example objects for the OpenAPI document."""
 
 from typing import Any, Final
 
@@ -8,7 +8,7 @@ OWNER: Final = {
     "email": "ada@example.com",
 }
 _COMPONENT: Final = "72764210-d21c-4259-94f6-32443fc5849f"
-#: A secret is never written out, not even in an example.
+#: Examples never contain a complete secret.
 API_KEY_SECRET: Final = "isk_…"  # noqa: S105 - it is elided
 ACCESS_TOKEN_SECRET: Final = "isp_…"  # noqa: S105 - it is elided
 

@@ -24,15 +24,17 @@ from infra_service.lib.api.fields import (
 )
 
 #: Descriptions of fields that keys, tokens and trust policies share.
-ID: Final = "Assigned by the service, in the order of creation."
-NAME: Final = "A display name; it need not be unique."
-SCOPES: Final = "The permissions. The creator must have each of them."
-STATUS: Final = "Computed at the time of the response."
+ID: Final = "Assigned by the service. Ids sort in the order of creation."
+NAME: Final = "A display name, which need not be unique."
+SCOPES: Final = "The permissions. The creator must have all of them."
+STATUS: Final = "The status at the time of the response."
 
 
 @described("A user: the owner of a key, a token or a trust policy.")
 class OwnerSerializer(serializers.Serializer[Any]):
-    id = serializers.CharField(read_only=True, help_text="A UUID, the `actor_id` in the audit log.")
+    id = serializers.CharField(
+        read_only=True, help_text="A UUID, which is the `actor_id` in the audit log."
+    )
     display_name = serializers.CharField(read_only=True, help_text="A display name; may be empty.")
     email = serializers.CharField(read_only=True, help_text="The email address; may be empty.")
 
@@ -53,18 +55,18 @@ class CredentialSerializer(BoundSerializer):
         in_future=True,
         required=False,
         allow_null=True,
-        help_text="Null means no expiry. The expiry is never later than that of the creator.",
+        help_text="Null means no expiry. The expiry cannot be later than the creator's expiry.",
     )
     unusable_reason = serializers.ChoiceField(
         UnusableReason.choices,
         read_only=True,
         allow_null=True,
-        help_text="Why the credential is refused; null while it works.",
+        help_text="The reason why the service rejects the credential; null while it is usable.",
     )
     last_used_at = TimestampField(
         read_only=True,
         allow_null=True,
-        help_text="Time of the last accepted request, to the minute; null before the first.",
+        help_text="Time of the last accepted request, to the minute; null before the first use.",
     )
     last_used_address = serializers.CharField(
         read_only=True, allow_null=True, help_text="The client's address at `last_used_at`."
@@ -75,7 +77,7 @@ class CredentialSerializer(BoundSerializer):
         help_text="Time of the revocation, which is permanent; null if it was not revoked.",
     )
     created_by = OwnerSerializer(
-        read_only=True, help_text="The owner, even if an operator created it."
+        read_only=True, help_text="The owner, even if an operator created the credential."
     )
     created_at = TimestampField(read_only=True, help_text="Creation time.")
 
@@ -87,13 +89,13 @@ class ApiKeySerializer(CredentialSerializer):
     made_by = serializers.CharField(
         read_only=True,
         allow_null=True,
-        help_text="The parent key or token. Its revocation or expiry applies here too; null when "
-        "an operator created the key.",
+        help_text="The parent key or token; null if an operator created the key. The key becomes "
+        "unusable when the parent is revoked or expires.",
     )
     old_secret_expires_at = TimestampField(
         read_only=True,
         allow_null=True,
-        help_text="Expiry of the secret before the last rotation; null when it does not work.",
+        help_text="Expiry of the previous secret; null if no previous secret is valid.",
     )
 
 
@@ -113,28 +115,28 @@ class AccessTokenSerializer(CredentialSerializer):
     api_key_id = serializers.CharField(
         read_only=True,
         allow_null=True,
-        help_text="The API key that minted it; null for tokens of pipelines and operators.",
+        help_text="The API key that minted the token; null if no key minted it.",
     )
     trust_policy_id = serializers.CharField(
         read_only=True,
         allow_null=True,
-        help_text="The trust policy that issued it to a pipeline; null for other tokens.",
+        help_text="The trust policy that issued the token to a pipeline; null for other tokens.",
     )
     run = RunField(
         read_only=True,
         allow_null=True,
-        help_text="Claims of the pipeline's platform: jti, sub, repository, commit, run.",
+        help_text="Claims of the exchanged token: jti, sub, repository, commit and run.",
     )
     ttl = SecondsField(
         minimum=dt.timedelta(seconds=1),
         maximum=actions.MAX_MINTED_LIFETIME,
         required=False,
         write_only=True,
-        help_text="Lifetime, such as '3600s' or 3600; instead of expires_at.",
+        help_text="Lifetime, such as '3600s' or 3600, as an alternative to expires_at.",
     )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        """Refuse two expiries."""
+        """Refuse both ``ttl`` and ``expires_at``."""
         if "ttl" in attrs and attrs.get("expires_at") is not None:
             raise ValidationError(
                 {"ttl": [ErrorDetail("Specify ttl or expires_at, not both.", "both")]}
@@ -158,7 +160,9 @@ TOKEN_KINDS: Final = [kind.name for kind in TokenKind]
 
 @described("The token of the request, and its grant.")
 class CallerSerializer(serializers.Serializer[Any]):
-    token_id = serializers.CharField(help_text="`tok-…`, or `key-…` of an API key.")
+    token_id = serializers.CharField(
+        help_text="The id of the access token (`tok-…`) or API key (`key-…`)."
+    )
     token_kind = serializers.ChoiceField(
         TOKEN_KINDS, source="kind.name", help_text="The kind of token that was sent."
     )
@@ -170,18 +174,19 @@ class CallerSerializer(serializers.Serializer[Any]):
     )
     scopes = serializers.ListField(
         child=serializers.ChoiceField(Scope.choices),
-        help_text="The scopes that apply now, in order.",
+        help_text="The effective scopes, in alphabetical order.",
     )
     binding = BindingSerializer(
-        allow_null=True, help_text="The binding that applies now; null means everything."
+        allow_null=True, help_text="The effective binding; null means everything."
     )
     expires_at = TimestampField(
         allow_null=True,
-        help_text="The earlier expiry of the token and its API key; null means no expiry.",
+        help_text="The expiry of the token or of its API key, whichever is earlier; null means no "
+        "expiry.",
     )
 
     def to_representation(self, instance: Any) -> dict[str, Any]:
-        """Return the fields, with the scopes in order."""
+        """Return the fields, with sorted scopes."""
         shown = super().to_representation(instance)
         return {**shown, "scopes": sorted(shown["scopes"])}
 
@@ -192,10 +197,11 @@ class AuditEventSerializer(serializers.ModelSerializer[AuditEvent]):
         source="details.trace_id",
         read_only=True,
         allow_null=True,
-        help_text="The trace id in the header `traceparent` of the request; null without it.",
+        help_text="The trace id in the `traceparent` header of the request; null without the "
+        "header.",
     )
     details = serializers.DictField(
-        read_only=True, help_text="Further values, which depend on `action`."
+        read_only=True, help_text="Additional values, which depend on `action`."
     )
 
     class Meta:
@@ -216,10 +222,10 @@ class AuditEventSerializer(serializers.ModelSerializer[AuditEvent]):
         ]
         read_only_fields = fields
         extra_kwargs: ClassVar = {
-            "id": {"help_text": "A UUID; ids are in the order of the events."},
-            "occurred_at": {"help_text": "Time of the action, by the clock of the service."},
+            "id": {"help_text": "A UUID. Ids sort in the order of the events."},
+            "occurred_at": {"help_text": "Time of the action, according to the service's clock."},
             "action": {"help_text": "The resource and the verb, such as state.push."},
-            "actor_id": {"help_text": "The user; null for commands and unknown users."},
+            "actor_id": {"help_text": "The id of the user; null for commands and unknown users."},
             "actor_name": {
                 "help_text": "The user's name at that time, or `command` and the command's name."
             },
@@ -228,6 +234,6 @@ class AuditEventSerializer(serializers.ModelSerializer[AuditEvent]):
             "address": {"help_text": "The client's IP address; null for a command."},
             "request_id": {"help_text": "`X-Request-ID` of the response; empty for a command."},
             "client_request_id": {
-                "help_text": "`X-Request-ID` of the request, or empty; not always unique."
+                "help_text": "`X-Request-ID` of the request, or empty. Clients may repeat it."
             },
         }

@@ -83,7 +83,7 @@ class ApiKeyViewSet(ResourceViewSet[ApiKey]):
         return self.own().with_status().with_searched().select_related("created_by")
 
     def handle_exception(self, exc: Exception) -> Response:
-        """Return an error, or the response to a repeated rotation whose secret was replaced."""
+        """Return an error, or the stored response if a client retries a completed rotation."""
         try:
             stored = self._answer_to_rotation() if isinstance(exc, CredentialsInvalid) else None
         except APIException as error:
@@ -102,7 +102,8 @@ class ApiKeyViewSet(ResourceViewSet[ApiKey]):
             return None
         if not rotated.grant.networks.allows(self.request.META.get("REMOTE_ADDR", "")):
             raise AddressNotAllowed(rotated.pk)
-        # A replaced secret, which may have leaked, must not exhaust the rate limit of its key.
+        # The replaced secret may have leaked, so its requests must not exhaust the rate limit of
+        # the key. They count as failed authentications instead.
         if exceeded := count_failure(self.request._request):
             raise RateLimited(exceeded)
         return stored_answer(self.request, digest)
@@ -132,7 +133,7 @@ class ApiKeyViewSet(ResourceViewSet[ApiKey]):
     @action(detail=True, methods=["post"])
     @idempotent
     def rotate(self, request: Request, **_path: str) -> Response:
-        """Give a key a new secret."""
+        """Replace the secret of a key."""
         key = self.get_object()
         options = self.read_options(RotationSerializer)
         secret = actions.rotate_api_key(

@@ -1,8 +1,8 @@
 """Archives of the audit log: files with digests in the database.
 
-An archive is a file of gzip'd JSON lines with the oldest events of the log in the order of their
-ids. The digest of each line covers the line and the digest before it. The first line continues the
-chain of the previous archive, so that every changed, removed or moved line or file is detected.
+An archive is a gzipped file of JSON lines, with the oldest events of the log in the order of their
+ids. The digest of each line covers the line and the previous digest. The first line continues the
+chain of the previous archive, so verification detects every changed, removed or moved line or file.
 """
 
 from apikeys.archiving.archive import FILE_EVENTS, archive_next, missing_privilege

@@ -23,24 +23,23 @@ if TYPE_CHECKING:
 
     from apikeys.actors import Actor
 
-#: The maximum of events per archive: about 5 MB, compressed.
+#: The maximum number of events per archive, about 5 MB after compression.
 FILE_EVENTS: Final = 50_000
-# Transactions that are still open may hold events older than the visible ones.
+# Open transactions may commit events that are older than visible events.
 _YOUNGEST: Final = dt.timedelta(days=1)
 _BATCH: Final = 1000
 _COLUMNS: Final = tuple(field.attname for field in AuditEvent._meta.concrete_fields)
 
 
 def archive_next(*, before: dt.datetime, directory: Path, actor: Actor) -> AuditArchive | None:
-    """Archive the oldest events, at most ``FILE_EVENTS``; return the archive, if any.
+    """Archive the oldest events, at most ``FILE_EVENTS``, and return the archive, if any.
 
-    Without events older than the moment, there is no archive. An unfinished earlier call is
-    completed first. Call this outside of a transaction.
+    Return None if no event is older than ``before``. The function first completes an unfinished
+    earlier call. Call the function outside of a transaction.
 
     Raises:
-        ArchiveError: a file is invalid, the moment is less than a day ago, or the role may not
-            delete events, even if there are none to delete. Only events in a verified archive were
-            removed.
+        ArchiveError: a file is invalid, ``before`` is less than a day ago, or the role lacks the
+            privilege to archive. All removed events are in a verified archive.
     """
     if before > timezone.now() - _YOUNGEST:
         raise ArchiveError("only events older than a day can be archived")
@@ -65,9 +64,10 @@ def archive_next(*, before: dt.datetime, directory: Path, actor: Actor) -> Audit
 
 
 def _next_events(before: dt.datetime, directory: Path) -> Iterator[dict[str, Any]] | None:
-    """Return the oldest events without an archive, all of one partition; None without old events.
+    """Return the oldest unarchived events of one partition, or None if no events are old enough.
 
-    The events of a month are archived when all of them are old. The month is then dropped.
+    The events of a month are archived when all of them are old enough. Then the partition of the
+    month is dropped.
     """
     while (first := AuditEvent.objects.order_by("pk").first()) is not None:
         partition = removing.partition_of(first.pk)
@@ -76,7 +76,7 @@ def _next_events(before: dt.datetime, directory: Path) -> Iterator[dict[str, Any
                 return None
             others = {} if partition is None else {"pk__lt": partition.upper}
             in_order = _in_order(AuditEvent.objects.filter(**others))
-            # They end with the first that is not old: the order of the audit log is kept.
+            # Stop at the first event that is too new, to preserve the order of the audit log.
             return itertools.takewhile(lambda event: event["occurred_at"] < before, in_order)
         if moment_of(partition.upper) > before:
             return None
@@ -135,10 +135,10 @@ def _is_recorded(path: Path) -> bool:
 
 
 def missing_privilege() -> str:
-    """Return the reason why the role may not archive, as a part of a sentence; empty if it may.
+    """Return the reason why the role may not archive, as a sentence part, or an empty text.
 
-    On PostgreSQL the owner has the privileges, and the service's role does not. Missing tables need
-    no privilege.
+    On PostgreSQL, only the owner of the tables has the privileges, not the role of the service.
+    Missing tables require no privilege.
     """
     if connection.vendor != "postgresql":
         return ""

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 def check_archives(directory: Path) -> Iterator[tuple[str, str | None]]:
     """Yield the file name of each archive with its fault, or None.
 
-    The database has the digest of each archive, so that a recomputed or truncated chain is detected
-    too.
+    The database contains the digest of each archive, so the check also detects a recomputed or
+    truncated chain.
     """
     known = {archive.number: archive for archive in AuditArchive.objects.order_by("number")}
     previous = files.FIRST
@@ -37,9 +37,9 @@ def _problem(path: Path, archive: AuditArchive, previous: str) -> str | None:
     except ArchiveError as error:
         return str(error).removeprefix(f"{path.name}: ")
     if found.number != archive.number:
-        return f"it is archive {found.number}"
+        return f"the file contains archive {found.number}"
     if found.previous != previous:
-        return "it does not continue the previous archive"
+        return "the file does not continue the previous archive"
     if (found.digest, found.events) != (archive.digest, archive.events):
-        return "it is not the archive that was recorded"
+        return "the file differs from the recorded archive"
     return None

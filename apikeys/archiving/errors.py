@@ -1,2 +1,2 @@
 class ArchiveError(Exception):
-    """A failed archive operation. The message describes the fault; the audit log is unchanged."""
+    """A failed archive operation, which left the audit log unchanged."""

@@ -1,6 +1,6 @@
 """Reading and writing of archive files, line by line.
 
-A line is ``{"digest":"<64 hex>","event":{…}}``; the digest is the SHA-256 of the previous digest
+A line is ``{"digest":"<64 hex>","event":{…}}``. The digest is the SHA-256 of the previous digest
 and the bytes of the event. The first line of a file contains the number of the archive.
 """
 
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 FIRST: Final = "0" * 64
 _START, _MIDDLE, _END = b'{"digest":"', b'","event":', b"}\n"
 _EVENT_AT: Final = len(_START) + 64 + len(_MIDDLE)
-# Events have a few hundred bytes; the limit bounds the memory for a corrupt file.
+# Events have a few hundred bytes. The limit bounds the memory that a corrupt file can use.
 _LONGEST_LINE: Final = 16 * 1024 * 1024
 
 
 class Contents(NamedTuple):
-    """The contents of an archive file."""
+    """A summary of an archive file."""
 
     number: int
     previous: str
@@ -96,7 +96,7 @@ def encode(event: dict[str, Any]) -> bytes:
 
 
 def read(path: Path) -> Iterator[tuple[str, bytes]]:
-    """Yield the digest and value of each line in order; verify every digest.
+    """Yield the digest and value of each line in order, and verify every digest.
 
     Raises:
         ArchiveError: the file is missing, truncated or changed.
@@ -117,15 +117,15 @@ def read(path: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def events(path: Path) -> Iterator[bytes]:
-    """Yield each event, as ``read`` does, without the first line."""
+    """Yield the verified bytes of each event, without the first line."""
     return (text for _digest, text in itertools.islice(read(path), 1, None))
 
 
 def contents(path: Path) -> Contents:
-    """Read the whole file and return its contents.
+    """Verify the whole file and return its summary.
 
     Raises:
-        ArchiveError: see ``read``; also if the file has no event.
+        ArchiveError: the file contains no events, or ``read`` failed.
     """
     number, previous = 0, ""
     first = last = b""
@@ -156,7 +156,7 @@ def first_line(path: Path, text: bytes) -> tuple[int, str]:
         found = json.loads(text)
         return int(found["archive"]), str(found["previous"])
     except (ValueError, KeyError, TypeError) as error:
-        raise ArchiveError(f"{path.name}: it does not have the header of an archive") from error
+        raise ArchiveError(f"{path.name}: the file lacks the header of an archive") from error
 
 
 def _digest(previous: str, text: bytes) -> str:

@@ -1,4 +1,4 @@
-"""Removal of archived events: row by row, or on PostgreSQL a whole month at once."""
+"""Removal of archived events: row by row, or on PostgreSQL by dropping the partition of a month."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def partition_of(event_id: uuid.UUID) -> Partition | None:
 
 
 def is_in_month(event_id: uuid.UUID) -> bool:
-    """Return whether the event is dropped with its month; other events are deleted row by row."""
+    """Return whether the event is dropped with its month, instead of deleted row by row."""
     partition = partition_of(event_id)
     return partition is not None and partition.is_month
 
@@ -37,7 +37,7 @@ def remove(archive: AuditArchive, directory: Path) -> None:
     """Delete the remaining events of an archive, in batches.
 
     Raises:
-        ArchiveError: the file is not the archive that was recorded, or a deletion failed.
+        ArchiveError: the file differs from the recorded archive, or a deletion failed.
     """
     if not AuditEvent.objects.filter(pk__range=(archive.first_id, archive.last_id)).exists():
         return
@@ -50,10 +50,10 @@ def remove(archive: AuditArchive, directory: Path) -> None:
 
 
 def unarchived(month: Partition, directory: Path) -> QuerySet[AuditEvent]:
-    """Return the events of a month that no archive has.
+    """Return the events of a month that no archive contains.
 
-    Usually they follow the archived ones. If an event arrived behind those, or the previous release
-    has deleted some, the archived events are deleted row by row.
+    Usually, these events follow the archived events. If an event arrived late, or the previous
+    release deleted some events, the function deletes the archived events row by row.
     """
     archives, events = _archives_of(month), _events_of(month)
     last = archives.order_by("last_id").last()
@@ -68,12 +68,12 @@ def unarchived(month: Partition, directory: Path) -> QuerySet[AuditEvent]:
 
 
 def drop(month: Partition, directory: Path) -> None:
-    """Drop a month without ``unarchived`` events, after the verification of its archives' files.
+    """Drop a month without unarchived events, after verification of its archive files.
 
-    Nothing happens if an event arrives meanwhile.
+    If an event arrives in the meantime, the month is not dropped.
 
     Raises:
-        ArchiveError: a file is not the archive that was recorded, or the table was in use for too
+        ArchiveError: a file differs from the recorded archive, or the table was in use for too
             long.
     """
     events = _events_of(month).count()
@@ -89,7 +89,7 @@ def drop(month: Partition, directory: Path) -> None:
 def _verified(archive: AuditArchive, directory: Path) -> Path:
     path = files.path_of(directory, archive.number)
     if files.contents(path).digest != archive.digest:
-        raise ArchiveError(f"{path.name} is not the archive that was recorded")
+        raise ArchiveError(f"{path.name} differs from the recorded archive")
     return path
 
 

@@ -27,13 +27,13 @@ class Assertion:
     """A verified token with its claims."""
 
     claims: dict[str, Any]
-    #: The digest under which a used assertion is stored, and the expiry of that record.
+    #: The digest that identifies a used assertion, and the expiry of its record.
     digest: bytes
     expires_at: dt.datetime
 
 
 def verify(token: str, issuer: Issuer) -> Assertion:
-    """Return the claims of a token after verification of its signature.
+    """Verify the signature and the claims of a token, and return the assertion.
 
     Raises:
         AssertionRefused: the token is not valid.
@@ -56,14 +56,14 @@ def verify(token: str, issuer: Issuer) -> Assertion:
         )
     except jwt.PyJWTError as error:
         raise AssertionRefused("assertion_invalid", str(error)) from error
-    # Kubernetes lists its audiences. Another audience of a shared token could use it here.
+    # Kubernetes lists audiences. Another audience of a shared token could exchange the token here.
     if claims["aud"] not in (issuer.audience, [issuer.audience]):
         raise AssertionRefused("assertion_invalid", "The claim aud contains other audiences")
     return Assertion(claims, _digest(token, claims), _end(claims, issuer))
 
 
 def _header(token: str, issuer: Issuer) -> tuple[str, str]:
-    """Return the algorithm and the key's name; all other headers are untrusted."""
+    """Return the algorithm and the key id. All other headers are untrusted."""
     if not token.isascii():
         raise AssertionRefused("assertion_invalid", "This is not a signed token")
     try:
@@ -99,8 +99,8 @@ def _end(claims: dict[str, Any], issuer: Issuer) -> dt.datetime:
 def _digest(token: str, claims: dict[str, Any]) -> bytes:
     """Return a digest that is unique among the issuer's assertions.
 
-    Without a ``jti`` it covers the signed part, not the signature: some algorithms can encode the
-    same valid signature in two ways.
+    Without a ``jti``, the digest covers the signed part but not the signature, because some
+    algorithms can encode the same valid signature in two ways.
     """
     jti = claims.get("jti")
     identifier = f"jti\0{jti}" if jti else f"signed\0{token.rpartition('.')[0]}"

@@ -1,4 +1,4 @@
-"""Conditions of a trust policy on the claims of an assertion; all of them must be met.
+"""Conditions of a trust policy on the claims of an assertion. All conditions must be met.
 
 A condition is ``{"claim": name, "equals": text}``, ``{"claim": name, "in": [text, …]}`` or
 ``{"claim": name, "glob": text}``.
@@ -7,7 +7,7 @@ A condition is ``{"claim": name, "equals": text}``, ``{"claim": name, "in": [tex
 ``oidc.circleci.com/project-id``. A name with a leading slash is a JSON Pointer (RFC 6901) to a
 nested claim: ``/kubernetes.io/serviceaccount/uid``.
 
-**Globs.** ``*`` matches any characters except for the separators ``/`` and ``:``; every other
+**Globs.** ``*`` matches any characters except for the separators ``/`` and ``:``. Every other
 character matches itself.
 
 **Values** are compared as text: numbers and booleans as in JSON. A list meets a condition if any of
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 #: A condition in a row and in the API.
 Condition = dict[str, Any]
-#: The path to a claim: the names of its parents and its own.
+#: The path to a claim: the names of its parents, followed by its own name.
 Path = tuple[str, ...]
 
 OPERATORS: Final = ("equals", "in", "glob")
-#: Operators that name the whole value, and so can pin a claim.
+#: Operators that compare the whole value, and can therefore pin a claim.
 PINNING: Final = ("equals", "in")
 MAX_CONDITIONS: Final = 20
 MAX_NAME: Final = 200
@@ -40,8 +40,7 @@ MAX_CHOICES: Final = 50
 
 _SEPARATORS: Final = re.compile("([/:])")
 _POINTER: Final = re.compile(r"(?:/(?:[^~/]|~[01])+)+")
-#: Claims with a check of their own: issuer and audience against the issuer's row, expiry against
-#: the clock.
+#: Claims that conditions cannot use, because the service verifies them itself.
 _NOT_FOR_CONDITIONS: Final = frozenset({"iss", "aud", "exp", "iat", "nbf", "jti"})
 _MISSING: Final = object()
 
@@ -83,7 +82,7 @@ def value_at(claims: Mapping[str, Any], claim: str) -> Any:
 
 
 def text_of(value: Any) -> str | None:
-    """Return the text of a claim's single value for comparison; None if it meets no condition."""
+    """Return a single value as text for comparison, or None if it cannot meet a condition."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -117,7 +116,7 @@ def named(conditions: Sequence[Condition]) -> set[Path]:
 
 
 def faults(conditions: object, ids: Collection[str] = ()) -> dict[str, str]:
-    """Return the faults in the form of conditions, by place such as ``0.glob``; "" is the list."""
+    """Return the format errors by place, such as ``0.glob``. The place "" is the whole list."""
     if not isinstance(conditions, list) or not conditions:
         return {"": "Must be a list of at least one condition."}
     if len(conditions) > MAX_CONDITIONS:
@@ -149,7 +148,7 @@ def _faults_of_one(condition: object, ids: Collection[Path]) -> Iterator[tuple[s
     for operator in given:
         yield from _faults_of_value(operator, condition[operator])
     if "glob" in given and _identifies(path_of(str(claim)), ids):
-        yield "glob", "An id cannot be matched with glob; use 'equals' or 'in'."
+        yield "glob", "An id cannot be matched with glob. Use 'equals' or 'in'."
 
 
 def _fault_of_name(claim: object) -> str:
@@ -159,7 +158,7 @@ def _fault_of_name(claim: object) -> str:
     if name.startswith("/") and _POINTER.fullmatch(name) is None:
         return "Not a JSON Pointer, such as '/kubernetes.io/namespace'; '/' in a name is '~1'."
     if path_of(name)[0] in _NOT_FOR_CONDITIONS:
-        return "The settings of the issuer already fix this claim. Remove the condition."
+        return "The service verifies this claim itself. Remove the condition."
     return ""
 
 

@@ -30,12 +30,12 @@ class IssuerDisabled(APIException):
 class IssuerShared(PermissionDenied):
     meaning = (
         "The issuer has policies of other owners, or policies that exceed the caller's "
-        "grant. A change of its keys would affect them."
+        "grant. A change to the issuer would affect them."
     )
     default_code = "ISSUER_SHARED"
     default_detail = (
         "The issuer has policies of other owners, or policies that grant more than your "
-        "token has. Ask an operator to change it."
+        "token has. Ask an operator to change the issuer."
     )
 
 
@@ -44,10 +44,10 @@ class InvalidIssuer(InvalidParameter):
 
 
 class FieldFixed(InvalidParameter):
-    """A change of a field that is fixed after creation."""
+    """A change to a field that is fixed after creation."""
 
     def __init__(self, field: str) -> None:
-        super().__init__(field, "Cannot be changed. Create another object instead.", "FIXED")
+        super().__init__(field, "Cannot be changed. Create a new object instead.", "FIXED")
 
 
 class IssuerUnusable(InvalidParameter):

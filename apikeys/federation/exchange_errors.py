@@ -1,4 +1,4 @@
-"""Refusals of an exchange. The reason is for the audit log and the log, not for the caller."""
+"""Refusals of a token exchange. The audit log contains reasons that the response omits."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from rest_framework.exceptions import APIException, ErrorDetail
 
 
 class ExchangeRefused(APIException):
-    """``error`` and ``default_detail`` are for the caller, the rest for the audit log."""
+    """A refused exchange. The response contains ``error`` and the detail, but not ``because``."""
 
     meaning = (
-        "The platform's token is not trusted. The audit log has the reason. The response has "
-        "OAuth's format."
+        "The service does not trust the platform's token. The audit log contains the reason. The "
+        "response uses the OAuth error format."
     )
     status_code = 400
     default_code = "INVALID_GRANT"
-    default_detail = "The token was refused. The audit log has the reason."
+    default_detail = "The token was refused. The audit log contains the reason."
     error = "invalid_grant"
 
     def __init__(self, reason: str, because: str, **details: Any) -> None:
@@ -25,11 +25,11 @@ class ExchangeRefused(APIException):
 
 
 class AssertionRefused(ExchangeRefused):
-    """The request does not prove a trusted sender."""
+    """A request that does not prove a trusted sender."""
 
 
 class NarrowingRefused(ExchangeRefused):
-    """A trusted sender requests more than the policy's grant; the response states this."""
+    """A refusal with its cause in the response, such as a request beyond the policy's grant."""
 
     def __init__(self, error: str, because: str) -> None:
         super().__init__(error, because)
@@ -40,5 +40,5 @@ class IssuerBusy(APIException):
     meaning = "Too many requests wait for the keys of a slow issuer."
     status_code = 503
     default_code = "ISSUER_BUSY"
-    default_detail = "The issuer's keys are being fetched; send the request again."
+    default_detail = "The service is fetching the issuer's keys. Send the request again."
     wait = 1

@@ -17,9 +17,9 @@ from infra_service.lib.http_client.errors import FetchError
 if TYPE_CHECKING:
     from infra_service.lib.http_client.addresses import Address
 
-#: Bytes of a response body; the largest key sets of the platforms have 10 KB.
+#: The maximum size of a response body. The largest key sets of the platforms have 10 KB.
 MAX_BYTES: Final = 64 * 1024
-#: Seconds in total, for names, connections, handshakes and responses.
+#: The total time limit for name resolution, connections, handshakes and responses.
 SECONDS: Final = 5.0
 
 
@@ -31,10 +31,10 @@ class Deadline(limits.Deadline):
 
 
 def fetch_json(url: str, ca: str, deadline: Deadline) -> Any:
-    """Return the JSON at a URL; verify its certificate with these authorities or the system's.
+    """Return the JSON at a URL. ``ca`` replaces the system's certificate authorities.
 
     Raises:
-        FetchError: no valid response before the deadline.
+        FetchError: no valid response arrived before the deadline.
     """
     headers = {"Accept": "application/json", "User-Agent": "infra-service"}
     try:
@@ -60,7 +60,7 @@ def _context(ca: str) -> ssl.SSLContext:
 
 
 def is_allowed(address: Address) -> bool:
-    """Return whether an issuer may have this address: public, or allowed in the settings."""
+    """Return whether an issuer may have this address: it is public, or in ISSUER_NETWORKS."""
     return is_inside(address, settings.ISSUER_NETWORKS) or is_public(address)
 
 

@@ -1,8 +1,8 @@
 """Key sets of issuers, cached in the issuer's row and fetched by a single request.
 
-A conditional UPDATE elects the request that fetches. So a hundred simultaneous requests in any
-processes fetch once, and unknown keys cause at most two fetches a minute. No database connection or
-lock is held during the fetch.
+A conditional UPDATE elects the request that fetches the keys. A hundred simultaneous requests in
+several processes therefore cause a single fetch, and unknown keys cause at most two fetches a
+minute. The request releases its database lock and connection before the fetch.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ log = structlog.get_logger("apikeys.federation")
 
 #: The age at which keys are fetched again.
 FRESH: Final = dt.timedelta(hours=1)
-#: The age at which keys stop working while the issuer is unreachable: they may have been withdrawn.
+#: The age at which keys of an unreachable issuer stop working, because they may be withdrawn.
 KEPT: Final = dt.timedelta(days=1)
 #: The minimum interval between two fetches for an issuer.
 PAUSE: Final = dt.timedelta(seconds=30)
-#: A fetch without a result by then belongs to a dead process.
+#: A fetch without a result after this time belongs to a dead process.
 _LOST_AFTER: Final = dt.timedelta(seconds=SECONDS + 1)
 _POLL_SECONDS: Final = 0.1
-#: Requests per process that may wait for the fetch of another. Further requests are asked to retry,
-#: so that a slow issuer cannot occupy every thread.
+#: The number of requests per process that may wait for another request's fetch. Other requests fail
+#: with ``IssuerBusy``, so that a slow issuer cannot occupy every thread.
 _waiting: Final = threading.BoundedSemaphore(16)
 
 _COLUMNS: Final = (
@@ -46,11 +46,11 @@ _COLUMNS: Final = (
 
 
 def key_set_with(issuer: Issuer, kid: str) -> KeySet:
-    """Return the issuer's key set, which contains the key with this name.
+    """Return the issuer's key set, which contains the key with this id.
 
     Raises:
         AssertionRefused: the key is unknown, or the issuer has been unreachable for too long.
-        IssuerBusy: too many requests wait for its keys.
+        IssuerBusy: too many requests wait for the issuer's keys.
     """
     if issuer.inline_keys is not None:
         return _with_key(_inline(issuer), kid)
@@ -72,10 +72,10 @@ def key_set_with(issuer: Issuer, kid: str) -> KeySet:
 
 
 def fetch_keys(issuer: Issuer) -> KeySet:
-    """Fetch the issuer's current keys, from their URL or by its discovery document.
+    """Fetch the issuer's current keys, from the key set URL or through the discovery document.
 
     Raises:
-        FetchError: a sentence with the reason.
+        FetchError: the keys or the discovery document are unavailable or invalid.
     """
     deadline = Deadline()
     address: Any = issuer.jwks_url
@@ -119,7 +119,7 @@ def _is_fresh(issuer: Issuer) -> bool:
 
 
 def _begin_fetch(issuer: Issuer) -> bool:
-    """Record the start of a fetch; return False if another request started within the interval."""
+    """Record the start of a fetch. Return False if another fetch started within the interval."""
     now = timezone.now()
     if issuer.key_set_asked_at is not None and issuer.key_set_asked_at > now - PAUSE:
         return False
@@ -128,7 +128,7 @@ def _begin_fetch(issuer: Issuer) -> bool:
 
 
 def _fetch_into_row(issuer: Issuer) -> None:
-    """Fetch the keys and store them in the row; a failed fetch keeps the old keys."""
+    """Fetch the keys and store them in the row. A failed fetch keeps the old keys."""
     began = timezone.now()
     # If the source of the keys changed meanwhile, these keys are obsolete.
     row = Issuer.objects.filter(pk=issuer.pk, revision=issuer.revision)
@@ -148,7 +148,7 @@ def _fetch_into_row(issuer: Issuer) -> None:
 
 
 def _wait_for_fetch(issuer: Issuer) -> None:
-    """Wait for the end of a fetch that another request started; return at once without a fetch."""
+    """Wait until another request's fetch ends. Return immediately if no fetch is in progress."""
     issuer.refresh_from_db(fields=_COLUMNS)
     if not _is_being_fetched(issuer):
         return

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 #: Signature algorithms for issuers and the sign-on provider, with the type and curve of their keys.
-#: All use a public key: never ``none``, and never a shared secret.
+#: All algorithms use public keys. ``none`` and algorithms with a shared secret are excluded.
 KEYS_OF_ALGORITHMS: Final = {
     "RS256": ("RSA", None), "RS384": ("RSA", None), "RS512": ("RSA", None),
     "PS256": ("RSA", None), "PS384": ("RSA", None), "PS512": ("RSA", None),
@@ -27,14 +27,14 @@ KeySet = dict[str, list[dict[str, str]]]
 
 
 class KeySetError(ValueError):
-    """A sentence with the reason why a key set is invalid."""
+    """An invalid key set. The message states the reason."""
 
 
 def usable_keys(found: Any) -> KeySet:
     """Return the keys of a key set that can verify signatures.
 
     Raises:
-        KeySetError: the key set is invalid, or has no keys or too many.
+        KeySetError: the key set is invalid, has too many keys, or has no usable key.
     """
     keys = found.get("keys") if isinstance(found, dict) else None
     if not isinstance(keys, list):
@@ -48,7 +48,7 @@ def usable_keys(found: Any) -> KeySet:
 
 
 def key_for(key_set: KeySet, kid: str, algorithm: str) -> jwt.PyJWK | None:
-    """Return the key with this name, if it fits this algorithm."""
+    """Return the key with this id, if it supports the algorithm."""
     for key in key_set["keys"]:
         if key["kid"] == kid and verifies(key, algorithm):
             return jwt.PyJWK(key, algorithm)
@@ -56,16 +56,15 @@ def key_for(key_set: KeySet, kid: str, algorithm: str) -> jwt.PyJWK | None:
 
 
 def verifies(key: Mapping[str, Any], algorithm: str) -> bool:
-    """Return whether the key verifies this algorithm, by its type and its declared algorithm."""
+    """Return whether the type, curve and declared algorithm of the key match this algorithm."""
     wanted = KEYS_OF_ALGORITHMS.get(algorithm)
     return wanted == (key.get("kty"), key.get("crv")) and key.get("alg", algorithm) == algorithm
 
 
 def undecodable(key_set: KeySet) -> str | None:
-    """Return the name of the first key that cannot verify signatures, if any.
+    """Return the id of the first key that cannot verify signatures, if any.
 
-    Keys of types and curves without a supported algorithm are skipped; at least one key must be
-    supported.
+    The function skips keys without a supported algorithm, unless all keys are unsupported.
     """
     is_verifying = False
     for key in key_set["keys"]:
@@ -75,13 +74,13 @@ def undecodable(key_set: KeySet) -> str | None:
         is_verifying = True
         try:
             jwt.PyJWK(key, algorithm)
-        except Exception:  # noqa: BLE001 - of PyJWT, of cryptography, or of numbers out of range
+        except Exception:  # noqa: BLE001 - from PyJWT, cryptography, or numbers out of range
             return key["kid"]
     return None if is_verifying else key_set["keys"][0]["kid"]
 
 
 def has_key(key_set: KeySet, kid: str) -> bool:
-    """Return whether a key with this name exists."""
+    """Return whether the key set contains a key with this id."""
     return any(key["kid"] == kid for key in key_set["keys"])
 
 

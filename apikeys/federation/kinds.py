@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from apikeys.federation.platforms import Platform
 
 
-#: Read-only scopes; any other scope requires a policy to restrict the origin of the code.
+#: Read-only scopes. A policy with any other scope must restrict the origin of the code.
 _READING: Final = frozenset(
     {
         Scope.APIKEY_READ,
@@ -38,7 +38,7 @@ def writes(scopes: Collection[str]) -> bool:
 
 
 def policy_faults(kind: str, conditions: Sequence[Condition], *, writes: bool) -> list[str]:
-    """Return the reasons why a policy would trust too many pipelines; the form is not checked."""
+    """Return the reasons why valid conditions would trust too many pipelines."""
     platform, fixed = PLATFORMS[kind], pinned(conditions)
     faults = [
         f"Pin {claim} by 'equals' or 'in': names and other claims can be reassigned."
@@ -76,7 +76,7 @@ def policy_warnings(kind: str, conditions: Sequence[Condition]) -> list[str]:
 def refusals(kind: str, claims: Mapping[str, Any], *, writes: bool) -> list[str]:
     """Return the reasons to refuse these claims regardless of the policy.
 
-    Missing claims that decide this lead to a refusal too.
+    The absence of a claim that this decision requires is also a reason.
     """
     if kind == Kind.GITHUB:
         event = text_of(claims.get("event_name"))
@@ -107,8 +107,8 @@ def described(kind: str, claims: Mapping[str, Any]) -> dict[str, str]:
 def issuer_faults(kind: str, url: str, *, has_keys: bool) -> list[str]:
     """Return the reasons why an issuer of this kind cannot have this URL.
 
-    An issuer with inline keys (``has_keys``) gets no requests and may have any URL, as some
-    clusters do.
+    An issuer with inline keys (``has_keys``) may have any URL, as some clusters do, because the
+    service sends it no requests.
     """
     if not url or not url.isascii() or not url.isprintable():
         return ["Not printable ASCII text."]
@@ -154,7 +154,7 @@ def _has_origin(platform: Platform, conditions: Sequence[Condition]) -> bool:
         path = path_of(claim)
         if claim.endswith(PROTECTED):
             return fixed.get(path) == frozenset({"true"})
-        # Forms of names suffice if only trusted people can create such a name.
+        # Any condition on the name suffices if the origin also requires the name to be protected.
         return path in (spoken_of if claim + PROTECTED in origin else fixed)
 
     return any(all(is_pinned(claim, origin) for claim in origin) for origin in platform.origins)
@@ -174,14 +174,13 @@ def _refusals_of_gitlab(claims: Mapping[str, Any]) -> list[str]:
         refused.append(
             f"pipeline_source is {source}, which may run a fork's code. Write scopes are refused."
         )
-    # The project of the job. For a fork's code it differs from the project of the code (GitLab
-    # 18.2).
+    # The project of the job (since GitLab 18.2). For a fork's code, it differs from project_id.
     if claims.get("job_project_id") is not None:
         of_job = text_of(claims["job_project_id"])
         if of_job != project:
             refused.append(f"job_project_id is {of_job}, another project than project_id.")
     elif source == "parent_pipeline":
-        # A child pipeline has this source also below the pipeline of a fork's merge request.
+        # A child pipeline has this source even if its parent runs for a fork's merge request.
         refused.append(
             "job_project_id is missing, as in tokens of older GitLab releases: without it a child "
             "pipeline (parent_pipeline) may run a fork's code. Write scopes are refused."

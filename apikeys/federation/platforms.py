@@ -20,13 +20,13 @@ class Platform:
 
     #: The issuer URL; empty if each installation has its own.
     url: str = ""
-    #: Hosts of this platform exclusively; a leading dot stands for a whole domain.
+    #: Hosts that belong only to this platform. A leading dot includes all subdomains.
     hosts: tuple[str, ...] = ()
     algorithms: tuple[str, ...] = ("RS256",)
     #: Claims with permanent identifiers that are never reused. A policy must pin each.
     ids: tuple[str, ...] = ()
-    #: Sets of claims, of which a policy with write access must pin one to exclude other branches
-    #: and forks; empty if the ids suffice.
+    #: Sets of claims. A policy with write scopes must pin one set, to exclude other branches and
+    #: forks. Empty if the ids suffice.
     origins: tuple[tuple[str, ...], ...] = ()
     #: Claims under the control of the person that starts or writes a pipeline.
     chosen: frozenset[str] = frozenset()
@@ -45,8 +45,8 @@ PROTECTED: Final = "_protected"
 PLATFORMS: Final[Mapping[str, Platform]] = {
     Kind.GITHUB.value: Platform(
         url="https://token.actions.githubusercontent.com",
-        # GitHub Enterprise Cloud has issuers of its own; so has each GitHub Enterprise Server, on
-        # any host.
+        # GitHub Enterprise Cloud has its own issuers. A GitHub Enterprise Server has an issuer on
+        # its own host.
         hosts=("token.actions.githubusercontent.com", ".ghe.com"),
         ids=("repository_id", "repository_owner_id"),
         origins=(("environment",), ("ref", "ref_protected"), ("job_workflow_ref",)),

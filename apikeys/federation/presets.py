@@ -1,4 +1,4 @@
-"""Preset conditions from a repository and its ids, without knowledge of claims."""
+"""Preset conditions for a repository, so that authors of policies need not know the claims."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from apikeys.federation.conditions import Condition
 
-#: Claims of code from an origin, by kind and name of the origin.
+#: The claims that identify an origin of code, by platform and name of the origin.
 _ORIGINS: Final[Mapping[str, Mapping[str, Mapping[str, str]]]] = {
     Kind.GITHUB.value: {
         "environment": {"environment": "{}"},
@@ -28,7 +28,8 @@ _ORIGINS: Final[Mapping[str, Mapping[str, Mapping[str, str]]]] = {
 def preset(kind: str, ids: Mapping[str, str], **origin: str) -> list[Condition]:
     """Return the conditions of a policy for these ids and this origin of the code.
 
-    ``ids`` has the values of the kind's ids. ``origin`` is one of ``preset_origins``.
+    ``ids`` contains the values of the platform's id claims. ``preset_origins`` returns the names
+    that ``origin`` can contain.
     """
     conditions = [{"claim": claim, "equals": ids[claim]} for claim in PLATFORMS[kind].ids]
     for name, value in origin.items():

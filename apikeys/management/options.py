@@ -1,4 +1,4 @@
-"""Command options with the API's JSON formats; invalid values raise ``CommandError``."""
+"""Command options in the API's JSON formats. Invalid values raise ``CommandError``."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _BOUND: Final = {
     "application": ", with all current and future components",
-    "component": " (write application/component for a component of an application)",
+    "component": " (use application/component for a component of an application)",
     "environment": "",
 }
 
@@ -34,8 +34,8 @@ _BOUND: Final = {
 def add_credential_options(parser: ArgumentParser, *, required: bool) -> None:
     """Declare the shared options of keys and tokens."""
     parser.add_argument("--user", required=required, help="the user name of the owner")
-    parser.add_argument("--name", required=required, help="the purpose")
-    parser.add_argument("--scopes", required=required, help="comma-separated list of these scopes")
+    parser.add_argument("--name", required=required, help="the purpose of the credential")
+    parser.add_argument("--scopes", required=required, help="comma-separated scopes (see above)")
     parser.add_argument(
         "--expires-at", help="expiry in RFC 3339, with an offset; the default is no expiry"
     )
@@ -45,20 +45,20 @@ def add_credential_options(parser: ArgumentParser, *, required: bool) -> None:
         metavar="CIDR",
         help="a network from which the credential may be used; repeatable",
     )
-    parser.add_argument("--cluster", metavar="NAME", help="name or id of the cluster to bind it to")
+    parser.add_argument("--cluster", metavar="NAME", help="name or id of a cluster for the binding")
     for kind, more in _BOUND.items():
         parser.add_argument(
             f"--{kind}",
             action="append",
             metavar="NAME",
-            help=f"slug or id of the {kind} to bind it to{more}; repeatable",
+            help=f"slug or id of a {kind} for the binding{more}; repeatable",
         )
     scopes = "\n".join(f"  {scope.value:<16}{scope.label}" for scope in Scope)
     parser.description = f"{parser.description}\n\nscopes:\n{scopes}"
 
 
 class _PastCredentialSerializer(CredentialSerializer):
-    """A credential that may have expired."""
+    """A credential serializer that accepts an expiry in the past."""
 
     expires_at = TimestampField(required=False, allow_null=True)
 
@@ -66,7 +66,7 @@ class _PastCredentialSerializer(CredentialSerializer):
 def read_credential_options(
     options: dict[str, Any], *, allow_past_expiry: bool = False
 ) -> dict[str, Any]:
-    """Return name, scopes, expires_at and binding, validated as in the API."""
+    """Return the fields of a credential, validated as in the API."""
     binding: dict[str, Any] = {"cluster_id": _cluster_id(options["cluster"])}
     for kind in _BOUND:
         texts = options[kind] or ()
@@ -84,10 +84,10 @@ def read_credential_options(
 
 
 def _cluster_id(text: str | None) -> str | None:
-    """Return the id of a cluster by its name; an id, and an empty value, as given.
+    """Return the id of a cluster by its name. Ids and empty values are returned unchanged.
 
     Raises:
-        CommandError: there is no cluster of this name.
+        CommandError: no cluster has the name.
     """
     if not text or parse_uuid(text):
         return text
@@ -102,7 +102,7 @@ def check_credential(given: dict[str, Any], *, allow_past_expiry: bool = False) 
     """Return the fields, validated as in the API.
 
     Raises:
-        CommandError: names the invalid field and the reason.
+        CommandError: a field is invalid.
     """
     serializer = _PastCredentialSerializer if allow_past_expiry else CredentialSerializer
     defaults = {"expires_at": None, "binding": EVERYWHERE, "allowed_networks": ANYWHERE}
@@ -113,7 +113,7 @@ def checked(serializer_class: type[Serializer[Any]], given: dict[str, Any]) -> d
     """Return the fields, validated as in the API.
 
     Raises:
-        CommandError: names the invalid field and the reason.
+        CommandError: a field is invalid.
     """
     serializer = serializer_class(data=given)
     if not serializer.is_valid():
@@ -124,10 +124,10 @@ def checked(serializer_class: type[Serializer[Any]], given: dict[str, Any]) -> d
 
 @contextmanager
 def errors_for_people() -> Iterator[None]:
-    """Convert the refusals of an action to command errors.
+    """Convert API errors of an action to command errors.
 
     Raises:
-        CommandError: with the reason.
+        CommandError: the action raised an API error.
     """
     try:
         yield
@@ -136,10 +136,10 @@ def errors_for_people() -> Iterator[None]:
 
 
 def find_or_create_user(username: str, *, create: bool) -> User:
-    """Return the active user; create a missing user, without a login, if requested.
+    """Return the active user. If requested, create a missing user without a password.
 
     Raises:
-        CommandError: the user is missing and may not be created.
+        CommandError: the user is inactive, or is missing and not to be created.
     """
     if create:
         User.objects.get_or_create(username=username, defaults={"password": make_password(None)})
@@ -150,7 +150,7 @@ def find_user(username: str) -> User:
     """Return the active user.
 
     Raises:
-        CommandError: the user does not exist.
+        CommandError: the user does not exist or is inactive.
     """
     user = User.objects.filter(username=username, is_active=True).first()
     if user is None:

@@ -35,7 +35,7 @@ _OF_POLICY: Final = {"expires_at": None, "binding": EVERYWHERE, "max_token_secon
 def apply_file(
     path: Path, *, create_users: bool, prune: bool, dry_run: bool
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Apply the whole file or nothing; return the outcomes of issuers and of policies.
+    """Apply the file atomically, and return the outcomes of issuers and of policies.
 
     Raises:
         CommandError: missing or invalid file, unknown user or issuer, or a refused action.
@@ -60,9 +60,9 @@ def apply_file(
 
 
 def _prune(applied: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Disable the other policies of the owners in the file that operators created.
+    """Disable the policies that operators created for the owners in the file, but the file omits.
 
-    A policy that an API key created belongs to the holder of that key.
+    Policies created through an API key stay, because the user of the key manages them.
     """
     others = TrustPolicy.objects.filter(
         owner__username__in={policy["owner"] for policy in applied},
@@ -79,7 +79,10 @@ def _prune(applied: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _wait_for_other_runs() -> None:
-    """Serialize the runs that add missing rows; SQLite has a single writer in any case."""
+    """Wait for concurrent runs, so that two runs cannot add the same row.
+
+    SQLite needs no lock, because it has a single writer.
+    """
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_advisory_xact_lock(hashtext('manage.py trust'))")
@@ -115,7 +118,10 @@ def _applied(path: Path, kind: str, number: int, apply: Any, table: Any) -> Any:
 
 
 def _read_files(fields: dict[str, Any], folder: Path) -> None:
-    """Replace ``ca_file`` and ``inline_keys_file``, relative to the TOML file, by their text."""
+    """Replace the paths in ``ca_file`` and ``inline_keys_file`` with the contents of the files.
+
+    Relative paths start at ``folder``, which contains the TOML file.
+    """
     try:
         if "ca_file" in fields:
             fields["ca"] = (folder / fields.pop("ca_file")).read_text()
@@ -150,7 +156,7 @@ def _policy(given: dict[str, Any], ids: dict[str, str], *, create_users: bool) -
     # A name alone could match an issuer that another person registered.
     issuer = Issuer.objects.filter(pk=ids.get(names["issuer"], names["issuer"])).first()
     if issuer is None:
-        raise CommandError(f"there is no issuer {names['issuer']!r} in the file, or with this id")
+        raise CommandError(f"the issuer {names['issuer']!r} is not in the file, and is not an id")
     owner = find_or_create_user(names["owner"], create=create_users)
     fields = {**_OF_POLICY, **checked(TrustPolicySerializer, {**given, "issuer_id": issuer.pk})}
     policies = TrustPolicy.objects.filter(owner=owner)

@@ -1,7 +1,7 @@
 """Models of users, keys, tokens and the audit log.
 
-The audit log imports the submodules, not this package: the package includes users, and recording
-their creation needs the audit log.
+The audit log imports the submodules instead of this package. The package includes users, and
+recording the creation of users requires the audit log.
 """
 
 from apikeys.models.audit_log import AuditArchive, AuditEvent

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 class AuditEventQuerySet(models.QuerySet["AuditEvent"]):
-    """Reads of a few partitions."""
+    """A queryset that reads only the necessary partitions."""
 
     def since(self, moment: dt.datetime) -> AuditEventQuerySet:
-        """Return the events since a moment, from the partitions of its month and later ones."""
+        """Return the events since a moment, from the partitions of its month and later months."""
         return self.filter(occurred_at__gte=moment, pk__gte=lowest_id(moment))
 
 
@@ -29,7 +29,7 @@ class AuditEvent(models.Model):
     The columns store users and tokens by value, so that the log outlives them.
     """
 
-    #: PostgreSQL partitions the table by its ids, which have the same time.
+    #: PostgreSQL partitions the table by id. The ids contain the time of this column.
     time_of_id = "occurred_at"
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
@@ -48,8 +48,8 @@ class AuditEvent(models.Model):
     objects = AuditEventQuerySet.as_manager()
 
     class Meta:
-        # Each ends with the order of the list. A filterable column without an index is listed in
-        # AuditEventListView.searched_fields.
+        # Each index ends with the order of the list. AuditEventListView.searched_fields lists the
+        # filterable columns without an index.
         indexes = [
             models.Index(fields=["occurred_at", "id"], name="auditevent_by_time"),
             models.Index(fields=["request_id", "occurred_at", "id"], name="auditevent_by_request"),
@@ -66,12 +66,12 @@ class AuditEvent(models.Model):
 class AuditArchive(models.Model):
     """An archive file of audit events. A trigger prevents updates and deletions of the row.
 
-    The row permits the deletion of events, but only between the ids of the archive.
+    The row permits the deletion of the events between ``first_id`` and ``last_id``.
     """
 
     number = models.PositiveIntegerField(primary_key=True)
-    # The digest of the last line, which covers all lines of this archive and the previous ones;
-    # SHA-256 in hex.
+    # The SHA-256 digest of the last line in hex, which covers all lines of this archive and of all
+    # previous archives.
     digest = models.CharField(max_length=64)
     events = models.PositiveIntegerField()
     first_id = models.UUIDField()

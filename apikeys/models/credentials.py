@@ -62,26 +62,26 @@ class ApiKey(Credential):
     created_by = models.ForeignKey(
         "apikeys.User", on_delete=models.PROTECT, related_name="api_keys", db_index=False
     )
-    # The key that made this key, directly or with a minted token: this key never exceeds it, and is
-    # revoked with it. Null if an operator or an older release created the key.
+    # The parent key, which created this key directly or through a minted token. This key never
+    # exceeds the parent's grant, and is revoked with the parent. Null if an operator or an older
+    # release created the key.
     maker = models.ForeignKey(
         "self", on_delete=models.PROTECT, related_name="made", null=True, db_index=False
     )
-    # That token, by value: it may be removed after its expiry, and its descendants with it.
+    # The minted token, by value, because the service may remove the token after its expiry.
     maker_token_id = models.CharField(max_length=40, blank=True, default="", db_default="")
-    # The secret before the last rotation, valid until its grace period ends, if it has any.
+    # The digest of the previous secret, which is valid until the end of its grace period, if any.
     previous_digest = models.BinaryField(max_length=32, unique=True, null=True)
     previous_digest_expires_at = models.DateTimeField(null=True)
-    # Null before the first rotation, or after a rotation by a release that recorded no time. That
-    # release may run at the same time; the next release can bound the grace period in a
-    # constraint.
+    # Null before the first rotation, or after a rotation by an older release, which recorded no
+    # time. That release may still run, so no constraint limits the grace period yet.
     rotated_at = models.DateTimeField(null=True)
 
     objects = ApiKeyQuerySet.as_manager()
 
     class Meta(Credential.Meta):
         verbose_name = "API key"
-        # Admin permissions for other people's keys; the permission to add can grant every scope.
+        # Admin permissions for all users' keys. The permission to add keys can grant every scope.
         permissions = [("revoke_apikey", "Can revoke API keys")]
         constraints = [
             *Credential.Meta.constraints,
@@ -109,7 +109,7 @@ class ApiKey(Credential):
                 name="apikey_by_maker_token",
                 condition=Q(revoked_at=None) & ~Q(maker_token_id=""),
             ),
-            # Serves the count of an owner's active keys.
+            # For the count of an owner's active keys.
             models.Index(
                 fields=["created_by", "expires_at"],
                 name="apikey_unrevoked_of_owner",
@@ -124,7 +124,7 @@ class ApiKey(Credential):
 
 
 class AccessToken(Credential):
-    """A token for the state and cluster endpoints, issued by an operator or minted."""
+    """A token for the state and cluster endpoints, minted from an API key or issued."""
 
     class Kind(models.TextChoices):
         """The kind of subject that the token represents."""
@@ -137,11 +137,11 @@ class AccessToken(Credential):
     created_by = models.ForeignKey(
         "apikeys.User", on_delete=models.PROTECT, related_name="access_tokens", db_index=False
     )
-    # The key that the token was minted from; null when an operator issued it.
+    # The key that minted the token; null for issued tokens.
     api_key = models.ForeignKey(
         ApiKey, on_delete=models.PROTECT, related_name="access_tokens", null=True, blank=True
     )
-    # The policy of a token from an exchange; otherwise null.
+    # The policy that issued the token in an exchange; otherwise null.
     trust_policy = models.ForeignKey(
         "apikeys.TrustPolicy",
         on_delete=models.PROTECT,
@@ -150,7 +150,7 @@ class AccessToken(Credential):
         blank=True,
         db_index=False,
     )
-    # From the platform's token: jti and sub, repository, commit and run.
+    # Claims of the platform's token: jti, sub, repository, commit and run.
     run = models.JSONField(null=True, editable=False)
 
     objects = AccessTokenQuerySet.as_manager()
@@ -175,7 +175,7 @@ class AccessToken(Credential):
         ]
         indexes = [
             *Credential.Meta.indexes,
-            # The few tokens of operators among the many that pipelines get each hour.
+            # For the few tokens that operators issued, among the many tokens of pipelines.
             models.Index(
                 fields=["expires_at"],
                 name="accesstoken_by_operators",

@@ -1,6 +1,6 @@
 """Issuers, trust policies and used assertions.
 
-A pipeline presents the signed token of its platform, an assertion, and gets an access token. The
+A pipeline exchanges the signed token of its platform, an assertion, for an access token. The
 pipeline stores no secret of this service.
 """
 
@@ -26,14 +26,14 @@ def usual_algorithms() -> list[str]:
 
 
 class Issuer(models.Model):
-    """A platform with trusted signatures, with its ``iss`` and its keys.
+    """A platform with trusted signatures, with its ``iss`` claim and its keys.
 
-    Several issuers may share a ``url``, like Kubernetes clusters with the same name; their keys
+    Several issuers may share a ``url``, such as Kubernetes clusters with the same name. Their keys
     distinguish them.
     """
 
     class Kind(models.TextChoices):
-        """The platform, which determines the claims and those that a policy must pin."""
+        """The platform, which determines the available claims and the claims that policies pin."""
 
         GITHUB = "GITHUB", "GitHub Actions"
         GITLAB = "GITLAB", "GitLab"
@@ -51,7 +51,7 @@ class Issuer(models.Model):
     # The source of the keys: inline, a URL, or the discovery document at ``url``.
     inline_keys = models.JSONField(null=True, blank=True)
     jwks_url = models.CharField(max_length=500, blank=True)
-    # Certificates (PEM) that verify its addresses, instead of those of the system.
+    # CA certificates (PEM) for requests to the issuer, instead of the system's certificates.
     ca = models.TextField(blank=True)
     algorithms = models.JSONField(default=usual_algorithms)
     # The maximum lifetime of an assertion, from ``iat`` to ``exp``.
@@ -81,7 +81,7 @@ class Issuer(models.Model):
             ),
             models.CheckConstraint(
                 name="issuer_url_is_https",
-                # Some clusters use another name; inline keys then replace requests to the address.
+                # Some clusters have another issuer name, which requires inline keys.
                 condition=Q(url__startswith="https://")
                 | (Q(inline_keys__isnull=False) & ~Q(url="")),
             ),
@@ -89,7 +89,7 @@ class Issuer(models.Model):
                 name="issuer_jwks_url_is_https",
                 condition=Q(jwks_url="") | Q(jwks_url__startswith="https://"),
             ),
-            # Without an audience the service would accept tokens for other services.
+            # Without an audience, the service would accept tokens for other services.
             models.CheckConstraint(name="issuer_audience_present", condition=~Q(audience="")),
             models.CheckConstraint(
                 name="issuer_keys_from_one_place",
@@ -116,18 +116,18 @@ class TrustPolicy(GrantHolder):
     owner = models.ForeignKey(
         "apikeys.User", on_delete=models.PROTECT, related_name="trust_policies", db_index=False
     )
-    # All of them must hold: {"claim": …, "equals" | "in" | "glob": …}.
+    # Conditions, all of which must be met: {"claim": …, "equals" | "in" | "glob": …}.
     conditions = models.JSONField(default=list)
     max_token_seconds = models.PositiveIntegerField(default=60 * 60)
     disabled_at = models.DateTimeField(null=True, blank=True, editable=False)
-    # From the last assertion: jti and sub, repository, commit and run.
+    # Claims of the last assertion: jti, sub, repository, commit and run.
     last_run = models.JSONField(null=True, editable=False)
     # Null if a command created the policy.
     created_by = models.ForeignKey(
         "apikeys.User", on_delete=models.PROTECT, related_name="+", null=True, db_index=False
     )
-    # The key, and the token by value, that created the policy: its grant never exceeds theirs, and
-    # is disabled with them. Empty if an operator created it.
+    # The key, and the token by value, that created the policy. The policy never exceeds their
+    # grants, and is disabled when they are revoked. Empty if an operator created the policy.
     maker = models.ForeignKey(
         ApiKey, on_delete=models.PROTECT, related_name="trust_policies", null=True, db_index=False
     )

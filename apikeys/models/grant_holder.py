@@ -43,14 +43,14 @@ class GrantHolder(models.Model):
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     expires_at = models.DateTimeField(null=True, blank=True)
     last_used_at = models.DateTimeField(null=True, blank=True, editable=False)
-    # Incremented by each change, to detect simultaneous changes.
+    # Incremented by each change, to detect concurrent changes.
     revision = models.PositiveIntegerField(default=0, editable=False)
-    # The binding; null is unrestricted. Everything outside gets a 404.
+    # The binding. Null means unrestricted. Requests for objects outside the binding receive 404.
     bound_cluster_id = models.UUIDField(null=True, blank=True)
     bound_component_ids = models.JSONField(null=True, blank=True)
     bound_environment_ids = models.JSONField(null=True, blank=True)
     bound_application_ids = models.JSONField(null=True, blank=True)
-    # Networks (CIDR) from which it may be used; null is every address.
+    # Networks (CIDR) from which clients may use the credential. Null means every address.
     allowed_networks = models.JSONField(null=True, blank=True)
 
     class Meta:
@@ -67,12 +67,13 @@ class GrantHolder(models.Model):
                 condition=Q(bound_cluster_id=None)
                 | Q(bound_component_ids__isnull=True, bound_environment_ids__isnull=True),
             ),
-            # Each request compares with all of them.
+            # The number of ids is limited, because each request compares with all of them.
             models.CheckConstraint(
                 name="%(class)s_bound_to_so_many",
                 condition=_so_many("bound_component_ids") & _so_many("bound_environment_ids"),
             ),
-            # A release without applications checks the components, and must find some.
+            # A release without support for applications checks only the list of components, which
+            # must exist.
             models.CheckConstraint(
                 name="%(class)s_bound_to_applications",
                 condition=_so_many("bound_application_ids")
@@ -99,6 +100,6 @@ class GrantHolder(models.Model):
 
     @property
     def grant(self) -> Grant:
-        """Return the row's own grant; a minted token is also limited by its origin's."""
+        """Return the grant of the row itself. The grant of its origin also limits a token."""
         networks = Networks.of_column(self.allowed_networks)
         return Grant(frozenset(self.scopes), self.binding, self.expires_at, networks)

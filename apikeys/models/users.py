@@ -23,12 +23,12 @@ superuser_created = Signal()
 
 
 class UserManager(DjangoUserManager["User"]):
-    """A manager that announces the creation of superusers, which the audit log records."""
+    """A manager that sends a signal when it creates a superuser, for the audit log."""
 
     use_in_migrations = False
 
     def create_superuser(self, *args: Any, **fields: Any) -> User:
-        """Create a superuser; the audit log records it in the same transaction."""
+        """Create a superuser, and record the creation in the same transaction."""
         with transaction.atomic(using=self.db):
             user = super().create_superuser(*args, **fields)
             superuser_created.send(self.model, user=user)
@@ -44,14 +44,14 @@ class User(AbstractUser):
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     display_name = models.CharField(max_length=200, blank=True)
-    # A part of the session hash. It changes while the user is inactive, so that earlier sessions
-    # stay expired after a reactivation.
+    # A part of the session hash. Deactivation changes it, so that earlier sessions stay expired
+    # after a reactivation.
     sessions_end = models.DateTimeField(null=True, editable=False)
 
     objects: ClassVar[UserManager] = UserManager()
 
     def save(self, **options: Any) -> None:
-        """Save the user; deactivation expires all sessions."""
+        """Save the user. Saving an inactive user expires all sessions of the user."""
         if not self.is_active:
             self.sessions_end = timezone.now()
             if (names := options.get("update_fields")) is not None:

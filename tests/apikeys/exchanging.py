@@ -23,7 +23,7 @@ LOOPBACK: Final = ipaddress.ip_network("127.0.0.0/8")
 #: The response to every refused assertion, whatever the reason.
 REFUSED: Final = {
     "error": "invalid_grant",
-    "error_description": "The token was refused. The audit log has the reason.",
+    "error_description": "The token was refused. The audit log contains the reason.",
 }
 
 

@@ -283,7 +283,7 @@ FRAUDS: dict[str, tuple[Callable[[Path], Any], str]] = {
     ),
     "cut off": (
         lambda d: rewritten(files.path_of(d, 2), lambda lines: lines[:-1]),
-        "it is not the archive that was recorded",
+        "the file differs from the recorded archive",
     ),
     "spaced": (
         lambda d: rewritten(
@@ -297,7 +297,7 @@ FRAUDS: dict[str, tuple[Callable[[Path], Any], str]] = {
     ),
     "nothing of ours": (
         lambda d: rewritten(files.path_of(d, 2), lambda _: [b"hello\n"]),
-        "it does not have the header of an archive",
+        "the file lacks the header of an archive",
     ),
     "not gzip": (lambda d: files.path_of(d, 2).write_bytes(b"x" * 99), "Not a gzipped file"),
     "a file is gone": (lambda d: files.path_of(d, 2).unlink(), "No such file"),
@@ -308,9 +308,9 @@ FRAUDS: dict[str, tuple[Callable[[Path], Any], str]] = {
             files.path_of(d, 2).rename(files.path_of(d, 1)),
             (d / "x").rename(files.path_of(d, 2)),
         ),
-        "it is archive 2",
+        "the file contains archive 2",
     ),
-    "made anew": (made_anew, "it is not the archive that was recorded"),
+    "made anew": (made_anew, "the file differs from the recorded archive"),
     "one more": (
         lambda d: files.write(files.path_of(d, 4), 4, "", [{"id": "x"}]),
         "the database has no record of the archive",

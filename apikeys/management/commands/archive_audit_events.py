@@ -23,8 +23,8 @@ class Command(ServiceCommand):
     help = (
         "Write the audit events before a date (UTC) to files in a directory, verify the "
         "files, and then delete the events from the database. The next run continues an "
-        "interrupted run. With --check: verify all archives and list those that differ "
-        "from the archived events."
+        "interrupted run. With --check, verify all archives and list their differences from "
+        "the archived events."
     )
     examples = (
         "archive_audit_events --before 2026-01-01 --to audit-archives",

@@ -7,7 +7,7 @@ from infra_service.lib.commandline.base import HelpfulCommand
 
 
 class Command(HelpfulCommand, changepassword.Command):
-    """Django's command, with its name as the actor in the audit log."""
+    """Django's ``changepassword``, with the command as the actor in the audit log."""
 
     examples = ("changepassword operator",)
 

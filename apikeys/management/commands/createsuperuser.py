@@ -7,7 +7,7 @@ from infra_service.lib.commandline.base import HelpfulCommand
 
 
 class Command(HelpfulCommand, createsuperuser.Command):
-    """Django's command, with its name as the actor in the audit log."""
+    """Django's ``createsuperuser``, with the command as the actor in the audit log."""
 
     examples = ("createsuperuser --username operator --email operator@example.com",)
 

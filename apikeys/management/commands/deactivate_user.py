@@ -23,9 +23,10 @@ class Command(ServiceCommand):
     """Deactivate a user. Idempotent."""
 
     help = (
-        "Make a user inactive. The user's sessions expire, and the user's keys, tokens "
-        "and trust policies are refused at once, until an operator makes the user active "
-        "again in the admin. With --revoke they are revoked and disabled, permanently."
+        "Deactivate a user. The user's sessions expire, and the service immediately rejects "
+        "the user's keys, tokens and trust policies, until an operator reactivates the user "
+        "in the admin. With --revoke, also revoke the keys and tokens and disable the trust "
+        "policies, permanently."
     )
     examples = (
         "deactivate_user ada --dry-run",
@@ -38,7 +39,7 @@ class Command(ServiceCommand):
         parser.add_argument(
             "--revoke",
             action="store_true",
-            help="revoke the user's keys and tokens, and disable the trust policies, permanently",
+            help="permanently revoke the user's keys and tokens, and disable the trust policies",
         )
         parser.add_argument(
             "--dry-run",

@@ -10,10 +10,11 @@ from infra_service.lib.commandline.base import ServiceCommand
 
 
 class Command(ServiceCommand):
-    """Create the user ``operator`` with a token, and print both secrets, once."""
+    """Create the user ``operator`` with a token. Print the password and the token once."""
 
     help = (
-        "Create the superuser operator with a password and a token of all scopes, and print both. "
+        "Create the superuser operator with a password and a token with all scopes, and print "
+        "both. "
         "An existing operator stays unchanged."
     )
     examples = ("first_operator", "first_operator --json")
@@ -22,11 +23,11 @@ class Command(ServiceCommand):
         """Create the user, unless it exists."""
         made = create_first_operator(Actor.of_command("first_operator"))
         if made is None:
-            self.report({"created": False}, "The user operator exists: see changepassword.")
+            self.report({"created": False}, "The user operator already exists.")
             return
         self.report(
             {"created": True, **made._asdict()},
-            "Shown only now:",
+            "Shown only once:",
             f"  export TF_HTTP_USERNAME=token TF_HTTP_PASSWORD={made.token}",
             f"  /admin/  user operator, password {made.password}",
         )

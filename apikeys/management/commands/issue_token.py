@@ -22,7 +22,7 @@ _KINDS = {"personal": TokenKind.PERSONAL, "service": TokenKind.SERVICE}
 
 
 class Command(ServiceCommand):
-    """Issue a personal or service access token and print its secret, once."""
+    """Issue a personal or service access token, and print its secret once."""
 
     help = "Issue an access token to a user and print its secret, which cannot be shown again."
     examples = (
@@ -44,7 +44,7 @@ class Command(ServiceCommand):
 
         Raises:
             CommandError: unknown user or scope, missing name, or an expiry in the past or without
-                offset.
+                an offset.
         """
         user = find_user(options["user"])
         with errors_for_people():

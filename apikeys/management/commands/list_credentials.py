@@ -40,7 +40,7 @@ _HEADINGS: Final = (
 
 
 class _Listed(serializers.Serializer[Any]):
-    """A key or a token in JSON."""
+    """The JSON output for a key or a token."""
 
     id = serializers.CharField()
     owner = serializers.CharField(source="created_by.username")
@@ -60,9 +60,10 @@ class Command(ServiceCommand):
     """List credentials with their owners, grants and expiry."""
 
     help = (
-        "List the API keys and access tokens that have not expired: owner, kind, scopes, "
-        "binding, last use and expiry. The status shows when they are refused because "
-        "their owner is inactive or idle. Secrets are not stored and not listed."
+        "List API keys and access tokens that are neither expired nor revoked, with owner, "
+        "kind, scopes, binding, last use and expiry. The status shows whether the service "
+        "rejects a credential because the owner is inactive or idle. The output contains no "
+        "secrets."
     )
     examples = (
         "list_credentials",
@@ -87,7 +88,7 @@ class Command(ServiceCommand):
             type=int,
             metavar="DAYS",
             help="only credentials of owners who have not signed on to the admin for a number "
-            "of days; OWNER_IDLE_DAYS refuses these",
+            "of days; with OWNER_IDLE_DAYS, the service rejects these credentials",
         )
 
     def handle(self, *_args: Any, **options: Any) -> None:
@@ -157,6 +158,6 @@ def _row(credential: ApiKey | AccessToken) -> tuple[str, ...]:
 
 
 def _where(binding: Binding) -> str:
-    """Return all ids, without spaces; bindings are small enough for a line."""
+    """Return all ids of the binding as text without spaces."""
     bound = (f"{kind}={','.join(ids)}" for kind, ids in binding.ids_by_kind.items())
     return ";".join(bound) or "everywhere"

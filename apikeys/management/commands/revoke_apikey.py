@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import CommandError
 from django.db.models import Q
+from django.template.defaultfilters import pluralize
 from django.utils import timezone
 
 from apikeys import actions, tokens
@@ -23,23 +24,23 @@ class Command(ServiceCommand):
     """Revoke a key or a token permanently, with all its descendants. Idempotent."""
 
     help = (
-        "Revoke an API key and every token and key that descends from it, or revoke an "
-        "access token. Text around a leaked secret, such as a header or an assignment, is ignored."
+        "Revoke an API key or an access token, with all keys and tokens that descend from it. The "
+        "command ignores text around a leaked secret, such as a header or an assignment."
     )
     examples = ("revoke_apikey key-0123456789abcdefghijklmno", "revoke_apikey - < leaked.txt")
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
             "credential",
-            help="its id (key-… or tok-…), or its secret; '-' reads that from standard input, "
-            "which keeps it out of the shell's history and the list of processes",
+            help="the id (key-… or tok-…) or the secret; '-' reads the secret from standard input, "
+            "which keeps it out of the shell history and the process list",
         )
 
     def handle(self, *_args: Any, **options: Any) -> None:
         """Revoke the credential.
 
         Raises:
-            CommandError: the key or token is unknown; the message does not repeat the argument.
+            CommandError: the key or token is unknown. The message never repeats the argument.
         """
         given = options["credential"]
         credential, old_secret = _find(sys.stdin.readline() if given == "-" else given)
@@ -49,12 +50,12 @@ class Command(ServiceCommand):
         else:
             revoked = actions.revoke_access_token(token=credential, actor=actor)
         descendants = max(revoked - 1, 0)
-        also = f", and {descendants} that descended from it" if descendants else ""
+        also = f", with {descendants} descendant{pluralize(descendants)}" if descendants else ""
         line = (
             f"{credential.pk} revoked{also}" if revoked else f"{credential.pk} was already revoked"
         )
         if old_secret:
-            line += "; this was its old secret, and its new secret is revoked too"
+            line += "; the text contained the old secret, and the new secret is also revoked"
         self.report(
             {
                 "id": credential.pk,
@@ -70,7 +71,7 @@ class Command(ServiceCommand):
 def _find(text: str) -> tuple[ApiKey | AccessToken, bool]:
     """Return the key or token in the text, and whether the text contains the key's old secret.
 
-    The text is an id, or contains a secret, such as a header or an assignment.
+    The text is an id, a secret, or a header or assignment that contains a secret.
 
     Raises:
         CommandError: the credential is unknown, its old secret has expired, or the text contains
@@ -87,8 +88,8 @@ def _find(text: str) -> tuple[ApiKey | AccessToken, bool]:
         return _found(Q(digest=digest)), False
     if rotated.previous_digest_expires_at <= timezone.now():
         raise CommandError(
-            f"this is the old secret of {rotated.pk}, which has stopped working since the "
-            "key was rotated; nothing is revoked. Pass the id to revoke the key"
+            f"this is an expired old secret of {rotated.pk}; nothing was revoked. Pass the id "
+            "to revoke the key"
         )
     return rotated, True
 
@@ -99,6 +100,6 @@ def _found(condition: Q) -> ApiKey | AccessToken:
         if found is not None:
             return found
     raise CommandError(
-        "no key or token matches; for a rotated key, only the current and the previous secret "
-        "are known"
+        "no key or token matches. For a rotated key, pass the current or the previous secret, "
+        "or the id"
     )

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 
 class Command(ServiceCommand):
-    """Rotate a key and print its new secret, once."""
+    """Rotate a key, and print its new secret once."""
 
     help = (
         "Replace the secret of an API key and print the new secret, which cannot be "
-        "shown again. The old secret stops working at once, or after the grace period. "
+        "shown again. The old secret expires immediately, or after the grace period. "
         "After a leak, revoke the key instead."
     )
     examples = (

@@ -32,22 +32,22 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser
 
 _ACTOR = Actor.of_command("seed_apikeys")
-#: The exit code if some entries have no key that works.
+#: The exit code if some entries have no usable key.
 _UNUSABLE = 3
 
 
 class Command(ServiceCommand):
     """Create the keys in a file or the arguments, atomically.
 
-    A key exists if its owner has an unrevoked key with its name. Existing keys stay unchanged; the
-    output names the differences, and the reason if the key is unusable. An entry that has expired
-    creates no key.
+    An entry matches an unrevoked key with the same owner and name. Existing keys stay unchanged.
+    The output lists their differences, and the reason if a key is unusable. An entry with an expiry
+    in the past creates no key.
     """
 
     help = (
         "Create missing API keys and print their secrets, which cannot be shown again. "
-        "Existing keys with the same owner and name that are not revoked stay unchanged; "
-        "the output lists their differences."
+        "Unrevoked keys with the same owner and name stay unchanged. The output lists their "
+        "differences from the entries."
     )
     examples = (
         "seed_apikeys --user operator --name deployments --scopes apikey:write,state:read",
@@ -67,8 +67,8 @@ class Command(ServiceCommand):
         """Create the keys.
 
         Raises:
-            CommandError: missing or invalid file, unknown user, or invalid field. Exit code 3: the
-                other keys were created, but some entries have no key that works.
+            CommandError: missing or invalid file, unknown user, or invalid field. With exit code 3,
+                the missing keys were created, but some entries have no usable key.
         """
         wanted = _from_file(options["file"]) if options["file"] else [_from_options(options)]
         with transaction.atomic():
@@ -76,7 +76,7 @@ class Command(ServiceCommand):
         self.report({"api_keys": outcomes}, *map(_line, outcomes))
         if unusable := sum(outcome["unusable_reason"] is not None for outcome in outcomes):
             raise CommandError(
-                f"{unusable} of {len(outcomes)} entries have no working key",
+                f"{unusable} of {len(outcomes)} entries have no usable key",
                 returncode=_UNUSABLE,
             )
 
@@ -94,7 +94,7 @@ def _line(outcome: dict[str, Any]) -> str:
 def _from_options(options: dict[str, Any]) -> dict[str, Any]:
     missing = [f"--{name}" for name in ("user", "name", "scopes") if not options[name]]
     if missing:
-        raise CommandError(f"--file, or {', '.join(missing)}, is missing")
+        raise CommandError(f"specify --file, or {', '.join(missing)}")
     return {
         "user": options["user"],
         "fields": read_credential_options(options, allow_past_expiry=True),

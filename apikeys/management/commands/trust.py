@@ -25,7 +25,7 @@ _HEADINGS: Final = ("ID", "OWNER", "NAME", "ISSUER", "STATUS", "LAST USED", "EXP
 
 
 class _ListedIssuer(serializers.Serializer[Any]):
-    """An issuer in JSON."""
+    """The JSON output for an issuer."""
 
     id = serializers.CharField()
     name = serializers.CharField()
@@ -35,7 +35,7 @@ class _ListedIssuer(serializers.Serializer[Any]):
 
 
 class _ListedPolicy(serializers.Serializer[Any]):
-    """A trust policy in JSON."""
+    """The JSON output for a trust policy."""
 
     id = serializers.CharField()
     owner = serializers.CharField(source="owner.username")
@@ -48,22 +48,22 @@ class _ListedPolicy(serializers.Serializer[Any]):
     expires_at = TimestampField()
 
     def get_unusable_reason(self, policy: TrustPolicy) -> str | None:
-        """Return the first reason why the policy gives no tokens."""
+        """Return the first reason why the policy issues no tokens."""
         return _unusable_reason(policy)
 
 
 class Command(ServiceCommand):
-    """Apply a file of issuers and policies atomically, list them, or disable some.
+    """Apply a file of issuers and policies atomically, list issuers and policies, or disable them.
 
-    An issuer is identified by its name, a policy by its owner and name.
+    The name identifies an issuer. The owner and the name identify a policy.
     """
 
     help = (
         "Create or update the issuers and trust policies of a TOML file, in one "
         "transaction. Issuers are identified by name, policies by owner and name. "
         "Objects that are not in the file stay unchanged, unless --prune is given. "
-        "Alternatively, list all of them, or disable some, which is permanent and revokes "
-        "their tokens."
+        "Alternatively, list issuers and policies, or permanently disable some of them, "
+        "together with their tokens."
     )
     examples = (
         "trust --list",
@@ -85,13 +85,13 @@ class Command(ServiceCommand):
         chosen.add_argument(
             "--disable", nargs="+", metavar="ID", help="disable these policies and issuers"
         )
-        parser.add_argument("--all", action="store_true", help="with --list: include disabled ones")
+        parser.add_argument("--all", action="store_true", help="with --list: also list disabled")
         parser.add_argument("--create-users", action="store_true", help="create missing owners")
         parser.add_argument(
             "--prune",
             action="store_true",
-            help="with --file: disable the other policies of the owners in the file, except those "
-            "that an API key created",
+            help="with --file: disable all other policies of the owners in the file, except "
+            "policies created through an API key",
         )
         parser.add_argument("--dry-run", action="store_true", help="only show the changes")
 

@@ -276,7 +276,7 @@ def test_the_secret_is_shown_once(operator: User) -> None:
 
     again = client.get(page, follow=True)
 
-    assert "Its secret was shown once and is not stored." in text_of(again)
+    assert "The secret was already shown once and is not stored." in text_of(again)
     assert secret not in again.content.decode()
     assert ApiKey.objects.count() == 1
 
@@ -289,19 +289,25 @@ def test_new_secret_is_shown_only_to_its_issuer(operator: User) -> None:
 
     # Neither another person, nor the session without the browser's cookie, nor another's page.
     other = person("administrator", username="another")
-    assert "Its secret was shown once and is not stored." in text_of(other.get(page, follow=True))
+    assert "The secret was already shown once and is not stored." in text_of(
+        other.get(page, follow=True)
+    )
     assert person("viewer").get(page).status_code == 403
     assert client.get(f"{KEYS}key-0/issued/").status_code == 404
     cookie = client.cookies.pop("issued_secret")
     assert (cookie["httponly"], cookie["samesite"], cookie["path"]) == (True, "Strict", page)
-    assert "Its secret was shown once and is not stored." in text_of(client.get(page, follow=True))
+    assert "The secret was already shown once and is not stored." in text_of(
+        client.get(page, follow=True)
+    )
     client.cookies["issued_secret"] = cookie.value
-    assert "Its secret was shown once and is not stored." in text_of(client.get(page, follow=True))
+    assert "The secret was already shown once and is not stored." in text_of(
+        client.get(page, follow=True)
+    )
 
     for broken in ("", "x", "A" * 44):
         page = client.post(f"{KEYS}add/", form())["Location"]
         client.cookies["issued_secret"] = broken
-        assert "Its secret was shown once and is not stored." in text_of(
+        assert "The secret was already shown once and is not stored." in text_of(
             client.get(page, follow=True)
         ), broken
 
@@ -345,7 +351,7 @@ def test_a_secret_is_kept_nowhere(operator: User, capfd: pytest.CaptureFixture[s
         ({"environment_ids": "twice"}, "There are 2 environments named twice: enter an id."),
         (
             {"cluster_id": str(uuid.UUID(int=1)), "component_ids": str(uuid.UUID(int=2))},
-            "Bound to a cluster, or to components and environments.",
+            "Specify a cluster, or other resources, not both.",
         ),
         ({"kind": "ROOT"}, "Select a valid choice."),
         ({"kind": ""}, "This field is required."),

@@ -372,7 +372,7 @@ def test_several_are_revoked_at_once(operator: User) -> None:
     assert [key.name for key in ApiKey.objects.filter(revoked_at=None)] == ["key 2"]
     assert AuditEvent.objects.filter(action="api_key.revoke", resource_id=keys[1].pk).count() == 1
     again = client.post(KEYS, {**ticked, "confirmed": "yes"}, follow=True)
-    assert "They are already revoked." in text_of(again)
+    assert "All selected rows are already revoked." in text_of(again)
 
 
 def test_events_are_filtered_by_action_and_resource() -> None:
