@@ -7,7 +7,7 @@ class WebhooksConfig(AppConfig):
     verbose_name = "Webhooks"
 
     def ready(self) -> None:
-        # These modules import models.
+        # Imported here because these modules import models.
         from infra_service.change_history.recording import changes_recorded  # noqa: PLC0415
         from infra_service.webhooks import resource_changes  # noqa: PLC0415
 

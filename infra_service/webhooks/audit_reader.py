@@ -4,9 +4,9 @@ An event gets its id and time before its transaction commits. A reader that cont
 last id can therefore miss an event that commits later. This module uses an order in which every new
 event appears after the reader's position.
 
-- PostgreSQL records the transaction id beside each event (``transaction_id``, a column with a
-  default that only this module uses). The reader selects events of transactions that are older
-  than every running transaction. These transactions have finished and add no events.
+- PostgreSQL records the transaction id of each event (``transaction_id``, a column with a default
+  that only this module uses). The reader selects events of transactions that are older than every
+  running transaction. These transactions have finished and add no events.
 - SQLite has one writer at a time, so row ids follow the order of the commits. VACUUM renumbers rows
   but keeps their order, so the position is an event whose row id is looked up.
 """
@@ -24,9 +24,9 @@ from apikeys.models import AuditEvent
 from infra_service.lib.database.months import lowest_id, moment_of
 from infra_service.webhooks.models import TrailPosition
 
-#: Events per read.
+#: The maximum number of events per read.
 MOST: Final = 500
-# An event gets its id before its transaction begins to write, and commits with it.
+# The maximum time between the creation of an event's id and the commit of its transaction.
 _LONGEST_TRANSACTION: Final = dt.timedelta(days=1)
 _LAST: Final = uuid.UUID(int=2**128 - 1)
 _COLUMNS: Final = (
@@ -52,7 +52,7 @@ _SQLITE: Final = f"""
 
 
 def begin() -> None:
-    """Start to read the audit log at its present end, unless a position exists."""
+    """Start to read the audit log at its current end, unless a position exists."""
     if not TrailPosition.objects.exists():
         TrailPosition.objects.bulk_create([_present_end()], ignore_conflicts=True)
 
@@ -80,14 +80,14 @@ def read(position: TrailPosition) -> list[AuditEvent]:
 
 
 def has_unread(position: TrailPosition) -> bool:
-    """Return whether there are unread events. Call it before locking: SQLite has a single lock."""
+    """Return whether there are unread events. Call this before locking SQLite's single lock."""
     return bool(_unread(position, 1)) or _is_of_another_cluster(position)
 
 
 def unread_since() -> dt.datetime | None:
     """Return the time of the first unread event, even if it cannot be read yet.
 
-    None when every event has been read, and before the first read.
+    Return None if every event has been read, or before the first read.
     """
     position = TrailPosition.objects.first()
     events = [] if position is None else _unread(position, 1, _COMMITTED)
@@ -111,7 +111,7 @@ def _lowest_unread(position: TrailPosition) -> uuid.UUID:
 
 
 def _present_end() -> TrailPosition:
-    """Return the position at the present end of the audit log."""
+    """Return the position at the current end of the audit log."""
     began_at = timezone.now()
     if connection.vendor != "postgresql":
         with transaction.atomic(), connection.cursor() as cursor:
@@ -121,7 +121,7 @@ def _present_end() -> TrailPosition:
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_snapshot_xmin(pg_current_snapshot())::text")
         oldest = int(cursor.fetchone()[0])
-    # Behind all events of finished transactions; events of running transactions are read later.
+    # Behind all events of finished transactions. Events of running transactions are read later.
     return TrailPosition(transaction_id=oldest - 1, event_id=_LAST, began_at=began_at)
 
 

@@ -30,12 +30,12 @@ _SWEEP_EVERY: Final = 30.0
 _WAIT: Final = 0.25
 #: Seconds for which the loaded endpoints and their grants are reused.
 _FRESH: Final = 1.0
-#: Seconds to collect further responses after the first, so that a transaction records several.
+#: Seconds to collect more responses after the first, so that a transaction records several.
 _GATHER: Final = 0.01
 
 
 class Deliverer:
-    """Publish events of the audit log as deliveries, and send due deliveries."""
+    """A loop that publishes events of the audit log as deliveries, and sends due deliveries."""
 
     def __init__(self, stop: threading.Event, attempted: Callable[[Attempt], None]) -> None:
         self._stop, self._attempted = stop, attempted
@@ -45,9 +45,9 @@ class Deliverer:
         self._read_at = self._looked_at = self._swept_at = -math.inf
 
     def run(self, interval: float | None) -> None:
-        """Repeat passes until nothing is due; with an interval, until the stop event is set.
+        """Repeat passes until nothing is due or, with an interval, until the stop event is set.
 
-        Wait for attempts in progress at the end and record them.
+        At the end, wait for attempts in progress and record them.
         """
         audit_reader.begin()
         with ThreadPoolExecutor(THREADS, thread_name_prefix="sending") as pool:
@@ -62,24 +62,24 @@ class Deliverer:
                 self._collect(timeout=None)
 
     def _pass(self, pool: ThreadPoolExecutor) -> bool:
-        """Do a part of each step; return whether there was any work.
+        """Do a part of each step, and return whether there was any work.
 
-        Each step is isolated: its failure does not delay the next steps.
+        Each step is isolated, so that a failure does not delay the next steps.
         """
         now = time.monotonic()
         published = started = ended = 0
-        # 1. Read new events of the audit log; insert a delivery for each subscribed webhook.
+        # 1. Read new events of the audit log, and insert a delivery for each subscribed webhook.
         if now - self._looked_at >= _WAIT:
             with isolated("publish events"):
                 published = publishing.publish_next()
-            # After a full batch there may be more.
+            # After a batch, there may be more events.
             self._looked_at = -math.inf if published else now
         is_time_to_sweep = now - self._swept_at >= _SWEEP_EVERY
-        # 2. Load the webhooks; a published event may be for a new one.
+        # 2. Load the webhooks, because a published event may be for a new webhook.
         if published or now - self._read_at >= _FRESH:
             self._reached, self._read_at = reaches(), now
             self._share.forget_others(self._reached)
-        # 3. Fail deliveries of disabled webhooks; publish scheduled events.
+        # 3. Fail deliveries of expired and disabled webhooks, and publish scheduled events.
         if is_time_to_sweep:
             self._swept_at = now
             published += self._sweep()
@@ -91,11 +91,11 @@ class Deliverer:
             ended = self._collect(timeout=0 if published or started else _WAIT)
         is_idle = not (published or started or ended)
         if is_idle:
-            self._looked_at = -math.inf  # the next pass reads the audit log at once
+            self._looked_at = -math.inf  # the next pass reads the audit log immediately
         return not is_idle
 
     def _sweep(self) -> int:
-        """Fail deliveries of expired endpoints; return the number of published scheduled events."""
+        """Fail deliveries of expired endpoints, and return the number of new scheduled events."""
         published = 0
         with isolated("fail deliveries of expired endpoints"):
             queue.fail_undeliverable()
@@ -117,7 +117,7 @@ class Deliverer:
         return started
 
     def _collect(self, timeout: float | None) -> int:
-        """Record finished attempts; with ``timeout=None``, wait for all of them."""
+        """Record finished attempts. With ``timeout=None``, wait for all attempts."""
         if not self._running:
             return 0
         until = FIRST_COMPLETED if timeout is not None else "ALL_COMPLETED"

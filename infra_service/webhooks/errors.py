@@ -13,9 +13,11 @@ class WebhookNotFound(NotFound):
 
 
 class DeliveryNotFound(NotFound):
-    meaning = "The webhook has no such delivery; deliveries are removed after 30 days."
+    meaning = (
+        "The webhook has no delivery with this id. The service deletes deliveries after 30 days."
+    )
     default_code = "DELIVERY_NOT_FOUND"
-    default_detail = "The webhook has no such delivery."
+    default_detail = "The webhook has no delivery with this id."
 
 
 class WebhookDisabled(APIException):
@@ -23,7 +25,7 @@ class WebhookDisabled(APIException):
     status_code = 400
     rpc_status = "FAILED_PRECONDITION"
     default_code = "WEBHOOK_DISABLED"
-    default_detail = "The webhook is disabled; enable it first."
+    default_detail = "The webhook is disabled. Enable it first."
 
 
 class WebhookDisabledByOperator(PermissionDenied):
@@ -40,5 +42,5 @@ class TooManyWebhooks(APIException):
     default_code = "TOO_MANY_WEBHOOKS"
 
     def __init__(self, most: int) -> None:
-        super().__init__(f"You have {most} webhooks, the maximum; delete unused webhooks.")
+        super().__init__(f"You have {most} webhooks, which is the maximum. Delete unused webhooks.")
         self.metadata = {"limit": str(most)}

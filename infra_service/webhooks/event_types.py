@@ -1,8 +1,8 @@
 """The event types of webhooks: actions of the audit log, and their delivered details.
 
 A type has the name of its action. ``audit.event``, ``scheduled_events.py`` and
-``health_changes.py`` add further types. Each delivered detail is listed, because the audit log
-contains more than an endpoint may receive, such as the token that holds a lock.
+``health_changes.py`` add other types. Each delivered detail is listed, because the audit log
+contains more than an endpoint may receive, such as the token that acquired a lock.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Final
 
 from apikeys.scopes import Scope
 
-#: Sent by ``:test``; endpoints cannot subscribe to it.
+#: Sent by ``:test``. Endpoints cannot subscribe to this type.
 TEST: Final = "webhook.test"
-#: Every event of the audit log, complete; the only type in the format ``ocsf``.
+#: Every event of the audit log, with all details. The only type in the format ``ocsf``.
 AUDIT: Final = "audit.event"
 
 

@@ -10,23 +10,23 @@ if TYPE_CHECKING:
     import uuid
     from collections.abc import Collection, Hashable
 
-#: Messages in flight per process.
+#: The maximum number of messages in flight per process.
 THREADS: Final = 48
-#: Messages in flight to receivers whose last attempt failed or was slow.
+#: The maximum number of messages in flight to slow receivers.
 _TO_SLOW: Final = 16
 _TO_FAST: Final = THREADS - _TO_SLOW
-#: Messages in flight to a receiver whose last attempt succeeded quickly; 1 to any other.
+#: The maximum number of messages in flight to a fast receiver. For other receivers, it is 1.
 _PER_FAST_RECEIVER: Final = 8
 #: Seconds after which an attempt counts as slow, even while it runs.
 SLOW_AFTER: Final = 3.0
 
 
 class FairShare:
-    """Limit the messages in flight to each receiver.
+    """A limiter of the messages in flight to each receiver.
 
     A receiver is slow from the first failed or slow attempt until a quick success. Slow receivers
-    have separate threads. After an attempt, each pauses long enough that these threads suffice
-    for all slow receivers together.
+    have separate threads. Each slow receiver pauses after an attempt for long enough that these
+    threads suffice for all slow receivers.
     """
 
     def __init__(self) -> None:
@@ -40,7 +40,7 @@ class FairShare:
         self._in_flight[attempt] = receiver, time.monotonic()
 
     def finish(self, attempt: Hashable, *, is_success: bool | None) -> None:
-        """Record the end of an attempt; ``is_success`` is None when nothing was sent."""
+        """Record the end of an attempt. ``is_success`` is None if nothing was sent."""
         receiver, started = self._in_flight.pop(attempt)
         if is_success is None:
             return
@@ -56,10 +56,10 @@ class FairShare:
     def room(
         self, receivers: Collection[uuid.UUID], *, is_slow: bool, is_first: bool
     ) -> tuple[int, dict[uuid.UUID, int]]:
-        """Return how many messages may start now, in total and for each of these receivers.
+        """Return the number of messages that may start now, in total and for each receiver.
 
-        ``is_slow`` selects slow or fast receivers. ``is_first`` selects receivers without a message
-        in flight; they come first, so that long queues do not delay them.
+        ``is_slow`` selects slow or fast receivers. ``is_first`` limits each receiver to its first
+        message in flight, so that long queues of other receivers do not delay it.
         """
         now = time.monotonic()
         for receiver, started in self._in_flight.values():

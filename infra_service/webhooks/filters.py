@@ -5,7 +5,7 @@ from infra_service.webhooks.models import Delivery, WebhookEndpoint, WebhookEven
 
 
 class WebhookEventFilters(FilterSet):  # type: ignore[misc]  # django-filter has no types
-    """The filterable fields of events: their place, as recorded when they happened."""
+    """The filterable fields of events: the location at the time of the event."""
 
     component_id = UUIDFilter()
     environment_id = UUIDFilter()

@@ -3,9 +3,10 @@
 A flapping workload appears once in a message. A report that changes thousands of workloads causes a
 single message.
 
-``HealthPosition`` records how far the changes of a cluster were published, by the clock of its
-reporter. No change can appear behind it: reports of a cluster are applied in sequence, with a
-compare-and-swap of the cluster's row, and each has a later time than the previous report.
+``HealthPosition`` records the time until which the changes of a cluster are published, on the clock
+of its reporter. No change can appear before this time, because the service applies the reports of a
+cluster in sequence, with a compare-and-swap of the cluster's row, and each report has a later time
+than the previous report.
 """
 
 from __future__ import annotations
@@ -49,18 +50,18 @@ if TYPE_CHECKING:
     from workloads.models.history import TransitionQuerySet
 
 TYPE: Final = "workload.health_changed"
-#: Workloads that a message lists, the worst first; the rest is counted.
+#: The maximum number of workloads that a message lists, worst first. The message counts the rest.
 MOST_NAMED: Final = 20
-#: Bytes of the list; a message has less than 20 KB.
+#: The maximum size of the list in bytes. A message has less than 20 KB.
 _MAX_BYTES: Final = 16_000
-#: The most that a position may lag without health changes: each search reads all changes behind it.
+#: The maximum lag of a position without health changes. Each search reads the changes in the lag.
 _MAX_IDLE_LAG: Final = dt.timedelta(hours=1)
 
 
 def begin() -> None:
     """Start publishing health changes now, if no endpoint subscribes to them yet.
 
-    Call it in the transaction that saves a subscribing endpoint, before the save.
+    Call this function in the transaction that saves a subscribing endpoint, before the save.
     """
     if WebhookEndpoint.objects.have_type(TYPE):
         return
@@ -68,10 +69,10 @@ def begin() -> None:
 
 
 def publish_health_changes() -> int:
-    """Publish the changes of each cluster that is due; return the number of clusters.
+    """Publish the changes of each cluster that is due, and return the number of clusters.
 
-    Return 0 as well when another process is publishing. A change is lost if all subscribed
-    endpoints are disabled.
+    Also return 0 if another process is publishing. A change is lost if all subscribed endpoints are
+    disabled.
     """
     if not WebhookEndpoint.objects.have_type(TYPE):
         return 0
@@ -108,7 +109,7 @@ def _clusters_behind() -> list[Any]:
 
 
 def _waited(cluster: Any) -> dt.timedelta:
-    """Return how long the first change has waited; its time is on the reporter's clock."""
+    """Return the waiting time of the first change, which has a time of the reporter's clock."""
     reported: dt.timedelta = _seen_until(cluster) - cluster.first_change
     silent: dt.timedelta = cluster.read_at - cluster.last_received_at
     return reported + silent
@@ -125,9 +126,9 @@ def _changes(cluster_id: Any, since: Any) -> TransitionQuerySet:
 
 @retrying
 def _advance(clusters: Iterable[Any], events: Sequence[WebhookEvent]) -> int:
-    """Advance the positions of clusters and publish the events; return the number of new events.
+    """Advance the positions of clusters, publish the events, and return the number of new events.
 
-    Skip clusters whose positions another process has advanced since.
+    Skip clusters with a position that another process has advanced.
     """
     with transaction.atomic():
         if audit_reader.locked_position() is None:

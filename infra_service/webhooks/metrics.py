@@ -25,7 +25,7 @@ class DeliveryCollector(Collector):
     def collect(self) -> Iterator[Metric]:
         """Return the gauges."""
         waiting = Delivery.objects.waiting().aggregate(number=Count("pk"), oldest=Min("created_at"))
-        # Without endpoints the reader stops, and its lag means nothing.
+        # Without endpoints, the reader stops and its lag has no meaning.
         unread_since = audit_reader.unread_since() if WebhookEndpoint.objects.exists() else None
         yield GaugeMetricFamily(
             "infra_webhook_deliveries_waiting",
@@ -39,11 +39,11 @@ class DeliveryCollector(Collector):
         )
         yield GaugeMetricFamily(
             "infra_webhook_unread_trail_seconds",
-            "Age of the first unread event of the audit log; 0 if all are read.",
+            "Age of the first unread event of the audit log; 0 if all events are read.",
             _age(unread_since),
         )
 
 
 def _age(moment: dt.datetime | None) -> float:
-    """Return the age in seconds; 0 if the clock of the time is ahead."""
+    """Return the age in seconds, or 0 if the time is missing or in the future."""
     return 0.0 if moment is None else max(0.0, (timezone.now() - moment).total_seconds())

@@ -1,7 +1,7 @@
 """Audit events as API Activity of the Open Cybersecurity Schema Framework, for a SIEM.
 
-Attributes and enumerations are those of the class 6003 in https://schema.ocsf.io/1.5.0. Later
-versions 1.x accept the message as well.
+The attributes and enumerations come from the class 6003 in https://schema.ocsf.io/1.5.0. The
+messages are also valid in later versions 1.x.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _CATEGORY: Final = 6
 _CLASS: Final = 6003
 _OTHER: Final = 99
 _CAPTIONS: Final = {1: "Create", 2: "Read", 3: "Update", 4: "Delete"}
-#: The verb of an action to its activity; others are Other, with the verb as the name.
+#: The activity for the verb of an action. Other verbs have the activity Other, with their own name.
 _ACTIVITIES: Final = {
     **dict.fromkeys(("create", "exchange", "import", "issue", "mint"), 1),
     **dict.fromkeys(("export", "read"), 2),
@@ -90,7 +90,7 @@ def _metadata(event: WebhookEvent, action: str) -> dict[str, Any]:
 
 
 def _actor(data: dict[str, Any]) -> dict[str, Any]:
-    """Return the user with the credential's id; for commands and unknown actors, the service."""
+    """Return the user with the credential's id, or an app for commands and unknown actors."""
     if not data.get("actor_id") and not data.get("token_id"):
         return {"app_name": data.get("actor_name") or _PRODUCT}
     named = {

@@ -12,13 +12,13 @@ from infra_service.webhooks.models import Delivery, DisabledPeriod, WebhookEvent
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-#: How long a delivery can be inspected and redelivered.
+#: The retention of deliveries, during which they can be inspected and redelivered.
 KEPT: Final = dt.timedelta(days=30)
 _ROWS: Final = 500
 
 
 def prune() -> Iterator[int]:
-    """Delete old deliveries that are not waiting, in batches; yield the number of deleted rows."""
+    """Delete old deliveries that are not waiting, in batches, and yield the deleted numbers."""
     before = timezone.now() - KEPT
     ended = Delivery.objects.filter(created_at__lt=before).exclude(status=Delivery.Status.WAITING)
     while ids := list(ended.order_by("pk").values_list("pk", flat=True)[:_ROWS]):

@@ -24,21 +24,21 @@ if TYPE_CHECKING:
     from apikeys.models import AuditEvent
     from infra_service.webhooks.subscriptions import Reach
 
-#: Characters of a text that a user has entered: a message has less than 20 KB.
+#: The maximum number of characters of a user's text, so that a message has less than 20 KB.
 _MAX_TEXT: Final = 200
-#: Bytes of the details in ``audit.event``.
+#: The maximum size of the details in ``audit.event``.
 _MAX_DETAILS: Final = 16_000
-#: Makes the id of such an event from that of the audit event, which another type may have.
+#: The namespace for ids of ``audit.event``, as another event type may use the audit event's id.
 _AUDIT_EVENTS: Final = UUID("6b0a7d53-7c1f-4f39-9d0e-2a1d1f4c8e55")
-#: The published fields of a lock: neither its ID nor the token that acquired it.
+#: The published fields of a lock. They exclude the lock ID and the token that acquired the lock.
 _LOCK_FIELDS: Final = ("who", "operation", "created")
 
 
 @retrying
 def publish_next() -> int:
-    """Create deliveries for the next audit events; return how many events were read.
+    """Create deliveries for the next audit events, and return the number of events that were read.
 
-    Return 0 as well while another process is publishing.
+    Also return 0 while another process is publishing.
     """
     position = TrailPosition.objects.first()
     if position is None or not audit_reader.has_unread(position):
@@ -56,11 +56,10 @@ def publish_next() -> int:
 
 
 def publish(events: Sequence[WebhookEvent]) -> int:
-    """Insert events with a delivery for each subscribed endpoint; return the number of new events.
+    """Insert events with deliveries to subscribed endpoints, and return the number of new events.
 
-    The caller holds the lock on the read position (``audit_reader.locked_position``), so that
-    delivery ids follow the order of insertion. Skip known events; log an event that cannot be
-    inserted.
+    The caller must lock the read position (``audit_reader.locked_position``), so that delivery ids
+    follow the order of insertion. Skip known events, and log events that cannot be inserted.
     """
     inserted = 0
 
@@ -143,7 +142,7 @@ def _to_publish(events: Iterable[AuditEvent]) -> list[WebhookEvent]:
 
 
 def _audit_event(event: AuditEvent) -> WebhookEvent:
-    """Return the whole event, as in ``GET /api/v1/audit-events``, for unbound auditors."""
+    """Return the whole event, as ``GET /api/v1/audit-events`` does, for unbound endpoints."""
     is_long = len(json.dumps(event.details)) > _MAX_DETAILS
     actor_id = event.actor_id
     return WebhookEvent(
@@ -169,7 +168,7 @@ def _audit_event(event: AuditEvent) -> WebhookEvent:
 
 
 def _event_of(event: AuditEvent, state: State | None, key: ApiKey | None) -> WebhookEvent | None:
-    """Return the webhook event; None when its state or key has been deleted."""
+    """Return the webhook event, or None if its state or key has been deleted."""
     data = {"id": event.resource_id, "actor": event.actor_name, **_details(event)}
     made = WebhookEvent(
         id=event.pk,
@@ -181,7 +180,7 @@ def _event_of(event: AuditEvent, state: State | None, key: ApiKey | None) -> Web
     kind = event.action.partition(".")[0]
     if kind == "cluster":
         name = data.get("name")
-        if isinstance(name, dict):  # the audit log has both names of a renamed cluster
+        if isinstance(name, dict):  # the audit log contains both names of a renamed cluster
             name, data["renamed_from"] = name["to"], name["from"]
             data["name"] = name
         made.cluster_id, made.cluster_name = UUID(event.resource_id), name
@@ -196,7 +195,7 @@ def _event_of(event: AuditEvent, state: State | None, key: ApiKey | None) -> Web
 
 
 def set_place(event: WebhookEvent, state: State) -> None:
-    """Set the place of an event about a state that was loaded ``with_names()``."""
+    """Set the location of an event about a state that was loaded ``with_names()``."""
     event.component_id = state.component_id
     event.environment_id = state.environment_id
     event.application_id = state.application_id
@@ -228,5 +227,5 @@ def _details(event: AuditEvent) -> dict[str, Any]:
 
 
 def cut(value: Any) -> Any:
-    """Return a published value; shorten a text to the maximum length."""
+    """Return a value for publication. Shorten a text to the maximum length."""
     return value[:_MAX_TEXT] if isinstance(value, str) else value

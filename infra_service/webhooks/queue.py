@@ -1,8 +1,8 @@
 """The queue of deliveries: claim the next deliveries, and record their attempts.
 
-Conditional writes allow several processes to run, and each to be killed at any time. A process
-holds a delivery for a minute by its ``claim``. If it is killed between sending and recording, the
-claim expires and the message is sent again with the same id.
+Conditional writes allow several processes to run, and each process to be killed at any time. The
+``claim`` of a process reserves a delivery for a minute. If the process is killed between sending
+and recording, the claim expires and the message is sent again with the same id.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ PAUSES: Final = tuple(
 #: The upper limit for Retry-After.
 _MAX_RETRY_AFTER: Final = PAUSES[-1]
 _JITTER: Final = 0.1
-#: Longer than any attempt.
+#: The lifetime of a claim, which is longer than any attempt.
 LEASE: Final = dt.timedelta(seconds=60)
-#: Rows read per wanted delivery: all of the first rows may belong to a single endpoint.
+#: Rows to read per wanted delivery, because all of the first rows may belong to a single endpoint.
 _ROWS_PER_DELIVERY: Final = 8
 _RETRY_LATER: Final = frozenset({429, 503})
 _GONE: Final = 410
@@ -50,7 +50,7 @@ def claim(room: Mapping[uuid.UUID, int], most: int) -> list[Delivery]:
     """Claim up to ``most`` due deliveries, within the ``room`` of each endpoint."""
     due = Delivery.objects.due().filter(endpoint_id__in=list(room))
     is_by_row = connection.features.has_select_for_update_skip_locked
-    # Do not acquire SQLite's only lock without need.
+    # Do not acquire SQLite's only lock unless deliveries are due.
     if most <= 0 or not room or not (is_by_row or due.exists()):
         return []
     mine = uuid.uuid4()
@@ -86,9 +86,9 @@ class Attempt(NamedTuple):
 
 
 def note(attempts: Sequence[Attempt]) -> None:
-    """Record the outcome of attempts, except for deliveries that another worker has claimed since.
+    """Record the outcome of attempts, except for deliveries that another worker has claimed.
 
-    A delivery whose outcome cannot be recorded is sent again when its claim expires.
+    If an outcome cannot be recorded, the delivery is sent again when its claim expires.
     """
     process_isolated("record an attempt", attempts, _record)
 
@@ -117,10 +117,10 @@ def _record(attempts: Sequence[Attempt]) -> None:
 
 
 def fail_undeliverable() -> int:
-    """Fail the waiting deliveries of expired or disabled endpoints; return their number.
+    """Fail the waiting deliveries of expired or disabled endpoints, and return their number.
 
-    The newest waiting delivery is read before the active endpoints, so that the delivery of an
-    endpoint that is created in between is not failed.
+    The newest waiting delivery is read before the active endpoints. Deliveries of an endpoint that
+    is created in between are therefore excluded.
     """
     newest = Delivery.objects.waiting().aggregate(newest=Max("pk"))["newest"]
     if newest is None:
@@ -136,7 +136,7 @@ def fail_undeliverable() -> int:
 
 
 def _fail_silent(delivery: Delivery, error: str) -> None:
-    """Fail a delivery that was claimed and not sent."""
+    """Fail a delivery that was claimed but not sent."""
     _claimed(delivery).update(status=Delivery.Status.FAILED, next_attempt_at=None, error=error)
 
 
@@ -159,7 +159,7 @@ def _record_failure(delivery: Delivery, outcome: Outcome, now: dt.datetime) -> N
 
 
 def _next_attempt(attempts: int, outcome: Outcome, now: dt.datetime) -> dt.datetime | None:
-    """Return the time of the next attempt after this many earlier attempts; None for no more."""
+    """Return the time of the next attempt after this number of attempts, or None after the last."""
     if outcome.status == _GONE or attempts >= len(PAUSES):
         return None
     jitter = random.uniform(1 - _JITTER, 1 + _JITTER)  # noqa: S311 - jitter, not a secret

@@ -1,7 +1,7 @@
 """Events about changed resources of a state, which the audit log passes to webhooks.
 
-They are recorded only while an endpoint subscribes to them. Otherwise, each push would add a second
-event to the audit log.
+The events are recorded only while an endpoint subscribes to this type. Otherwise, each push would
+add a second event to the audit log.
 """
 
 from __future__ import annotations

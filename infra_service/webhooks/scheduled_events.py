@@ -1,7 +1,7 @@
 """Scheduled events: caused by the passing of time, without a row in the audit log.
 
-Each search finds them again. Their ids are derived from the resource and the time of the cause, so
-each is published once.
+Each search finds the same events again. Their ids are derived from the resource and the time of the
+cause, so that each event is published once.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ if TYPE_CHECKING:
 
     from infra_service.webhooks.subscriptions import Reach
 
-#: Days before the expiry of a key at which its owner is notified; only the last that has passed
-#: counts.
+#: Days before the expiry of a key at which its owner is notified. Only the latest due notice is
+#: published.
 EXPIRY_NOTICES: Final = (1, 7, 30)
-#: Older events are not published. Published events are remembered for longer.
+#: The age after which events are not published. Published events are stored for longer.
 LATEST: Final = dt.timedelta(days=14)
-#: Rows per event type and search.
+#: The maximum number of rows per event type and search.
 _MOST: Final = 10_000
 _BATCH: Final = 500
 _NAMESPACE: Final = uuid.UUID("3f0c9a4e-6b52-4d0e-9a51-1f6c1a7be0d2")
@@ -48,9 +48,9 @@ _NAMESPACE: Final = uuid.UUID("3f0c9a4e-6b52-4d0e-9a51-1f6c1a7be0d2")
 
 @retrying
 def publish_timed() -> int:
-    """Publish due events that are not published yet; return their number.
+    """Publish due events that are not published yet, and return their number.
 
-    Return 0 as well while another process is publishing.
+    Stop if another process is publishing.
     """
     now = timezone.now()
     endpoints = subscribers(now - LATEST)
@@ -89,9 +89,9 @@ def _found(name: str, now: dt.datetime, endpoints: Collection[Reach]) -> list[We
 def event_at(
     kind: str, resource_id: Any, cause: dt.datetime, occurred_at: dt.datetime, **data: Any
 ) -> WebhookEvent:
-    """Return an event whose id is derived from its resource and the time of its cause.
+    """Return an event with an id that is derived from the resource and the time of the cause.
 
-    A setting that moves ``occurred_at`` does not publish the same event again.
+    A changed setting that moves ``occurred_at`` therefore does not publish the same event again.
     """
     return WebhookEvent(
         id=uuid.uuid5(_NAMESPACE, f"{kind} {resource_id} {cause.isoformat()}"),
@@ -107,7 +107,7 @@ def _longest_lock() -> dt.timedelta:
 
 
 def _locks(now: dt.datetime, _endpoints: Collection[Reach]) -> QuerySet[State]:
-    """Return the states whose locks are held for too long."""
+    """Return the states with locks that are held for too long."""
     held = State.objects.visible().filter(
         lock_id__isnull=False,
         lock_acquired_at__lte=now - _longest_lock(),
@@ -164,14 +164,14 @@ def _unreachable(cluster: Cluster, _now: dt.datetime) -> WebhookEvent:
 def event_of_cluster(
     kind: str, cluster: Cluster, cause: dt.datetime, occurred_at: dt.datetime, **data: Any
 ) -> WebhookEvent:
-    """Return an event in the cluster, as ``event_at`` does."""
+    """Return an event of the cluster (see ``event_at``)."""
     event = event_at(kind, cluster.pk, cause, occurred_at, name=cluster.name, **data)
     event.cluster_id, event.cluster_name = cluster.pk, cluster.name
     return event
 
 
 class Finder(NamedTuple):
-    """The rows for an event type, and the event of each row."""
+    """Functions that find the rows for an event type, and create the event of a row."""
 
     rows: Callable[[dt.datetime, Collection[Reach]], QuerySet[Any]]
     event_of: Callable[[Any, dt.datetime], WebhookEvent | None]

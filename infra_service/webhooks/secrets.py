@@ -21,7 +21,7 @@ _BYTES: Final = 32
 
 
 class SecretUnreadableError(Exception):
-    """The encryption key is no longer configured, or the row was damaged."""
+    """A secret that is damaged, or was encrypted with a key that is not configured."""
 
 
 def new_secret() -> bytes:
@@ -43,7 +43,7 @@ def decrypt(encrypted: bytes | memoryview, key_name: str, endpoint_id: uuid.UUID
     """Return the decrypted secret.
 
     Raises:
-        SecretUnreadableError: it cannot be decrypted.
+        SecretUnreadableError: the secret cannot be decrypted.
     """
     try:
         return encryption.decrypt(_context(endpoint_id), encryption.Encrypted(encrypted, key_name))

@@ -1,4 +1,4 @@
-"""Send a message: a POST to a user's URL within 15 seconds, never to internal addresses."""
+"""Send a message: a POST to a user's URL within 15 seconds, only to allowed addresses."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ log = structlog.get_logger("infra_service.webhooks")
 #: Seconds for an attempt in total: DNS, connection, TLS handshake, request and response.
 SECONDS: Final = 15.0
 SCHEMES: Final = ("https", "http")
-#: Digits of the largest ``Retry-After`` that is read: queue.py limits it to a day.
+#: The maximum number of digits in ``Retry-After``. queue.py limits the value to a day.
 _MOST_DIGITS: Final = 6
-_PLAIN: Final = "plain http is only for addresses of WEBHOOK_NETWORKS"
+_PLAIN: Final = "plain http is allowed only for addresses in WEBHOOK_NETWORKS"
 
 
 class Outcome(NamedTuple):
@@ -52,12 +52,12 @@ class Outcome(NamedTuple):
     error: str = ""
     #: The time in ``Retry-After``.
     retry_at: dt.datetime | None = None
-    #: Whether nothing was sent, and the delivery fails for good.
+    #: Whether nothing was sent, and the delivery fails permanently.
     is_withheld: bool = False
 
     @property
     def is_success(self) -> bool:
-        """Only 2xx. Redirects fail, because they would disclose events to another host."""
+        """Return whether the status is 2xx. A redirect could disclose events to another host."""
         return self.status is not None and HTTPStatus(200) <= self.status < HTTPStatus(300)
 
 
@@ -82,7 +82,7 @@ def attempt(delivery: Delivery, reach: Reach) -> Outcome:
 
 
 def post(url: str, headers: Mapping[str, str], body: bytes) -> Outcome:
-    """Send the body; do not raise for errors of the network or the receiver."""
+    """Send the body. Return errors of the network or the receiver as an outcome."""
     lines = {
         "Content-Type": "application/json",
         "User-Agent": f"infra-service/{__version__}",
@@ -90,7 +90,7 @@ def post(url: str, headers: Mapping[str, str], body: bytes) -> Outcome:
     }
     try:
         check = _check_for(is_secure=parse_url(url, SCHEMES).scheme == "https")
-        # The response head decides; the body is not read.
+        # The response head determines the outcome. The body is not read.
         response = Connection(url, context=_context(), check=check).exchange(
             "POST", url, lines, body, deadline=Deadline(SECONDS), limit=None
         )

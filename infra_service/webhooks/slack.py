@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
     from infra_service.webhooks.models import WebhookEvent
 
-#: Characters of a value; an escaped character can need five, and a section has room for 3,000.
+#: The maximum number of characters of a value. Escaped characters need up to five characters, and a
+#: section can contain 3,000.
 _MOST: Final = 100
 #: The maximum number of workloads or resources in a message.
 _LISTED: Final = 4
@@ -28,7 +29,7 @@ def slack_message(event: WebhookEvent) -> dict[str, Any]:
     """Return the payload: ``text`` for notifications, and a block for the channel."""
     title = "A test of a webhook" if event.type == TEST else TYPES[event.type].description
     lines = [f"{name}: {_escaped(value)}" for name, value in _details(event.data)]
-    # Verbatim: Slack does not turn URLs and names in the values into links.
+    # Verbatim, so that Slack does not convert URLs and names in the values to links.
     section = {"type": "mrkdwn", "verbatim": True, "text": "\n".join([f"*{title}*", *lines])}
     return {
         "text": ", ".join([title, *lines[:1]]),
@@ -37,7 +38,7 @@ def slack_message(event: WebhookEvent) -> dict[str, Any]:
 
 
 def _details(data: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield the most important details: place, actor and reason."""
+    """Yield the most important details: location, actor and reason."""
     if "environment_id" in data:
         component = data["component"] or data["component_id"]
         whole = f"{data['application']}/{component}" if data["application"] else component

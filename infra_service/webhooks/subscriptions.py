@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Reach(NamedTuple):
-    """An endpoint that has not expired, with its present grant."""
+    """An unexpired endpoint with its current grant."""
 
     endpoint: WebhookEndpoint
     grant: Grant
@@ -50,14 +50,14 @@ class Reach(NamedTuple):
 
 
 def reaches() -> dict[uuid.UUID, Reach]:
-    """Return the endpoints to which messages are sent now, by their ids."""
+    """Return the endpoints that currently receive messages, by id."""
     return {one.endpoint.pk: one for one in _reaches(WebhookEndpoint.objects.working())}
 
 
 def subscribers(since: dt.datetime) -> list[Reach]:
     """Return the endpoints that may receive events since the given time.
 
-    They include disabled endpoints, which were enabled when older events happened.
+    The result includes disabled endpoints, which may have been enabled at the time of older events.
     """
     found = _reaches(WebhookEndpoint.objects.granted())
     periods = defaultdict(list)

@@ -1,4 +1,4 @@
-"""Actions on webhooks; keyword-only and atomic."""
+"""Actions on webhooks: atomic functions with keyword-only arguments."""
 
 from infra_service.webhooks.actions.deliveries import redeliver, send_test
 from infra_service.webhooks.actions.endpoints import (

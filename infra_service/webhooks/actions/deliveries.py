@@ -47,7 +47,7 @@ def send_test(*, endpoint: WebhookEndpoint, actor: Actor) -> Delivery:
 @retrying
 @transaction.atomic
 def redeliver(*, delivery: Delivery, actor: Actor) -> None:
-    """Send an event again with the same message id, and start over with the attempts.
+    """Send an event again with the same message id, and reset the number of attempts.
 
     Raises:
         WebhookDisabled, WebhookDisabledByOperator: the endpoint is disabled.

@@ -1,4 +1,4 @@
-"""Create, change, enable, disable and delete endpoints; rotate their secrets."""
+"""Create, change, enable, disable and delete endpoints, and rotate their secrets."""
 
 from __future__ import annotations
 
@@ -50,15 +50,16 @@ _CHANGED: Final = ("name", "url", "event_types", "filter", "format")
 def create_endpoint(
     *, owner_id: uuid.UUID, fields: Mapping[str, Any], expires_at: dt.datetime | None, actor: Actor
 ) -> tuple[WebhookEndpoint, str]:
-    """Create an endpoint bound like the actor; return it and its secret, which is shown once.
+    """Create an endpoint with the actor's binding. Return the endpoint and its secret.
 
     Raises:
-        GrantExceeded: its events need a scope that the actor lacks, or it expires after the actor.
-        InvalidParameter: the URL is malformed, or no connection to it would be allowed; or the
-            format does not have these events.
+        GrantExceeded: the events require a scope that the actor lacks, or the endpoint would expire
+            after the actor.
+        InvalidParameter: the URL is malformed or not allowed, or the format does not support the
+            events.
         TooManyWebhooks: the owner has reached the limit.
         SecretRetired: the actor's secret was replaced.
-        ExpiryPast: its expiry is in the past.
+        ExpiryPast: the expiry is in the past.
     """
     refuse_retired(actor)
     grant = actor.grant.delegated(scopes_of(fields["event_types"]), None, expires_at)
@@ -91,7 +92,7 @@ def change_endpoint(
     changes: Mapping[str, Any],
     actor: Actor,
 ) -> None:
-    """Change an endpoint; its creator, who limits its grant, stays the same.
+    """Change an endpoint. Its creator, which limits its grant, stays the same.
 
     Raises:
         WebhookNotFound: the endpoint is not in ``endpoints``.
@@ -108,11 +109,11 @@ def change_endpoint(
 @retrying
 @transaction.atomic
 def enable_endpoint(*, endpoint_id: uuid.UUID, actor: Actor) -> None:
-    """Enable an endpoint as an operator, whatever the reason for its disabling.
+    """Enable an endpoint as an operator, regardless of the reason why it was disabled.
 
     Raises:
-        WebhookNotFound: it was deleted.
-        ExpiryPast: it has also expired.
+        WebhookNotFound: the endpoint was deleted.
+        ExpiryPast: the endpoint has expired.
     """
     endpoint = _locked(WebhookEndpoint.objects.all(), endpoint_id, actor)
     _change(endpoint, {"is_enabled": True}, actor)
@@ -121,13 +122,13 @@ def enable_endpoint(*, endpoint_id: uuid.UUID, actor: Actor) -> None:
 def _change(endpoint: WebhookEndpoint, changes: Mapping[str, Any], actor: Actor) -> None:
     before = _described(endpoint)
     if changes.get("is_enabled") == endpoint.is_enabled:
-        # ``disabled_reason`` stays: an owner cannot undo the decision of an operator.
+        # ``disabled_reason`` stays, because an owner cannot undo the decision of an operator.
         changes = {name: value for name, value in changes.items() if name != "is_enabled"}
     if changes.get("is_enabled"):
         endpoint.record_disabled_period(ended_at=timezone.now())
     for column, value in _columns(changes).items():
         setattr(endpoint, column, value)
-    if endpoint.url != before["url"]:  # the settings may have changed since it was accepted
+    if endpoint.url != before["url"]:  # an unchanged URL may no longer be allowed
         _check_url(endpoint.url)
     _check_format(endpoint.format, endpoint.event_types)
     endpoint.scopes = sorted(scopes_of(endpoint.event_types))
@@ -151,7 +152,7 @@ def _change(endpoint: WebhookEndpoint, changes: Mapping[str, Any], actor: Actor)
 def rotate_secret(
     *, endpoints: WebhookEndpointQuerySet, endpoint_id: uuid.UUID, actor: Actor
 ) -> str:
-    """Return a new secret; the replaced secret also signs for a day.
+    """Replace the secret, and return the new secret. The replaced secret also signs for a day.
 
     Raises:
         WebhookNotFound: the endpoint is not in ``endpoints``.
@@ -195,7 +196,7 @@ def delete_endpoint(
 @retrying
 @transaction.atomic
 def disable_endpoint(*, endpoint_id: uuid.UUID, reason: str, actor: Actor) -> None:
-    """Disable an endpoint for its receiver or an operator; its waiting deliveries fail.
+    """Disable an endpoint for its receiver or an operator, and fail its waiting deliveries.
 
     An operator's reason replaces any other reason.
     """
@@ -216,9 +217,9 @@ def disable_endpoint(*, endpoint_id: uuid.UUID, reason: str, actor: Actor) -> No
 
 
 def reencrypt_secrets() -> int:
-    """Encrypt all secrets with the first key; return the number of changed endpoints.
+    """Encrypt all secrets with the first key, and return the number of changed endpoints.
 
-    An unreadable secret stays as it is: the failed deliveries inform its owner.
+    An unreadable secret stays unchanged. The failed deliveries inform the owner.
     """
     done = 0
     for endpoint in WebhookEndpoint.objects.with_secrets_of_other_keys(current_key()):
@@ -248,7 +249,7 @@ def _row_locked(
 
 
 def _columns(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the columns for the fields of a request; ``is_enabled`` sets two columns."""
+    """Return the columns for the fields of a request. ``is_enabled`` sets two columns."""
     columns = {name: fields[name] for name in _CHANGED if name in fields}
     if "is_enabled" in fields:
         is_enabled = fields["is_enabled"]
@@ -268,7 +269,7 @@ def _described(endpoint: WebhookEndpoint) -> dict[str, Any]:
 
 
 def _audit_details(details: dict[str, Any]) -> dict[str, Any]:
-    """Return the details for the audit log: of a URL, which can contain a secret, the origin."""
+    """Return the details for the audit log. A URL can contain a secret, so record its origin."""
     url = details.get("url")
     if url is None:
         return details
@@ -285,6 +286,6 @@ def _check_url(url: str) -> None:
 
 
 def _check_format(format_: str | None, event_types: list[str]) -> None:
-    """Reject events that API Activity cannot describe: they have no actor and no address."""
+    """Reject events that API Activity cannot describe, because they lack an actor and address."""
     if format_ == WebhookEndpoint.Format.OCSF and event_types != [AUDIT]:
-        raise InvalidParameter("event_types", f"The format ocsf has only the event {AUDIT}.")
+        raise InvalidParameter("event_types", f"The format ocsf supports only the event {AUDIT}.")

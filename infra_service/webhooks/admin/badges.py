@@ -15,6 +15,6 @@ _SIGNS: Final = {
 
 
 def delivery_badge(status: str) -> str:
-    """Return a delivery's status as a word with a mark."""
+    """Return the status of a delivery as a badge."""
     known = Delivery.Status(status)
     return badge(_SIGNS[known], known.label)

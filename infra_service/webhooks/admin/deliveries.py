@@ -34,7 +34,7 @@ _NAMESAKES: Final = 20
 
 
 class StatusFilter(admin.SimpleListFilter):
-    """Filter by the delivery status."""
+    """A filter by the delivery status."""
 
     title = "status"
     parameter_name = "status"
@@ -53,7 +53,7 @@ class StatusFilter(admin.SimpleListFilter):
 
 
 class EndpointFilter(InputFilter):
-    """Filter by the webhook's id or by its name, which need not be unique."""
+    """A filter by the id or the name of a webhook. Several webhooks can have the same name."""
 
     title = "webhook"
     parameter_name = "endpoint"
@@ -69,7 +69,7 @@ class EndpointFilter(InputFilter):
 
 @admin.register(Delivery)
 class DeliveryAdmin(ReadOnlyAdmin):
-    """The list of deliveries, the newest first."""
+    """The list of deliveries, newest first."""
 
     when_empty = "Deliveries of subscribed events appear here while manage.py deliver_events runs."
     list_display = (
@@ -102,7 +102,7 @@ class DeliveryAdmin(ReadOnlyAdmin):
         return f"{obj.event.type} to {obj.endpoint.name}"
 
     def found(self, queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
-        """Find by the exact message id."""
+        """Find deliveries by the exact message id."""
         try:
             return queryset.filter(event=uuid.UUID(term.removeprefix("msg_")))
         except ValueError:
@@ -118,7 +118,7 @@ class DeliveryAdmin(ReadOnlyAdmin):
         return delivery
 
     def prepare_page(self, request: HttpRequest, rows: Sequence[Any]) -> None:
-        """Look up the resources that the user may view; event types are prefixed like actions."""
+        """Look up the resources that the user may view, by the kind that starts an event type."""
         events = [AuditEvent(action=row.event.type, resource_id=row.resource_id) for row in rows]
         named = self.admin_site.resources_of(events, request.user)
         for row in rows:
@@ -132,7 +132,7 @@ class DeliveryAdmin(ReadOnlyAdmin):
 
     @admin.display(description="object")
     def about(self, delivery: Any) -> str:
-        """Return the name of the event's resource with a link, or its id if it was deleted."""
+        """Return the name of the event's resource with a link, or the id if it has no page."""
         name, url = delivery.resource
         if not url:
             return identifier(delivery.resource_id)
@@ -151,15 +151,14 @@ class DeliveryAdmin(ReadOnlyAdmin):
 
     @admin.display(description="status")
     def shown_status(self, delivery: Delivery) -> str:
-        """Return the status as a word with a mark."""
+        """Return the status as a badge."""
         return delivery_badge(delivery.status)
 
     @object_tool(
         label="Redeliver",
         permission="webhooks.change_webhookendpoint",
-        question="The message is sent again with the same webhook-id and the full number of "
-        "attempts. "
-        "A receiver that deduplicates by id processes it once.",
+        question="The service sends the message again, with the same webhook-id and the full "
+        "number of attempts. A receiver that deduplicates by id processes the message once.",
         offered=lambda delivery: delivery.endpoint.is_enabled,
     )
     def redeliver(self, obj: Delivery, actor: Actor) -> str:

@@ -1,6 +1,6 @@
 """Webhook endpoints in the admin: create, change, test, disable and enable them.
 
-The admin does not load their secrets; a new secret is shown once.
+The admin does not load secrets. It shows a new secret once.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _WHY_DISABLED: Final = {
 }
 
 
-#: An operator may only disable and enable webhooks: a new URL would receive all events.
+#: The group operator lacks this permission, because a new URL would receive all events.
 _MANAGE: Final = "webhooks.add_webhookendpoint"
 
 
@@ -53,7 +53,7 @@ def _is_disabled(endpoint: WebhookEndpoint) -> bool:
 
 @admin.register(WebhookEndpoint)
 class WebhookEndpointAdmin(BindingColumns, IssuePages):
-    """The list of webhook endpoints, the newest first."""
+    """The list of webhook endpoints, newest first."""
 
     when_empty = "Add a webhook here, or with the API: POST /api/v1/webhooks."
     form_class = WebhookForm
@@ -79,7 +79,7 @@ class WebhookEndpointAdmin(BindingColumns, IssuePages):
         return endpoints.select_related("owner").defer("secret", "retired_secret")
 
     def found(self, queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
-        """Find by exact id or owner; both have an index."""
+        """Find webhooks by the exact id or owner, which are indexed."""
         owner = User.objects.filter(username=term).first()
         if owner is not None:
             return queryset.filter(owner=owner)
@@ -118,7 +118,7 @@ class WebhookEndpointAdmin(BindingColumns, IssuePages):
 
     @admin.display(description="sends to")
     def origin(self, endpoint: WebhookEndpoint) -> str:
-        """Return scheme and host: the rest of a Slack URL authorizes posting to a channel."""
+        """Return only the scheme and host, because the path of a Slack URL is a secret."""
         return breakable(endpoint.origin)
 
     @admin.display(description="events")
@@ -174,7 +174,7 @@ class WebhookEndpointAdmin(BindingColumns, IssuePages):
     @object_tool(
         label="Edit",
         permission=_MANAGE,
-        question="Events that are already queued are sent to the new URL.",
+        question="The service sends queued events to the new URL.",
         form=WebhookChangeForm,
         defaults=lambda endpoint: {
             name: getattr(endpoint, name)
@@ -193,7 +193,7 @@ class WebhookEndpointAdmin(BindingColumns, IssuePages):
     @object_tool(
         label="Send a test",
         permission="webhooks.change_webhookendpoint",
-        question="The receiver gets a message of the type webhook.test.",
+        question="The service sends a message of the type webhook.test to the receiver.",
         shown=lambda endpoint: endpoint.is_enabled,
     )
     def send_test(self, obj: WebhookEndpoint, actor: Actor) -> str:
@@ -203,7 +203,8 @@ class WebhookEndpointAdmin(BindingColumns, IssuePages):
     @object_tool(
         label="Rotate the secret",
         permission=_MANAGE,
-        question="The new secret is shown once. The replaced secret also signs messages for a day.",
+        question="The service shows the new secret once. For a day, it signs messages with both "
+        "the new and the old secret.",
         destructive=True,
     )
     def rotate_secret(self, obj: Any, actor: Actor) -> str:
@@ -214,8 +215,9 @@ class WebhookEndpointAdmin(BindingColumns, IssuePages):
     @object_tool(
         label="Disable",
         permission="webhooks.change_webhookendpoint",
-        question="Deliveries stop, and pending messages are cancelled. Events that happen while "
-        "it is disabled are never delivered. Only an operator can enable it again.",
+        question="The service stops deliveries and cancels pending messages. It never delivers "
+        "events that occur while the webhook is disabled. Only an operator can enable the webhook "
+        "again.",
         offered=lambda endpoint: not endpoint.is_blocked,
         destructive=True,
     )
@@ -226,7 +228,7 @@ class WebhookEndpointAdmin(BindingColumns, IssuePages):
     @object_tool(
         label="Enable",
         permission="webhooks.change_webhookendpoint",
-        question="It receives events from now on. Cancelled messages can be redelivered.",
+        question="The webhook receives new events again. You can redeliver cancelled messages.",
         offered=_is_disabled,
     )
     def enable(self, obj: WebhookEndpoint, actor: Actor) -> str:

@@ -1,4 +1,4 @@
-"""Forms that create and change webhooks; validation is shared with the API."""
+"""Forms that create and change webhooks, with the validation of the API."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MOMENT: Final = "%Y-%m-%dT%H:%M"
 
 
 class WebhookChangeForm(forms.Form):
-    """The fields of a webhook; the URL is not shown, because it may contain a secret."""
+    """A form to change a webhook. It does not show the URL, which may contain a secret."""
 
     required_css_class = "required"
     is_change: ClassVar[bool] = True
@@ -26,8 +26,8 @@ class WebhookChangeForm(forms.Form):
         max_length=MAX_URL,
         required=False,
         widget=forms.URLInput(attrs={"class": "vTextField", "autocomplete": "off"}),
-        help_text="https, at a public address or one of WEBHOOK_NETWORKS. Leave empty to keep the "
-        "current URL.",
+        help_text="An https URL at a public address, or a URL within WEBHOOK_NETWORKS. Leave empty "
+        "to keep the current URL.",
     )
     event_types = forms.MultipleChoiceField(
         label="Events",
@@ -37,9 +37,8 @@ class WebhookChangeForm(forms.Form):
     filter = forms.CharField(
         max_length=MAX_FILTER,
         required=False,
-        help_text="Only events at this location, such as field['environment'] = 'production'. "
-        "Leave "
-        "empty for all.",
+        help_text="A filter by the location of events, such as field['environment'] = "
+        "'production'. Leave empty for all events.",
     )
     format = forms.ChoiceField(
         choices=WebhookEndpoint.Format.choices, initial=WebhookEndpoint.Format.STANDARD
@@ -49,7 +48,7 @@ class WebhookChangeForm(forms.Form):
         required=False,
         input_formats=[_MOMENT, f"{_MOMENT}:%S"],
         widget=forms.DateTimeInput(attrs={"type": "datetime-local"}, format=_MOMENT),
-        help_text="UTC. Leave empty for no expiry.",
+        help_text="In UTC. Leave empty for no expiry.",
     )
 
     def clean(self) -> dict[str, Any]:
@@ -79,11 +78,11 @@ class WebhookForm(WebhookChangeForm):
     field_order = ("owner", "name", "url")
 
     def __init__(self, *args: Any, site: Any, **kwargs: Any) -> None:
-        del site  # of the pages that issue secrets; nothing here is looked up by name
+        del site  # unused, because this form looks up no names
         super().__init__(*args, **kwargs)
         url: Any = self.fields["url"]
         url.required = True
-        url.help_text = "https, at a public address or one of WEBHOOK_NETWORKS."
+        url.help_text = "An https URL at a public address, or a URL within WEBHOOK_NETWORKS."
 
     def clean_owner(self) -> Any:
         """Return the active user with this name."""

@@ -1,4 +1,4 @@
-"""Webhook endpoints and deliveries in requests and responses."""
+"""Serializers of webhooks and their deliveries."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from infra_service.webhooks.models import MAX_FILTER, MAX_URL, Delivery, Webhook
 
 
 class EventFilterField(TextField):
-    """A filter expression for the place of events."""
+    """A filter expression for the location of events."""
 
     def to_internal_value(self, data: Any) -> str:
         text = super().to_internal_value(data)
@@ -37,28 +37,28 @@ class EventFilterField(TextField):
         return text
 
 
-@described("A webhook: an address to which the service sends events.")
+@described("A webhook: a URL to which the service delivers events.")
 class WebhookSerializer(StrictSerializer):
     id = serializers.UUIDField(
-        read_only=True, help_text="Assigned by the service, in the order of creation."
+        read_only=True, help_text="Assigned by the service. Ids sort in the order of creation."
     )
-    name = TextField(max_length=200, help_text="A display name; it need not be unique.")
+    name = TextField(max_length=200, help_text="A display name, which need not be unique.")
     url = TextField(
         max_length=MAX_URL,
-        help_text="An https address; http is allowed only within WEBHOOK_NETWORKS.",
+        help_text="An https URL. http is allowed only within WEBHOOK_NETWORKS.",
     )
     event_types = WordsField(
         NAMES,
         code="unknown_value",
         allow_empty=False,
-        help_text="The subscribed event types; the caller needs the scope of each.",
+        help_text="The subscribed event types. The caller must have the scope of each type.",
     )
     filter = EventFilterField(
         max_length=MAX_FILTER,
         required=False,
         allow_blank=True,
-        help_text="The location of the events: component, environment, application, cluster, each "
-        "also with `_id`. Empty matches every location within the binding.",
+        help_text="A filter by the location of events: component, environment, application and "
+        "cluster, each also with `_id`. Empty matches every location within the binding.",
     )
     format = WordField(
         WebhookEndpoint.Format.choices,
@@ -73,33 +73,33 @@ class WebhookSerializer(StrictSerializer):
     )
     disabled_reason = serializers.CharField(
         read_only=True,
-        help_text="OWNER, OPERATOR, or GONE after a response with the status 410; empty while "
-        "enabled.",
+        help_text="OWNER, OPERATOR, or GONE after a response with the status 410; empty while the "
+        "webhook is enabled.",
     )
     binding = BindingSerializer(
         read_only=True,
         allow_null=True,
-        help_text="The binding of its creator. Events outside of it are not delivered.",
+        help_text="The binding of the creator. The service delivers only events within it.",
     )
     expires_at = TimestampField(
         in_future=True,
         required=False,
         allow_null=True,
-        help_text="Null means no expiry. The expiry is never later than that of the creator.",
+        help_text="Null means no expiry. The expiry cannot be later than the creator's expiry.",
     )
     created_at = TimestampField(read_only=True, help_text="Creation time.")
     updated_at = TimestampField(
-        read_only=True, help_text="Time of the last change, not of the last delivery."
+        read_only=True, help_text="Time of the last change. A delivery is not a change."
     )
 
 
 @described("The delivery of an event to a webhook.")
 class DeliverySerializer(serializers.Serializer[Delivery]):
     id = serializers.IntegerField(
-        read_only=True, help_text="A number, larger for a later event of the audit log."
+        read_only=True, help_text="A number that increases in the order of creation."
     )
     message_id = serializers.SerializerMethodField(
-        help_text="The header webhook-id of all its attempts."
+        help_text="The `webhook-id` header of all attempts."
     )
     event_type = serializers.CharField(
         source="event.type", read_only=True, help_text="A WebhookEventType, or webhook.test."
@@ -110,10 +110,10 @@ class DeliverySerializer(serializers.Serializer[Delivery]):
     status = serializers.ChoiceField(
         choices=Delivery.Status.choices,
         read_only=True,
-        help_text="The status; a FAILED delivery is only sent again by a redelivery.",
+        help_text="The status. The service retries a FAILED delivery only on redelivery.",
     )
     attempts = serializers.IntegerField(
-        read_only=True, help_text="Number of attempts since the delivery or its redelivery."
+        read_only=True, help_text="Number of attempts since the creation or the last redelivery."
     )
     next_attempt_at = TimestampField(
         read_only=True, allow_null=True, help_text="Time of the next attempt; null unless WAITING."
@@ -128,10 +128,10 @@ class DeliverySerializer(serializers.Serializer[Delivery]):
     )
     error = serializers.CharField(
         read_only=True,
-        help_text="The cause of the last failure, without the response's body; else empty.",
+        help_text="The cause of the last failure, without the response body; otherwise empty.",
     )
     created_at = TimestampField(
-        read_only=True, help_text="Time at which the event was read from the audit log."
+        read_only=True, help_text="Time at which the service created the delivery."
     )
 
     def get_message_id(self, delivery: Delivery) -> str:

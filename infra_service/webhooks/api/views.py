@@ -1,4 +1,4 @@
-"""The caller's webhooks and their deliveries."""
+"""Views of the caller's webhooks and their deliveries."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class WebhookViewSet(ResourceViewSet[WebhookEndpoint]):
 
     @idempotent
     def create(self, request: Request) -> Response:
-        """Create a webhook; its secret is shown once."""
+        """Create a webhook. Only this response contains the secret."""
         actor = Actor.of(request)
         fields = self.read_new()
         endpoint, secret = actions.create_endpoint(
@@ -111,7 +111,7 @@ class WebhookViewSet(ResourceViewSet[WebhookEndpoint]):
     @action(detail=True, methods=["post"], url_path="rotate-secret")
     @idempotent
     def rotate_secret(self, request: Request, **_path: str) -> Response:
-        """Replace the secret; the replaced secret also signs for a day."""
+        """Replace the secret. The old secret also signs messages for a day."""
         endpoint = self.get_object()
         self.read_options(NothingSerializer)
         secret = actions.rotate_secret(
@@ -122,7 +122,7 @@ class WebhookViewSet(ResourceViewSet[WebhookEndpoint]):
 
 @deliveries_schema
 class DeliveryViewSet(ResourceViewSet[Delivery]):
-    """The deliveries of a webhook, the newest first."""
+    """The deliveries of a webhook, newest first."""
 
     queryset = Delivery.objects.all()
     serializer_class = DeliverySerializer

@@ -15,11 +15,11 @@ from infra_service.webhooks.models.events import WebhookEvent
 if TYPE_CHECKING:
     import uuid
 
-#: Characters of the stored error of a failed attempt.
+#: The maximum number of characters of the stored error of a failed attempt.
 MAX_ERROR: Final = 200
 #: The error of a delivery that failed because its endpoint is disabled.
 DISABLED: Final = "the webhook is disabled"
-#: Operators are alerted to deliveries that wait longer.
+#: The waiting time after which a delivery is reported to operators.
 LATE_AFTER: Final = dt.timedelta(hours=1)
 
 
@@ -31,7 +31,7 @@ class DeliveryQuerySet(models.QuerySet["Delivery"]):
         return self.filter(status=Delivery.Status.WAITING)
 
     def late(self) -> DeliveryQuerySet:
-        """Return the deliveries that wait too long: receivers fail, or no process sends."""
+        """Return the deliveries that wait too long, because receivers fail or no process sends."""
         return self.waiting().filter(created_at__lt=timezone.now() - LATE_AFTER)
 
     def failed(self) -> DeliveryQuerySet:
@@ -39,23 +39,22 @@ class DeliveryQuerySet(models.QuerySet["Delivery"]):
         return self.filter(status=Delivery.Status.FAILED)
 
     def due(self) -> DeliveryQuerySet:
-        """Return the deliveries to send now: unclaimed, and the oldest waiting of their resource.
+        """Return the unclaimed deliveries to send now, at most the oldest of each resource.
 
-        The claim of a killed process has expired.
+        Expired claims, such as the claim of a killed process, do not count.
         """
         now = timezone.now()
         of_resource = Delivery.objects.waiting().filter(
             endpoint_id=models.OuterRef("endpoint_id"), resource_id=models.OuterRef("resource_id")
         )
-        # Not ``NOT EXISTS (an older delivery)``, which PostgreSQL turns into a join: its row
-        # estimate is 1 while the queue is empty, and it then compares each of thousands of rows
-        # with all the rest.
+        # PostgreSQL would convert ``NOT EXISTS (an older delivery)`` to a join. While the queue is
+        # empty, it estimates one row, and later compares each of thousands of rows with all others.
         oldest = models.Subquery(of_resource.order_by("id").values("id")[:1])
         return self.waiting().filter(id=oldest, next_attempt_at__lte=now)
 
 
 class Delivery(models.Model):
-    """The delivery of an event to an endpoint; ids have the order of the audit log."""
+    """The delivery of an event to an endpoint. Ids follow the order of the audit log."""
 
     class Status(models.TextChoices):
         """The status of a delivery."""
@@ -69,13 +68,13 @@ class Delivery(models.Model):
         WebhookEndpoint, on_delete=models.CASCADE, related_name="deliveries", db_index=False
     )
     event = models.ForeignKey(WebhookEvent, on_delete=models.PROTECT, related_name="deliveries")
-    # Copied from the event: events of a resource are sent in order.
+    # Copied from the event, because the events of a resource are sent in order.
     resource_id = models.CharField(max_length=100)
     status = models.CharField(max_length=9, choices=Status.choices, default=Status.WAITING)
     attempts = models.PositiveSmallIntegerField(default=0)
-    # For a claimed delivery, the expiry of the claim.
+    # The expiry of the claim if the delivery is claimed.
     next_attempt_at = models.DateTimeField(null=True, default=timezone.now)
-    # The process that sends the delivery or sent it last.
+    # The claim of the process that sends the delivery, or sent it last.
     claim: models.UUIDField[uuid.UUID | None, uuid.UUID | None] = models.UUIDField(null=True)
     last_attempt_at = models.DateTimeField(null=True)
     # The last HTTP status; null without a response. The response body is not stored.

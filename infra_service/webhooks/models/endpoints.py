@@ -1,4 +1,4 @@
-"""Webhooks: their event types, and the permissions of their creator."""
+"""Webhook endpoints, and the periods in which they were disabled."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from apikeys.querysets import GrantHolderQuerySet
 if TYPE_CHECKING:
     import uuid
 
-#: A rotated secret also signs for this time.
+#: The time for which a replaced secret also signs.
 BOTH_SIGN: Final = dt.timedelta(days=1)
-#: The reason for an endpoint that an operator disabled and its owner cannot enable.
+#: The reason of an endpoint that an operator disabled, and that the owner therefore cannot enable.
 BY_OPERATOR: Final = "OPERATOR"
 MAX_URL: Final = 2000
 MAX_FILTER: Final = 1024
-#: Endpoints per owner, so that a single user cannot flood the queue.
+#: The maximum number of endpoints per owner, so that a single user cannot flood the queue.
 MAX_ENDPOINTS: Final = 100
 
 
@@ -31,7 +31,7 @@ class WebhookEndpointQuerySet(GrantHolderQuerySet[Any]):
     """Queries for endpoints."""
 
     def granted(self) -> WebhookEndpointQuerySet:
-        """Return the endpoints that have not expired, and whose creator and owner are active.
+        """Return the unexpired endpoints with an active owner and a valid creating key.
 
         ``subscriptions`` also checks the token that created an endpoint.
         """
@@ -44,7 +44,7 @@ class WebhookEndpointQuerySet(GrantHolderQuerySet[Any]):
         )
 
     def working(self) -> WebhookEndpointQuerySet:
-        """Return the endpoints to which messages are sent now."""
+        """Return the endpoints that currently receive messages."""
         return self.granted().filter(disabled_at=None)
 
     def have_type(self, name: str) -> bool:
@@ -79,11 +79,11 @@ class WebhookEndpoint(GrantHolder):
     event_types = models.JSONField(default=list)
     filter = models.CharField(max_length=MAX_FILTER, blank=True)
     format = models.CharField(max_length=10, choices=Format.choices, default=Format.STANDARD)
-    # Nonce and AES-256-GCM ciphertext, with the key of that name. Not a hash: signing needs the
-    # secret.
+    # The nonce and the AES-256-GCM ciphertext of the secret, which signing requires in plain text,
+    # encrypted with the key ``encryption_key``.
     secret = models.BinaryField()
     encryption_key = models.CharField(max_length=16)
-    # The replaced secret, encrypted likewise, and the end of its use.
+    # The replaced secret, encrypted in the same way, and the time until which it signs.
     retired_secret = models.BinaryField(null=True)
     retired_encryption_key = models.CharField(max_length=16, blank=True)
     retired_secret_until = models.DateTimeField(null=True)
@@ -130,7 +130,7 @@ class WebhookEndpoint(GrantHolder):
 
     @property
     def is_blocked(self) -> bool:
-        """Return whether an operator has disabled it, so that its owner cannot enable it."""
+        """Return whether an operator disabled the endpoint, so that the owner cannot enable it."""
         return self.disabled_reason == BY_OPERATOR
 
     @property
@@ -148,17 +148,17 @@ class WebhookEndpoint(GrantHolder):
 
     @property
     def origin(self) -> str:
-        """The scheme and host, for readers who must not see the URL."""
+        """Return the scheme and host, for readers who must not see the URL."""
         return origin_of(self.url)
 
 
 class DisabledPeriod(models.Model):
     """A past period in which an endpoint was disabled.
 
-    Events of that period are never delivered to it, however late they are read.
+    The service never delivers events of that period to the endpoint, even if it reads them later.
     """
 
-    # Without a constraint: the release before this table also deletes endpoints.
+    # Without a constraint, because a release that does not know this table also deletes endpoints.
     endpoint = models.ForeignKey(
         WebhookEndpoint, on_delete=models.CASCADE, db_constraint=False, db_index=False,
         related_name="+",
@@ -183,6 +183,6 @@ class DisabledPeriod(models.Model):
 
 
 def origin_of(url: str) -> str:
-    """Return scheme, host and port; path and query can be a secret, as in Slack's URLs."""
+    """Return the scheme, host and port. Path and query can be secret, as in Slack's URLs."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}"

@@ -34,17 +34,17 @@ def _name(length: int) -> Any:
 class WebhookEvent(models.Model):
     """A published event, the same for all endpoints that receive it.
 
-    It records its place by id and by name, so that filters and bindings work after rows are deleted
-    or renamed.
+    The event records its location by id and by name, so that filters and bindings work after rows
+    are deleted or renamed.
     """
 
     # The id of the audit event, or derived from the cause, so that each event is inserted once.
     id = models.UUIDField(primary_key=True, editable=False)
     type = models.CharField(max_length=50)
-    # The delivered time; for workload health it is on the reporter's clock.
+    # The delivered time. For workload health, it is on the reporter's clock.
     occurred_at = models.DateTimeField()
     # The same time on the service's clock, on which endpoints are created, enabled and disabled.
-    # Null if `occurred_at` is on that clock, too.
+    # Null if `occurred_at` is already on the service's clock.
     noticed_at = models.DateTimeField(null=True)
     resource_id = models.CharField(max_length=100)
     component = _id_of("states.Component")
@@ -56,7 +56,7 @@ class WebhookEvent(models.Model):
     environment_slug = _name(MAX_SLUG)
     application_slug = _name(MAX_SLUG)
     cluster_name = _name(_MAX_CLUSTER_NAME)
-    # The owner of an API key; only this user's endpoints receive the event.
+    # The owner of an API key. Only this user's endpoints receive the event.
     owner_id: models.UUIDField[uuid.UUID | None, uuid.UUID | None] = models.UUIDField(null=True)
     data = models.JSONField(default=dict)
     created_at = models.DateTimeField(default=timezone.now)
@@ -70,13 +70,13 @@ class WebhookEvent(models.Model):
 
     @property
     def observed_at(self) -> dt.datetime:
-        """The time of the event on the service's clock."""
+        """Return the time of the event on the service's clock."""
         return self.noticed_at or self.occurred_at
 
     def is_inside(self, binding: Binding) -> bool:
         """Return whether an endpoint with this binding may receive the event.
 
-        An event without a place, such as that of an API key, is outside of every binding.
+        An event without a location, such as an event of an API key, is outside of every binding.
         """
         if binding.cluster_id is not None and self.cluster_id != binding.cluster_id:
             return False

@@ -8,13 +8,13 @@ from django.utils import timezone
 
 
 class TrailPosition(models.Model):
-    """The read position in the audit log; a single row. ``audit_reader.py`` explains it."""
+    """The read position in the audit log, as a single row (see ``audit_reader.py``)."""
 
     id = models.PositiveSmallIntegerField(primary_key=True, default=1, editable=False)
     # On PostgreSQL, the transaction id of the last event that was read.
     transaction_id = models.BigIntegerField(null=True)
     event_id = models.UUIDField(null=True)
-    # Earlier events are not published.
+    # Events before this time are not published.
     began_at = models.DateTimeField(default=timezone.now)
 
     class Meta:
@@ -26,12 +26,12 @@ class TrailPosition(models.Model):
 
 
 class HealthPosition(models.Model):
-    """The last published health change of a cluster, by its reporter's clock.
+    """The last published health change of a cluster, on the clock of its reporter.
 
-    ``health_changes.py`` explains it.
+    ``health_changes.py`` explains the position.
     """
 
-    # Without a constraint: the cluster may have been deleted meanwhile.
+    # Without a constraint, because the cluster may have been deleted meanwhile.
     cluster = models.OneToOneField(
         "workloads.Cluster", on_delete=models.CASCADE, primary_key=True, db_constraint=False,
         related_name="+",

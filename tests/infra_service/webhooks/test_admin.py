@@ -58,7 +58,7 @@ def test_create_shows_the_secret_once(db: None) -> None:
         ({"event_types": []}, "This field is required."),
         ({"event_types": ["state.nothing"]}, "not one of the available choices"),
         ({"filter": "field['nothing'] = 1"}, "nothing"),
-        ({"format": "ocsf"}, "The format ocsf has only the event audit.event."),
+        ({"format": "ocsf"}, "The format ocsf supports only the event audit.event."),
         ({"owner": "somebody"}, "There is no active user with this name."),
         ({"expires_at": "2020-01-01T00:00"}, "Choose a time in the future."),
     ],

@@ -369,7 +369,10 @@ def test_plain_http_only_where_it_is_allowed(
     deliver()
 
     assert not receiver.received
-    assert hook.deliveries()[0]["error"] == "plain http is only for addresses of WEBHOOK_NETWORKS"
+    assert (
+        hook.deliveries()[0]["error"]
+        == "plain http is allowed only for addresses in WEBHOOK_NETWORKS"
+    )
 
 
 def test_webhook_adds_no_query_to_a_push(client: ApiClient, receiver: Receiver) -> None:
