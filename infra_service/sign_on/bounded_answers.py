@@ -1,4 +1,4 @@
-"""Size and time limits for a provider's responses, which requests lacks."""
+"""Size and time limits for a provider's responses, which the library requests lacks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from urllib3.exceptions import HTTPError
 if TYPE_CHECKING:
     from requests import PreparedRequest, Response
 
-#: Bytes of a body; discovery documents and key sets have 10 KB.
+#: The maximum size of a body. Discovery documents and key sets have 10 KB.
 MAX_BYTES: Final = 256 * 1024
 #: Seconds for a body, from the first to the last byte.
 SECONDS: Final = 5.0
@@ -22,13 +22,13 @@ _PIECE: Final = 64 * 1024
 
 
 class BoundedAdapter(HTTPAdapter):
-    """Reads the whole response; rejects responses that are too long, too slow or compressed."""
+    """An adapter that reads whole responses, and rejects long, slow and compressed responses."""
 
     def send(self, request: PreparedRequest, *args: Any, **options: Any) -> Response:
         """Send the request.
 
         Raises:
-            requests.ConnectionError: no response within the limits.
+            requests.ConnectionError: no response arrived within the limits.
         """
         request.headers["Accept-Encoding"] = "identity"  # a small body can unpack to gigabytes
         return super().send(request, *args, **options)

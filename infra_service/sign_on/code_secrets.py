@@ -1,8 +1,8 @@
-"""Encrypted secrets of one-time codes, in the form of the database.
+"""Encryption of the secrets of one-time codes in the database.
 
 A stored secret is ``NAME:BASE64``: the name of a key in ``STATE_ENCRYPTION_KEYS``, and the output
-of ``infra_service.lib.encryption``. Earlier releases stored a Fernet token with a key derived from
-``SECRET_KEY``. ``rotate_state_keys`` re-encrypts it.
+of ``infra_service.lib.encryption``. Earlier releases stored Fernet tokens with a key derived from
+``SECRET_KEY``. ``rotate_state_keys`` re-encrypts these tokens.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from infra_service.lib import encryption
 
 
 class SecretUnreadableError(Exception):
-    """The key of the secret is not configured, or the secret was damaged."""
+    """A secret that is damaged, or was encrypted with a key that is not configured."""
 
 
 def encrypt(secret: str, user_id: Any) -> str:

@@ -1,4 +1,4 @@
-"""Validation of the sign-on settings, and the apps that they need; imports no models."""
+"""Validation of the sign-on settings, and the apps that they require. Imports no models."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def sign_on_apps(
     admin_login: str,
     second_factor: str,
 ) -> list[str]:
-    """Return the apps for sign-on; empty without an issuer and second factors.
+    """Return the apps for sign-on, or an empty list without an issuer and second factors.
 
     Raises:
         ImproperlyConfigured: a setting is missing or invalid, or the extra is not installed. The

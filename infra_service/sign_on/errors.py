@@ -9,10 +9,10 @@ if TYPE_CHECKING:
 
 
 class SignOnRefusedError(Exception):
-    """The sign-on was refused; ``reason`` is a word for the log and the audit log.
+    """A refused sign-on. ``reason`` is a code for the log and the audit log.
 
-    ``user`` and ``subject`` identify the user if the provider has proved the identity. ``received``
-    are the names in the ID token in place of a mapped group: groups, or claims.
+    ``user`` and ``subject`` identify the user if the provider proved the identity. If no group is
+    mapped, ``received`` lists the groups in the ID token, or its claims if it has no groups.
     """
 
     def __init__(
@@ -28,4 +28,4 @@ class SignOnRefusedError(Exception):
 
 
 class ProviderUnavailableError(Exception):
-    """The provider is unreachable or its response is invalid; the message has the reason."""
+    """An unreachable provider, or an invalid response. The message states the reason."""

@@ -13,8 +13,8 @@ from infra_service.sign_on.users import signs_on
 class PasswordForm(AdminAuthenticationForm):
     """The admin's login form, for users without sign-on.
 
-    A password would outlast group memberships of users with sign-on. With ``ADMIN_LOGIN=oidc`` only
-    superusers can use it, for example while the provider is down.
+    For users with sign-on, a password would outlast the group memberships. With
+    ``ADMIN_LOGIN=oidc``, only superusers can use the form, for example while the provider is down.
     """
 
     def confirm_login_allowed(self, user: Any) -> None:

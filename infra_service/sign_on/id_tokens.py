@@ -16,7 +16,7 @@ _LONGEST_SUBJECT: Final = 191
 
 
 class IdTokenRefusedError(Exception):
-    """The token does not prove the user's identity; the message has the reason for the log."""
+    """A token that does not prove the user's identity. The message is the reason for the log."""
 
 
 def verified_claims(
@@ -47,7 +47,7 @@ def verified_claims(
         raise IdTokenRefusedError(f"{type(error).__name__}: {error}") from error
     _check_party(claims, client_id)
     if not hmac.compare_digest(str(claims["nonce"]).encode(), nonce.encode()):
-        raise IdTokenRefusedError("the nonce belongs to another log-in")
+        raise IdTokenRefusedError("the nonce belongs to another login")
     subject = claims["sub"]
     if not 0 < len(subject) <= _LONGEST_SUBJECT or not (
         subject.isascii() and subject.isprintable()
@@ -64,7 +64,7 @@ def _key(key_set: Any, header: dict[str, Any]) -> dict[str, Any]:
     found = [key for key in keys or () if isinstance(key, dict) and _may_be(key, header)]
     if len(found) != 1:
         raise IdTokenRefusedError(
-            f"{len(found)} keys of the provider match its header; exactly one is required"
+            f"{len(found)} keys of the provider match the header; exactly one must match"
         )
     return found[0]
 
@@ -84,4 +84,4 @@ def _check_party(claims: dict[str, Any], client_id: str) -> None:
         [] if isinstance(audience, str) else [party for party in audience if party != client_id]
     )
     if claims.get("azp", None if others else client_id) != client_id:
-        raise IdTokenRefusedError("it was issued to another client")
+        raise IdTokenRefusedError("the token was issued to another client")

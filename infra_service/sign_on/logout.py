@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _KEPT: Final = "provider_logout"
 _CONTEXT: Final = b"ID token of a session"
-#: Characters of an ID token in a URL; proxies and browsers limit a URL to 8 KB.
+#: The maximum length of an ID token in a URL. Proxies and browsers limit URLs to 8 KB.
 _LONGEST_HINT: Final = 4096
 
 
@@ -38,7 +38,7 @@ def remember(request: HttpRequest, endpoint: object, id_token: str) -> None:
 
 
 def address_at_provider(request: HttpRequest) -> str:
-    """Return the provider's logout URL for this session; empty if it has none."""
+    """Return the provider's logout URL for this session, or an empty text if there is none."""
     kept: dict[str, Any] | None = request.session.get(_KEPT)
     if kept is None:
         return ""

@@ -1,4 +1,4 @@
-"""Users after the password check and before the second factor."""
+"""Logins between the password check and the second factor."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The OpenID Connect provider: redirect users to it, and verify their return.
 
-django-allauth stores ``state`` and the PKCE verifier in the session and fetches the tokens. It
+django-allauth stores ``state`` and the PKCE verifier in the session, and fetches the tokens. But it
 sends no nonce, trusts the issuer that the provider names, and does not verify the signature of a
-token that it fetched itself. Therefore ``id_tokens`` verifies the ID token.
+token that it fetched itself. Therefore, ``id_tokens`` verifies the ID token.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _ENDPOINTS = ("authorization_endpoint", "token_endpoint", "jwks_uri")
 
 
 class NoSignUp(DefaultSocialAccountAdapter):  # type: ignore[misc]
-    """``SOCIALACCOUNT_ADAPTER``: no registration, and limits for requests to the provider."""
+    """An allauth adapter without registration, and with limits for requests to the provider."""
 
     def is_open_for_signup(self, _request: HttpRequest, _sociallogin: Any) -> bool:
         return False
@@ -65,16 +65,16 @@ class _Endpoints(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]
         """Return the discovery document.
 
         Raises:
-            ProviderUnavailableError: it is missing, has another issuer, or contains an unprotected
-                URL.
+            ProviderUnavailableError: the document is missing, has another issuer, or contains an
+                unprotected URL.
         """
         if not hasattr(self, "_config"):
             self._config = fetch(self._provider.server_url)
             if self._config.get("issuer") != settings.OIDC_ISSUER:
-                raise ProviderUnavailableError("its discovery document names another issuer")
+                raise ProviderUnavailableError("the discovery document names another issuer")
             if not all(is_protected(str(self._config.get(name))) for name in _ENDPOINTS):
                 raise ProviderUnavailableError(
-                    "its discovery document contains a URL without https"
+                    "the discovery document contains a URL without https"
                 )
         return self._config
 
@@ -88,7 +88,7 @@ class _Provider(OpenIDConnectProvider):  # type: ignore[misc]
         return self.endpoints
 
     def get_scope(self) -> list[str]:
-        """Add the groups scope if the provider supports it; others would reject it."""
+        """Add the groups scope if the provider supports it. Other providers would reject it."""
         offered = self.endpoints.openid_config.get("scopes_supported") or ()
         return [*self.get_default_scope(), *(["groups"] if "groups" in offered else [])]
 
@@ -107,12 +107,12 @@ def fetch(url: str) -> dict[str, Any]:
     except (RequestException, ValueError) as error:
         raise ProviderUnavailableError(str(error)) from error
     if not isinstance(found, dict):
-        raise ProviderUnavailableError("its response is not a JSON object")
+        raise ProviderUnavailableError("the response is not a JSON object")
     return found
 
 
 def redirect_to_provider(request: HttpRequest, next_url: str) -> HttpResponse:
-    """Return the redirect to the provider; state, nonce and PKCE verifier are in the session.
+    """Return the redirect to the provider. The session stores state, nonce and PKCE verifier.
 
     Raises:
         ProviderUnavailableError: the discovery document is unavailable.
@@ -125,7 +125,7 @@ def redirect_to_provider(request: HttpRequest, next_url: str) -> HttpResponse:
 
 
 class Returned(NamedTuple):
-    """The result of a sign-on: the verified claims, and the requested page."""
+    """The result of a sign-on: the verified claims, the requested page, and the ID token."""
 
     claims: dict[str, Any]
     address: str
@@ -175,11 +175,11 @@ def claims_of_return(request: HttpRequest) -> Returned:
 
 
 def _provider(request: HttpRequest) -> _Provider:
-    """Return the configured provider; allauth's database table of providers is not used."""
+    """Return the configured provider, without allauth's database table of providers."""
     issuer = settings.OIDC_ISSUER
     app = SocialApp(
         provider=OpenIDConnectProvider.id,
-        # Part of the user's identity, together with ``sub``: another issuer's users are different.
+        # Together with ``sub``, the issuer identifies the user. Other issuers have other users.
         provider_id=issuer,
         client_id=settings.OIDC_CLIENT_ID,
         secret=settings.OIDC_CLIENT_SECRET,

@@ -1,7 +1,7 @@
 """Second factors for password logins: time-based codes and passkeys.
 
-django-allauth provides the table and the passkey ceremony. Two things differ: a code works once
-across all processes (allauth remembers it per process), and secrets of codes are encrypted.
+django-allauth provides the table and the passkey ceremony. This module differs in two ways: a code
+works once across all processes (with allauth, once per process), and secrets are encrypted.
 """
 
 from __future__ import annotations
@@ -48,7 +48,10 @@ def factors_of(user: User) -> list[Any]:
 
 
 def code_is_right(user: User, code: str) -> bool:
-    """Return whether the code is unused and of this or an adjacent period of 30 s; use it up."""
+    """Return whether the code is valid, and mark it as used.
+
+    A code is valid once, in its own and in the adjacent periods of 30 seconds.
+    """
     with transaction.atomic():
         rows = Authenticator.objects.select_for_update()
         row = rows.filter(user_id=user.pk, type=CODES).first()
@@ -69,7 +72,7 @@ def code_is_right(user: User, code: str) -> bool:
 
 
 def passkey_question(user: User) -> dict[str, Any]:
-    """Return the passkey challenge; the session stores the expected response."""
+    """Return the passkey challenge, and store the expected response in the session."""
     question: dict[str, Any] = webauthn.begin_authentication(user)
     return question
 
@@ -98,7 +101,7 @@ def offered_secret(request: HttpRequest, user: User) -> str:
 
 
 def reencrypt_secrets() -> int:
-    """Encrypt with the first key the secrets that another key encrypts; return their number."""
+    """Re-encrypt the secrets of other keys with the first key, and return their number."""
     done = 0
     for row in secrets_of_other_keys():
         with isolated("encrypt a second factor", row.pk):
@@ -118,7 +121,7 @@ def _reencrypt(pk: int) -> bool:
 
 
 def secrets_of_other_keys() -> list[Any]:
-    """Return the rows of codes whose secret is not encrypted with the first key."""
+    """Return the rows of codes with a secret that is not encrypted with the first key."""
     rows = Authenticator.objects.filter(type=CODES).order_by("pk")
     return [row for row in rows if key_name_of(row) != current_key()]
 
@@ -141,7 +144,7 @@ def qr_code_of(address: str) -> str:
 
 
 def add_codes(request: HttpRequest, user: User, code: str) -> bool:
-    """Return whether the code matches the offered secret; if so, store the secret for the user."""
+    """Store the offered secret for the user if the code matches it. Return whether it matches."""
     secret = offered_secret(request, user)
     counter = _counter_of(secret, code)
     if counter is None:
@@ -155,13 +158,13 @@ def add_codes(request: HttpRequest, user: User, code: str) -> bool:
 
 
 def new_passkey_question(user: User) -> dict[str, Any]:
-    """Return the registration challenge; the session stores the expected response."""
+    """Return the registration challenge, and store the expected response in the session."""
     question: dict[str, Any] = webauthn.begin_registration(user, False)  # noqa: FBT003 - allauth's
     return question
 
 
 def add_passkey(user: User, name: str, answer: str) -> bool:
-    """Return whether a new passkey has answered the challenge; if so, store it for the user."""
+    """Store a new passkey for the user if it answers the challenge. Return whether it does."""
     try:
         credential = json.loads(answer)
         webauthn.parse_registration_response(credential)

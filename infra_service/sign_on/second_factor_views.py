@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
     from apikeys.models import User
 
-# Tries per user and minute, from all addresses: a code has six digits.
+# The maximum attempts per user and minute from all addresses, because a code has only six digits.
 _TRIES: Final = 5
 _TOO_MANY: Final = "Too many attempts. Wait a minute."
 
 
 class PasswordStep(LoginView):
-    """Checks the password without logging in."""
+    """A login view that only checks the password and continues with the second factor."""
 
     authentication_form = PasswordForm
     template_name = "admin/login.html"
@@ -81,7 +81,7 @@ def _is_shown(request: HttpRequest, user: User) -> bool:
 @sensitive_post_parameters("code", "password")
 @never_cache
 def second_factors_page(request: HttpRequest) -> HttpResponse:
-    """Add and remove the user's second factors, with the password: a session may be stolen."""
+    """Add and remove the user's second factors. Require the password, as sessions can be stolen."""
     user: Any = request.user
     error = ""
     if request.method == "POST":
@@ -116,7 +116,7 @@ def second_factors_page(request: HttpRequest) -> HttpResponse:
 
 
 def _change(request: HttpRequest, user: User) -> dict[str, str]:
-    """Apply the form; return the change for the audit log, empty without a change."""
+    """Apply the form, and return the change for the audit log, or an empty dict."""
     given = request.POST
     if "remove" in given:
         for row in second_factor.factors_of(user):

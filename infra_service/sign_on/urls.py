@@ -1,4 +1,4 @@
-"""URLs of sign-on and second factors, below the admin's."""
+"""URLs of sign-on and second factors, within the admin's URLs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Accounts and permissions at sign-on: exactly the provider's claims, each time."""
+"""Accounts and permissions at sign-on, which follow the provider's claims each time."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ _NOT_IN_NAMES: Final = re.compile(r"[^\w.@+-]")
 # Less than the column's 150 characters, so that a suffix can distinguish equal names.
 _LONGEST_NAME: Final = 120
 _LONGEST_DISPLAY_NAME: Final = 200
-# Names that a refusal lists, on the page, in the log and in the audit log.
+# The maximum number of names that a refusal lists on the page, in the log and in the audit log.
 _MOST_NAMES: Final = 50
 
 
 def admit_user(request: HttpRequest, claims: Mapping[str, Any]) -> User:
     """Return the user of the claims, with the permissions of their groups.
 
-    Issuer and ``sub`` identify the user: an e-mail address or a name can be reassigned. A user
-    without a mapped group loses all permissions, in other sessions too.
+    The issuer and ``sub`` identify the user, because an email address or a name can be reassigned.
+    A user without a mapped group loses all permissions, including in other sessions.
 
     Raises:
-        SignOnRefusedError: no group is mapped, or the user is inactive here.
+        SignOnRefusedError: no group is mapped, or the user is inactive in this service.
     """
     subject = claims["sub"]
     groups = _groups(claims)
@@ -65,9 +65,10 @@ def signs_on(user: User) -> bool:
 
 
 def _names_of_groups(claims: Mapping[str, Any]) -> list[str] | None:
-    """Return the groups at the provider; None if the claim is missing or contains only other types.
+    """Return the groups at the provider, or None if the claim is missing or contains no strings.
 
-    Members of other types are ignored: a single one must not remove all permissions of a person.
+    Entries that are not strings are ignored, so that a single entry cannot remove all permissions
+    of a person.
     """
     theirs = claims.get(settings.OIDC_GROUPS_CLAIM)
     theirs = [theirs] if isinstance(theirs, str) else theirs
@@ -78,7 +79,7 @@ def _names_of_groups(claims: Mapping[str, Any]) -> list[str] | None:
 
 
 def _without_group(claims: Mapping[str, Any], user: User | None = None) -> SignOnRefusedError:
-    """Return the refusal, with the names in the ID token in place of a mapped group."""
+    """Return the refusal, with the received groups, or the claims if there is no groups claim."""
     theirs = _names_of_groups(claims)
     reason = "no_groups_claim" if theirs is None else "no_group"
     received = [_printable(name) for name in sorted(claims if theirs is None else theirs)]
@@ -86,7 +87,7 @@ def _without_group(claims: Mapping[str, Any], user: User | None = None) -> SignO
 
 
 def _printable(name: str) -> str:
-    """Return a name for a page and for the database, which stores neither NUL nor surrogates."""
+    """Return a name for a page and for the database, which cannot store NUL and surrogates."""
     shown = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in name)
     return shown[:_LONGEST_NAME]
 
@@ -128,7 +129,7 @@ def _registered(request: HttpRequest, claims: Mapping[str, Any]) -> User:
                 subject=subject,
             )
     except IntegrityError:
-        if (other := _known(subject)) is None:  # a user of this name at the same time
+        if (other := _known(subject)) is None:  # another user with this name
             raise SignOnRefusedError("again", subject=subject) from None
         return other  # the same user, in another window
     return user
@@ -147,7 +148,7 @@ def _free_name(claims: Mapping[str, Any]) -> str:
 
 
 def _profile(claims: Mapping[str, Any]) -> dict[str, str]:
-    """Return the displayed name and e-mail address, which do not identify the user."""
+    """Return the display name and the email address, which do not identify the user."""
     email = _text(claims, "email")
     try:
         validate_email(email)
@@ -165,7 +166,7 @@ def _text(claims: Mapping[str, Any], key: str) -> str:
 def _set_rights(
     request: HttpRequest, user: User, claims: Mapping[str, Any], groups: list[Group]
 ) -> None:
-    """Set exactly the permissions of the groups; no user permissions, never superuser."""
+    """Set exactly the permissions of the groups, without user permissions and superuser status."""
     given = {**_profile(claims), "is_staff": bool(groups), "is_superuser": False}
     changes = [name for name, value in given.items() if getattr(user, name) != value]
     if {group.pk for group in groups} != set(user.groups.values_list("pk", flat=True)):

@@ -48,8 +48,8 @@ _NOT_MAPPED: Final = (
 def sign_on(request: HttpRequest) -> HttpResponse:
     """Redirect the browser to the provider.
 
-    A link, not a form: the page's content security policy blocks a form that redirects to another
-    site.
+    The login page uses a link instead of a form, because its content security policy blocks forms
+    that redirect to another site.
     """
     if count_login(request):
         return _page(request, 429, "Too many attempts from this address. Wait a minute.")
@@ -83,7 +83,7 @@ def log_out_at_provider(request: HttpRequest, address: str) -> TemplateResponse:
 
 
 def _own_address(request: HttpRequest, address: str) -> str:
-    """Return the URL if it has this host, else the overview's URL."""
+    """Return the URL if it has this host, otherwise the URL of the overview."""
     hosts, secure = {request.get_host()}, request.is_secure()
     if url_has_allowed_host_and_scheme(address, hosts, require_https=secure):
         return address
@@ -103,7 +103,7 @@ def _refused(request: HttpRequest, refusal: SignOnRefusedError) -> HttpResponse:
     log.warning("sign_on_refused", reason=refusal.reason, cause=cause, **details)
     if refusal.reason != "state":  # any client can send a request without a state
         logins.record_refusal(request, refusal.reason, refusal.user, **details)
-    # The provider has proved the reader's identity: the names are the reader's own.
+    # The names are the reader's own, because the provider has proved the reader's identity.
     shown = {
         "explanation": _explanation(refusal),
         "received": refusal.received,
@@ -123,7 +123,7 @@ def _explanation(refusal: SignOnRefusedError) -> str:
             "at the provider, or sets OIDC_GROUPS_CLAIM. The token has these claims:"
         )
     if refusal.reason == "no_group" and refusal.received:
-        return f"{_NOT_MAPPED}The provider sent these:"
+        return f"{_NOT_MAPPED}The provider sent these groups:"
     return f"{_NOT_MAPPED}The provider sent no groups." if refusal.reason == "no_group" else ""
 
 
