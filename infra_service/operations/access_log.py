@@ -1,4 +1,4 @@
-"""An access event and two metrics per request."""
+"""The access event and the metrics of each request."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _IDS: Final[tuple[str, ...]] = ("component_id", "environment_id", "state_id", "c
 
 
 class Queries:
-    """Counts and times the statements of a request; Django calls it around each of them.
+    """A wrapper that counts and times the database statements of a request.
 
-    The time includes waits in the database, but neither waits for the connection pool nor COMMIT.
+    The time includes waits in the database, but excludes COMMIT and waits for the connection pool.
     """
 
     __slots__ = ("count", "seconds")
@@ -49,9 +49,9 @@ class Queries:
 
 
 def record(request: HttpRequest, response: HttpResponse, seconds: float, queries: Queries) -> None:
-    """Write the access event of a request, and count it.
+    """Write the access event of a request, and update the metrics.
 
-    The event omits the query and the headers: they can contain a lock id or a token.
+    The event omits the query and the headers, because they can contain a lock id or a token.
     """
     match = request.resolver_match
     view = metrics.NO_VIEW if match is None else match.view_name
@@ -83,7 +83,7 @@ def record(request: HttpRequest, response: HttpResponse, seconds: float, queries
 
 
 def _ids(match: ResolverMatch) -> dict[str, str]:
-    """Return the ids in the path; the ``id`` of a resource is named after the resource."""
+    """Return the ids in the path. The name of ``id`` becomes, for example, ``state_id``."""
     ids: dict[str, str] = {name: match.kwargs[name] for name in _IDS if name in match.kwargs}
     if "id" in match.kwargs:
         resource = getattr(getattr(match.func, "cls", None), "resource", "resource")

@@ -1,7 +1,7 @@
-"""prometheus_client's mapped files, with blocks that are allocated before they are mapped.
+"""Memory-mapped metric files for prometheus_client, with blocks allocated in advance.
 
-prometheus_client creates its files with ``truncate``, which allocates no block. On a full disk a
-write to such a page kills the process with SIGBUS and raises no error.
+prometheus_client creates its files with ``truncate``, which allocates no blocks. On a full disk, a
+write to an unallocated page kills the process with SIGBUS instead of raising an error.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from prometheus_client.mmap_dict import MmapedDict
 
 log = structlog.get_logger("infra_service.metrics")
 
-#: Bytes of a new file: about a thousand series.
+#: The size of a new file in bytes, enough for about a thousand series.
 SIZE: Final = 256 * 1024
 #: Seconds between two attempts to allocate a file.
 _RETRY: Final = 10.0
@@ -29,7 +29,7 @@ _RETRY: Final = 10.0
 _PID: Final = struct.Struct("i")
 _SLOTS: Final = 1024
 _without_file: Final = mmap.mmap(-1, _SLOTS * _PID.size)
-# Files that this process could not allocate, and the process that has logged it.
+# Files that this process could not allocate, and the id of the process that logged the error.
 _missing: set[str] = set()
 _logged_by = 0
 
@@ -37,11 +37,11 @@ _logged_by = 0
 class AllocatedDict(MmapedDict):
     """A file of metric values.
 
-    While the disk has no space for the file or a new value, prometheus_client counts in memory.
-    Values are written as soon as there is space.
+    While the disk has no space for the file or a new value, prometheus_client counts in memory. It
+    writes the values as soon as there is space.
     """
 
-    def __init__(self, filename: str, read_mode: bool = False) -> None:  # noqa: FBT001, FBT002 - its signature
+    def __init__(self, filename: str, read_mode: bool = False) -> None:  # noqa: FBT001, FBT002 - prometheus_client's signature
         self._fname = filename
         self._retry_at = 0.0
         self._is_open = read_mode or self._allocate()
@@ -64,7 +64,7 @@ class AllocatedDict(MmapedDict):
         _found(self._fname)
 
     def _allocate(self) -> bool:
-        """Create the file; return whether the disk has space for it."""
+        """Create the file, and return whether the disk has space for it."""
         self._retry_at = time.monotonic() + _RETRY
         try:
             descriptor = os.open(self._fname, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -76,7 +76,7 @@ class AllocatedDict(MmapedDict):
         except OSError as error:
             if os.fstat(descriptor).st_size == 0:  # readers expect a header
                 with contextlib.suppress(OSError):
-                    os.unlink(self._fname)  # noqa: PTH108 - beside os.open
+                    os.unlink(self._fname)  # noqa: PTH108 - as os.open
             _miss(self._fname, error)
             return False
         finally:
@@ -106,7 +106,7 @@ class AllocatedDict(MmapedDict):
 
 
 def install() -> None:
-    """Store the metrics of this process in such files."""
+    """Store the metrics of this process in allocated files."""
     vars(prometheus_client.values)["MmapedDict"] = AllocatedDict
 
 

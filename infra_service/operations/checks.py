@@ -1,4 +1,4 @@
-"""Checks of a deployment: ``check --deploy`` and ``check --database default`` run them."""
+"""System checks of a deployment, for ``check --deploy`` and ``check --database default``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @register(Tags.security, deploy=True)
 def database_is_chosen(**_kwargs: Any) -> list[CheckMessage]:
-    """Report a default SQLite database in production: ``DATABASE_URL`` may have been lost."""
+    """Report a missing ``DATABASE_URL`` in production, where SQLite must be an explicit choice."""
     if settings.DATABASE_IS_CHOSEN:
         return []
     return [
@@ -69,7 +69,8 @@ def database_is_recent(
         Error(
             TOO_OLD,
             hint="docs/how-to/upgrade.md describes both steps. If the first migrate of a new "
-            "database runs now, wait for it; if it was interrupted, empty the database and repeat.",
+            "database is still running, wait until it ends. If it was interrupted, empty the "
+            "database and run migrate again.",
             id="infra_service.E009",
         )
     ]
@@ -79,7 +80,7 @@ def database_is_recent(
 def tables_are_distributed(
     databases: Sequence[str] | None = None, **_kwargs: Any
 ) -> list[CheckMessage]:
-    """Report tables that are not distributed over the workers of Citus, although others are."""
+    """Report tables that are not distributed over Citus workers, although other tables are."""
     if "default" not in (databases or ()):
         return []
     try:
@@ -90,7 +91,7 @@ def tables_are_distributed(
         return []
     return [
         Error(
-            f"These tables are not distributed, although others are: {', '.join(missing)}.",
+            f"These tables are not distributed, although other tables are: {', '.join(missing)}.",
             hint="Stop the service, and run manage.py distribute as the owner of the tables.",
             id="infra_service.E012",
         )
@@ -101,7 +102,7 @@ def tables_are_distributed(
 def keys_are_of_the_database(
     databases: Sequence[str] | None = None, **_kwargs: Any
 ) -> list[CheckMessage]:
-    """Report encryption keys that are not those of the database."""
+    """Report encryption keys that do not include the key of the database."""
     if "default" not in (databases or ()):
         return []
     try:

@@ -13,7 +13,7 @@ from apikeys.querysets import SOON
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-#: The largest count.
+#: The maximum count.
 MOST: Final = 10_000
 
 

@@ -24,7 +24,7 @@ _LESS: Final = {
 
 
 class ExcessPrivilegesError(Exception):
-    """The role has privileges that allow it to change the audit log."""
+    """A role with privileges that allow it to change the audit log."""
 
 
 @transaction.atomic
@@ -67,7 +67,7 @@ def _schema() -> sql.Identifier:
 
 
 def _excess_privilege(role: str) -> str:
-    """Return the reason why the role could still change the audit log; empty without a reason."""
+    """Return the reason why the role could still change the audit log, or an empty text."""
     with connection.cursor() as cursor:
         cursor.execute(
             """

@@ -3,7 +3,7 @@
 The rows that authorize and serialize requests stay on the coordinator: states with their locks and
 revisions, the catalogue, clusters, credentials, the audit log and its readers. Their constraints,
 triggers and row locks are PostgreSQL's own. The workers store the rows that grow: documents, the
-index of resources, and workloads with their images and transitions.
+resource index, and workloads with their images and transitions.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     from django.db.models import Model
 
-#: Each table, and the column whose hash selects the worker. Tables with the same type
-#: of column are colocated: all rows of a state, or of a cluster, are on the same worker.
+#: The distribution column of each table, which selects the worker by its hash. Tables with the same
+#: type of column are colocated: all rows of a state, or of a cluster, are on the same worker.
 _TABLES: Final[tuple[tuple[type[Model], str], ...]] = (
     (StateVersion, "state_id"),
     (ResourceEntry, "state_id"),
@@ -45,7 +45,7 @@ TABLES: Final = {model._meta.db_table: column for model, column in _TABLES}
 
 
 class NotACoordinatorError(Exception):
-    """The database is not a coordinator that can distribute tables; the message is the reason."""
+    """A database that cannot distribute tables. The message states the reason."""
 
 
 def distribute() -> Iterator[str]:
@@ -56,7 +56,7 @@ def distribute() -> Iterator[str]:
 
     Raises:
         NotACoordinatorError: the database has no extension, coordinator or workers.
-        django.db.Error: the cluster refused a table; the previous tables stay distributed.
+        django.db.Error: the cluster refused a table. The previous tables stay distributed.
     """
     if reason := _obstacle():
         raise NotACoordinatorError(reason)
@@ -73,7 +73,7 @@ def distribute() -> Iterator[str]:
 
 
 def missing() -> list[str]:
-    """Return the tables to distribute that are not distributed; all of them without Citus."""
+    """Return the tables that are not yet distributed. Without Citus, return all tables."""
     if connection.vendor != "postgresql":
         return [*TABLES]
     with connection.cursor() as cursor:
@@ -108,7 +108,7 @@ def _has_citus(cursor: Any) -> bool:
 
 
 def _prefer_distributed() -> None:
-    """Make joins with local tables read the distributed table, not copy the local table."""
+    """Configure joins with local tables to read the distributed table, not copy the local one."""
     with connection.cursor() as cursor:
         name = connection.ops.quote_name(str(connection.settings_dict["NAME"]))
         cursor.execute(
@@ -117,7 +117,7 @@ def _prefer_distributed() -> None:
 
 
 def _drop_foreign_keys(cursor: Any, table: str) -> None:
-    """Drop the foreign keys from and to the table, which Citus refuses."""
+    """Drop the foreign keys from and to the table, which Citus does not support."""
     cursor.execute(
         "SELECT format('ALTER TABLE %%s DROP CONSTRAINT %%I', conrelid::regclass, conname)"
         " FROM pg_constraint WHERE contype = 'f'"

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class TokenlessReportFilter(SafeExceptionReporterFilter):
-    """Redacts tokens in Django's error reports, which show variables and headers."""
+    """A filter that redacts tokens in Django's error reports, which show variables and headers."""
 
     def get_traceback_frame_variables(
         self, request: HttpRequest | None, tb_frame: FrameType

@@ -1,4 +1,4 @@
-"""``/healthz``: the process responds. ``/readyz``: it can serve requests."""
+"""Views of ``/healthz`` (the process responds) and ``/readyz`` (it can serve requests)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _seen_migrated = False
 _STATUS = {
     "type": "string",
     "const": "ok",
-    "description": "Always ok; failures have another HTTP status.",
+    "description": "Always ok. Failures have another HTTP status.",
 }
 _VERSION = {"type": "string", "description": "The release of the service, such as 1.4.0."}
 _HEALTH = described_object("Health", "The process responds.", status=_STATUS)
@@ -42,7 +42,7 @@ class MigrationsPending(APIException):
     meaning = "The database is older than the code."
     status_code = 503
     default_code = "MIGRATIONS_PENDING"
-    default_detail = "The database has migrations to apply: manage.py migrate."
+    default_detail = "The database has pending migrations. Run manage.py migrate."
     wait = 5
 
 
@@ -64,7 +64,7 @@ class HealthView(APIView):
 
 
 class ReadyView(HealthView):
-    """Readiness: the database responds, is migrated and has the keys; the store is configured."""
+    """Readiness of the process: its database, schema, encryption keys and object store."""
 
     @extend_schema(
         operation_id="check_readiness",
@@ -97,8 +97,8 @@ class ReadyView(HealthView):
 
 
 def _is_migrated(connection: BaseDatabaseWrapper) -> bool:
-    """Return whether no migration is pending; cached when true, as migrations only go forward."""
-    global _seen_migrated  # noqa: PLW0603 - one fact of the process
+    """Return whether no migration is pending. Cache True, because migrations only go forward."""
+    global _seen_migrated  # noqa: PLW0603 - a state of the process
     if not _seen_migrated:
         executor = MigrationExecutor(connection)
         loader = executor.loader

@@ -1,8 +1,8 @@
 """Files for the metrics of worker processes, so that each worker can report the sum.
 
 prometheus_client maps a file per process and metric type in ``PROMETHEUS_MULTIPROC_DIR``, if that
-variable is set at import time. This module imports it late, because gunicorn's settings import this
-module before the server sets the variable.
+variable is set at import time. This module imports prometheus_client late, because gunicorn's
+settings import this module before the server sets the variable.
 
 The blocks of each file are allocated before it is mapped (infra_service.operations.allocated).
 """
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 VARIABLE: Final = "PROMETHEUS_MULTIPROC_DIR"
-# Not a process id: the sums of exited processes.
+# The number of the files with the sums of exited processes. It is not a valid process id.
 _EXITED: Final = 0
 # The metric types of the service.
 _KINDS: Final = ("counter", "histogram")
 
 
 def create(directory: Path) -> None:
-    """Create the directory for this user only and empty it: each start counts from 0.
+    """Create the directory for this user only, and empty it, so that each start counts from 0.
 
-    Later metrics of this process and its forks are stored there.
+    This process and its forks then store their metrics there.
     """
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     for left in directory.glob("*.db"):
@@ -52,7 +52,7 @@ def merge_exited_worker(pid: int) -> None:
     with _locked(fcntl.LOCK_EX):
         for own in directory.glob(f"*_{pid}.db"):
             path = own.with_name(own.name.replace(f"_{pid}.", f"_{_EXITED}."))
-            if not path.exists():  # also on a full disk
+            if not path.exists():  # a rename succeeds even on a full disk
                 own.rename(path)
                 continue
             total = AllocatedDict(str(path))
@@ -63,7 +63,7 @@ def merge_exited_worker(pid: int) -> None:
 
 
 def allocate() -> None:
-    """Create the files of this worker; on a full disk the worker counts in memory."""
+    """Create the files of this worker. On a full disk, the worker counts in memory."""
     from infra_service.operations.allocated import AllocatedDict  # noqa: PLC0415 - see above
 
     for kind in _KINDS:

@@ -1,7 +1,7 @@
 """Metrics of requests, and ``/metrics`` for Prometheus.
 
-Requests are counted under django-prometheus' names, which dashboards use, without its middleware,
-which is too slow (docs/adr/0016-own-request-metrics.md). The metrics of each app are in its
+The request metrics have the names of django-prometheus, which dashboards use, but do not require
+its slow middleware (docs/adr/0016-own-request-metrics.md). Each app defines its own metrics in
 ``metrics.py``.
 """
 
@@ -72,7 +72,7 @@ _ERRORS: Final = Counter(
 
 @functools.lru_cache(maxsize=4096)
 def _children(view: str, method: str, status: int) -> tuple[Histogram, Counter]:
-    """Return the cached children of the metrics: a lookup costs as much as counting."""
+    """Return the cached children of the metrics, because a lookup costs as much as a count."""
     return (
         _REQUESTS.latency.labels(view, method),
         _REQUESTS.responses.labels(str(status), view, method),
@@ -98,7 +98,7 @@ _COLLECTORS: Final[tuple[type[Collector], ...]] = (
 
 
 class DatabaseCollector(Collector):
-    """Metrics that query the database at each scrape; an outage removes only these."""
+    """Metrics that query the database at each scrape. An outage removes only these metrics."""
 
     def collect(self) -> Iterable[Metric]:
         """Return the metrics of the apps, and whether the database responded."""
@@ -109,7 +109,7 @@ class DatabaseCollector(Collector):
         except DatabaseFailure:
             found = []
         up = GaugeMetricFamily(
-            "infra_database_up", "Whether the database answered this scrape.", int(bool(found))
+            "infra_database_up", "Whether the database responded to this scrape.", int(bool(found))
         )
         return [up, *found]
 
@@ -127,14 +127,14 @@ class FileCollector(Collector):
 
 
 class MetricsView(APIView):
-    """``/metrics``, for the addresses in METRICS_NETWORKS, never through a proxy."""
+    """The view of ``/metrics``, for direct requests from METRICS_NETWORKS."""
 
     public = True
     authentication_classes = ()
     http_method_names = ["get", "head"]
 
     def perform_content_negotiation(self, request: Request, force: bool = True) -> Any:  # noqa: ARG002, FBT001, FBT002 - DRF's signature
-        """Accept any media type: there is a single format, without a renderer."""
+        """Accept any media type, because the view has a single format and no renderer."""
         return super().perform_content_negotiation(request, force=True)
 
     @extend_schema(exclude=True)
@@ -149,14 +149,14 @@ class MetricsView(APIView):
         registry.register(FileCollector())
         registry_text = generate_latest(
             registry
-        )  # before the files are locked: queries may be slow
+        )  # before the files are locked, because queries may be slow
         with metric_files.reading():
             response: HttpResponse = ExportToDjangoView(request._request)
         response.content += registry_text
         return response
 
 
-# Headers that proxies add. A proxy without them looks like a client on this machine.
+# Headers that proxies add. A proxy that adds none of them looks like a local client.
 _OF_PROXIES: Final = frozenset(
     ("HTTP_FORWARDED", "HTTP_VIA", "HTTP_X_FORWARDED_FOR", "HTTP_X_FORWARDED_HOST",
      "HTTP_X_FORWARDED_PROTO", "HTTP_X_REAL_IP")

@@ -1,4 +1,4 @@
-"""``STATE_STORAGE_URL``: a URL for a dozen options of django-storages."""
+"""Conversion of ``STATE_STORAGE_URL`` to the options of django-storages."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _OPTIONS: Final = frozenset({"endpoint_url", "region_name", "addressing_style", 
 def s3_storage(url: str) -> dict[str, Any]:
     """Return the entry of ``STORAGES`` for ``s3://[key:secret@]bucket[/prefix][?option=…]``.
 
-    Without a key in the URL, boto3 uses its default sources: the environment, a profile, the
-    machine's role. Timeouts are a few seconds, because a client waits.
+    Without a key in the URL, boto3 uses its default sources: the environment, a profile or the
+    machine's role. Timeouts are short, because a client waits.
 
     Raises:
-        ImproperlyConfigured: the URL is invalid, or the extra is not installed. The message
-            contains no part of the URL, which can contain a secret.
+        ImproperlyConfigured: the URL is invalid, or the extra is not installed. Of the URL, which
+            can contain a secret, the message contains only the name of an unknown option.
     """
     try:
         from botocore.config import Config  # noqa: PLC0415 - of an extra
@@ -63,8 +63,8 @@ def s3_storage(url: str) -> dict[str, Any]:
                 connect_timeout=3,
                 read_timeout=int(timeout),
                 retries={"mode": "standard", "total_max_attempts": 2},
-                # Some S3-compatible stores reject the newer checksums, and documents have
-                # authenticated checksums of their own.
+                # Some S3-compatible stores reject the newer checksums, and documents have their own
+                # authenticated checksums.
                 request_checksum_calculation="when_required",
                 response_checksum_validation="when_required",
             ),

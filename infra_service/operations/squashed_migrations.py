@@ -1,8 +1,8 @@
 """Detect databases that are too old for the squashed migrations.
 
 Django treats a squashed migration as applied when the database has all migrations that it replaces.
-When the database has only some, and their files are gone, Django removes the squashed migration
-from its plan: ``migrate`` then fails with an internal error, or finds nothing to do.
+If the database has only some of them, and their files are gone, Django removes the squashed
+migration from its plan. ``migrate`` then fails with an internal error, or finds nothing to do.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ TOO_OLD: Final = (
 
 
 def is_too_old(loader: MigrationLoader) -> bool:
-    """Return whether the database has some, but not all, of an app's squashed migrations."""
+    """Return whether the database has some, but not all, of the migrations that an app squashed."""
     return any(
         len({key in loader.applied_migrations for key in migration.replaces}) > 1
         for migration in loader.replacements.values()

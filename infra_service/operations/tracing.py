@@ -1,7 +1,8 @@
 """Traces of requests and PostgreSQL statements by OpenTelemetry, exported by OTLP over HTTP.
 
-Needs the extra ``otel`` and an ``OTEL_EXPORTER_OTLP_ENDPOINT``; otherwise nothing is loaded. The
-WSGI instrumentation is used instead of Django's, which refuses probes with an unknown Host.
+Tracing requires the extra ``otel`` and an ``OTEL_EXPORTER_OTLP_ENDPOINT``. Otherwise, nothing is
+loaded. The WSGI instrumentation replaces Django's instrumentation, which rejects probes with an
+unknown Host.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ from infra_service import __version__
 if TYPE_CHECKING:
     from django.core.handlers.wsgi import WSGIHandler
 
-#: Entries in the environment of a request: its trace id, and the name of its view.
+#: Entries in the WSGI environment of a request: the trace id, and the name of the view.
 TRACE_ID: Final = "infra_service.trace_id"
 VIEW: Final = "infra_service.view"
 _ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
-#: The exported attributes, in both conventions of OpenTelemetry. Others are dropped: the query of a
-#: URL can contain a lock ID, and headers a token.
+#: The exported attributes, in both conventions of OpenTelemetry. Other attributes are dropped,
+#: because the query of a URL can contain a lock ID, and headers can contain a token.
 _EXPORTED: Final = frozenset(
     {
         "db.name", "db.namespace", "db.operation.name", "db.query.text", "db.statement",
@@ -50,7 +51,7 @@ def traced(application: WSGIHandler) -> Any:
 
 
 def start() -> None:
-    """Start the export, after the fork: its thread would not exist in a fork."""
+    """Start the export. Call this after the fork, because a fork does not inherit the thread."""
     if not is_enabled():
         return
     from opentelemetry import trace  # noqa: PLC0415 - of an extra
@@ -69,9 +70,9 @@ def start() -> None:
     from opentelemetry.trace.status import Status  # noqa: PLC0415
 
     class Processor(BatchSpanProcessor):
-        """Export a copy of each span without other attributes and messages of exceptions.
+        """A processor that exports spans with only the allowed attributes, without exceptions.
 
-        PostgreSQL's messages quote the values of a row.
+        The messages of exceptions can contain values, such as the values of a row in PostgreSQL.
         """
 
         def on_end(self, span: ReadableSpan) -> None:
@@ -96,7 +97,7 @@ def start() -> None:
     own = Resource({SERVICE_NAME: "infra-service", SERVICE_VERSION: __version__})
     # OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES take precedence.
     provider = TracerProvider(resource=own.merge(OTELResourceDetector().detect()))
-    # A worker that ends waits for its last exports; the default is 10 seconds each.
+    # An exiting worker waits for its last exports. The default timeout is 10 seconds for each.
     os.environ.setdefault("OTEL_EXPORTER_OTLP_TIMEOUT", "3")
     provider.add_span_processor(Processor(OTLPSpanExporter()))
     trace.set_tracer_provider(provider)
@@ -109,7 +110,7 @@ def _started(span: Any, environ: dict[str, Any]) -> None:
 
 
 def _responded(span: Any, environ: dict[str, Any], _status: str, _headers: Any) -> None:
-    """Name the span after the view, whose name is also in the metrics and the log."""
+    """Name the span after the view, as in the metrics and the log."""
     view = environ.get(VIEW, "")
     span.update_name(f"{environ['REQUEST_METHOD']} {view}".rstrip())
     span.set_attributes({"http.route": view, "url.path": environ.get("PATH_INFO", "")})

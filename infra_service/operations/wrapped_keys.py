@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _TRANSIT: Final = "vault:"
 _AWS_KMS: Final = "aws-kms:"
-#: Seconds until the start fails, for an attempt, and between attempts.
+#: The time limits for the start and for an attempt, and the pause between attempts, in seconds.
 _DEADLINE: Final = 30.0
 _ATTEMPT: Final = 5.0
 _PAUSE: Final = 2.0
@@ -34,7 +34,7 @@ _MEANINGS: Final[dict[int, str]] = {
     HTTPStatus.BAD_REQUEST: "the ciphertext belongs to another transit key, or the key is missing",
     HTTPStatus.FORBIDDEN: "VAULT_TOKEN has expired, or has no permission to update this path",
     HTTPStatus.NOT_FOUND: "no transit engine is mounted at this path",
-    HTTPStatus.SERVICE_UNAVAILABLE: "it is sealed, or in maintenance",
+    HTTPStatus.SERVICE_UNAVAILABLE: "the server is sealed, or in maintenance",
 }
 
 
@@ -71,7 +71,7 @@ def unwrap(entries: list[str], transit: Transit) -> list[str]:
 
 
 class _UnwrapError(Exception):
-    """The reason why a key cannot be unwrapped."""
+    """A key that cannot be unwrapped. The message states the reason."""
 
 
 def _by_transit(ciphertext: str, transit: Transit, deadline: float) -> str:
@@ -133,7 +133,7 @@ def _plaintext(body: bytes) -> str:
 
 
 def _by_aws_kms(ciphertext: str) -> str:
-    """Return the key; region and credentials come from boto3's default sources."""
+    """Return the key. The region and credentials come from boto3's default sources."""
     try:
         import boto3  # noqa: PLC0415 - of an extra
         from botocore.config import Config  # noqa: PLC0415

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 
 class HousekeepingCollector(Collector):
-    """Each part's last success, duration and removed rows; on PostgreSQL also the partitions."""
+    """The last success, duration and removed objects of each part, and upcoming partitions."""
 
     def collect(self) -> Iterator[Metric]:
         success = GaugeMetricFamily(
             "infra_housekeeping_last_success_timestamp_seconds",
-            "Time of the last complete run of the part; before the first run, of its set-up.",
+            "Time of the last complete run of the part, or of its setup before the first run.",
             labels=["part"],
         )
         seconds = GaugeMetricFamily(

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 #: The default of ``sweep_documents``.
 _ORPHANS_AFTER: Final = dt.timedelta(hours=24)
 _SESSIONS: Final = 500
-# Much longer than the two days after which a part counts as late: an archive that has stopped
-# by a failure must be reported for weeks, and not only at the moment at which it becomes late.
+# Much longer than the two days after which a part counts as late, so that a failed archive job is
+# reported as late for weeks.
 _ARCHIVED_ELSEWHERE: Final = dt.timedelta(days=30)
 
 #: The tables with monthly partitions on PostgreSQL.
@@ -47,13 +47,13 @@ def _actor() -> Actor:
 
 
 def _versions() -> Iterator[int]:
-    """``prune_states``: old versions and deleted states."""
+    """Remove old versions and deleted states, like ``prune_states``."""
     for pruned in pruning.prune(actor=_actor()):
         yield pruned.versions + pruned.states
 
 
 def _catalogue() -> Iterator[int]:
-    """``prune_catalogue``, if ``CATALOGUE_UNUSED_DAYS`` is set."""
+    """Remove unused catalogue entries, as ``prune_catalogue``, if CATALOGUE_UNUSED_DAYS is set."""
     if settings.CATALOGUE_UNUSED_DAYS:
         before = timezone.now() - dt.timedelta(days=settings.CATALOGUE_UNUSED_DAYS)
         for removed in removal.remove_unused(before=before, actor=_actor()):
@@ -61,16 +61,16 @@ def _catalogue() -> Iterator[int]:
 
 
 def _objects() -> Iterator[int]:
-    """``sweep_documents``, if an object store is configured."""
+    """Remove unreferenced objects, like ``sweep_documents``, if an object store is configured."""
     if storage.is_configured():
         for name in sweeping.sweep(older_than=_ORPHANS_AFTER, dry_run=False):
             yield 0 if name is None else 1
 
 
 def _tokens() -> Iterator[int]:
-    """Expired tokens, used assertions of pipelines, and old requests with an Idempotency-Key.
+    """Remove expired tokens and assertions, and old requests with an Idempotency-Key.
 
-    Also findings of tokens in states, once the tokens have expired.
+    Also remove findings of tokens in states, once the tokens are inactive.
     """
     yield from _all_of(
         remove_expired_tokens(actor=_actor()),
@@ -81,7 +81,7 @@ def _tokens() -> Iterator[int]:
 
 
 def _events() -> Iterator[int]:
-    """``archive_audit_events``, if an archive directory is configured."""
+    """Archive old events, like ``archive_audit_events``, if an archive directory is configured."""
     if settings.AUDIT_ARCHIVE_DIR:
         before = timezone.now() - dt.timedelta(days=settings.AUDIT_EVENTS_KEPT_DAYS)
         directory = Path(settings.AUDIT_ARCHIVE_DIR)
@@ -93,8 +93,8 @@ def is_archived_elsewhere() -> bool:
     """Return whether another process, running as the table owner, archives the events.
 
     Without this check, this process would report daily success even if archiving had stopped. The
-    check considers the last archive for `_ARCHIVED_ELSEWHERE` only, so that the part is done again
-    after archiving was turned off on purpose.
+    check ignores archives older than `_ARCHIVED_ELSEWHERE`, so that the part succeeds again after
+    an operator has turned archiving off.
     """
     if settings.AUDIT_ARCHIVE_DIR:
         return False
@@ -116,16 +116,16 @@ def is_owned_elsewhere() -> bool:
 
 
 def _sessions() -> Iterator[int]:
-    """``clearsessions``, in small transactions."""
+    """Remove expired sessions, like ``clearsessions``, in small transactions."""
     expired = Session.objects.filter(expire_date__lt=timezone.now()).order_by("expire_date")
     while keys := list(expired.values_list("pk", flat=True)[:_SESSIONS]):
         yield Session.objects.filter(pk__in=keys).delete()[0]
 
 
 def _history() -> Iterator[int]:
-    """Transitions and changes of workloads, and gaps between reports, after their retention.
+    """Remove transitions and changes of workloads, and gaps between reports, after retention.
 
-    Also images of clusters that a release without images has deleted.
+    Also remove images of clusters that a release without images deleted.
     """
     now = timezone.now()
     yield from _all_of(
@@ -137,7 +137,7 @@ def _history() -> Iterator[int]:
 
 
 def _all_of(*works: Iterator[int]) -> Iterator[int]:
-    """Run each generator to its end or its failure; raise the first failure at the end."""
+    """Run each generator until it ends or fails. Raise the first failure at the end."""
     failures: list[Exception] = []
     for work in works:
         try:

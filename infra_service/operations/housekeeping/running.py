@@ -17,7 +17,7 @@ from infra_service.operations.housekeeping.parts import ELSEWHERE, PARTS
 if TYPE_CHECKING:
     import threading
 
-#: Well below the lease.
+#: The interval at which a part that removes no rows extends its lease.
 _NOTE_SECONDS: Final = 60
 
 log = structlog.get_logger("infra_service.housekeeping")
@@ -27,9 +27,9 @@ class Status(StrEnum):
     """The outcome of a part."""
 
     DONE = "done"
-    # The time limit or a stop; the next run continues.
+    # The part reached its time limit or was stopped. The next run continues.
     STOPPED = "stopped"
-    # Another process runs it.
+    # Another process runs the part.
     HELD = "held"
     FAILED = "failed"
 
@@ -44,9 +44,9 @@ class Outcome(NamedTuple):
 
 
 def run_part(name: str, *, most_seconds: float, stop: threading.Event) -> Outcome:
-    """Run a part until it is done, out of time or stopped; never raise.
+    """Run a part until it is done, out of time or stopped. Report failures in the outcome.
 
-    If the process is killed, the part stays leased until the lease expires, and the next run
+    If the process is killed, the part stays leased until the lease expires. Then the next run
     continues.
     """
     began, removed = time.monotonic(), 0
