@@ -3,19 +3,20 @@ from django.contrib.admin.apps import SimpleAdminConfig
 
 
 class ConsoleConfig(AppConfig):
-    """Provides the console's templates and static files."""
+    """The app with the console's templates and static files."""
 
     name = "infra_service.console"
 
 
 class AdminConfig(SimpleAdminConfig):
-    """Django's admin with the service's own site; ``urls`` and a check load its pages."""
+    """Django's admin with the service's own site. ``urls`` and a system check load the pages."""
 
     default_site = "infra_service.console.site.ServiceAdminSite"
 
     def ready(self) -> None:
         """List Django's groups in the section of the service's users.
 
-        Django's checks of admin pages are replaced by a check that loads the pages first.
+        This does not register Django's checks of admin pages. The service's own check first loads
+        the pages.
         """
         apps.get_app_config("auth").verbose_name = apps.get_app_config("apikeys").verbose_name

@@ -1,4 +1,4 @@
-"""Names of clusters and catalogue objects, for forms and pages that contain them."""
+"""Lookups between names and ids of clusters and catalogue objects, for admin forms and pages."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from infra_service.lib.admin.site import Names
 
 _MODELS: Final[dict[str, Any]] = {"cluster": Cluster, **KINDS}
-#: Suggestions while a user types.
+#: The maximum number of suggestions while a user types.
 MOST_OFFERED: Final = 20
-#: Objects with the same name that are distinguished.
+#: The maximum number of objects per name that a lookup reads.
 _MOST_OF_A_NAME: Final = 100
 
 
 def names_of(kind: str, ids: Collection[str]) -> Names:
-    """Return the names of the objects with these ids; skip objects without a name."""
+    """Return the names of the objects with these ids, without objects that have no name."""
     found = _MODELS[kind].objects.filter(pk__in=ids).values_list("pk", "name")
     return {str(pk): name for pk, name in found if name}
 
@@ -67,7 +67,7 @@ def ids_of(kind: str, texts: Sequence[str]) -> tuple[list[str], list[str]]:
 def offered(kind: str, text: str, user: Any) -> list[dict[str, str]]:
     """Return the matching names that the user may view, prefix matches first.
 
-    Each has a ``label`` and a ``value``, which is the id if the name is not unique.
+    Each suggestion has a ``label`` and a ``value``, which is the id if the name is not unique.
 
     Raises:
         Http404: the kind does not exist.
@@ -81,7 +81,7 @@ def offered(kind: str, text: str, user: Any) -> list[dict[str, str]]:
     if not text or "\0" in text:
         return []
     beginning = model.objects.filter(name__startswith=text).order_by(*_key(model))[:MOST_OFFERED]
-    # The search within names is bounded; it does not read a whole table.
+    # read_page bounds the search within names, so it never reads a whole table.
     pieces = read_page(
         model.objects.filter(name__icontains=text),
         key=_key(model),

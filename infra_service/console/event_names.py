@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
     from django.contrib.auth.models import AnonymousUser
 
-#: Resources of a kind whose events a search by name finds.
+#: The maximum number of resources of each kind that a search by name finds.
 MOST_OF_A_KIND: Final = 20
 
-# The model for the first word of an action and its name column; a state's name has two parts.
+# The model and its name column, by the first word of the action. A state has no name column.
 _NAMED: Final[dict[str, tuple[Any, str]]] = {
     "state": (State, ""),
     "api_key": (ApiKey, "name"),
@@ -41,7 +41,7 @@ _NAMED: Final[dict[str, tuple[Any, str]]] = {
     "user": (User, "username"),
     "group": (Group, "name"),
 }
-# Kinds whose rows are deleted, and whose events then record the name.
+# Kinds that can be deleted. The event of the deletion records the name.
 _DELETED: Final = ("application", "component", "environment", "cluster", "webhook", "group")
 
 
@@ -86,9 +86,10 @@ def _names(
 def ids_named(text: str, user: User | AnonymousUser) -> list[str]:
     """Return the ids of resources with this text in their name, the newest of each kind.
 
-    States are found as in their list: by words of the names around them. Deleted resources are
-    found by the name in the event of their deletion. People see the ids of the kinds that they may
-    view. Each kind reads a bounded number of rows.
+    The search finds states like the list of states, by words from the names of the component,
+    environment and application. It finds a deleted resource by the name in the event of the
+    deletion. It covers the kinds that the user may view, and reads a bounded number of rows of
+    each kind.
     """
     from states.admin.search import search  # noqa: PLC0415 - its package registers pages at the site
 
@@ -112,7 +113,7 @@ def ids_named(text: str, user: User | AnonymousUser) -> list[str]:
 
 
 def _is_id_of(model: Any, text: str) -> bool:
-    """Return whether the text can be an id of the model; a failed login has no user id."""
+    """Return whether the text can be an id of the model. A failed login may have no user id."""
     try:
         model._meta.pk.to_python(text)
     except ValidationError:

@@ -1,4 +1,4 @@
-"""The admin's groups; each includes the permissions of the previous group."""
+"""The default groups of the admin. Each includes the permissions of the previous group."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OPERATOR: Final = (
     "webhooks.change_webhookendpoint",
 )
 ADMINISTRATOR: Final = (
-    # A document contains all secrets of its state. Issuing tokens also permits to read it.
+    # A document contains all secrets of its state. A user who can issue tokens can also read it.
     "states.download_state",
     "states.delete_state",
     *(
@@ -37,7 +37,7 @@ ADMINISTRATOR: Final = (
     "apikeys.add_apikey",
     "apikeys.add_accesstoken",
     *(f"apikeys.{verb}_{name}" for name in ("issuer", "trustpolicy") for verb in ("add", "change")),
-    # To create and change webhooks: their URLs receive events.
+    # To create and change webhooks, which receive events.
     "webhooks.add_webhookendpoint",
     "apikeys.add_user",
     "apikeys.change_user",
@@ -45,7 +45,7 @@ ADMINISTRATOR: Final = (
 
 
 def wanted() -> dict[str, frozenset[str]]:
-    """Return the groups with all permissions (``app.codename``)."""
+    """Return the permissions (``app.codename``) of each group."""
     models = [model for app in _SHOWN for model in apps.get_app_config(app).get_models()]
     viewer = frozenset(f"{m._meta.app_label}.view_{m._meta.model_name}" for m in models)
     viewer |= {"auth.view_group"}
@@ -59,7 +59,7 @@ def wanted() -> dict[str, frozenset[str]]:
 
 @transaction.atomic
 def set_up(actor: Actor) -> dict[str, bool]:
-    """Set the permissions of each group; return for each group whether it changed.
+    """Set the permissions of each group, and return whether each group changed.
 
     Raises:
         LookupError: a permission is missing because the database is not migrated.

@@ -1,4 +1,4 @@
-"""``/``: a page for browsers, and the same links as JSON."""
+"""The home page ``/``: links to the parts of the service, as HTML or JSON."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class HomeView(APIView):
     http_method_names = ["get", "head"]
     renderer_classes = (JsonRenderer, TemplateHTMLRenderer)
 
-    @extend_schema(exclude=True)  # it links to the API document and is no part of the API
+    @extend_schema(exclude=True)  # not part of the API
     def get(self, _request: object) -> Response:
-        """Return links to the admin and the API documentation, as a page for browsers."""
+        """Return links to the admin and the API documentation."""
         documentation = {"docs": "/docs/"} if settings.WHITENOISE_ROOT else {}
         return Response(_PLACES | documentation, template_name="home.html")

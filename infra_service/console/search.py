@@ -1,7 +1,7 @@
 """The search box of every admin page: a few objects of each kind that the user may view.
 
-Each kind costs a bounded number of bounded queries: by an exact id, by the prefix of a name from an
-index, and by a part of a name within the limits of ``read_page``.
+Each kind requires a bounded number of bounded queries: by the exact id, by an indexed prefix of the
+name, and by a part of the name within the limits of ``read_page``.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ if TYPE_CHECKING:
 
     from django.contrib.auth.models import AnonymousUser
 
-#: Rows of each kind; a further row shows that there are more.
+#: The maximum number of rows of each kind. The search reads one more to detect further matches.
 SHOWN: Final = 5
-#: Characters of a search text.
+#: The maximum number of characters of a search text.
 MOST_TEXT: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Objects of a kind: name, further words and URL of each, and the URL of the full list.
+    """Matches of a kind: name, description and URL of each object, and the URL of the full list.
 
-    The full list of resources has a form instead, which keeps the text out of addresses.
+    For resources, a form opens the full list, which keeps the text out of URLs.
     """
 
     title: str
@@ -52,7 +52,7 @@ class Found:
 
 
 def search(text: str, user: User | AnonymousUser) -> list[Found]:
-    """Return the kinds with matches; nothing for a text that contains a secret of this service."""
+    """Return the matches by kind, or an empty list if the text contains a secret."""
     if not text or "\0" in text or contains_secret(text):
         return []
     found = []

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
 
 
-#: The pages in menu order; the first page of a section determines the section's place.
+#: The pages in menu order. The first page of a section determines the position of the section.
 _PAGES: Final = (
     "State", "ResourceEntry", "Component", "Environment", "Application",
     "Workload", "Cluster",
@@ -65,7 +65,7 @@ class ServiceAdminSite(AuditedSite):
     latest_changes = staticmethod(latest.latest_changes)
 
     def get_urls(self) -> list[Any]:
-        """Return Django's URLs without ``r/`` (view on site), with sign-on and name suggestions."""
+        """Return Django's URLs without ``r/`` (view on site), and the URLs of the service."""
         names = path("names/<str:kind>/", self.admin_view(self.names_view), name="names")
         found = [u for u in super().get_urls() if getattr(u, "name", "") != "view_on_site"]
         everything = path("search/", self.admin_view(self.search_view), name="search")
@@ -83,13 +83,13 @@ class ServiceAdminSite(AuditedSite):
         return urls.patterns(self)
 
     def register(self, model_or_iterable: Any, admin_class: Any = None, **options: Any) -> None:
-        """Register pages, except those of django-allauth, whose data must not be edited."""
+        """Register pages, except django-allauth's, because operators must not edit its data."""
         models = [model_or_iterable] if isinstance(model_or_iterable, type) else model_or_iterable
         ours = [model for model in models if not model.__module__.startswith("allauth.")]
         super().register(ours, admin_class, **options)
 
     def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[Any]:
-        """Return the sections; apps of the same name, such as users and groups, are merged."""
+        """Return the sections, and merge apps with the same name, such as users and groups."""
         apps: dict[str, list[Any]] = {}
         for app in super().get_app_list(request):
             apps.setdefault(app["name"], []).append(app)
@@ -106,8 +106,8 @@ class ServiceAdminSite(AuditedSite):
         return JsonResponse({"names": bound_names.offered(kind, text, request.user)})
 
     def search_view(self, request: HttpRequest) -> HttpResponse:
-        """Show what matches the text, by POST, to keep it out of addresses and logs."""
-        # Imported here because the admins that it uses register themselves on this site.
+        """Show the search results. POST keeps the text out of URLs and logs."""
+        # Imported here because the module imports admins that register themselves on this site.
         from infra_service.console import search  # noqa: PLC0415
 
         text = request.POST.get("text", "").strip()[: search.MOST_TEXT]
@@ -131,7 +131,7 @@ class ServiceAdminSite(AuditedSite):
     def login(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """Log a user in; the rate limit applies before the password is checked."""
+        """Log a user in. The rate limit applies before the password check."""
         if request.method == "POST" and count_login(request):
             return self._refusal(
                 request, 429, "Too many attempts from this address. Wait a minute."
@@ -151,7 +151,7 @@ class ServiceAdminSite(AuditedSite):
         return answer
 
     def each_context(self, request: HttpRequest) -> dict[str, Any]:
-        """Add whether second factors are configured; hide the sidebar without a login."""
+        """Add whether second factors are configured, and hide the sidebar before login."""
         context = super().each_context(request)
         shows_sidebar = context["has_permission"] and context["is_nav_sidebar_enabled"]
         return {
@@ -170,7 +170,7 @@ class ServiceAdminSite(AuditedSite):
     def logout(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> TemplateResponse:
-        """Log out here, and at the provider if the user signed on there and it has a logout."""
+        """Log out of the service, and of the user's sign-on provider if it supports logout."""
         if settings.ADMIN_LOGIN == PASSWORD or request.method != "POST":
             return super().logout(request, extra_context)
         from infra_service.sign_on import logout, views  # noqa: PLC0415 - an extra
@@ -180,7 +180,7 @@ class ServiceAdminSite(AuditedSite):
         return views.log_out_at_provider(request, address) if address else answer
 
     def admin_view(self, view: Any, cacheable: bool = False) -> Any:  # noqa: FBT001, FBT002 - Django's signature
-        """Return a page, not JSON, for 403 and 404."""
+        """Wrap a view so that 403 and 404 are pages instead of JSON."""
 
         @functools.wraps(view)
         def answered(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:

@@ -1,6 +1,7 @@
 """The admin's overview: a bounded number of queries, without scans of large tables.
 
-It starts with findings that need attention. A user sees only sections whose pages they may view.
+The overview starts with findings that need attention. A user sees only the sections for which the
+user has the view permission.
 """
 
 from __future__ import annotations

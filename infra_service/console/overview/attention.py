@@ -36,14 +36,14 @@ if TYPE_CHECKING:
 
     from django.contrib.auth.models import AnonymousUser
 
-#: Objects that the overview shows for each finding.
+#: The maximum number of objects that the overview shows for each finding.
 SHOWN: Final = 5
 
 
 class Finding(NamedTuple):
     """A finding that needs attention."""
 
-    #: Also the name of the template for a row.
+    #: The identifier, which is also the name of the template for a row.
     name: str
     title: str
     sign: str
@@ -54,14 +54,14 @@ class Finding(NamedTuple):
 
     @property
     def template(self) -> str:
-        """The template for a row."""
+        """Return the path of the template for a row."""
         return f"admin/overview/{self.name}.html"
 
 
 def findings(
     user: User | AnonymousUser, locks: HeldLocks | None, clusters: dict[str, Any] | None
 ) -> list[Finding]:
-    """Return the findings that the user may view, including those with the number 0."""
+    """Return the findings that the user may view, including findings with the number 0."""
     found = []
     if locks is not None:
         found += [_locks(locks, user), _freezes(), _leaked(user), _unindexed()]
@@ -144,7 +144,7 @@ def _idle(days: int) -> Finding:
         | Exists(AccessToken.objects.issued().active().filter(created_by=OuterRef("pk")))
     )
     title = f"Owners of keys without a sign-on for {days} day{pluralize(days)}"
-    links = [_link("apikeys_user", "signed_on=idle", "All of these owners")]
+    links = [_link("apikeys_user", "signed_on=idle", "All idle owners")]
     rows = list(owners.order_by("last_login", "pk")[:SHOWN])
     return Finding("idle", title, "warning", number_of(owners), rows, links)
 
@@ -173,8 +173,8 @@ def _kind(found: Found) -> str:
 
 def _logins() -> Finding:
     number, rows = failed_logins()
-    links = [_link("apikeys_auditevent", "action=user.login_failed", "All failed log-ins")]
-    title = "Failed log-ins in a day"
+    links = [_link("apikeys_auditevent", "action=user.login_failed", "All failed logins")]
+    title = "Failed logins in a day"
     return Finding("logins", title, "warning", number, rows[:SHOWN], links)
 
 

@@ -26,7 +26,7 @@ _WORST_FIRST: Final = (
 def count_clusters() -> dict[str, Any]:
     """Return the number of clusters by health and the number of workloads in error, in one query.
 
-    Reports store these counts in the cluster's row, so no workloads are read.
+    Each report stores the counts in the cluster's row, so the query reads no workloads.
     """
     now = Now()
     in_error = is_in_health(ClusterHealth.ERROR, now)
@@ -47,7 +47,7 @@ def count_clusters() -> dict[str, Any]:
 
 
 def silent_clusters(most: int) -> list[dict[str, Any]]:
-    """Return the clusters that have not reported for the longest time, with the reason."""
+    """Return the clusters without recent reports, longest first, with the collector's error."""
     silent = Cluster.objects.timed().filter(is_silent(Now()))
     longest_first = silent.order_by(Coalesce("last_received_at", "created_at"), "id")
     return [
@@ -63,14 +63,14 @@ def silent_clusters(most: int) -> list[dict[str, Any]]:
 
 
 def _reason(cluster: Cluster, status: CollectionStatus) -> str:
-    """Return the collector's error reason; empty if it reported no error."""
+    """Return the collector's error reason, or an empty text if it reported no error."""
     if status is not CollectionStatus.FAILING:
         return ""
     return cluster.collection_error_reason.replace("_", " ").lower()
 
 
 def clusters_in_error(most: int) -> list[dict[str, Any]]:
-    """Return the clusters with the most workloads in error, each with its first such workload."""
+    """Return the clusters with the most workloads in error, each with the first of them by name."""
     clusters = list(
         Cluster.objects.filter(is_in_health(ClusterHealth.ERROR, Now())).order_by(
             "-workloads_error", "name"

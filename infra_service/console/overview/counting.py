@@ -9,9 +9,9 @@ from django.db import connection
 if TYPE_CHECKING:
     from django.db.models import Model, QuerySet
 
-#: The largest exact count; above it, PostgreSQL's statistics provide an estimate.
+#: The largest exact count. PostgreSQL's statistics provide an estimate of larger counts.
 EXACT: Final = 10_000
-#: The largest count of objects that need attention.
+#: The largest exact count of objects that need attention.
 MOST: Final = 1_000
 
 

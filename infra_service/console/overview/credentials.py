@@ -42,8 +42,8 @@ def expiring_soon(user: User | AnonymousUser, most: int) -> list[Found]:
 def never_used(user: User | AnonymousUser, most: int) -> list[Found]:
     """Return the unused keys and issued tokens, the newest first.
 
-    Use is not indexed, because each use would write to the index. The search is therefore bounded
-    like that of the list.
+    The last use is not indexed, because each use would write to the index. The search is therefore
+    bounded, as in the list.
     """
     found = []
     for model in _visible(user):
@@ -81,6 +81,6 @@ def _ids(queryset: Any, order: Sequence[str], limit: int) -> list[Any]:
 
 
 def _shown(queryset: Any) -> Any:
-    """Load the rows with their owners, without the columns of secrets."""
+    """Load the rows with their owners, without digests of secrets."""
     fields = ("name", "created_at", "expires_at", "created_by__username")
     return queryset.select_related("created_by").only(*fields)

@@ -1,4 +1,4 @@
-"""The latest audit events with names for ids, and failed logins."""
+"""The latest audit events with the names of their resources, and failed logins."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from apikeys.models import User
 
 _LINES: Final = 10
-#: The period in which failed logins are shown.
+#: The period for which the overview shows failed logins.
 LOGINS_WITHIN: Final = dt.timedelta(days=1)
 
 
@@ -31,7 +31,7 @@ def latest_events(user: User | AnonymousUser) -> list[dict[str, Any]]:
 
 
 def failed_logins() -> tuple[Number, list[dict[str, Any]]]:
-    """Return the number of failed logins in a day, and names and addresses with most tries."""
+    """Return the number of failed logins in a day, and the attempts by name and address."""
     since = timezone.now() - LOGINS_WITHIN
     failed = AuditEvent.objects.since(since).filter(action="user.login_failed")
     newest_first = failed.order_by("-occurred_at", "-id")

@@ -1,4 +1,4 @@
-"""States: their number, locks, leaked tokens, indexing and pushes."""
+"""Figures of states for the overview: count, locks, leaked tokens, indexing and pushes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _DAYS: Final = 14
 _DAY: Final = dt.timedelta(days=1)
-#: If a state waits longer to be indexed, the indexer is missing or too slow.
+#: If a state waits longer for the index, the indexer is stopped or too slow.
 _INDEXED_WITHIN: Final = dt.timedelta(minutes=15)
 
 
@@ -46,7 +46,7 @@ class HeldLocks(NamedTuple):
 
 
 def held_locks() -> HeldLocks:
-    """Read as many locks as the metrics do, from an index of locked states."""
+    """Return the held locks, from an index of locked states, up to the limit of the metrics."""
     locked = State.objects.visible().filter(lock_id__isnull=False).order_by("id")
     found = list(locked.values_list("lock_acquired_at", "pk")[: MAX_LOCKS + 1])
     since = timezone.now() - STALE_AFTER
@@ -57,7 +57,7 @@ def held_locks() -> HeldLocks:
 def describe_locks(states: Sequence[uuid.UUID], user: User | AnonymousUser) -> list[dict[str, Any]]:
     """Return the holder and the token of each lock.
 
-    The token identifies the pipeline; only users who may view tokens see its name.
+    The token identifies the pipeline. Only users who may view tokens see the name of the token.
     """
     found = State.objects.select_related("component", "environment").in_bulk(states)
     held = ((found[pk], holder_of(found[pk])) for pk in states if pk in found)
@@ -69,7 +69,7 @@ def describe_locks(states: Sequence[uuid.UUID], user: User | AnonymousUser) -> l
 def leaked_tokens(user: User | AnonymousUser, most: int) -> tuple[Number, Sequence[dict[str, Any]]]:
     """Return the number of active keys and tokens found in states, and the newest findings.
 
-    Only users who may view a credential see its name.
+    Only users who may view the credential see the name.
     """
     found, is_more = newest_working(MOST)
     number = Number(len(found), is_more=is_more)
@@ -99,7 +99,7 @@ def _named(credential: Any, user: User | AnonymousUser) -> dict[str, str]:
 def not_indexed(most: int) -> tuple[Number, list[State]]:
     """Return the number of states with late or failed indexing, and the first rows.
 
-    The query reads two partial indexes of such states.
+    The queries read two partial indexes that contain only these states.
     """
     since = timezone.now() - _INDEXED_WITHIN
     kinds = (
@@ -134,9 +134,9 @@ def state_figures(locks: HeldLocks) -> dict[str, Any]:
 
 
 def pushes_per_day(now: dt.datetime) -> list[tuple[str, int]]:
-    """Return the last days (UTC) with the number of new versions, counted up to ``EXACT``.
+    """Return the number of new versions on each of the last 14 days (UTC), up to ``EXACT``.
 
-    A version's id starts with its time, so a day is a range of the primary key.
+    The id of a version starts with its creation time, so a day is a range of the primary key.
     """
     today = now.astimezone(dt.UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     days = [today - ago * _DAY for ago in reversed(range(_DAYS))]

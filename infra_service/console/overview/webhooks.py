@@ -14,15 +14,16 @@ from infra_service.webhooks.models import LATE_AFTER, Delivery
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-#: Attempts take three days, so this covers all deliveries that failed in the last four days.
+#: Retries end after three days, so this includes all deliveries that failed in the last four days.
 _MADE_WITHIN: Final = dt.timedelta(days=7)
 
 
 def undelivered(most: int) -> tuple[Number, Number, Sequence[Delivery]]:
-    """Return the numbers of late and of recently failed deliveries, and the first of each.
+    """Return the numbers of late and of recently failed deliveries, and the first rows.
 
-    Failures of disabled webhooks are ignored. Late deliveries are searched among the next
-    deliveries to send, which are few while a worker runs; failed deliveries among the newest.
+    The failed deliveries exclude disabled webhooks. The search for late deliveries reads the next
+    deliveries to send, which are few while a worker runs. The search for failed deliveries reads
+    the newest.
     """
     now = timezone.now()
     is_late, is_recent = Q(created_at__lt=now - LATE_AFTER), Q(created_at__gt=now - _MADE_WITHIN)
