@@ -3,7 +3,7 @@ from django.conf import settings
 
 
 class InfraServiceConfig(AppConfig):
-    """The composition root: parts that belong to no single area."""
+    """The composition root: the parts that belong to no other app."""
 
     name = "infra_service"
 

@@ -20,40 +20,41 @@ from infra_service.lib.environment import Environment
 from infra_service.lib.error_text import reason_of
 from infra_service.operations import metric_files, tracing
 
-# gthread with the API's error format, which assigns a thread only after the request has arrived.
+# A gthread worker with the API's error format. It assigns a thread only after a request arrived.
 worker_class = "infra_service.lib.server.worker.ServiceWorker"
 _env = Environment()
 workers = _env.int("WEB_WORKERS", default=2)
-# Many threads, because a slow upload occupies a thread: with 4 per worker, 8 slow clients block
-# all.
+# Many threads, because a slow upload occupies a thread. With 4 threads per worker, 8 slow clients
+# would block all threads.
 threads = _env.int("WEB_THREADS", default=32)
 _port = os.environ.get("PORT", "8000")
 bind = os.environ.get("BIND", f"127.0.0.1:{_port}")
-# The kernel distributes connections over the workers. With reuse_port, gunicorn ignores a socket
-# from systemd, which the workers share.
+# With reuse_port, the kernel distributes connections over the workers, but gunicorn ignores a
+# socket from systemd. The workers share the socket from systemd.
 reuse_port = "LISTEN_FDS" not in os.environ
-# gunicorn's maximum: percent-encoding lengthens a long filter.
+# gunicorn's maximum, because percent-encoding lengthens a long filter.
 limit_request_line = 8190
-# By default gunicorn trusts local processes and Unix sockets to set the scheme and the path by
-# headers. infra_service.settings decides which proxies are trusted.
+# By default, gunicorn accepts headers with the scheme and the path from local processes and Unix
+# sockets. infra_service.settings determines the trusted proxies instead.
 forwarded_allow_ips = ""
 secure_scheme_headers: dict[str, str] = {}
 forwarder_headers = ""
 keepalive = 75
-# The system call would wait for a slow client without our time limit.
+# The system call would wait for a slow client without a time limit.
 sendfile = False
 timeout = 120
 graceful_timeout = 30
-# gunicorn's administration socket would be a further entry point.
+# gunicorn's administration socket would be another entry point.
 control_socket_disable = True
 _var = os.environ.get("VAR_DIR", str(Path(__file__).resolve().parent.parent / "var"))
 loglevel = os.environ.get("GUNICORN_LOG_LEVEL", "warning")
 
 
 class JsonLogger(Logger):  # type: ignore[misc,unused-ignore]
-    """gunicorn's log lines in the service's format.
+    """A logger that writes gunicorn's log lines in the service's format.
 
-    gunicorn quotes input that it cannot parse, which may contain a token: the formatter redacts it.
+    gunicorn quotes input that it cannot parse, which may contain a token. The formatter redacts
+    tokens.
     """
 
     def setup(self, cfg: Any) -> None:
@@ -69,8 +70,8 @@ logger_class = JsonLogger
 def on_starting(server: Any) -> None:  # noqa: ARG001 - gunicorn's signature
     """Log the version that starts, and prepare the shared metrics of the workers.
 
-    Their counts are in small files and start from 0. Without a writable directory, the server
-    stops. Garbage collection is suspended until the service is loaded.
+    The counts are in small files and start from 0. Without a writable directory, the server exits.
+    Garbage collection is suspended until the service is loaded.
     """
     gc.disable()
     logs.configure(logs.minimum_severity(os.environ.get("LOG_LEVEL", "INFO")))
@@ -83,7 +84,7 @@ def on_starting(server: Any) -> None:  # noqa: ARG001 - gunicorn's signature
 
 
 def child_exit(server: Any, worker: Any) -> None:
-    """Keep the counts of an exited worker; a failure does not stop the server."""
+    """Keep the counts of an exited worker. A failure does not stop the server."""
     try:
         metric_files.merge_exited_worker(worker.pid)
     except (OSError, RuntimeError):
@@ -91,11 +92,11 @@ def child_exit(server: Any, worker: Any) -> None:
 
 
 def when_ready(server: Any) -> None:
-    """Make Ctrl-C act like SIGTERM, which finishes requests in progress, and load the service.
+    """Load the service, and let Ctrl-C finish requests in progress, like SIGTERM.
 
-    The workers are forks of this process: they start at once and share its memory until they write
-    to it. gunicorn's own `preload_app` would load the service before `on_starting`, and thus import
-    prometheus_client before the directory of the metrics is set.
+    The workers are forks of this process, so they start quickly and share its memory until they
+    write to it. gunicorn's own `preload_app` would load the service before `on_starting`, and thus
+    import prometheus_client before the directory of the metrics is set.
     """
     signal.signal(signal.SIGINT, lambda *_: os.kill(os.getpid(), signal.SIGTERM))
     try:
@@ -109,14 +110,14 @@ def when_ready(server: Any) -> None:
     except key_canary.EncryptionKeyWrong as error:
         sys.exit(str(error))
     gc.collect()
-    # The garbage collector would write to each visited page, which copies it. While a large report
-    # is read, it would also traverse all objects again and again, for 0.1 s each time.
+    # The garbage collector would write to each visited page, which copies the page. While the
+    # service reads a large report, it would also traverse all objects repeatedly, for 0.1 s each.
     gc.freeze()
     gc.enable()
 
 
 def post_fork(server: Any, worker: Any) -> None:  # noqa: ARG001 - gunicorn's signature
-    """Create the worker's files if the disk has space, limit its memory, and start traces."""
+    """Create the worker's metric files if the disk has space, limit its memory, start tracing."""
     metric_files.allocate()
     _return_memory()
     tracing.start()
@@ -125,8 +126,8 @@ def post_fork(server: Any, worker: Any) -> None:  # noqa: ARG001 - gunicorn's si
 def _return_memory() -> None:
     """Make glibc return large blocks to the system as soon as they are free.
 
-    By default it retains blocks of up to 32 MiB per thread. These would add to the memory budget,
-    which counts only documents in use.
+    By default, glibc retains free blocks of up to 32 MiB per thread, in addition to the memory
+    budget, which counts only documents in use.
     """
     with contextlib.suppress(AttributeError, OSError):  # another libc
         mallopt = ctypes.CDLL(None).mallopt
@@ -140,5 +141,5 @@ _M_ARENA_MAX = -8
 
 
 def post_worker_init(worker: Any) -> None:  # noqa: ARG001 - gunicorn's signature
-    """Ignore Ctrl-C, which the terminal sends to every process; the arbiter handles it."""
+    """Ignore Ctrl-C, which the terminal sends to every process. The arbiter handles the signal."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)

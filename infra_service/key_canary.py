@@ -1,9 +1,9 @@
-"""A known value in the database, encrypted with its keys: a process with other keys writes nothing.
+"""Prevent writes with wrong encryption keys by a canary, a known encrypted value in the database.
 
-The canary is verified when the server starts, by ``/readyz`` and ``check --database default``, and
-before the first encryption of each process, which covers a database that was unreachable at the
-start. The first verification of a database creates it, unless the newest document needs another
-key. ``rotate_state_keys`` encrypts it with the first key.
+The service verifies the canary at the start of the server, in ``/readyz`` and ``check --database
+default``, and before the first encryption of each process, because the database may have been
+unreachable at the start. The first verification creates the canary, unless the newest document
+needs a missing key. ``rotate_state_keys`` encrypts the canary with the first key.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _CONTEXT: Final = b"encryption canary"
 _VALUE: Final = b"the keys of this database"
 _TABLE: Final = "infra_service_encryptioncanary"
-# SQL, because the server's start and /readyz use a connection outside of Django's own.
+# SQL, because the start of the server and /readyz do not use Django's connections.
 _SELECT: Final = f"SELECT encryption_key, payload FROM {_TABLE}"  # noqa: S608 - a constant
 _INSERT: Final = (
     f"INSERT INTO {_TABLE} (id, encryption_key, payload) "  # noqa: S608 - a constant
@@ -32,33 +32,34 @@ _INSERT: Final = (
 _UPDATE: Final = f"UPDATE {_TABLE} SET encryption_key = %s, payload = %s"  # noqa: S608 - a constant
 _NEWEST_DOCUMENT: Final = "SELECT encryption_key FROM states_stateversion ORDER BY id DESC LIMIT 1"
 
-# A fact of the process, which forks inherit.
+# A state of the process, which forks inherit.
 _is_verified = False
 
 
 class EncryptionKeyWrong(APIException):
-    meaning = "STATE_ENCRYPTION_KEYS are not the keys of the database."
+    meaning = "STATE_ENCRYPTION_KEYS does not contain the encryption key of the database."
     status_code = 503
     default_code = "ENCRYPTION_KEY_WRONG"
 
     def __init__(self, key_name: str) -> None:
         names = ", ".join(encryption.keyring())
         super().__init__(
-            f"The database is encrypted with the key {key_name}, and STATE_ENCRYPTION_KEYS has "
-            f"{names}. Nothing is written with another key. Add that key and restart the service; "
-            "if it is lost, run rotate_state_keys --accept-lost-key."
+            f"The database is encrypted with the key {key_name}, but STATE_ENCRYPTION_KEYS "
+            f"contains {names}. The service writes nothing with another key. Add the key "
+            f"{key_name} and restart the service. If the key is lost, run rotate_state_keys "
+            "--accept-lost-key."
         )
 
 
 def verify_once(connection: BaseDatabaseWrapper) -> None:
-    """Compare the keys with the canary, and create a missing one, unless this process has done so.
+    """Verify the keys with the canary, at most once per process. Create a missing canary.
 
     Raises:
         EncryptionKeyWrong: no configured key decrypts the canary, or the newest document of a
             database without a canary.
         DatabaseError: the database does not respond, or its schema is older.
     """
-    global _is_verified  # noqa: PLW0603 - one fact of the process
+    global _is_verified  # noqa: PLW0603 - a state of the process
     if _is_verified:
         return
     with connection.cursor() as cursor:
@@ -67,7 +68,7 @@ def verify_once(connection: BaseDatabaseWrapper) -> None:
         if canary is None:
             _refuse_other_documents(cursor)
             cursor.execute(_INSERT, _new())
-            canary = _read(cursor)  # of another process, if that was faster
+            canary = _read(cursor)  # another process may have created it first
     key_name, payload = canary
     try:
         encryption.decrypt(_CONTEXT, encryption.Encrypted(payload, key_name))
@@ -86,9 +87,9 @@ def verify_at_start() -> None:
         with connection_of_its_own() as own:
             verify_once(own)
     except DatabaseError:
-        return  # /readyz reports it, and the first encryption verifies the canary
+        return  # /readyz reports the error, and the first encryption verifies the canary
     finally:
-        connection.close()  # workers must not inherit it
+        connection.close()  # workers must not inherit the connection
 
 
 def guard() -> None:
@@ -109,9 +110,9 @@ def guard() -> None:
 
 
 def reencrypt(*, accept_lost_key: bool) -> str:
-    """Encrypt the canary with the first key; return the name of the key if it is missing.
+    """Encrypt the canary with the first key. Return the name of a missing key, or an empty text.
 
-    ``accept_lost_key`` replaces the canary, also if it is damaged.
+    ``accept_lost_key`` replaces the canary, even if it is damaged.
     """
     with transaction.atomic(), connection.cursor() as cursor:
         row = _read(cursor)

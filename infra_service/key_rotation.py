@@ -1,4 +1,4 @@
-"""Values that STATE_ENCRYPTION_KEYS protect, their re-encryption, and the keys they need.
+"""Re-encryption of the values that STATE_ENCRYPTION_KEYS protects, and the keys that they need.
 
 ``states.keeping.reencryption`` re-encrypts documents, because it also moves them between stores.
 """
@@ -31,10 +31,10 @@ _UNREADABLE: Final = "It cannot be decrypted with its key."
 
 
 class OlderValue(NamedTuple):
-    """A stored value that needs another key than the first."""
+    """A stored value that needs a key other than the first."""
 
     item: str
-    #: The key's name or its beginning; empty when it is not recorded.
+    #: The name of the key, or the beginning of the name. Empty if the name is not recorded.
     key_name: str
 
     @property
@@ -44,7 +44,7 @@ class OlderValue(NamedTuple):
 
     @property
     def problem(self) -> str:
-        """The reason why the value could not be re-encrypted."""
+        """Return the reason why the value could not be re-encrypted."""
         return KEY_MISSING if self.is_key_missing else _UNREADABLE
 
 
@@ -53,7 +53,7 @@ class Kind(NamedTuple):
 
     name: str
     label: str
-    #: Encrypts all values of other keys with the first key; returns their number.
+    #: Encrypts all values of other keys with the first key, and returns the number of values.
     reencrypt: Callable[[], int]
     older: Callable[[], Iterator[OlderValue]]
 
@@ -118,7 +118,8 @@ def _older_second_factors() -> Iterator[OlderValue]:
 def skipped_second_factors() -> int:
     """Return the number of secrets of other keys that are skipped while sign-on is off.
 
-    Plain SQL, because the model is missing then; its table remains after sign-on was on.
+    The function uses SQL, because the model is not installed. The table remains if sign-on was on
+    before.
     """
     if apps.is_installed("allauth.mfa"):
         return 0

@@ -1,4 +1,4 @@
-"""Start-up checks: each filterable field of a list is indexed or declared as searched."""
+"""System checks of lists: filters and orders have an index, or are declared as searched."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def every_filter_is_in_an_index(**_kwargs: Any) -> list[CheckMessage]:
 
 @register
 def every_field_set_names_its_model(**_kwargs: Any) -> list[CheckMessage]:
-    """Report each list whose field set cannot derive bounds and nullable fields from columns."""
+    """Report each list with a field set for another model, which lacks the columns of the list."""
     return [
         Error(
             f"{view.filterset_class.__name__} has a different model than {view.__name__}.",
@@ -68,7 +68,7 @@ def every_list_is_in_the_order_of_an_index(**_kwargs: Any) -> list[CheckMessage]
     """Report each list order that the database would have to sort."""
     return [
         Error(
-            f"{view.__name__} is in the order of {', '.join(key)}, and no index is.",
+            f"{view.__name__} is in the order of {', '.join(key)}, but no index has this order.",
             id="infra_service.E003",
         )
         for view in set(lists(get_resolver().url_patterns))
@@ -80,7 +80,7 @@ def every_list_is_in_the_order_of_an_index(**_kwargs: Any) -> list[CheckMessage]
 
 
 def _is_walked(view: Any, segment: Segment) -> bool:
-    """Return whether an index has the rows of the segment in its order."""
+    """Return whether an index provides the rows of the segment in order."""
     model, scope = view.queryset.model, _scope_of(view)
     nulls = conditions_of(model._default_manager.filter(segment.condition).query)
     conditions = Conditions((*scope.comparisons, *nulls.comparisons), 0)

@@ -16,27 +16,28 @@ if TYPE_CHECKING:
 
     from structlog.typing import EventDict, Processor, WrappedLogger
 
-# Anywhere in a line: after an escaped line end in JSON (\n), with %5F in a URL. Second, HTTP Basic
-# credentials.
+# Tokens anywhere in a line, even after an escaped newline in JSON (\n), or with %5F in a URL. The
+# second pattern matches HTTP Basic credentials.
 _TOKEN: Final = re.compile("is[kps](?:_|%5[Ff])[0-9A-Za-z]{38}")
 _BASIC: Final = re.compile(r"(basic(?:[ +]|%20|\\t)+)[0-9A-Za-z+/=_%-]{8,}", re.IGNORECASE)
 _LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
 
 def redact(text: str) -> str:
-    """Redact everything in the form of a token, and HTTP Basic credentials."""
+    """Redact everything in the format of a token, and HTTP Basic credentials."""
     return _BASIC.sub(r"\1[credentials]", _TOKEN.sub("[token]", text))
 
 
 def _dumps(event: EventDict, **_options: Any) -> str:
-    """Serialize the event first, then redact the text, so that nested values are covered."""
+    """Serialize the event and then redact the text, to include nested values."""
     return redact(msgspec.json.encode(event, enc_hook=str).decode())
 
 
 def _line(_logger: WrappedLogger, _method: str, event: EventDict) -> str:
-    """Write ``12:04:31 POST /api/v1/state/… 200 9 ms operator``, or another event.
+    """Return a line such as ``12:04:31 POST /api/v1/state/… 200 9 ms operator``.
 
-    Client input cannot move the terminal's cursor or start a line, so tracebacks are indented.
+    Client input cannot move the terminal's cursor or start a line, because control characters are
+    escaped and tracebacks are indented.
     """
     time, level, name = event.pop("time"), event.pop("level"), event.pop("event")
     trace = event.pop("exception", "")
@@ -55,7 +56,7 @@ def _printable(text: str) -> str:
 
 
 def _is_for_people() -> bool:
-    """Return whether to write text lines: by ``LOG_FORMAT``, else if stderr is a terminal.
+    """Return whether to write text lines, by ``LOG_FORMAT`` or if stderr is a terminal.
 
     Raises:
         ImproperlyConfigured: LOG_FORMAT has another value.

@@ -44,12 +44,13 @@ class _AnyOf(Func):
 
 
 class StatesManage:
-    """Find managing resources in the index of resources."""
+    """A search for managing resources in the resource index."""
 
     def is_managed(self) -> Case | Exists:
         """Return the condition that a resource of any state manages the workload of a query.
 
-        On Citus, the objects are read first: workloads and resources are on different servers.
+        On Citus, a separate query reads the objects first, because workloads and resources are on
+        different servers.
         """
         objects = ResourceEntry.objects.filter(cluster_object__isnull=False)
         if not citus.is_used():
@@ -59,7 +60,7 @@ class StatesManage:
         return Case(When(uid, then=True), When(release, then=True), default=False)
 
     def managed_by(self, workload: Workload, binding: Binding) -> list[ManagedBy]:
-        """Return the resources that manage the workload, from states inside the binding; one query.
+        """Return the resources that manage the workload, from states within the binding.
 
         Resources with the workload's uid come first.
         """

@@ -1,4 +1,4 @@
-"""Middleware of every request: request id, access log, errors in place of redirects."""
+"""Middleware of every request: request id, access log, and errors instead of redirects."""
 
 from __future__ import annotations
 
@@ -44,9 +44,10 @@ _PROBE: Final = re.compile(r"/(healthz|readyz|metrics)/?")
 
 
 class RequestContextMiddleware:
-    """Assign the request an id, process it, and write an access event.
+    """Middleware that assigns a request id and writes an access event.
 
-    Values bound to the log context meanwhile, such as a state's id, appear in all later lines.
+    Values that are bound to the log context during the request, such as a state's id, appear in all
+    later lines.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
@@ -60,7 +61,7 @@ class RequestContextMiddleware:
         ids = {"request_id": request_id}
         given = request.headers.get("X-Request-ID", "")
         if _WELL_FORMED_ID.fullmatch(given):
-            # In addition to the service's id: clients can reuse an id.
+            # In addition to the service's id, because clients can reuse an id.
             request.client_request_id = ids["client_request_id"] = given  # type: ignore[attr-defined]
         traceparent = request.headers.get("traceparent", "")
         trace_id = request.META.get(tracing.TRACE_ID) or trace_id_of(traceparent)
@@ -81,14 +82,14 @@ class RequestContextMiddleware:
             if not response.streaming:
                 response.setdefault("Content-Length", str(len(response.content)))
                 if request.method == "HEAD":
-                    response.content = b""  # the headers remain those of GET
+                    response.content = b""  # the headers are the same as for GET
             access_log.record(request, response, time.perf_counter() - started, queries)
         finally:
             structlog.contextvars.clear_contextvars()
         return response
 
     def _refusal(self, request: HttpRequest) -> HttpResponse | None:
-        """Reject requests for other hosts, and those that Django would redirect or report in HTML.
+        """Reject requests for other hosts, and requests that Django would redirect or fail in HTML.
 
         Probes are exempt, because they use an IP address and plain HTTP.
         """
@@ -111,10 +112,10 @@ class RequestContextMiddleware:
 
 
 class PagePolicyMiddleware:
-    """Protect the service's pages from their contents.
+    """Middleware that protects the service's pages from malicious content.
 
-    Browsers run only the service's own files. Characters that reorder text are escaped: a name or a
-    value with such a character would read as another (CVE-2021-42574).
+    Browsers run only the service's own files. The middleware escapes characters that reorder text,
+    because they can make a name or a value look like another (CVE-2021-42574).
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:

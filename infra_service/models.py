@@ -14,21 +14,21 @@ from infra_service.lib.api.idempotent_requests import IdempotentRequest
 
 __all__ = ["EncryptionCanary", "HousekeepingPart", "IdempotentRequest", "Timeline"]
 
-#: The lease of a killed process expires after this.
+#: The time after which the lease of a killed process expires.
 LEASE: Final = dt.timedelta(minutes=15)
-#: A daily part is late after this; the alert uses the same value.
+#: The time after which a daily part is late. The alert uses the same value.
 LATE_AFTER: Final = dt.timedelta(days=2)
 
 
 class HousekeepingPartQuerySet(models.QuerySet["HousekeepingPart"]):
-    """Conditional updates ensure that a single process runs a part."""
+    """A queryset with conditional updates, which ensure that a single process runs a part."""
 
     def late(self) -> HousekeepingPartQuerySet:
         """Return the parts that have not completed for too long."""
         return self.filter(succeeded_at__lt=timezone.now() - LATE_AFTER)
 
     def claim(self, name: str) -> uuid.UUID | None:
-        """Acquire the lease of a part; return the holder's id, or None if it is held."""
+        """Acquire the lease of a part. Return the holder's id, or None if the part is leased."""
         self.get_or_create(name=name)
         now, holder = timezone.now(), uuid.uuid4()
         free = Q(leased_until=None) | Q(leased_until__lte=now)
@@ -40,7 +40,7 @@ class HousekeepingPartQuerySet(models.QuerySet["HousekeepingPart"]):
         return self.filter(name=name, holder=holder)
 
     def keep(self, name: str, holder: uuid.UUID, removed: int) -> bool:
-        """Add the removed rows and extend the lease; return whether it is still held."""
+        """Add the number of removed rows and extend the lease. Return False if it is lost."""
         until = timezone.now() + LEASE
         held = self.held(name, holder)
         return bool(held.update(leased_until=until, removed=F("removed") + removed))
@@ -76,7 +76,7 @@ class HousekeepingPart(models.Model):
 
 
 class EncryptionCanary(models.Model):
-    """A known value, encrypted with the keys of the database (``key_canary``); a single row."""
+    """A single row with a known value, encrypted with the keys of the database."""
 
     payload = models.BinaryField()
     encryption_key = models.CharField(max_length=16)
@@ -90,9 +90,10 @@ class EncryptionCanary(models.Model):
 
 
 class Timeline(models.Model):
-    """A timeline of PostgreSQL's log, marked by the first read that a replica could serve.
+    """A timeline of PostgreSQL's write-ahead log, with a mark.
 
-    Standbys that are promoted separately start timelines of the same number. The mark differs.
+    Standbys that are promoted separately start timelines with the same number, but with different
+    marks. The first read that a replica could serve creates the mark.
     """
 
     # Eight hexadecimal digits, as in the names of WAL files.

@@ -17,7 +17,7 @@ _ROOT = Path(__file__).resolve().parent.parent
 
 
 def main() -> None:
-    """Prepare secrets, database, operator and token, then become gunicorn."""
+    """Prepare secrets, database, operator and token, and replace this process by gunicorn."""
     parser = argparse.ArgumentParser(prog="make run", description=__doc__)
     parser.add_argument("--port", default=str(_PORT))
     port = _usable_port(parser.parse_args().port)
@@ -37,7 +37,7 @@ def _usable_port(given: str) -> int:
     """Return the port if it is valid and free.
 
     gunicorn would share a used port (SO_REUSEPORT), and the kernel would distribute connections
-    between both services: requests for a state would alternate between two databases.
+    between both services. Requests for a state would then alternate between two databases.
     """
     if not (given.isascii() and given.isdecimal() and 0 < int(given[:6]) < 2**16):
         sys.exit(f"PORT={given} is not a port (1 to 65535), as in PORT=8001 make run")
@@ -53,7 +53,7 @@ def _usable_port(given: str) -> int:
 
 
 def _write_secrets(var: Path) -> None:
-    """Generate the secrets once, readable only by the owner; the environment overrides them."""
+    """Generate the secrets once, readable only by the owner. The environment overrides them."""
     var.mkdir(parents=True, exist_ok=True)
     path = var / "service.env"
     if path.exists():
@@ -84,7 +84,7 @@ def _prepare_database() -> None:
 def _start_workers(*names: str) -> None:
     """Start background commands that end with the server, even if it is killed.
 
-    They read from a pipe that only the server and its workers keep open.
+    The commands read from a pipe that only the server and its workers keep open.
     """
     reading, writing = os.pipe()
     os.set_inheritable(writing, True)  # noqa: FBT003 - its signature
@@ -100,7 +100,7 @@ def _start_workers(*names: str) -> None:
 
 
 def _introduce(port: int) -> None:
-    """Print the first steps; the password and the token are shown on the first start only."""
+    """Print the first steps, and on the first start also the password and the token."""
     from apikeys.actions import create_first_operator  # noqa: PLC0415 - after set-up
     from apikeys.actors import Actor  # noqa: PLC0415 - after set-up
     from apikeys.scopes import Scope  # noqa: PLC0415 - after set-up
@@ -144,7 +144,7 @@ Recently written states, and their addresses for a backend block:
 {states}"""
 
 _FIRST_SECRETS = """\
-Shown only now:
+Shown only once:
   export TF_HTTP_USERNAME=token TF_HTTP_PASSWORD={token}
   http://127.0.0.1:{port}/admin/  user operator, password {password}
 """

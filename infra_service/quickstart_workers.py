@@ -11,7 +11,7 @@ from typing import Final
 from infra_service.lib.commandline.stopping import stop_at_eof
 
 _ROOT: Final = Path(__file__).resolve().parent.parent
-#: Seconds before an exited command is restarted.
+#: Seconds before the restart of an exited command.
 _PAUSE: Final = 2.0
 
 
@@ -37,7 +37,7 @@ def _run_with_restarts(name: str, ended: threading.Event) -> None:
         )
         if ended.wait(_PAUSE):
             return
-        sys.stderr.write(f"{name} exited with status {process.returncode}; it is restarted\n")
+        sys.stderr.write(f"{name} exited with status {process.returncode} and is restarted\n")
 
 
 if __name__ == "__main__":

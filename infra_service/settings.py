@@ -1,8 +1,8 @@
 """The composition root: all settings, and all classes that are plugged in.
 
 Values come from the environment, from a file named by ``<NAME>_FILE`` (for mounted secrets), or
-from ``var/service.env``, which ``make run`` writes; the environment wins. The reference for
-operators is docs/reference/settings.md; a test compares it with this file.
+from ``var/service.env``, which ``make run`` writes. The environment has precedence. The reference
+for operators is docs/reference/settings.md. A test compares the reference with this file.
 """
 
 from pathlib import Path
@@ -27,8 +27,8 @@ environ.Env.read_env(VAR_DIR / "service.env")
 
 SECRET_KEY = env.str("SECRET_KEY")
 SECRET_KEY_FALLBACKS = env.parts("SECRET_KEY_FALLBACKS", default="")
-# 32 random bytes each, base64, or wrapped by Vault, OpenBao or AWS KMS. The first key encrypts, all
-# keys decrypt.
+# Each key is 32 random bytes in base64, or wrapped by Vault, OpenBao or AWS KMS. The service
+# encrypts with the first key, and decrypts with all keys.
 STATE_ENCRYPTION_KEYS = unwrap(
     env.parts("STATE_ENCRYPTION_KEYS"),
     Transit(
@@ -53,7 +53,7 @@ USE_TZ = True
 TIME_ZONE = "UTC"
 LANGUAGE_CODE = "en-us"
 FORMAT_MODULE_PATH = ["infra_service.console.formats"]
-# A redirect makes Terraform lose a state while it reports success, so no slash is appended.
+# With a redirect, Terraform would lose a state and report success, so Django appends no slash.
 APPEND_SLASH = False
 
 INSTALLED_APPS = [
@@ -79,7 +79,7 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "infra_service.middleware.RequestContextMiddleware",
-    # Outside of all middleware that can fail, so that error pages have these headers, too.
+    # Before all middleware that can fail, so that error pages also have these headers.
     "infra_service.middleware.PagePolicyMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "infra_service.lib.api.lengths.BodyLengthMiddleware",
@@ -119,7 +119,7 @@ AUTH_PASSWORD_VALIDATORS = [
 ] + [{"NAME": "apikeys.passwords.RecordedPassword"}]
 
 STATIC_URL = "static/"
-# The admin's and Swagger UI's files are served from the packages that ship them.
+# WhiteNoise serves the files of the admin and of Swagger UI from their packages.
 WHITENOISE_USE_FINDERS = True
 # `make docs` builds the documentation, which is then served at /docs/.
 WHITENOISE_ROOT = BASE_DIR / "site" if (BASE_DIR / "site").is_dir() else None
@@ -136,16 +136,17 @@ DATABASE_IS_CHOSEN = bool(env.str("DATABASE_URL", default=""))
 DATABASES = {"default": env.db_url("DATABASE_URL", default=f"sqlite:///{VAR_DIR / 'db.sqlite3'}")}
 if env.str("DATABASE_REPLICA_URL", default=""):
     DATABASES["replica"] = {**env.db_url("DATABASE_REPLICA_URL"), "TEST": {"MIRROR": "default"}}
-# Seconds to wait until the replica has caught up; then the primary serves the read.
+# Seconds to wait until the replica has caught up. Then the primary serves the read.
 DATABASE_REPLICA_MAX_LAG = env.float("DATABASE_REPLICA_MAX_LAG", default=0.1)
 for _name, _database in DATABASES.items():
     if _database["ENGINE"] == "django.db.backends.postgresql":
-        # Uses a connection of the pool only during a statement or a transaction.
+        # An engine that uses a pooled connection only during a statement or a transaction.
         _database["ENGINE"] = "infra_service.lib.database.postgresql"
         _threshold = env.int("DATABASE_PREPARE_THRESHOLD", default=None)
         _database["OPTIONS"] = {
             **with_defaults(_database.get("OPTIONS", {}), is_replica=_name == "replica"),
-            # Each worker opens it after the fork; a request without a connection in time gets 503.
+            # Each worker opens its pool after the fork. A request that obtains no connection in
+            # time fails with 503.
             "pool": {
                 "min_size": env.int("DATABASE_POOL_MIN", default=1),
                 "max_size": env.int("DATABASE_POOL_MAX", default=10),
@@ -153,11 +154,12 @@ for _name, _database in DATABASES.items():
                 "timeout": DATABASE_REPLICA_MAX_LAG
                 if _name == "replica"
                 else env.int("DATABASE_POOL_TIMEOUT", default=10),
-                # The limit of the pool's doubling pauses. The default of 5 minutes would extend an
-                # outage of the database by the same time. Requests restart the attempts.
+                # The pool doubles the pauses between attempts up to this limit. The default of
+                # 5 minutes would extend a database outage by the same time. Requests restart the
+                # attempts.
                 "reconnect_timeout": 3,
             },
-            # Seconds; for requests, not for commands (infra_service.wsgi). 0 is no limit.
+            # Seconds, for requests but not for commands (infra_service.wsgi). 0 means no limit.
             "request_timeouts": {
                 # After a second without a result from the replica, the primary serves the read.
                 "statement_timeout": 1.0
@@ -168,15 +170,16 @@ for _name, _database in DATABASES.items():
                     "DATABASE_IDLE_TRANSACTION_TIMEOUT", default=60
                 ),
             },
-            # Both are needed to spare the server's parser and planner. Statements are prepared from
-            # the third use on: migrations send several commands at once, which cannot be prepared.
+            # Both options are required to save the server's parsing and planning. Statements are
+            # prepared only from the third use, because migrations send several commands in one
+            # statement, which cannot be prepared.
             "server_side_binding": True,
-            # Behind a pooler, nothing is prepared unless the operator enables it.
+            # Behind a pooler, statements are prepared only if the operator enables it.
             "prepare_threshold": 2 if _threshold is None else _threshold,
             "prepares_through_pooler": _threshold is not None,
         }
     elif _database["ENGINE"] == "django.db.backends.sqlite3":
-        # Writers that wait leave threads to readers.
+        # An engine in which waiting writers leave threads for readers.
         _database["ENGINE"] = "infra_service.lib.database.sqlite"
         _database["CONN_MAX_AGE"] = None
         _database["OPTIONS"] = {
@@ -200,7 +203,7 @@ REST_FRAMEWORK = {
     "DEFAULT_PARSER_CLASSES": ["infra_service.lib.api.parsers.JsonParser"],
     "DEFAULT_FILTER_BACKENDS": ["filterlang.backend.FilterLanguageBackend"],
     "DEFAULT_PAGINATION_CLASS": "infra_service.lib.api.pagination.KeysetPagination",
-    # No view handles OPTIONS; the OpenAPI document describes the API.
+    # No view handles OPTIONS, because the OpenAPI document describes the API.
     "DEFAULT_METADATA_CLASS": None,
     "DEFAULT_SCHEMA_CLASS": "infra_service.openapi.schema.ApiSchema",
     "EXCEPTION_HANDLER": "infra_service.lib.api.errors.exception_handler",
@@ -215,43 +218,45 @@ REST_FRAMEWORK = {
 BINDING_NAMES = "states.addresses.find_inside"
 
 
-# Requests per minute, including rejected requests: per token, per key with its minted tokens, and
-# per owner with all credentials. Failed authentications per minute and address. 0 is no limit.
+# The maximum number of requests per minute, including rejected requests: per token, per key with
+# its minted tokens, and per owner with all credentials. RATE_LIMIT_FAILURES limits the failed
+# authentications per minute and address. 0 means no limit.
 RATE_LIMIT_TOKEN = env.int("RATE_LIMIT_TOKEN", default=60_000)
 RATE_LIMIT_KEY = env.int("RATE_LIMIT_KEY", default=60_000)
 RATE_LIMIT_OWNER = env.int("RATE_LIMIT_OWNER", default=120_000)
 RATE_LIMIT_FAILURES = env.int("RATE_LIMIT_FAILURES", default=600)
-# Admin login attempts per minute and address; low, because passwords can be guessed.
+# The maximum number of admin logins per minute and address, which prevents guessing of passwords.
 RATE_LIMIT_LOGINS = env.int("RATE_LIMIT_LOGINS", default=20)
-# Days after the owner's last sign-on when keys and tokens are rejected; 0 is never.
+# Days after the owner's last sign-on until the service rejects keys and tokens. 0 means never.
 OWNER_IDLE_DAYS = env.days("OWNER_IDLE_DAYS", default=0)
-# Private networks, such as 10.0.0.0/8, from which issuers' keys may be fetched; otherwise only
-# public addresses are allowed.
+# Private networks, such as 10.0.0.0/8, from which the service may fetch issuers' keys, in addition
+# to public addresses.
 ISSUER_NETWORKS = env.networks("ISSUER_NETWORKS", default="")
-# Private networks to which webhooks may be sent, also over plain HTTP; otherwise only public
-# addresses over HTTPS are allowed.
+# Private networks to which the service may send webhooks, even over plain HTTP, in addition to
+# public addresses over HTTPS.
 WEBHOOK_NETWORKS = env.networks("WEBHOOK_NETWORKS", default="")
 # Minutes until a held lock causes the webhook event state.lock_held.
 WEBHOOK_LOCK_HELD_MINUTES = env.int("WEBHOOK_LOCK_HELD_MINUTES", default=60)
 # Minutes for which changes in a cluster are collected into a single event workload.health_changed.
 WEBHOOK_HEALTH_CHANGED_MINUTES = env.int("WEBHOOK_HEALTH_CHANGED_MINUTES", default=5)
-# Where rate limits are counted: redis://… for all worker processes, else the memory of each.
+# The store of rate limit counters: redis://… for all worker processes, or empty for the memory of
+# each process.
 CACHE_URL = env.str("CACHE_URL", default="")
 
-# Bytes of the largest state document; larger documents are rejected before they are read.
+# The maximum size of a state document in bytes. Larger documents are rejected before they are read.
 STATE_MAX_BYTES = env.int("STATE_MAX_BYTES", default=64 * 1024 * 1024)
-# Bytes of documents that requests of a worker process hold in memory. At least five times
-# STATE_MAX_BYTES, which restoring the largest document needs.
+# The maximum size of the documents in the memory of a worker process. The restoration of the
+# largest document requires five times STATE_MAX_BYTES, so the value must be at least this size.
 MEMORY_BUDGET_BYTES = env.int("MEMORY_BUDGET_BYTES", default=512 * 1024 * 1024)
 # The retention of a deleted state's history.
 STATE_RETENTION_DAYS = env.days("STATE_RETENTION_DAYS", default=90)
-# prune_states keeps this many of the newest versions of a state, and all versions younger than
-# this.
+# prune_states keeps the STATE_VERSIONS_KEPT newest versions of a state, and all versions that are
+# younger than STATE_VERSIONS_DAYS.
 STATE_VERSIONS_KEPT = env.int("STATE_VERSIONS_KEPT", default=100)
 STATE_VERSIONS_DAYS = env.days("STATE_VERSIONS_DAYS", default=30)
-# Days after which housekeeping deletes catalogue entries without states; 0: never.
+# Days after which housekeeping deletes catalogue entries without states. 0 means never.
 CATALOGUE_UNUSED_DAYS = env.days("CATALOGUE_UNUSED_DAYS", default=0)
-# Days after their expiry when housekeeping deletes access tokens.
+# Days after the expiry of access tokens until housekeeping deletes them.
 ACCESS_TOKENS_KEPT_DAYS = env.days("ACCESS_TOKENS_KEPT_DAYS", default=30)
 # Whether tools of assistants (/mcp) show sensitive outputs to tokens with state:secrets.
 MCP_SENSITIVE_OUTPUTS = env.bool("MCP_SENSITIVE_OUTPUTS", default=False)
@@ -270,29 +275,28 @@ if STATE_STORAGE_URL:
 REMOTE_BACKEND = env.bool("REMOTE_BACKEND", default=False)
 # The organization of components without an application; other organizations are applications.
 REMOTE_ORGANIZATION = env.str("REMOTE_ORGANIZATION", default="default")
-# The form of a workspace's name, and the environment of a name that does not divide.
+# The format of workspace names, and the environment of a name that does not match the format.
 REMOTE_WORKSPACES = env.str("REMOTE_WORKSPACES", default="{component}-{environment}")
 REMOTE_DEFAULT_ENVIRONMENT = env.str("REMOTE_DEFAULT_ENVIRONMENT", default="default")
-# Bytes of the largest report of workloads, after decompression.
+# The maximum size of a report of workloads in bytes, after decompression.
 WORKLOADS_MAX_BYTES = env.int("WORKLOADS_MAX_BYTES", default=32 * 1024 * 1024)
 # Finds the resources of states that manage a workload (workloads/managed.py).
 WORKLOADS_MANAGING = "infra_service.managed_workloads.StatesManage"
-# Bodies of ordinary resources; documents have their own limit and are read by the state backend.
+# The maximum size of the bodies of ordinary resources. Documents have their own limit.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
 FILE_UPLOAD_HANDLERS = ["infra_service.lib.api.uploads.RefusingUploadHandler"]
 
 # --- Transport ------------------------------------------------------------------------------------
 
-# True behind a proxy that terminates TLS, sets these headers, and is the only client of this
-# server.
+# True behind a proxy that terminates TLS, sets the X-Forwarded headers, and is the only client of
+# this server.
 BEHIND_TLS_PROXY = env.bool("BEHIND_TLS_PROXY", default=False)
 SECURE_SSL_REDIRECT = env.bool("SECURE_SSL_REDIRECT", default=False)
-# API clients get an error, not a redirect (infra_service.middleware).
+# API clients receive an error instead of a redirect (infra_service.middleware).
 SECURE_REDIRECT_EXEMPT = [r"^(api|v1|mcp|\.well-known|healthz|readyz|metrics)(/|$)"]
 if BEHIND_TLS_PROXY:
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
-# The addresses of all proxies on the way; only their headers are trusted. Empty: the peer of each
-# connection is the proxy.
+# The addresses of all trusted proxies. If empty, the peer of each connection is the proxy.
 TRUSTED_PROXIES = env.networks("TRUSTED_PROXIES", default="")
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT or BEHIND_TLS_PROXY
 SECURE_HSTS_SECONDS = env.int("SECURE_HSTS_SECONDS", default=0)
@@ -305,19 +309,19 @@ X_FRAME_OPTIONS = "DENY"
 
 # --- Sign-on of operators -------------------------------------------------------------------------
 
-# The OpenID Connect provider; empty disables it and loads nothing of the extra.
+# The OpenID Connect provider. Empty disables sign-on, and the extra is not loaded.
 OIDC_ISSUER = env.str("OIDC_ISSUER", default="")
 OIDC_CLIENT_ID = env.str("OIDC_CLIENT_ID", default="")
 OIDC_CLIENT_SECRET = env.str("OIDC_CLIENT_SECRET", default="")
-# The provider's name on the login page; empty: its host.
+# The provider's name on the login page. The default is its host.
 OIDC_NAME = env.str("OIDC_NAME", default="")
-# The claim with the user's groups at the provider, and the group of this service for each.
+# The claim with the user's groups at the provider, and the mapping to groups of this service.
 OIDC_GROUPS_CLAIM = env.str("OIDC_GROUPS_CLAIM", default="groups")
 OIDC_GROUP_MAP = env.pairs("OIDC_GROUP_MAP", default="")
 # How users log in to the admin: password, oidc, or both.
 ADMIN_LOGIN = env.str("ADMIN_LOGIN", default=sign_on.PASSWORD)
-# The second factor of passwords, a code or a passkey: off, optional, or required. With a provider,
-# users can also add a second factor while it is off.
+# The second factor for passwords, a code or a passkey: off, optional, or required. With a provider,
+# users can add a second factor even if the value is off.
 ADMIN_SECOND_FACTOR = env.str("ADMIN_SECOND_FACTOR", default=sign_on.OFF)
 HAS_SECOND_FACTORS = bool(OIDC_ISSUER) or ADMIN_SECOND_FACTOR != sign_on.OFF
 # Whether `terraform login` authorizes clients by OAuth instead of a pasted token.
@@ -337,9 +341,9 @@ if _sign_on_apps := sign_on.sign_on_apps(
 
 # --- Metrics --------------------------------------------------------------------------------------
 
-# The addresses that may read /metrics directly, without a proxy; empty is no address.
+# The networks that may read /metrics directly, without a proxy. Empty means none.
 METRICS_NETWORKS = env.networks("METRICS_NETWORKS", default="127.0.0.0/8,::1/128")
-# Seconds. Most requests take milliseconds; a push of the largest document takes seconds.
+# Seconds. Most requests take milliseconds, but a push of the largest document takes seconds.
 PROMETHEUS_LATENCY_BUCKETS = (
     0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, float("inf"),
 )  # fmt: skip
@@ -355,13 +359,13 @@ LOGGING = {
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["stderr"], "level": LOG_LEVEL},
     "loggers": {
-        # At INFO it logs each use of a pooled connection.
+        # At INFO, psycopg logs each use of a pooled connection.
         "psycopg.pool": {"level": "WARNING"},
-        # At INFO it logs the sources of credentials and endpoints.
+        # At INFO, botocore logs the sources of credentials and endpoints.
         "botocore": {"level": "WARNING"},
-        # The service's access event contains all of it.
+        # The service's access event contains the same information.
         "django.request": {"level": "CRITICAL"},
         "django.security": {"level": "CRITICAL"},
-        "django.security.csrf": {"level": "WARNING"},  # it logs the reason
+        "django.security.csrf": {"level": "WARNING"},  # logs the reason
     },
 }

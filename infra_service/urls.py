@@ -20,7 +20,7 @@ admin.autodiscover()
 _REMOTE = [path("", include("states.remote.urls"))] if settings.REMOTE_BACKEND else []
 
 urlpatterns = [
-    # Ordered by use: they are tried in this order.
+    # Ordered by frequency of use, because Django tries the patterns in this order.
     path("api/v1/", include("states.urls")),
     path("api/v1/", include("workloads.urls")),
     path("api/v1/", include("infra_service.change_history.urls")),

@@ -1,4 +1,4 @@
-"""Start-up checks: the API is closed by default."""
+"""System checks of views: each API view declares its access, and the admin pages are valid."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from infra_service.lib.server.handler import ServiceHandler  # noqa: E402 - afte
 from infra_service.operations.tracing import traced  # noqa: E402 - after set-up
 
 application = traced(ServiceHandler())
-limiter()  # with its Redis client, so that the first request does not wait for it
+limiter()  # also connects to Redis, so that the first request does not wait
 
-# Requests are limited in time, commands are not.
+# Requests have database timeouts, but commands do not.
 DatabaseWrapper.serves_requests = True

@@ -1,1 +1,1 @@
-"""Django settings of an agent: commands and log lines, without secrets, tables or views."""
+"""Django settings of an agent: only commands and logging, without secrets, tables or views."""

@@ -8,7 +8,7 @@ class _WithoutModels(AppConfig):
     """An app that provides only management commands."""
 
     def import_models(self) -> None:
-        """Skip the models to save memory; an agent does not use them."""
+        """Skip the models, which an agent does not use, to save memory."""
         self.models = apps.all_models[self.label]
 
 
@@ -17,7 +17,7 @@ class LogConfig(_WithoutModels):
 
     def ready(self) -> None:
         """Configure the log format of the service."""
-        from infra_service import logs  # noqa: PLC0415 - as in the service, when all is loaded
+        from infra_service import logs  # noqa: PLC0415 - after all apps are loaded, as in the service
 
         logging.config.dictConfig(settings.LOGGING)
         logs.configure(settings.LOG_LEVEL)

@@ -1,7 +1,7 @@
 """Run the command of an agent.
 
-Django's command line loads the URLs first, and with them views, forms and models: 10 MB of memory
-that an agent does not need.
+Django's command line first loads the URLs, and thereby views, forms and models. This would take
+10 MB of memory, which an agent does not need.
 """
 
 from __future__ import annotations

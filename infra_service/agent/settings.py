@@ -1,6 +1,6 @@
-"""Settings of ``sync_workloads --report-to``; `manage.py` selects them in place of the service's.
+"""Settings of ``sync_workloads --report-to``, which `manage.py` selects for agents.
 
-An agent has neither the service's secrets nor a database: using them is an error.
+An agent has no access to the service's secrets or to a database. Using them raises an error.
 """
 
 import os

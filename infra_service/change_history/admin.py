@@ -1,4 +1,4 @@
-"""Changes in the admin: a timeline over all states and clusters, with filters."""
+"""The admin of changes: a filterable timeline of all states and clusters."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class KindFilter(ChoiceFilter):
-    """A filter by resources or workloads."""
+    """A filter by kind: resources or workloads."""
 
     title = parameter_name = column = "kind"
     offered = ((Kind.RESOURCE, "Resources"), (Kind.WORKLOAD, "Workloads"))
@@ -55,18 +55,18 @@ class EnvironmentFilter(InputFilter):
 
 
 class WorkloadFilter(IdFilter):
-    """A filter by the id of a workload, linked from its page."""
+    """A filter by the id of a workload, to which the page of the workload links."""
 
-    title = "id of a workload"
+    title = "workload id"
     parameter_name = "workload"
     column = "workload_id"
 
 
 @admin.register(Change)
 class ChangeAdmin(ReadOnlyAdmin):
-    """The list of changes, the newest first."""
+    """The list of changes, newest first."""
 
-    when_empty = "Changes are read from pushed states while manage.py index_states --watch runs."
+    when_empty = "manage.py index_states --watch stores the changes of pushed states."
     list_display = ("occurred", "shown_action", "shown_address", "place", "created_by")
     orders: ClassVar[Any] = {"occurred": ("id",)}
     opening_order = "-occurred"
@@ -88,17 +88,17 @@ class ChangeAdmin(ReadOnlyAdmin):
     occurred = moment_of("occurred_at", "occurred")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Change]:
-        """Return all changes; the names of a page's states and clusters are read afterwards."""
+        """Return all changes. Separate queries load the names of a page's states and clusters."""
         around = ("state__component", "state__environment", "cluster")
         return super().get_queryset(request).prefetch_related(*around)
 
     def found(self, queryset: QuerySet[Change], term: str) -> QuerySet[Change]:
-        """Find changes by a part of the address, page by page if there are many."""
+        """Find changes by a part of the address."""
         return queryset.filter(address__icontains=term)
 
     @admin.display(description="action")
     def shown_action(self, change: Change) -> str:
-        """Return the action as a word with a mark."""
+        """Return the name of the action with a mark."""
         return mark(change.action)
 
     @admin.display(description="address")

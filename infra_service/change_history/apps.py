@@ -9,7 +9,7 @@ class ChangeHistoryConfig(AppConfig):
     verbose_name = "Changes"
 
     def ready(self) -> None:
-        # They need the loaded apps.
+        # Imported here because these modules require the loaded apps.
         from infra_service.change_history import recording, workload_changes  # noqa: PLC0415
         from states.resources.indexing import version_found  # noqa: PLC0415
         from workloads.reporting.deployments import deployments_changed  # noqa: PLC0415

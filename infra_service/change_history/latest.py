@@ -13,12 +13,12 @@ from infra_service.change_history.signs import details, mark
 if TYPE_CHECKING:
     import uuid
 
-#: The maximum number of changes on the page; the list shows all.
+#: The maximum number of changes on the page. The list shows all changes.
 SHOWN: Final = 5
 
 
 def latest_changes(user: Any, kind: str, object_id: uuid.UUID) -> dict[str, Any] | None:
-    """Return the section of a ``state`` or ``workload``; None without permission to view it."""
+    """Return the section for a ``state`` or ``workload``; None without the view permission."""
     if not user.has_perm("change_history.view_change"):
         return None
     own = Change.objects.filter(**{f"{kind}_id": object_id})

@@ -1,7 +1,7 @@
-"""Changes of resources and of workloads, in a single table, so that a list is read in one index.
+"""Changes of resources and workloads, in a single table, so that a list reads a single index.
 
-Those of resources are derived from the versions of states, and can be rebuilt. Those of workloads
-are written with the report of their cluster.
+The changes of resources are derived from the versions of states, and can be rebuilt. The changes of
+workloads are stored together with the report of their cluster.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
     from apikeys.bindings import Binding
 
-#: The action of a version whose changes cannot be determined; ``problem`` is the reason.
+#: The action of a version with unknown changes. ``problem`` states the reason.
 UNKNOWN: Final = "UNKNOWN"
 ACTIONS: Final = tuple(
     dict.fromkeys((*map(str, ResourceAction), UNKNOWN, *map(str, DeploymentAction)))
 )
-#: Characters of images before and after a change; longer texts are cut.
+#: The maximum number of characters of the values before and after a change. Longer values are cut.
 MOST_OF_VALUE: Final = 500
 
 
@@ -49,24 +49,24 @@ KINDS: Final = tuple(map(str, Kind))
 
 
 def _row_of(model: type[models.Model], on_delete: Any = models.DO_NOTHING, **options: Any) -> Any:
-    """Return a foreign key without a constraint.
+    """Return a foreign key without a database constraint.
 
-    The previous release deletes such rows without knowing this table.
+    The previous release, which does not know this table, can delete the referenced rows.
     """
     options = {"db_index": False, "related_name": "+", **options}
     return models.ForeignKey(model, on_delete=on_delete, db_constraint=False, **options)
 
 
 def start_of(moment: dt.datetime) -> uuid.UUID:
-    """Return a lower bound of the ids of that millisecond (``recording.ids_at``)."""
+    """Return the lower bound of the ids in the millisecond of a time (see ``recording.ids_at``)."""
     return uuid.UUID(int=max(milliseconds_of(moment), 0) << 80)
 
 
 class ChangeQuerySet(OfStateQuerySet["Change"]):
     def inside(self, binding: Binding) -> Self:
-        """Return the changes within this binding, which is to a cluster, to states, or to nothing.
+        """Return the changes within this binding.
 
-        A change of a workload has neither a component nor an environment.
+        A binding to states excludes changes of workloads, which have no component or environment.
         """
         if binding.cluster_id is not None:
             return self.filter(cluster_id=binding.cluster_id)
@@ -75,7 +75,7 @@ class ChangeQuerySet(OfStateQuerySet["Change"]):
     def since(self, moment: dt.datetime) -> Self:
         """Return the changes since a time, to the millisecond.
 
-        Their ids contain the time, and each index of this table ends with the id.
+        The ids contain the time, and each index of this table ends with the id.
         """
         return self.filter(id__gte=start_of(moment))
 
@@ -98,22 +98,23 @@ class ChangeQuerySet(OfStateQuerySet["Change"]):
 
 
 class Change(models.Model):
-    """A change of a resource between a version and the one before, or of a workload in a report.
+    """A change of a resource between two versions, or of a workload between two reports.
 
-    A resource's has no value, and is deleted with its version; ``workload_changes`` removes those
-    of workloads. Ids are UUIDv7 of the time of the version or report: newer ones have greater ids,
-    and within it the order of addresses is descending.
+    A change of a resource contains no attribute values, and is deleted with its version.
+    ``workload_changes`` removes changes of workloads. Ids are UUIDv7 with the time of the version
+    or report, so newer changes have greater ids. Within a version or report, the ids are in the
+    descending order of addresses.
     """
 
-    #: Columns ordered by bytes, where a prefix is a range.
+    #: Columns that sort by bytes, so that a prefix is a range.
     byte_ordered = frozenset({"address", "type", "provider"})
 
     id: models.UUIDField[uuid.UUID, uuid.UUID] = models.UUIDField(primary_key=True, editable=False)
     kind = models.CharField(
         max_length=10, choices=[(kind, kind) for kind in KINDS], db_default=Kind.RESOURCE.value
     )
-    # Of the version, like the following; copied, because an index cannot serve a filter through a
-    # join.
+    # This field and the following fields are copies from the version, because an index cannot serve
+    # a filter through a join.
     occurred_at: models.DateTimeField[dt.datetime, dt.datetime] = CreatedAtField()
     created_by = models.CharField(max_length=200, blank=True)
     token_id = models.CharField(max_length=40, blank=True)
@@ -125,16 +126,16 @@ class Change(models.Model):
     cluster = _row_of(Cluster, null=True)
     workload_id = models.UUIDField(null=True)
     action = models.CharField(max_length=20, choices=[(action, action) for action in ACTIONS])
-    # The reason of UNKNOWN, or of the new health.
+    # The reason for UNKNOWN, or for the new health.
     problem = models.CharField(max_length=MAX_STATUS_REASON, blank=True)
-    # Of a workload, namespace and name.
+    # The address of a resource, or the namespace and name of a workload.
     address = models.CharField(max_length=MOST_BYTES, blank=True)
     previous_address = models.CharField(max_length=MOST_BYTES, blank=True)
     type = models.CharField(max_length=MOST_BYTES, blank=True)
     provider = models.CharField(max_length=MOST_BYTES, blank=True)
     # Names of changed attributes, or of the containers with another image.
     attributes = models.JSONField(default=list)
-    # Of a workload: images, the number of replicas, or the health.
+    # The images, number of replicas or health of a workload.
     before = models.CharField(max_length=MOST_OF_VALUE, blank=True, db_default="")
     after = models.CharField(max_length=MOST_OF_VALUE, blank=True, db_default="")
 
@@ -175,7 +176,7 @@ class Change(models.Model):
                 ),
             ),
         ]
-        # Each ends with the order of the list, so that a page is read and never sorted.
+        # Each index ends with the order of the list, so that the database never sorts a page.
         indexes = [
             models.Index(name=f"change_by_{name}", fields=[name, "-id"])
             for name in (
@@ -189,7 +190,7 @@ class Change(models.Model):
 
 
 class RecordedState(models.Model):
-    """The newest version of a state whose changes are stored."""
+    """The number of the newest version of a state with stored changes."""
 
     state = models.OneToOneField(
         State, on_delete=models.CASCADE, primary_key=True, db_constraint=False, related_name="+"

@@ -1,7 +1,7 @@
-"""Store the changes of each version, when the index of resources finds it.
+"""Store the changes of each version when the resource index reads the version.
 
-A position per state moves in the transaction of the rows. A process may therefore be killed at any
-time, and several may run: each version is stored once.
+The transaction that stores the changes also advances a position per state. Processes can therefore
+be killed at any time, and several can run: the changes of each version are stored once.
 """
 
 from __future__ import annotations
@@ -40,19 +40,19 @@ log = structlog.get_logger("infra_service.change_history")
 #: Sent once for each new ``version`` of a ``state``, in the transaction that stores its changes.
 changes_recorded = Signal()
 
-#: Problems besides the reasons of errors.
+#: Problems in addition to the reasons of errors.
 PREDECESSOR_REMOVED: Final = "PREDECESSOR_REMOVED"
 NAMES_TOO_LONG: Final = "NAMES_TOO_LONG"
 UNEXPECTED: Final = "UNEXPECTED"
-#: Rows per statement.
+#: The number of rows per statement.
 _ROWS: Final = 500
 _COLUMNS: Final = ("pk", "number", "created_at", "created_by", "token_id")
 
 
 def receive(*, state: State, load: Load, **_signal: Any) -> None:
-    """Store the changes of a state's versions up to the current one, as it was read."""
+    """Store the changes of a state's versions up to ``state.version_number``."""
     _ensure_position(state)
-    # A busy state may get versions faster than they are compared.
+    # The upper bound ends the loop, even if a busy state receives versions faster.
     known = _versions(state).filter(number__lte=state.version_number)
     while versions := list(known.filter(number__gt=_position(state).values("number"))):
         for version in versions:
@@ -61,9 +61,9 @@ def receive(*, state: State, load: Load, **_signal: Any) -> None:
 
 
 def rebuild() -> Iterator[State]:
-    """Store the changes of all versions of all states again; yield each state.
+    """Store the changes of all versions of all states again, and yield each state.
 
-    A run can be stopped at any time and repeated. The index continues meanwhile.
+    A run can be stopped at any time and repeated. The resource index can run at the same time.
 
     Raises:
         StorageUnavailable: the object store does not respond.
@@ -91,12 +91,12 @@ def _versions(state: State) -> QuerySet[StateVersion]:
     return StateVersion.objects.filter(state=state).order_by("number").only(*_COLUMNS)
 
 
-@retrying  # a rebuild and the index can lock each other out
+@retrying  # a rebuild and the resource index can block each other
 def _record(state: State, version: StateVersion, load: Load, *, moves: bool) -> bool:
-    """Replace the changes of a version, if the state's position is before it and ``moves``.
+    """Replace the changes of a version. With ``moves``, also advance the position of the state.
 
-    Return whether the position was as expected. Its row is locked, so that two processes do not
-    store the same version at once.
+    With ``moves``, return False if the position has already reached the version. The lock on the
+    position prevents two processes from storing the same version at the same time.
     """
     rows = _rows(state, version, *_changes_of(state, version, load))
     with transaction.atomic():
@@ -107,7 +107,7 @@ def _record(state: State, version: StateVersion, load: Load, *, moves: bool) -> 
         if not is_new and moves:
             return False
         Change.objects.filter(version=version).delete()
-        # Retention removes a version with its changes; later rows would stay.
+        # Retention removes a version with its changes. Rows that are stored afterwards would stay.
         locked = StateVersion.objects.select_for_update(no_key=True)
         own = locked.filter(pk=version.pk, state=state)
         if own.values_list("pk", flat=True).first() is not None:
@@ -138,7 +138,7 @@ def _changes_of(
     except DatabaseFailure:
         raise
     except Exception:
-        # It would stop the index of all other states in each pass.
+        # Otherwise, the error would stop the indexing of all other states in each pass.
         log.exception("changes_not_determined", state_id=str(state.pk), version=version.number)
         return [], UNEXPECTED
     return (changes, "") if all(map(_is_storable, changes)) else ([], NAMES_TOO_LONG)
@@ -179,8 +179,8 @@ def _rows(
 def ids_at(moment: dt.datetime, number: int) -> Iterator[uuid.UUID]:
     """Yield UUIDv7 (RFC 9562) of the moment, in descending order.
 
-    The first 12 random bits are the same, so that the changes of a version stay together among
-    those of the same millisecond; the next bits count.
+    The ids share the first 12 random bits, so that the changes of a version stay together among
+    the changes of the same millisecond. The next bits are a counter.
     """
     start = milliseconds_of(moment) << 80 | 0x7 << 76 | secrets.randbits(12) << 64
     for position in reversed(range(number)):

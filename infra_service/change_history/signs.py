@@ -22,7 +22,7 @@ def sign(action: str) -> str:
 
 
 def mark(action: str) -> str:
-    """Return the action as a word with a mark."""
+    """Return the action as a badge."""
     return badge(sign(action), WORDS[action])
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 #: The maximum number of stored changes per workload.
 MOST_CHANGES: Final = 1000
-#: Workloads whose changes are counted per statement.
+#: The number of workloads per statement that counts changes.
 _WORKLOADS: Final = 1000
 _MOST_CONTAINERS: Final = 100
 _INSERTS: Final = Writer(
@@ -66,15 +66,15 @@ def receive(
 
 
 def remove_old(now: dt.datetime) -> Iterator[int]:
-    """Delete the changes of workloads after the retention of transitions; yield each batch."""
+    """Delete changes of workloads after the retention of transitions, and yield batch sizes."""
     before = now - KEPT
-    # The bound of the id ends the scan of the index, which has no time.
+    # The bound on the id limits the scan of the index, which does not contain the time.
     old = Change.objects.filter(kind=Kind.WORKLOAD, occurred_at__lt=before, id__lte=last_id(before))
     yield from remove_in_batches(old, "id")
 
 
 def remove_surplus() -> Iterator[int]:
-    """Delete the oldest changes of workloads with more than ``MOST_CHANGES``; yield each batch.
+    """Delete the oldest changes of workloads beyond ``MOST_CHANGES``, and yield batch sizes.
 
     A report stores at most a few changes of a workload, so a flapping workload stays near the
     maximum while housekeeping runs each day.
@@ -88,7 +88,7 @@ def remove_surplus() -> Iterator[int]:
                 own = Change.objects.filter(workload_id=workload_id)
                 newest_first = own.order_by("-id").values_list("id", flat=True)
                 surplus = newest_first[MOST_CHANGES : MOST_CHANGES + 1]
-                for last in surplus:  # none, if another process has deleted it
+                for last in surplus:  # empty if another process deleted the row
                     yield from remove_in_batches(own.filter(id__lte=last), "id")
         yield 0  # the caller may stop here
         rest = numbers.filter(workload_id__gt=page[-1][0])

@@ -30,16 +30,16 @@ _COMPONENT: Final = 1
 # Consecutive components form a group of the same application.
 _GROUP: Final = 20
 _AREAS: Final = ("billing", "checkout", "search", "identity", "catalog", "shipping", "insights")
-# The prefix of a name whose slug real data has taken.
+# The prefix of a demo name if other data already uses its slug.
 _PREFIX: Final = "demo-"
-#: The parts whose outputs a part reads.
+#: For each part, the parts with outputs that it reads.
 _READS: Final = {
     "database": ("network",), "cluster": ("network",), "cache": ("network",), "cdn": ("dns",),
 }  # fmt: skip
 
 
 class Place(NamedTuple):
-    """The place of a demo state, by names."""
+    """The location of a demo state, by names."""
 
     application: str
     component: str
@@ -60,7 +60,7 @@ def place_of(number: int) -> Place:
 
 
 def places_read(number: int) -> list[Place]:
-    """Return the states that this demo state reads, within the same environment."""
+    """Return the places of the states that this demo state reads, in the same environment."""
     place, component = place_of(number), number // STATES_OF_A_COMPONENT
     first = component - component % len(PARTS)
     beside = (
@@ -81,18 +81,18 @@ def _environments_of(component: int) -> list[str]:
 
 
 class Catalogue:
-    """The entries of the demo, as of a year ago; ``created`` counts the new ones."""
+    """The demo's catalogue entries, created a year ago. ``created`` counts the new entries."""
 
     def __init__(self, now: dt.datetime) -> None:
         self._actor = command_at(now - AGE)
         self.created: Counter[str] = Counter()
         self._ids: dict[tuple[type[CatalogueEntry], str], uuid.UUID] = {}
         for name in ENVIRONMENTS:
-            # Not production, which a reader of the guides pushes to, also without a lock.
+            # Not production, because the guides push to it without a lock.
             self._id_of(Environment, name, require_lock=name == "recovery")
 
     def target_at(self, place: Place) -> StateTarget:
-        """Return the state at a place; create its application and component."""
+        """Return the target for a place. Create a missing application or component."""
         application_id = self._id_of(Application, place.application)
         return StateTarget(
             component_id=self._id_of(Component, place.component, application_id=application_id),
@@ -100,7 +100,7 @@ class Catalogue:
         )
 
     def _id_of(self, model: type[CatalogueEntry], name: str, **fields: Any) -> uuid.UUID:
-        """Return the id of the demo's entry; create a missing entry with a free slug."""
+        """Return the id of a demo entry. Create a missing entry with a free slug."""
         key = (model, name)
         if key not in self._ids:
             kind = model._meta.model_name

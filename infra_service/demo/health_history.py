@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 _PAST_SEED: Final = 12
 _MINUTE, _HOUR, _DAY = dt.timedelta(minutes=1), dt.timedelta(hours=1), dt.timedelta(days=1)
 _INCIDENTS: Final = 14
-#: The time of an incident, which is over before the next begins.
+#: The interval between incidents. Each incident ends before the next begins.
 _TURN: Final = 16 * _HOUR
 _LONGEST: Final = 2 * _HOUR
-#: The workloads that each incident affects, and the largest share of the others.
+#: The number of workloads that every incident affects, and the maximum share of other workloads.
 _FLAPPING, _SHARE = 2, 0.1
-#: Weights for the first reason of an incident, and for the reason it escalates to.
+#: The weights of the first reasons of an incident, and of the reasons after an escalation.
 _BEGINS: Final = {"ReplicasNotReady": 3, "RestartsIncreasing": 2}
 _WORSENS: Final = {"CrashLoopBackOff": 3, "ImagePullBackOff": 1, "OOMKilled": 1}
 _GAP_BEFORE, _GAP = 3 * _DAY, 7 * _HOUR
@@ -39,14 +39,14 @@ def report_at(
     complete: bool = False,
     interval: int = MAX_REPORT_INTERVAL,
 ) -> Report:
-    """Return a report of changed workloads, or of all."""
+    """Return a report of changed workloads, or of all workloads if ``complete``."""
     return Report(reported_at=moment, complete=complete, records=records, interval_seconds=interval)
 
 
 def past_reports(
     number: int, records: Sequence[WorkloadRecord], now: dt.datetime, *, has_gap: bool
 ) -> list[Report]:
-    """Return the past reports of a cluster whose workloads are now as in ``records``."""
+    """Return the past reports of a cluster, which lead to the workloads in ``records``."""
     rng, began = SeededRandom(_PAST_SEED, number), now - _INCIDENTS * _TURN
     healthy = [_with(one, HealthStatus.HEALTHY, "") for one in records]
     reports = [report_at(began, healthy, complete=True)]
@@ -54,7 +54,7 @@ def past_reports(
         reports += _incident(rng, began + (turn + rng.uniform(0.1, 0.8)) * _TURN, healthy)
     if has_gap:
         gap_start, gap_end = now - _GAP_BEFORE, now - _GAP_BEFORE + _GAP
-        # An incident that began just before the gap has no end.
+        # Omit reports around the gap, so that no incident overlaps the gap.
         reports = [
             r for r in reports if not gap_start - _LONGEST < r.reported_at < gap_end + _LONGEST
         ]

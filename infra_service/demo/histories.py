@@ -1,7 +1,7 @@
 """Demo states with a history of several weeks.
 
-The history is created by the same actions as requests, at past times, so that versions, locks and
-the audit log agree.
+The same actions as for requests create the history at past times, so that versions, locks and the
+audit log agree.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from apikeys.actors import Actor
     from states.targets import StateTarget
 
-#: The largest number of states: enough for a demo. Each takes some hundredths of a second.
+#: The maximum number of states. The creation of each takes some hundredths of a second.
 MOST: Final = 120
 _HISTORY: Final = 4
 _SECOND, _MINUTE = dt.timedelta(seconds=1), dt.timedelta(minutes=1)
@@ -47,7 +47,7 @@ _WORKING_HOURS: Final = range(7, 18)
 _SATURDAY: Final = 5
 _AT_HOME, _TODAY = 0.8, 0.2
 _APPLY: Final = dt.timedelta(seconds=40)
-#: Each situation occurs once per this many states.
+#: The number of states among which each situation occurs once.
 _ROUND: Final = 40
 _FRESH_LOCK, _STALE_LOCK, _BROKEN_LOCK, _RESTORED, _DELETED = 3, 5, 11, 17, 23
 _STALE: Final = (26 * _HOUR, 5 * _HOUR, 3 * _DAY, 9 * _DAY)
@@ -56,7 +56,7 @@ _STALE: Final = (26 * _HOUR, 5 * _HOUR, 3 * _DAY, 9 * _DAY)
 def load_histories(
     total: int, writers: Sequence[Actor], now: dt.datetime, progress: Callable[[int], None]
 ) -> Counter[str]:
-    """Create states with their history; skip existing states.
+    """Create states with their history, and skip existing states.
 
     Return the number of new rows per kind.
     """
@@ -93,7 +93,7 @@ class _History:
         self.used: dict[str, dt.datetime] = {}
 
     def play(self) -> Counter[str]:
-        """Create the whole history in its order; return the number of new rows per kind."""
+        """Create the history in chronological order, and return the number of new rows per kind."""
         moments = self._moments(self._now - self._quiet_for())
         registered = _at(self._writer(), moments[0] - _SECOND)
         state = find_or_register(target=self._target, actor=registered)
@@ -126,7 +126,7 @@ class _History:
         return [moments[0], *(b for a, b in later if a + 30 * _MINUTE < b <= end)]
 
     def _apply(self, moment: dt.datetime) -> int:
-        """Lock, push and unlock; return the version's number."""
+        """Lock, push and unlock the state, and return the number of the version."""
         writer = self._writer()
         lock = self._lock(writer, moment)
         done = _at(writer, moment + _APPLY)

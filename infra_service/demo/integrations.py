@@ -41,7 +41,7 @@ _DISABLED: Final = "demo change log"
 
 
 def load_trust() -> Counter[str]:
-    """Create missing issuers and trust policies; return the number of new rows per kind."""
+    """Create missing issuers and trust policies, and return the number of new rows per kind."""
     created: Counter[str] = Counter()
     owner = User.objects.get(username="demo-ci")
     with transaction.atomic():

@@ -1,4 +1,4 @@
-"""The resources of a demo state, apply by apply."""
+"""The resources of a demo state, which change with each apply."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class Stack:
     def __init__(
         self, part: str, environment: str, rng: SeededRandom, reads: Mapping[str, str]
     ) -> None:
-        """Start with some resources; ``reads`` maps parts to the URLs of other states."""
+        """Create the first resources. ``reads`` maps parts to the URLs of other states."""
         self._types, self._rng = _TYPES[part], rng
         self._part, self._environment, self._reads = part, environment, reads
         self._serial = 1

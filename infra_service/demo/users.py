@@ -44,7 +44,7 @@ _KEYS: Final = (
     ("demo-grace", "drift detection", ("apikey:write", "state:read"), 64, 26),
     ("demo-linus", "migration of 2025", ("apikey:write", *_WRITER), 300, None),
 )  # fmt: skip
-#: The tokens of the state histories.
+#: The names of the tokens in the state histories.
 _AT_WORK: Final = ("laptop", "pipeline")
 
 

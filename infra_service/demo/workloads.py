@@ -1,4 +1,4 @@
-"""Clusters and their workloads, registered and reported like those of collectors."""
+"""Demo clusters and workloads, registered and reported in the same way as by collectors."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _HEALTH: Final = {
     (HealthStatus.ERROR, "ImagePullBackOff"): 8,
     (HealthStatus.UNSPECIFIED, ""): 5,
 }
-#: The health of workloads in a cluster, in turn, so that clusters differ.
+#: The possible health of workloads, for each cluster in rotation, so that clusters differ.
 _SEEN: Final = (
     frozenset(HealthStatus),
     {HealthStatus.DEGRADED},
@@ -62,9 +62,9 @@ _VERSIONS: Final = {"4.2.1": 6, "4.2.0": 3, "4.1.7": 1}
 _MOVED: Final = 0.05
 _MIB: Final = 1024 * 1024
 _MEASURED: Final = 0.95
-#: Clusters with problems: a collector without permissions, and missing reports.
+#: The numbers of clusters with problems: a collector without permissions, and missing reports.
 _FAILING, _SILENT = 1, 3
-#: The cluster with a gap of some hours in its reports.
+#: The number of the cluster with a gap of some hours in its reports.
 _INTERRUPTED: Final = 2
 #: The number of clusters with a history of health.
 _WITH_HISTORY: Final = 4
@@ -78,7 +78,7 @@ _FORBIDDEN: Final = CollectionFailure(
 
 
 def load_clusters(total: int) -> int:
-    """Create missing demo clusters; return the number of new clusters."""
+    """Create missing demo clusters, and return the number of new clusters."""
     there = {cluster.name for cluster in _clusters(total)}
     missing = [name for name in _names(total) if name not in there]
     for name in missing:
@@ -87,10 +87,10 @@ def load_clusters(total: int) -> int:
 
 
 def report_clusters(total: int) -> int:
-    """Report the demo clusters again; return the number of reports.
+    """Report the demo clusters again, and return the number of reports.
 
-    No collector runs for them, so their report interval is a day. A single cluster reports once and
-    then falls silent.
+    No collector runs for demo clusters, so their report interval is a day. One cluster reports only
+    once.
     """
     reported = 0
     for number, cluster in enumerate(_clusters(total)):
@@ -116,7 +116,7 @@ def report_clusters(total: int) -> int:
 
 
 def load_workloads(total: int, clusters: int, progress: Callable[[int], None]) -> int:
-    """Report missing demo workloads, distributed over clusters; return the number of new rows.
+    """Report missing demo workloads of all clusters, and return the number of new rows.
 
     The workloads of the first clusters get a history with their first report.
     """

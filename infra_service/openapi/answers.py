@@ -1,4 +1,4 @@
-"""Descriptions of responses: the error form, and the headers of all responses."""
+"""Descriptions of responses: the error format, and the headers of all responses."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ _VIOLATION: Final = described_object(
     "FieldViolation",
     "An invalid field or parameter.",
     field=_text("The path of the field, such as `api_key.scopes.1`, or the parameter."),
-    description=_text("The human-readable fault."),
-    reason=_text("The machine-readable fault, such as UNKNOWN_SCOPE."),
+    description=_text("The human-readable cause."),
+    reason=_text("The machine-readable cause, such as UNKNOWN_SCOPE."),
 )
 _INFO: Final = _detail(
     "ErrorInfo",
     "The machine-readable cause.",
     reason={
-        **_text("The machine-readable cause, which is stable; docs/reference/errors.md lists all."),
+        **_text("The stable, machine-readable cause. docs/reference/errors.md lists all causes."),
         "pattern": "^[A-Z0-9_]+$",
     },
     domain=_text(f"Always {DOMAIN}."),
@@ -63,19 +63,19 @@ _INFO: Final = _detail(
 _BAD_REQUEST: Final = _detail(
     "BadRequest",
     "The invalid fields of a request; absent from other errors.",
-    field_violations={**list_of(_VIOLATION), "description": "An item for each fault."},
+    field_violations={**list_of(_VIOLATION), "description": "An item for each violation."},
 )
 _REQUEST: Final = _detail(
     "RequestInfo",
     "The id of the request.",
     request_id=_text("The id in the header `X-Request-ID`, the log and the audit log."),
-    trace_id=_text("The trace id of the request's `traceparent`; absent without that header."),
+    trace_id=_text("The trace id of the request's `traceparent`; absent without the header."),
 )
 _REQUEST["required"].remove("trace_id")
 _DETAIL: Final = Named(
     "ErrorDetail",
     {
-        "description": "A part of an error, of the type `@type`.",
+        "description": "A detail of an error. `@type` identifies its type.",
         "anyOf": [_INFO, _BAD_REQUEST, _REQUEST],
     },
 )
@@ -93,14 +93,14 @@ _BODY: Final = described_object(
     details={
         **list_of(_DETAIL),
         "minItems": 2,
-        "description": "ErrorInfo first, RequestInfo last.",
+        "description": "The details: ErrorInfo first, RequestInfo last.",
     },
 )
 ERROR: Final = described_object(
     "Error",
     "The format of every error (AIP-193). `message` is human-readable and may change; `reason` and "
     "`metadata` are machine-readable and stable.",
-    error={"allOf": [_BODY], "description": "The error, in the format of all paths."},
+    error={"allOf": [_BODY], "description": "The error, in the same format for all paths."},
 )
 
 _REQUEST_ID: Final = "X-Request-ID"
@@ -119,7 +119,7 @@ _HEADERS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
     _EXPIRY: (
         "TokenExpiresAt",
         {
-            "description": "Expiry of the token; sent in its last seven days.",
+            "description": "Expiry of the token. Sent only in the seven days before the expiry.",
             "schema": {"type": "string", "format": "date-time"},
         },
     ),
@@ -150,8 +150,8 @@ _HEADERS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
     REMAINING: (
         "RateLimit",
         {
-            "description": "The use of these limits: `r` remaining requests, and `t` seconds until "
-            "the next window. Absent if all limits are off.",
+            "description": "The status of these limits: `r` remaining requests, and `t` seconds "
+            "until the next window. Absent if all limits are off.",
             "schema": {"type": "string"},
             "example": '"token";r=59998;t=42, "owner";r=119731;t=42',
         },
@@ -217,7 +217,7 @@ class Answers:
             names.append(_OF_STATUS[status])
         if not self._is_public and status != HTTPStatus.UNAUTHORIZED:
             names.append(_EXPIRY)
-        # Other errors may have them, too: an error before the authentication has none.
+        # Other errors may also contain these headers, unless they precede the authentication.
         is_success = status < HTTPStatus.MULTIPLE_CHOICES and not self._is_public
         if is_success or status == HTTPStatus.TOO_MANY_REQUESTS:
             names += [POLICY, REMAINING]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from drf_spectacular.plumbing import ComponentRegistry
 
-#: drf-spectacular's reference to null, of enums that may be null.
+#: The reference to null that drf-spectacular adds to nullable enums.
 _NULL: Final = {"$ref": "#/components/schemas/NullEnum"}
 
 
@@ -49,7 +49,7 @@ def lift(node: Any, registry: ComponentRegistry) -> Any:
 
 
 def describe_enums(result: dict[str, Any], **_generator: Any) -> dict[str, Any]:
-    """Describe the shared enums; a hook of drf-spectacular."""
+    """Describe the shared enums, as a hook of drf-spectacular."""
     schemas = result["components"]["schemas"]
     for name in ENUMS.keys() & schemas.keys():
         enum = ENUMS[name]
@@ -63,11 +63,11 @@ def describe_enums(result: dict[str, Any], **_generator: Any) -> dict[str, Any]:
 
 
 def prepare_for_generators(result: dict[str, Any], **_generator: Any) -> dict[str, Any]:
-    """Prepare the document for client generators; a hook of drf-spectacular.
+    """Prepare the document for client generators, as a hook of drf-spectacular.
 
-    Generators treat a field with a default as always present, so defaults are removed; descriptions
-    mention them where they matter. A null beside an enum is written in place. Unreferenced schemas
-    are removed.
+    Generators treat a field with a default as always present, so the hook removes all defaults.
+    Descriptions mention the defaults that matter. The hook also inlines the null of nullable enums,
+    and removes unreferenced schemas.
     """
     schemas = result["components"]["schemas"]
     for schema in schemas.values():

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 
 class EnumDoc(NamedTuple):
-    """``choices`` is a list of values, or the path of a field's choices.
+    """The description of an enum. ``choices`` is a list of values, or the path of the choices.
 
     The labels of the choices are part of the description if they explain the values.
     """
@@ -33,12 +33,12 @@ ENUMS: Final = {
     ),
     "AccessTokenStatus": EnumDoc(
         "apikeys.querysets.AccessTokenStatus.choices",
-        "Whether a token works, has expired or was revoked; it expires and is revoked with its "
-        "API key or trust policy.",
+        "Whether a token works, has expired or was revoked. A token expires or is revoked "
+        "together with its API key or trust policy.",
     ),
     "AccessTokenKind": EnumDoc(
         "apikeys.models.AccessToken.Kind",
-        "PERSONAL (secret `isp_…`) for the work of a person, SERVICE (`iss_…`) for a program.",
+        "PERSONAL (secret `isp_…`) for a person, SERVICE (`iss_…`) for a program.",
     ),
     "TokenKind": EnumDoc(
         "apikeys.api.serializers.TOKEN_KINDS",
@@ -46,7 +46,8 @@ ENUMS: Final = {
     ),
     "UnusableReason": EnumDoc(
         "apikeys.usability.UnusableReason.choices",
-        "The reason why a key or token is refused; the first that applies counts.",
+        "The reason why the service rejects a key or token. If several reasons apply, the first in "
+        "this order.",
     ),
     "IssuerKind": EnumDoc(
         "apikeys.models.Issuer.Kind",
@@ -59,13 +60,13 @@ ENUMS: Final = {
     ),
     "RecordedChangeAction": EnumDoc(
         "infra_service.change_history.models.ACTIONS",
-        "REPLACED has another `id` at the same address, MOVED has the same `id` at another "
-        "address, TAINTED is marked for replacement. UNKNOWN is a version that cannot be compared "
-        "with the one before. IMAGE_CHANGED, SCALED and HEALTH_CHANGED concern workloads.",
+        "REPLACED: another `id` at the same address; MOVED: the same `id` at another address; "
+        "TAINTED: marked for replacement; UNKNOWN: the version cannot be compared with the "
+        "previous version; IMAGE_CHANGED, SCALED and HEALTH_CHANGED: only for workloads.",
     ),
     "RecordedChangeKind": EnumDoc(
         "infra_service.change_history.models.KINDS",
-        "RESOURCE is a resource of a state, WORKLOAD a workload of a cluster.",
+        "RESOURCE for a resource of a state, WORKLOAD for a workload of a cluster.",
     ),
     "WebhookEventType": EnumDoc(
         "infra_service.webhooks.event_types.NAMES",
@@ -84,10 +85,10 @@ ENUMS: Final = {
     ),
     "Engine": EnumDoc(
         "states.models.engines.Engine.choices",
-        "The engine that wrote a document, by the registries of its providers: "
-        "registry.terraform.io (TERRAFORM), registry.opentofu.org (OPENTOFU), both (MIXED) or "
-        "neither (UNKNOWN, also without resources). Documents encrypted on the client are "
-        "OpenTofu's.",
+        "The engine that wrote a document, derived from the registries of its providers: "
+        "registry.terraform.io (TERRAFORM), registry.opentofu.org (OPENTOFU), both (MIXED), or "
+        "another or no registry (UNKNOWN). A document that was encrypted on the client counts as "
+        "OPENTOFU.",
     ),
     "WorkloadKind": EnumDoc("workloads.models.KINDS", "The Kubernetes kind of a workload."),
     "WorkloadJoin": EnumDoc(
@@ -102,11 +103,11 @@ ENUMS: Final = {
     ),
     "TransitionType": EnumDoc(
         "workloads.api.history_serializers.TRANSITION_TYPES",
-        "APPEARED when the workload is new, DISAPPEARED when it no longer exists, else CHANGED.",
+        "APPEARED for a new workload, DISAPPEARED for a deleted workload, otherwise CHANGED.",
     ),
     "ClusterHealthStatus": EnumDoc(
         "workloads.cluster_health.HEALTH_STATUSES",
-        "The health of a cluster; of several that apply, the first in this order.",
+        "The health of a cluster. If several values apply, the first in this order.",
     ),
     "CollectionStatus": EnumDoc(
         "workloads.collection.COLLECTION_STATUSES",
@@ -126,7 +127,7 @@ ENUMS: Final = {
     ),
     "PodPhase": EnumDoc(
         ["Failed", "Pending", "Running", "Succeeded", "Unknown"],
-        "The phase of a pod's status.",
+        "The phase of a pod, as in its status.",
     ),
     "ConditionStatus": EnumDoc(
         ["False", "True", "Unknown"],
@@ -134,6 +135,6 @@ ENUMS: Final = {
     ),
     "ErrorStatus": EnumDoc(
         "infra_service.openapi.answers.CODES",
-        "A name of google.rpc.Code, which follows `code`.",
+        "A name from google.rpc.Code that corresponds to `code`.",
     ),
 }

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class ErrorDoc(NamedTuple):
-    """A reason and its meaning."""
+    """The status, reason and meaning of an error."""
 
     status: int
     reason: str
@@ -37,23 +37,24 @@ class ErrorDoc(NamedTuple):
 
 # Errors of Django's handlers, which raise no exception, and the meanings of DRF's exceptions.
 _HANDLERS: Final = (
-    ErrorDoc(400, "BAD_REQUEST", "The request is malformed, such as its Host."),
-    ErrorDoc(400, "HTTPS_REQUIRED", "Plain HTTP is refused, not redirected."),
-    ErrorDoc(500, "INTERNAL", "The log has the details under the request's id."),
+    ErrorDoc(400, "BAD_REQUEST", "The request is malformed, for example its Host header."),
+    ErrorDoc(400, "HTTPS_REQUIRED", "The service rejects plain HTTP instead of redirecting."),
+    ErrorDoc(
+        500, "INTERNAL", "The service failed. The log contains the details under the request id."
+    ),
 )
 _MEANINGS: Final = {
-    "INVALID_FIELDS": "Fields or parameters are invalid; `field_violations` lists each of "
-    "them with the "
-    "reason.",
-    "INVALID_JSON": "The body is not JSON in UTF-8, is nested too deeply, has a NUL or the "
-    "same member twice.",
+    "INVALID_FIELDS": "Fields or parameters are invalid. `field_violations` lists each of them "
+    "with the reason.",
+    "INVALID_JSON": "The body is not JSON in UTF-8, is nested too deeply, or contains a NUL "
+    "character or a duplicate member.",
     "NOT_FOUND": "There is no resource at this path.",
     "NOT_ACCEPTABLE": "The requested media type (`Accept`) is not available.",
     "UNSUPPORTED_MEDIA_TYPE": "The body is not `application/json`.",
     "RATE_LIMITED": "Too many requests with this token, or too many failed requests from this "
     "address.",
 }
-# Returned by the server itself: percent-encoding lengthens a filter of 1024 characters.
+# The server itself returns this error. Percent-encoding can lengthen a valid filter too much.
 _TOO_LONG: Final = ErrorDoc(414, "URI_TOO_LONG", "The request line is over 8190 bytes.")
 _AUTHENTICATED: Final = (
     CredentialsMissing, CredentialsInvalid, TokenExpired, AddressNotAllowed,
@@ -72,7 +73,10 @@ _OF_PARAMETER: Final[dict[str, tuple[type[exceptions.APIException], ...]]] = {
 
 
 def errors_of(view: Any, operation: dict[str, Any], *, is_raw: bool) -> Iterator[ErrorDoc]:
-    """Yield the possible errors of an operation; ``is_raw`` if the view reads the body itself."""
+    """Yield the possible errors of an operation.
+
+    ``is_raw`` is true if the view reads the body itself.
+    """
     yield from _HANDLERS
     errors: list[type[exceptions.APIException]] = [exceptions.NotAcceptable]
     if not getattr(view, "public", False):

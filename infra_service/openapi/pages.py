@@ -1,4 +1,4 @@
-"""The API's OpenAPI 3.1 document and Swagger UI; both are public and contain no data."""
+"""The OpenAPI 3.1 document of the API, and Swagger UI. Both are public and contain no data."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ _SCHEMES: Final = {
         "type": "http",
         "scheme": "bearer",
         "bearerFormat": "isp_… or iss_…",
-        "description": "A personal or service access token, minted from an API key or issued by an "
-        "operator. Only minted tokens can manage keys and tokens.",
+        "description": "A personal or service access token, minted from an API key, or issued by "
+        "an operator or a trust policy. Only minted tokens can manage keys and tokens.",
     },
     "accessTokenAsPassword": {
         "type": "http",
@@ -61,7 +61,7 @@ _DOCUMENT: Final = Named(
     "OpenApiDocument",
     {
         "type": "object",
-        "description": "This document, as OpenAPI 3.1 defines it.",
+        "description": "This OpenAPI 3.1 document.",
         "additionalProperties": True,
     },
 )
@@ -70,9 +70,9 @@ Endpoint = tuple[str, str, str, "Callable[..., Any]"]
 
 
 def describable(endpoints: list[Endpoint]) -> list[Endpoint]:
-    """Return the endpoints that OpenAPI can describe; without trailing slash and escapes in paths.
+    """Return the endpoints that OpenAPI can describe, without trailing slashes and escapes.
 
-    OpenAPI cannot describe LOCK and UNLOCK; ``…/lock`` documents them.
+    OpenAPI cannot describe LOCK and UNLOCK. The endpoint ``…/lock`` documents them.
     """
     return [
         (path.rstrip("/").replace("\\.", "."), regex, method, view)
@@ -91,7 +91,7 @@ class TokenSchemes(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-c
         return list(_SCHEMES.values())
 
     def get_security_requirement(self, auto_schema: Any) -> list[dict[str, list[str]]]:
-        """Return the alternatives, each with the scope that the view declares."""
+        """Return the alternative schemes, each with the scope that the view declares."""
         view = auto_schema.view
         door = getattr(view, "action", None) or view.request.method
         scope = view.required_scopes[door]
@@ -110,7 +110,7 @@ class DescribedSeconds(OpenApiSerializerFieldExtension):  # type: ignore[no-unty
     target_class = "infra_service.lib.api.fields.SecondsField"
 
     def map_serializer_field(self, auto_schema: Any, direction: str) -> dict[str, Any]:  # noqa: ARG002 - the extension's signature
-        """Return the schema of both forms."""
+        """Return the schema of a duration as a string or as a number."""
         least, most = (
             int(bound.total_seconds()) for bound in (self.target.minimum, self.target.maximum)
         )
@@ -119,7 +119,7 @@ class DescribedSeconds(OpenApiSerializerFieldExtension):  # type: ignore[no-unty
             {"type": "integer", "minimum": least, "maximum": most},
         ]
         name = self.target.field_name.title().replace("_", "")
-        text = "Seconds: a text with the unit, such as '3600s', or a number."
+        text = "Seconds, as a string with the unit, such as '3600s', or as a number."
         described = Named(name, {"oneOf": forms, "description": text})
         named: dict[str, Any] = lift(described, auto_schema.registry)
         return named
@@ -127,7 +127,7 @@ class DescribedSeconds(OpenApiSerializerFieldExtension):  # type: ignore[no-unty
 
 @functools.cache
 def _written(renderer: type[BaseRenderer]) -> bytes:
-    """Return the document in a format. It is equal for all callers; generation takes a second."""
+    """Return the rendered document, cached because generation takes a second."""
     document = SchemaGenerator().get_schema(public=True)  # type: ignore[no-untyped-call]
     written: Any = renderer().render(document, renderer.media_type, {})
     return bytes(written)

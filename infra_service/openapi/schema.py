@@ -1,7 +1,7 @@
 """Build an operation of the OpenAPI document from a view's declarations.
 
-Scopes, token kinds, errors, path parameters and closed requests follow from the view. Texts come
-from ``infra_service.lib.api.openapi_words``.
+The view determines scopes, token kinds, errors, path parameters, and which request fields are
+known. The texts are in ``infra_service.lib.api.openapi_words``.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _KINDS: Final = {
 _PART: Final = re.compile(r"^/(?:api/)?(?:v1/)?([a-z-]+)")
 # Paths that belong to no resource.
 _SERVICE: Final = {"healthz", "readyz", "schema", "docs", "whoami"}
-# Clients get a module per tag; `state` and `states` would be confused.
+# Generated clients have a module per tag. `state` and `states` would be easy to confuse.
 _TAGS: Final = {
     "state": "state-backend",
     "oauth": "access-tokens",
@@ -50,10 +50,9 @@ _IDEMPOTENCY_KEY: Final = {
     "name": idempotency.HEADER,
     "in": "header",
     "required": False,
-    "description": "A new UUID for each request. A repetition within 24 hours with the "
-    "same path and "
-    "body returns the first response and has no further effect; a response with a secret "
-    "is kept for ten minutes.",
+    "description": "A new UUID for each request. If a client repeats the request with the same "
+    "path and body within 24 hours, the service returns the first response and changes nothing. "
+    "The service stores a response with a secret for only ten minutes.",
     "schema": {"type": "string", "pattern": idempotency.PATTERN},
 }
 
@@ -64,9 +63,9 @@ def _most(field: serializers.ListField) -> int | None:
 
 
 class ApiSchema(AutoSchema):  # type: ignore[misc,unused-ignore]
-    """The description of an operation."""
+    """The OpenAPI description of an operation."""
 
-    # drf-spectacular types it as any view, and the declarations of decorators as a serializer.
+    # Any, because drf-spectacular's type lacks the attributes of this project's views.
     view: Any
 
     def get_operation(self, *args: Any) -> dict[str, Any] | None:
@@ -93,7 +92,7 @@ class ApiSchema(AutoSchema):  # type: ignore[misc,unused-ignore]
         return lifted
 
     def get_description(self) -> str:  # type: ignore[override, unused-ignore]
-        """Return the docstring of the method; class docstrings address developers, not users."""
+        """Return the docstring of the method. Class docstrings address developers, not users."""
         name = getattr(self.view, "action", self.method.lower())
         return inspect.getdoc(getattr(self.view, name, None)) or ""
 
@@ -103,14 +102,14 @@ class ApiSchema(AutoSchema):  # type: ignore[misc,unused-ignore]
         return (words[0].upper() + words[1:]).replace(" api ", " API ")
 
     def get_tags(self) -> list[str]:
-        """Return the first path segment that names a resource."""
+        """Return the tag: the first path segment that names a resource."""
         match = _PART.match(self.path)
         part = match[1] if match else ""
         return ["service" if part in _SERVICE else _TAGS.get(part, part)]
 
     @property
     def is_public(self) -> bool:
-        """Return whether the view needs no token."""
+        """Return whether the view accepts requests without a token."""
         return getattr(self.view, "public", False)
 
     @property
@@ -124,7 +123,7 @@ class ApiSchema(AutoSchema):  # type: ignore[misc,unused-ignore]
         return super().get_request_serializer() if has_body else None
 
     def get_auth(self) -> list[dict[str, list[str]]]:
-        """Return the authentication alternatives; empty for public views."""
+        """Return the authentication alternatives, or an empty list for public views."""
         return [] if self.is_public else super().get_auth()
 
     def _access(self, security: Sequence[dict[str, list[str]]]) -> str:
@@ -137,7 +136,7 @@ class ApiSchema(AutoSchema):  # type: ignore[misc,unused-ignore]
         return f"Requires {needed}, and accepts {kinds}."
 
     def _resolve_path_parameters(self, variables: list[str]) -> list[dict[str, Any]]:
-        """Return the path parameters; ``id`` has the schema of the serializer's field."""
+        """Return the path parameters. ``id`` has the schema of the serializer's field."""
         parameters: list[dict[str, Any]] = super()._resolve_path_parameters(variables)  # type: ignore[no-untyped-call]
         for parameter in parameters:
             if parameter["name"] == "id":
@@ -156,7 +155,7 @@ class ApiSchema(AutoSchema):  # type: ignore[misc,unused-ignore]
         return paginator
 
     def _get_pagination_parameters(self) -> list[dict[str, Any]]:
-        """Return the pagination parameters, also for pages that are not lists of rows."""
+        """Return the pagination parameters, even if the page is not a list of rows."""
         declared: Any = self.get_response_serializers()
         page = declared.get(200) if isinstance(declared, dict) else None
         if isinstance(page, dict) and "next_page_token" in page["properties"]:
@@ -169,7 +168,7 @@ class ApiSchema(AutoSchema):  # type: ignore[misc,unused-ignore]
         return [orders.described(self.view), *paged]
 
     def _get_serializer_name(self, *args: Any, **kwargs: Any) -> str:
-        """Return a component's name; PATCH requests are named ``UpdateX`` or ``XChanges``."""
+        """Return the name of a component. PATCH requests start with Update or contain Changes."""
         name: str = super()._get_serializer_name(*args, **kwargs)
         part = name.removeprefix("Patched")
         if part == name or part.startswith("Update"):
@@ -184,7 +183,7 @@ class ApiSchema(AutoSchema):  # type: ignore[misc,unused-ignore]
         self,
         field: Any,
         direction: str,
-        bypass_extensions: bool = False,  # noqa: FBT001, FBT002 - its signature
+        bypass_extensions: bool = False,  # noqa: FBT001, FBT002 - drf-spectacular's signature
     ) -> Any:
         schema = super()._map_serializer_field(field, direction, bypass_extensions)  # type: ignore[no-untyped-call]
         schema = lift(schema, self.registry)
@@ -198,7 +197,7 @@ class ApiSchema(AutoSchema):  # type: ignore[misc,unused-ignore]
         return schema
 
     def _map_basic_serializer(self, serializer: Any, direction: str) -> Any:
-        """Forbid unknown request fields; require all response fields, which are null when unset."""
+        """Forbid unknown request fields, and require all response fields, which may be null."""
         schema = super()._map_basic_serializer(serializer, direction)  # type: ignore[no-untyped-call]
         if text := getattr(serializer, "described", ""):
             schema = {"type": schema["type"], "description": text, **schema}
@@ -222,7 +221,7 @@ class ApiSchema(AutoSchema):  # type: ignore[misc,unused-ignore]
         status_code: str | None = None,
         extras: Any = None,
     ) -> dict[str, Any]:
-        """Return examples unchanged; an example of a list shows the whole response."""
+        """Return examples unchanged, because an example of a list shows the whole response."""
         if status_code is not None and not status_code.startswith("2"):
             return {}
         other = "response_only" if direction == "request" else "request_only"
@@ -233,7 +232,7 @@ class ApiSchema(AutoSchema):  # type: ignore[misc,unused-ignore]
         return shown
 
     def _get_request_body(self, direction: str = "request") -> Any:
-        """Return the request body, also for a DELETE that declares a body."""
+        """Return the request body, including the body that a DELETE declares."""
         if not self.takes_raw_body:
             return super()._get_request_body(direction)  # type: ignore[no-untyped-call]
         method, self.method = self.method, "POST"
@@ -243,5 +242,5 @@ class ApiSchema(AutoSchema):  # type: ignore[misc,unused-ignore]
 
     def _get_response_for_code(self, serializer: Any, *args: Any, **kwargs: Any) -> Any:
         if isinstance(serializer, DeclaredErrors):
-            return {}  # get_operation describes it
+            return {}  # described by get_operation
         return super()._get_response_for_code(serializer, *args, **kwargs)  # type: ignore[no-untyped-call]

@@ -4,21 +4,22 @@ from infra_service import __version__
 from infra_service.openapi.enums import ENUMS
 
 _DESCRIPTION = """\
-API keys, infrastructure state and cluster workloads. Every path is also served with a final slash.
-A method that a path does not support returns 405, with `Allow`.
+API keys, infrastructure state and cluster workloads. Every path works with and without a trailing
+slash. An unsupported method returns 405 with `Allow`.
 
 **Get a token.** `make run` prints a token on its first start, and an operator issues tokens in
 the [admin](/admin/) or with `manage.py issue_token`. An API key mints tokens: *Mint access token*,
 `POST /v1/access-tokens`.
 
-**Use the token.** Enter it under *Authorize*. It is not stored, and is lost when the page reloads.
+**Use the token.** Enter the token under *Authorize*. The page does not store the token, so enter it
+again after a reload.
 
 | token | field | access |
 |---|---|---|
 | an access token, `isp_…` or `iss_…` | `accessToken` | `/api/v1`; minted tokens also `/v1` |
 | an API key, `isk_…` | `apiKey` | `/v1` |
 
-`accessTokenAsPassword` is how Terraform sends an access token. Leave it empty here.
+Terraform sends an access token as `accessTokenAsPassword`. Leave this field empty here.
 
 **Errors** have one format. `reason` is machine-readable, `message` is human-readable: `{"error":
 {"code": 404, "status": "NOT_FOUND", "message": "…", "details": [{"reason": "…", …}, …]}}`
@@ -34,21 +35,21 @@ SPECTACULAR_SETTINGS = {
     "OAS_VERSION": "3.1.0",
     "SERVE_INCLUDE_SCHEMA": False,
     "SCHEMA_PATH_PREFIX": r"/(api/)?v1",
-    # Requests and responses differ: requests are closed and may omit fields, responses are
-    # complete.
+    # Requests and responses differ: requests may omit fields but have no unknown fields, and
+    # responses are complete.
     "COMPONENT_SPLIT_REQUEST": True,
     "SORT_OPERATION_PARAMETERS": False,
     "TAGS": [
         {"name": name, "description": text}
         for name, text in {
             "api-keys": "The caller's own API keys.",
-            "access-tokens": "Tokens minted from a key, or issued.",
-            "issuers": "Platforms whose signed tokens are accepted.",
+            "access-tokens": "Access tokens, minted from a key or issued.",
+            "issuers": "Platforms with trusted signatures.",
             "trust-policies": "Grants of access tokens to pipelines.",
             "state-backend": "The HTTP state backend of Terraform and OpenTofu.",
             "states": "States and their history, for people and tools.",
             "resources": "Resources in the current versions of all states.",
-            "changes": "Changes of resources, over all states.",
+            "changes": "Changes of resources and workloads.",
             "applications": "Groups of components.",
             "components": "Deployable units of infrastructure.",
             "environments": "Deployment targets of components.",

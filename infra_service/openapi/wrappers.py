@@ -1,4 +1,4 @@
-"""Descriptions of wrappers: the bodies of requests and responses with a resource in its name."""
+"""Descriptions of wrappers: request and response bodies that contain a resource under its name."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def describe_wrapper(schema: dict[str, Any], wrapper: Any, direction: str) -> No
         )
     else:
         described = f"A request with the new {resource}."
-        of_resource = f"The new {resource}; absent optional fields get their defaults."
+        of_resource = f"The new {resource}. Absent optional fields have their default values."
     schema["description"] = described
     reference = schema["properties"][name]
     schema["properties"][name] = {"allOf": [reference], "description": of_resource}

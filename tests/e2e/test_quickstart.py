@@ -147,7 +147,7 @@ def test_quickstart_stores_a_state_and_can_be_repeated(
 
     again = quickstart.start()
     assert "Existing data is kept." in again
-    assert "Shown only now" not in again
+    assert "Shown only once" not in again
     assert "isp_" not in again
     assert secrets.read_text() == kept
     tf.run("plan", "-detailed-exitcode", code=0)  # the old token, and the existing state

@@ -1,4 +1,4 @@
-"""Filters of changes; each column has an index that ends with the order of the pages."""
+"""Filters of changes. The index of each filtered column ends with the order of the pages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from workloads.api.filters import CLUSTER
 if TYPE_CHECKING:
     from django.db.models import Q
 
-#: Comparisons of a time, and the equivalent comparisons of an id, for whole milliseconds.
+#: Comparisons of a time in whole milliseconds, and the equivalent comparisons of an id.
 _OF_IDS: Final = {"occurred_at__gte": "id__gte", "occurred_at__lt": "id__lt"}
 
 
@@ -54,8 +54,8 @@ class ChangeFilters(ChangeOfStateFilters, OfStateFilters):
 def with_ids_of_times(condition: Q) -> Q:
     """Return a condition with ids in place of times where they are equivalent.
 
-    Each index ends with the id, which begins with the milliseconds of the time. A comparison of the
-    time itself would be tested row by row.
+    Each index ends with the id, which begins with the milliseconds of the time. The database would
+    test a comparison of the time itself row by row.
     """
     return rewritten(condition, _with_id_of_time)
 

@@ -73,15 +73,15 @@ changes_schema = extend_schema_view(
     list=list_schema(
         "change",
         "Changes of resources in all states and, with `cluster:read`, of workloads in all "
-        "clusters, within the caller's binding, the newest first. Those of resources are stored "
-        "within seconds of a push.",
+        "clusters, within the caller's binding, newest first. The service stores the changes of "
+        "resources within seconds of a push.",
         CHANGE,
     ),
 )
 of_state_schema = extend_schema_view(
     list=list_schema(
         "change",
-        "Changes of resources in a state, the newest first.",
+        "Changes of resources in a state, newest first.",
         CHANGE,
         operation_id="list_state_changes",
         parameters=[A_STATE],

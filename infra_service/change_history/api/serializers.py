@@ -12,32 +12,32 @@ from states.api.serializers import SLUG
 
 
 @described(
-    "A change of a resource between a version and the one before, without any value; or of a "
-    "workload in a report of its cluster. The fields of the other kind are null or empty."
+    "A change of a resource between two consecutive versions, without attribute values, or a "
+    "change of a workload between two reports. Fields of the other kind are null or empty."
 )
 class ChangeSerializer(serializers.Serializer[Any]):
     id = serializers.UUIDField(read_only=True, help_text="Newer changes have greater ids.")
     occurred_at = serializers.DateTimeField(
         read_only=True,
-        help_text="The time at which the version was stored, or the workload observed.",
+        help_text="The time at which the version was stored, or the workload was observed.",
     )
     kind = serializers.ChoiceField(
         choices=KINDS, read_only=True, help_text="Whether a resource or a workload changed."
     )
     action = serializers.ChoiceField(
-        choices=ACTIONS, read_only=True, help_text="The kind of the change."
+        choices=ACTIONS, read_only=True, help_text="The type of the change."
     )
     address = serializers.CharField(
         read_only=True,
-        help_text="The address in Terraform, empty for UNKNOWN; or the workload's namespace and "
+        help_text="The address in Terraform, empty for UNKNOWN. For a workload, the namespace and "
         "name, such as `shop/checkout`.",
     )
     previous_address = serializers.CharField(
-        read_only=True, help_text="The former address of a moved resource, otherwise empty."
+        read_only=True, help_text="The former address of a moved resource; otherwise empty."
     )
     type = serializers.CharField(
         read_only=True,
-        help_text="The resource type, such as `aws_s3_bucket`; or the kind of the workload, "
+        help_text="The resource type, such as `aws_s3_bucket`, or the kind of the workload, "
         "such as `Deployment`.",
     )
     provider = serializers.CharField(
@@ -48,19 +48,20 @@ class ChangeSerializer(serializers.Serializer[Any]):
         child=serializers.CharField(),
         read_only=True,
         help_text="The names of the changed attributes, at most 100, in alphabetical order. Empty "
-        "for added and removed resources, and if only Terraform's own data changed. Of "
-        "IMAGE_CHANGED the names of the containers.",
+        "for added and removed resources, and if only Terraform's own data changed. For "
+        "IMAGE_CHANGED, the names of the containers.",
     )
     before = serializers.CharField(
         read_only=True,
-        help_text="Of a workload the former images, number of replicas or health, else empty.",
+        help_text="The former images, number of replicas or health of a workload; otherwise empty.",
     )
     after = serializers.CharField(
         read_only=True,
-        help_text="Of a workload the new images, number of replicas or health, else empty.",
+        help_text="The new images, number of replicas or health of a workload; otherwise empty.",
     )
     problem = serializers.CharField(
-        read_only=True, help_text="The reason of UNKNOWN or of the new health, otherwise empty."
+        read_only=True,
+        help_text="The reason for UNKNOWN, or for the new health of a workload; otherwise empty.",
     )
     state_id = serializers.UUIDField(
         read_only=True, allow_null=True, help_text="The changed state."
@@ -80,7 +81,9 @@ class ChangeSerializer(serializers.Serializer[Any]):
         read_only=True, allow_null=True, help_text="The workload's cluster."
     )
     cluster_name = serializers.CharField(
-        read_only=True, allow_null=True, help_text="Its current name; null if it was deleted."
+        read_only=True,
+        allow_null=True,
+        help_text="The current name of the cluster; null if the cluster was deleted.",
     )
     workload_id = serializers.UUIDField(
         read_only=True, allow_null=True, help_text="The changed workload."
@@ -89,7 +92,8 @@ class ChangeSerializer(serializers.Serializer[Any]):
         read_only=True, help_text="The user or pipeline that stored the version."
     )
     token_id = serializers.CharField(
-        read_only=True, help_text="The token of that request; empty for commands and operators."
+        read_only=True,
+        help_text="The token that stored the version; empty for commands and operators.",
     )
     commit = serializers.CharField(
         read_only=True, allow_null=True, help_text="The commit, if a pipeline recorded it."

@@ -1,4 +1,4 @@
-"""Changes over all states and clusters, and of a single state."""
+"""Views of the changes of all states and clusters, and of a single state."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger("infra_service.webhooks")
 
-#: Seconds before the next try after a failure of the database or an unexpected error.
+#: Seconds before the next attempt after a database failure or an unexpected error.
 _PAUSE: Final = 10
 
 
@@ -33,8 +33,8 @@ class Command(ServiceCommand):
 
     help = (
         "Read the audit log and deliver its events to the subscribed webhook endpoints. "
-        "Failed deliveries are retried for three days. Several of these commands can run "
-        "at once, and each can be killed: another continues its work."
+        "The command retries failed deliveries for three days. Several instances can run at "
+        "the same time. If an instance is killed, another continues its work."
     )
     examples = ("deliver_events", "deliver_events --watch", "deliver_events --json")
 
@@ -42,7 +42,7 @@ class Command(ServiceCommand):
         add_watch_options(parser, "new events")
 
     def handle(self, *_args: Any, **options: Any) -> None:
-        """Deliver.
+        """Deliver the events.
 
         Raises:
             CommandError: the interval is not positive; or, without ``--watch``, an item failed with
@@ -71,7 +71,7 @@ class Command(ServiceCommand):
             works = ", ".join(sorted(set(failures)))
             raise CommandError(
                 f"{len(failures)} items failed, and the others succeeded ({works}). The log "
-                "has the tracebacks."
+                "contains the tracebacks."
             )
 
     def _watch(self, deliverer: Deliverer, stop: threading.Event, interval: float) -> None:

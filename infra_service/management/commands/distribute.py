@@ -12,12 +12,12 @@ from infra_service.operations import distribution
 
 
 class Command(ServiceCommand):
-    """Distribute tables of an existing database; a repeated run continues an interrupted run."""
+    """Distribute tables of an existing database. A repeated run continues an interrupted run."""
 
     help = (
-        "Distribute documents of states, the index of resources, and workloads over the workers "
-        "of a Citus cluster. Run it after migrate as the owner of the tables and of the database, "
-        "while the service is stopped. An interrupted run can be repeated."
+        "Distribute state documents, the resource index and workloads over the workers of a Citus "
+        "cluster. Run the command after migrate, as the owner of the tables and of the database, "
+        "while the service is stopped. To continue an interrupted run, repeat the command."
     )
     examples = ("distribute", "distribute --json")
 

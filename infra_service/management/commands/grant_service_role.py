@@ -1,4 +1,4 @@
-"""Grant a PostgreSQL role the permissions of the running service, and no more."""
+"""Grant a PostgreSQL role only the privileges that the running service requires."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 class Command(ServiceCommand):
-    """Grant permissions as the table owner; check that the role cannot change the audit log."""
+    """Grant privileges as the table owner, and check that the role cannot change the audit log."""
 
     help = (
         "Grant a PostgreSQL role the privileges of the running service, which may only "
-        "append to the audit log. Run it as the owner after each migrate. It fails if "
-        "the role has more privileges."
+        "append to the audit log. Run the command as the table owner after each migrate. "
+        "It fails if the role has more privileges."
     )
     examples = ("grant_service_role infra",)
 
@@ -28,10 +28,10 @@ class Command(ServiceCommand):
         parser.add_argument("role", help="the role in the service's DATABASE_URL")
 
     def handle(self, *_args: Any, **options: Any) -> None:
-        """Grant.
+        """Grant the privileges.
 
         Raises:
-            CommandError: the database is not PostgreSQL, or the role has too many permissions.
+            CommandError: the database is not PostgreSQL, or the role has too many privileges.
         """
         if connection.vendor != "postgresql":
             raise CommandError("only PostgreSQL has roles")

@@ -24,10 +24,10 @@ class Command(ServiceCommand):
 
     help = (
         "Delete versions and states beyond their retention, unused catalogue entries, "
-        "unreferenced objects, access tokens that expired long ago and expired sessions, and "
-        "archive old audit events. The service can keep running. A part that another process "
-        "works on is skipped; a failed part does not stop the others. See "
-        "docs/how-to/retention.md."
+        "unreferenced objects, access tokens that expired long ago, expired sessions, old history "
+        "and old webhook deliveries, and archive old audit events. The service can keep running. "
+        "The command skips a part that another process is running, and continues after a failed "
+        "part. See docs/how-to/retention.md."
     )
     examples = (
         "housekeeping",
@@ -55,7 +55,7 @@ class Command(ServiceCommand):
         add_heartbeat_option(parser)
 
     def handle(self, *_args: Any, **options: Any) -> None:
-        """Run.
+        """Run the parts once, or repeatedly with ``--watch``.
 
         Raises:
             CommandError: a part failed in the last run.
@@ -72,7 +72,7 @@ class Command(ServiceCommand):
             raise CommandError(f"failed: {', '.join(failed)}")
 
     def _run(self, options: dict[str, Any], stop: threading.Event) -> list[str]:
-        """Run the parts once; return the failed parts."""
+        """Run the parts once, and return the names of the failed parts."""
         outcomes = {
             name: run_part(name, most_seconds=options["max_seconds"], stop=stop)
             for name in PARTS
@@ -91,5 +91,5 @@ class Command(ServiceCommand):
                 for name, outcome in outcomes.items()
             ),
         )
-        self.stdout.flush()  # with --watch, logs should show each outcome at once
+        self.stdout.flush()  # so that the log shows the outcomes immediately
         return [name for name, outcome in outcomes.items() if outcome.error]

@@ -1,4 +1,4 @@
-"""Compare all versions of all states again."""
+"""Rebuild the changes of resources from all versions of all states."""
 
 from __future__ import annotations
 
@@ -13,18 +13,17 @@ from states.models import State
 
 
 class Command(ServiceCommand):
-    """Store the changes of all versions, also of those from before an upgrade."""
+    """Store the changes of all versions, including versions from before an upgrade."""
 
     help = (
-        "Store the changes of resources between all versions of all states again, which "
-        "GET /api/v1/changes lists. index_states stores those of new versions; run this command "
-        "once after an upgrade from a release without changes. The service and index_states can "
-        "keep running."
+        "Rebuild the resource changes that GET /api/v1/changes lists, from all versions of all "
+        "states. index_states stores the changes of new versions. Run this command once after an "
+        "upgrade from a release without changes. The service and index_states can keep running."
     )
     examples = ("rebuild_changes", "rebuild_changes --json")
 
     def handle(self, *_args: Any, **_options: Any) -> None:
-        """Rebuild.
+        """Rebuild the changes.
 
         Raises:
             CommandError: the object store does not respond.

@@ -18,14 +18,13 @@ if TYPE_CHECKING:
 
 
 class Command(ServiceCommand):
-    """Re-encrypt every value that the first of STATE_ENCRYPTION_KEYS does not encrypt."""
+    """Re-encrypt every value that an older key encrypts."""
 
     help = (
-        "Re-encrypt all data that STATE_ENCRYPTION_KEYS protect with the first of these "
-        "keys: documents, webhook secrets, stored responses to requests with an "
-        "Idempotency-Key, secrets of one-time codes, and the digests of the index of "
-        "resources. The service can keep running. The next run continues an interrupted "
-        "run."
+        "Encrypt all protected data with the first of STATE_ENCRYPTION_KEYS: documents, webhook "
+        "secrets, stored responses to requests with an Idempotency-Key, secrets of one-time "
+        "codes, and the digests in the resource index. The service can keep running. The next "
+        "run continues an interrupted run."
     )
     examples = ("rotate_state_keys", "rotate_state_keys --all --json")
 
@@ -39,12 +38,12 @@ class Command(ServiceCommand):
         parser.add_argument(
             "--accept-lost-key",
             action="store_true",
-            help="let the service start although the database needs a key that is lost: its values "
-            "stay unreadable",
+            help="let the service start without a lost key; values that require the key stay "
+            "unreadable",
         )
 
     def handle(self, *_args: Any, **options: Any) -> None:
-        """Re-encrypt, with a line for each value that fails.
+        """Re-encrypt the values, and print a line for each failure.
 
         Raises:
             CommandError: a value was not re-encrypted, for example because it is damaged; or the
@@ -75,7 +74,7 @@ class Command(ServiceCommand):
             )
         labels = {"documents": "documents", **{k.name: k.label for k in key_rotation.KINDS}}
         self.report(
-            # 1.0.0 counted only documents, in this member.
+            # The member of release 1.0.0, which counted only documents.
             {"reencrypted": counts["documents"]["reencrypted"], **counts},
             *(f"{counted['reencrypted']} {labels[name]} re-encrypted"
               for name, counted in counts.items()),
@@ -84,8 +83,8 @@ class Command(ServiceCommand):
             raise CommandError(stopped)
         if failed := sum(counted["failed"] for counted in counts.values()):
             raise CommandError(
-                f"{failed} values are not re-encrypted: keep their old key unless they are lost "
-                "anyway"
+                f"{failed} values are not re-encrypted: keep the old keys as long as you need "
+                "these values"
             )
 
     def _reencrypt_documents(self, counts: dict[str, int], *, everything: bool) -> None:
@@ -100,7 +99,7 @@ class Command(ServiceCommand):
                 bar.advance()
 
     def _reencrypt(self, kind: Kind) -> dict[str, int]:
-        """Re-encrypt the values of a kind. Values that still need an older key have failed."""
+        """Re-encrypt the values of a kind. A value that still needs an older key has failed."""
         counts = {"reencrypted": kind.reencrypt(), "failed": 0}
         for value in kind.older():
             counts["failed"] += 1

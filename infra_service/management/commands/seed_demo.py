@@ -29,10 +29,10 @@ class Command(ServiceCommand):
     """Create missing demo states, clusters and workloads."""
 
     help = (
-        "Create demo states, clusters and workloads up to the given numbers. People and pipelines "
-        "have worked with the states for weeks, so there are versions, locks, keys, and their "
-        "audit log. A repeated run adds the missing ones, changes nothing else, and lets the demo "
-        "clusters report again."
+        "Create demo states, clusters and workloads up to the given numbers. The states have a "
+        "history of several weeks, with versions, locks, keys and audit events of people and "
+        "pipelines. A repeated run adds missing objects, and new reports of the demo clusters. It "
+        "changes nothing else."
     )
     examples = ("seed_demo", "seed_demo --clusters 20 --workloads 10000 --json")
 
@@ -41,10 +41,14 @@ class Command(ServiceCommand):
             "--states",
             type=int,
             default=histories.MOST,
-            help=f"four to a component, at most {histories.MOST}",
+            help=f"number of states, four per component, at most {histories.MOST}",
         )
-        parser.add_argument("--clusters", type=int, default=4, help="required for workloads")
-        parser.add_argument("--workloads", type=int, default=1000, help="spread over the clusters")
+        parser.add_argument(
+            "--clusters", type=int, default=4, help="number of clusters; workloads require one"
+        )
+        parser.add_argument(
+            "--workloads", type=int, default=1000, help="number of workloads in all clusters"
+        )
 
     def handle(self, *_args: Any, **options: Any) -> None:
         """Load the data.
@@ -58,12 +62,12 @@ class Command(ServiceCommand):
             raise CommandError("the numbers must not be negative, and workloads need a cluster")
         if states > histories.MOST:
             raise CommandError(
-                f"--states must be at most {histories.MOST}, because each has a history"
+                f"--states must be at most {histories.MOST}, because each state has a history"
             )
         if states and AuditArchive.objects.exists():
             raise CommandError(
-                "audit events have been archived, and demo states would add events to that time: "
-                "use another database, or --states 0"
+                "audit events have been archived, and demo states would add events to the archived "
+                "period: use another database, or --states 0"
             )
         started = time.monotonic()
         created = self._load_states(states)
@@ -75,11 +79,11 @@ class Command(ServiceCommand):
         self.report(
             {**created, "reported_clusters": reported, "seconds": seconds},
             f"added {_summary(created)} in {seconds} s",
-            f"{reported} demo clusters reported, and are due again within a day",
+            f"{reported} demo clusters reported; their next reports are due within a day",
         )
 
     def _load_states(self, total: int) -> Counter[str]:
-        """Load the states with their people, pipelines and receivers."""
+        """Load the states with their users, trust policies and webhooks."""
         created, now = Counter(dict.fromkeys(_OF_STATES, 0)), timezone.now()
         with self.progress("states", lambda: total) as bar:
             if total:

@@ -16,7 +16,7 @@ class Command(ServiceCommand):
 
     help = (
         "Create the admin's groups viewer, operator and administrator, or reset their "
-        "permissions. Run it after each migrate; the members stay unchanged."
+        "permissions. Run the command after each migrate. The members stay unchanged."
     )
     examples = ("setup_groups", "setup_groups --json")
 

@@ -20,13 +20,13 @@ class Command(ServiceCommand):
     """Read every document in both stores, and report damage, missing keys and older keys."""
 
     help = (
-        "Check every stored document against the digest and size that were recorded, and count the "
-        "values that need another key than the first of STATE_ENCRYPTION_KEYS."
+        "Check every stored document against the recorded digest and size, and count the values "
+        "that require a key other than the first of STATE_ENCRYPTION_KEYS."
     )
     examples = ("verify_states", "verify_states --json")
 
     def handle(self, *_args: Any, **_options: Any) -> None:
-        """Check, with a line for each problem.
+        """Check the documents and keys, and print a line for each problem.
 
         Raises:
             CommandError: a document is missing or damaged, the key of a value is not configured,
@@ -50,8 +50,8 @@ class Command(ServiceCommand):
         lines.append(f"older keys are needed by: {needing or 'nothing'}")
         if unnumbered:
             lines.append(
-                f"{unnumbered} are not bound to their version numbers; rotate_state_keys --all "
-                f"binds them"
+                f"{unnumbered} documents are not bound to their version numbers; "
+                f"rotate_state_keys --all binds them"
             )
         self.report(
             {
@@ -68,9 +68,9 @@ class Command(ServiceCommand):
             raise CommandError(f"{len(problems)} values need a key that is not configured")
 
     def _older_values(self, problems: list[dict[str, Any]]) -> dict[str, int]:
-        """Count the values that need an older key by kind, and append those whose key is missing.
+        """Count by kind the values that need an older key, and report values with a missing key.
 
-        ``problems`` already contains documents whose key is missing.
+        Values with a missing key are added to ``problems``, which already contains the documents.
         """
         counts = {"documents": sum(1 for _ in key_rotation.older_documents())}
         for kind in key_rotation.KINDS:

@@ -1,6 +1,6 @@
 "use strict";
 
-// What Swagger UI's own markup lacks for who hears the page or has no mouse.
+// Improve Swagger UI's markup for screen readers and keyboards.
 document.documentElement.lang = "en";
 const mend = () => {
     for (const select of document.querySelectorAll("select:not([aria-label])")) {
@@ -9,9 +9,9 @@ const mend = () => {
         select.setAttribute("aria-label", name);
     }
     for (const text of document.querySelectorAll("pre.microlight:not([tabindex])")) {
-        text.tabIndex = 0; // it may have to be scrolled
+        text.tabIndex = 0; // so that a keyboard can scroll it
     }
-    // A link in a button is no place that a keyboard stops at; the button opens the same.
+    // A link within a button must not be focusable. The button itself opens the operation.
     for (const link of document.querySelectorAll("button.opblock-summary-control a[href]")) {
         link.removeAttribute("href");
     }

@@ -1,6 +1,6 @@
 "use strict";
 
-// Swagger UI's own dark colours hang on a class; here the system decides.
+// A class enables Swagger UI's dark colors. Follow the color scheme of the system.
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const follow = () => document.documentElement.classList.toggle("dark-mode", dark.matches);
 follow();

@@ -87,5 +87,5 @@ def look_at_the_refusal(page: Page) -> None:
         "Your groups at the provider have no access."
     )
     assert faults(page) == []
-    page.get_by_role("link", name="Back to the log-in").click()
+    page.get_by_role("link", name="Back to the login page").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Log in")
