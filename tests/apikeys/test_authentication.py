@@ -165,8 +165,9 @@ def test_key_endpoints_take_no_issued_token(client_with: ClientWith, path: str) 
     assert (response.status_code, error_reason(response)) == (403, "TOKEN_KIND_UNSUPPORTED")
     error = response.json()["error"]
     assert error["message"] == (
-        "This endpoint accepts an API key or an access token minted from it, and yours was "
-        "issued. Send an API key (isk_…), or a token that POST /v1/access-tokens mints from it."
+        "This endpoint accepts an API key or a token minted from it, but your token was issued "
+        "without an API key. "
+        "Send an API key (isk_…), or a token that POST /v1/access-tokens mints from it."
     )
     assert error["details"][0]["metadata"] == {"accepted": "API_KEY"}
     assert "WWW-Authenticate" not in response
@@ -186,7 +187,7 @@ def test_state_endpoints_take_no_api_key(owner: KeyOwner) -> None:
     assert (response.status_code, error_reason(response)) == (403, "TOKEN_KIND_UNSUPPORTED")
     error = response.json()["error"]
     assert error["message"] == (
-        "This endpoint accepts a personal access token or a service access token, and yours is "
+        "This endpoint accepts a personal access token or a service access token, but you sent "
         "an API key. Mint a token from it: POST /v1/access-tokens."
     )
     assert error["details"][0]["metadata"] == {"accepted": "PERSONAL,SERVICE"}

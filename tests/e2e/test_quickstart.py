@@ -117,7 +117,7 @@ def test_a_background_command_that_ended_is_started_again(quickstart: Quickstart
         _, output = process.communicate(timeout=60)
 
     assert process.returncode == 0
-    assert b"index_states exited with status -9; it is restarted" in output
+    assert b"index_states exited with status -9 and is restarted" in output
     assert indexers_of(var) == []
 
 

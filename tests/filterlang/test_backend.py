@@ -80,7 +80,7 @@ def test_openapi_parameter_is_complete():
     }
     assert description.splitlines() == [
         (
-            "Filter of the listed items: terms such as `field['name'] = 'value'`, joined with "
+            "A filter of the listed items: terms such as `field['name'] = 'value'`, combined with "
             "`AND`, `OR`, `NOT` and parentheses. Values are quoted text, integers, `true` or "
             "`false`."
         ),

@@ -174,7 +174,7 @@ def test_text_output_is_readable(tmp_path: Path, operator: User) -> None:
         (ISSUER + 'ca_file = "gone.pem"\n', "issuers 1: .*gone.pem"),
         (ISSUER + "ca_file = 7\n", "issuers 1: "),
         (ISSUER.replace("GITHUB", "CUSTOM"), "issuers 1: url: "),
-        (POLICY, "there is no issuer 'github' in the file"),
+        (POLICY, "the issuer 'github' is not in the file"),
         (ISSUER + POLICY.replace('owner = "operator"\n', ""), "owner is missing"),
         (ISSUER + POLICY.replace("environment", "ref"), "trust_policies 1: A policy with write"),
         (ISSUER + POLICY.replace("state:write", "state:wite"), "did you mean 'state:write'"),
