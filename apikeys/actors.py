@@ -108,11 +108,11 @@ class Actor:
         return Q() if self.caller is None else revalidation.unchanged(self.caller)
 
     def refresh(self, prefetch: Prefetch[Any] | None = None) -> Actor:
-        """Return the actor with current permissions, and reload ``prefetch`` in the same query.
+        """Return the actor with current permissions. The same query loads the row of ``prefetch``.
 
         Raises:
-            CredentialsInvalid, TokenExpired: the token was revoked, or expired, meanwhile.
-            CallerChanged: the caller lost permissions meanwhile.
+            CredentialsInvalid, TokenExpired: the token was revoked or expired in the meantime.
+            CallerChanged: the caller lost permissions in the meantime.
         """
         if self.caller is None:
             return self

@@ -28,8 +28,8 @@ def authorize_and_record(actor: Actor, action: str, resource_id: object, **detai
     A single statement does both. Change the caller's own credential only after this call.
 
     Raises:
-        CredentialsInvalid, TokenExpired: the token was revoked, or expired, meanwhile.
-        CallerChanged: the caller lost permissions meanwhile.
+        CredentialsInvalid, TokenExpired: the token was revoked or expired in the meantime.
+        CallerChanged: the caller lost permissions in the meantime.
     """
     event = _event(actor, action, resource_id, details)
     if actor.caller is None:

@@ -111,10 +111,10 @@ def find_by_digest(
 
 
 def refresh(caller: Caller, prefetch: Prefetch[Any] | None = None) -> Caller:
-    """Load the caller again, and ``prefetch`` in the same query.
+    """Load the caller again, and the row of ``prefetch`` in the same query.
 
     Raises:
-        CredentialsInvalid, TokenExpired: the token was revoked, or expired, meanwhile.
+        CredentialsInvalid, TokenExpired: the token was revoked or expired in the meantime.
     """
     return _identify(caller.kind, caller.digest, timezone.now(), prefetch)[0]
 

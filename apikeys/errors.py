@@ -164,10 +164,10 @@ class SecretRetired(PermissionDenied):
     )
     default_code = "SECRET_RETIRED"
     default_detail = (
-        "The key was rotated. Until they expire, its previous secret can read and mint "
-        "tokens, and earlier tokens keep their other permissions. They cannot create, "
-        "change, rotate or revoke keys and tokens. Use the key's new secret, or a token "
-        "minted with it."
+        "The key was rotated. Its previous secret and earlier tokens cannot create, change, rotate "
+        "or revoke keys and tokens. Until it expires, the previous secret can still read and mint "
+        "tokens, and each earlier token keeps its other permissions. Use the key's new secret, or "
+        "a token minted with it."
     )
 
 

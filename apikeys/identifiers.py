@@ -26,7 +26,7 @@ def access_token_id(moment: dt.datetime | None = None) -> str:
 
 
 def issuer_id() -> str:
-    """Return a new issuer id, ``^iss-[0-9a-z]+$``. Service tokens start with ``iss_`` instead."""
+    """Return a new issuer id, ``^iss-[0-9a-z]+$``. Service tokens start with ``iss_``."""
     return f"iss-{_base36_uuid7(None)}"
 
 

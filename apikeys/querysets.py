@@ -181,7 +181,7 @@ class CredentialQuerySet(GrantHolderQuerySet[C]):
         return self.all()
 
     def unused(self) -> Self:
-        """Return working credentials that were never used and are no longer new."""
+        """Return working credentials that are older than ``UNUSED_AFTER`` and were never used."""
         return self.usable().filter(
             last_used_at=None, created_at__lte=timezone.now() - UNUSED_AFTER
         )

@@ -60,11 +60,11 @@ def as_given(caller: Caller) -> tuple[str, dict[str, Any]]:
 
 
 def refresh(caller: Caller, prefetch: Prefetch[Any] | None = None) -> Caller:
-    """Load the caller again, and ``prefetch`` in the same query.
+    """Load the caller again, and the row of ``prefetch`` in the same query.
 
     Raises:
-        CredentialsInvalid, TokenExpired: the token was revoked, or expired, meanwhile.
-        CallerChanged: the caller lost permissions meanwhile.
+        CredentialsInvalid, TokenExpired: the token was revoked or expired in the meantime.
+        CallerChanged: the caller lost permissions in the meantime.
     """
     now = callers.refresh(caller, prefetch)
     if not caller.grant.is_within(now.grant):

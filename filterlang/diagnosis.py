@@ -76,7 +76,7 @@ def _close(text: str, position: int) -> str:
         return f"a value in {quote} cannot end with \\"
     if rest[-1:] == other and rest.count(other) == 1:
         return f"write {quote} at the end in place of {other}"
-    # More quotes or brackets: the value probably ends before them.
+    # If quotes or brackets follow, the value probably ends before them.
     return "" if set("'\"[](),=") & set(rest) else f"close it with {quote}"
 
 

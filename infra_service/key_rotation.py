@@ -53,7 +53,7 @@ class Kind(NamedTuple):
 
     name: str
     label: str
-    #: Encrypts all values of other keys with the first key, and returns the number of values.
+    #: Encrypts all values with the first key, and returns the number of re-encrypted values.
     reencrypt: Callable[[], int]
     older: Callable[[], Iterator[OlderValue]]
 
@@ -116,7 +116,7 @@ def _older_second_factors() -> Iterator[OlderValue]:
 
 
 def skipped_second_factors() -> int:
-    """Return the number of secrets of other keys that are skipped while sign-on is off.
+    """Return the number of secrets with another key that are skipped while sign-on is off.
 
     The function uses SQL, because the model is not installed. The table remains if sign-on was on
     before.

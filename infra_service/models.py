@@ -24,7 +24,7 @@ class HousekeepingPartQuerySet(models.QuerySet["HousekeepingPart"]):
     """A queryset with conditional updates, which ensure that a single process runs a part."""
 
     def late(self) -> HousekeepingPartQuerySet:
-        """Return the parts that have not completed for too long."""
+        """Return the parts that last completed longer than ``LATE_AFTER`` ago."""
         return self.filter(succeeded_at__lt=timezone.now() - LATE_AFTER)
 
     def claim(self, name: str) -> uuid.UUID | None:

@@ -182,8 +182,8 @@ def rotate_api_key(
             "digest": tokens.digest(secret),
             "rotated_at": now,
             "previous_digest": seen,
-            # Without a grace period, the old digest stays, so that the service recognizes its use.
-            # Its expiry is the creation time of the key, which is always in the past.
+            # Without a grace period, the old digest stays, so that the service recognizes the use
+            # of the old secret. It expires at the creation time of the key, always in the past.
             "previous_digest_expires_at": now + grace_period if grace_period else key.created_at,
         }
         seconds = int(grace_period.total_seconds())

@@ -103,7 +103,7 @@ def _enter(path: Path, number: int, previous: str, actor: Actor) -> AuditArchive
     found = files.contents(path)
     if (found.number, found.previous) != (number, previous) or not _is_recorded(path):
         raise ArchiveError(
-            f"{path.name} exists and is not an archive of this audit log: move it elsewhere"
+            f"{path.name} exists and is not an archive of this audit log: move the file elsewhere"
         )
     archive = AuditArchive(
         number=number,

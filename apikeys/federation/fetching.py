@@ -45,7 +45,7 @@ def fetch_json(url: str, ca: str, deadline: Deadline) -> Any:
     except FetchError as error:
         raise FetchError(f"{url}: {error}") from error
     if response.status != HTTPStatus.OK:
-        raise FetchError(f"{url}: it responds with the status {response.status}")
+        raise FetchError(f"{url} responds with the status {response.status}")
     try:
         return json.loads(response.body)
     except (ValueError, RecursionError) as error:

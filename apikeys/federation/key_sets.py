@@ -29,7 +29,8 @@ log = structlog.get_logger("apikeys.federation")
 
 #: The age at which keys are fetched again.
 FRESH: Final = dt.timedelta(hours=1)
-#: The age at which keys of an unreachable issuer stop working, because they may be withdrawn.
+#: The age at which the keys of an unreachable issuer stop working. The issuer may have withdrawn
+#: them.
 KEPT: Final = dt.timedelta(days=1)
 #: The minimum interval between two fetches for an issuer.
 PAUSE: Final = dt.timedelta(seconds=30)

@@ -60,7 +60,7 @@ def apply_file(
 
 
 def _prune(applied: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Disable the policies that operators created for the owners in the file, but the file omits.
+    """Disable policies of the file's owners that operators created and that the file omits.
 
     Policies created through an API key stay, because the user of the key manages them.
     """

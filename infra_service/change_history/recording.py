@@ -40,7 +40,7 @@ log = structlog.get_logger("infra_service.change_history")
 #: Sent once for each new ``version`` of a ``state``, in the transaction that stores its changes.
 changes_recorded = Signal()
 
-#: Problems in addition to the reasons of errors.
+#: The reasons for unknown changes, in addition to the reasons of errors.
 PREDECESSOR_REMOVED: Final = "PREDECESSOR_REMOVED"
 NAMES_TOO_LONG: Final = "NAMES_TOO_LONG"
 UNEXPECTED: Final = "UNEXPECTED"
@@ -52,7 +52,7 @@ _COLUMNS: Final = ("pk", "number", "created_at", "created_by", "token_id")
 def receive(*, state: State, load: Load, **_signal: Any) -> None:
     """Store the changes of a state's versions up to ``state.version_number``."""
     _ensure_position(state)
-    # The upper bound ends the loop, even if a busy state receives versions faster.
+    # The upper bound ends the loop, even if the state receives versions faster than it stores them.
     known = _versions(state).filter(number__lte=state.version_number)
     while versions := list(known.filter(number__gt=_position(state).values("number"))):
         for version in versions:

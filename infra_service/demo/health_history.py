@@ -1,4 +1,4 @@
-"""The history of a demo cluster: reports of the last days with incidents of some workloads."""
+"""The history of a demo cluster: reports of the last few days, with incidents of workloads."""
 
 from __future__ import annotations
 

@@ -35,8 +35,8 @@ SPECTACULAR_SETTINGS = {
     "OAS_VERSION": "3.1.0",
     "SERVE_INCLUDE_SCHEMA": False,
     "SCHEMA_PATH_PREFIX": r"/(api/)?v1",
-    # Requests and responses differ: requests may omit fields but have no unknown fields, and
-    # responses are complete.
+    # Requests and responses differ: requests may omit fields but must not contain unknown fields,
+    # and responses are complete.
     "COMPONENT_SPLIT_REQUEST": True,
     "SORT_OPERATION_PARAMETERS": False,
     "TAGS": [

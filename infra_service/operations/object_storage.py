@@ -17,8 +17,8 @@ def s3_storage(url: str) -> dict[str, Any]:
     machine's role. Timeouts are short, because a client waits.
 
     Raises:
-        ImproperlyConfigured: the URL is invalid, or the extra is not installed. Of the URL, which
-            can contain a secret, the message contains only the name of an unknown option.
+        ImproperlyConfigured: the URL is invalid, or the extra is not installed. The URL can contain
+            a secret, so the message quotes only the name of an unknown option.
     """
     try:
         from botocore.config import Config  # noqa: PLC0415 - of an extra

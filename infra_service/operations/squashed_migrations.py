@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from django.db.migrations.loader import MigrationLoader
 
-#: The last commit with the single migrations. It upgrades any older database.
+#: The last commit with the replaced migrations, which upgrades any older database.
 LAST_UNSQUASHED: Final = "5cadb4f8"
 TOO_OLD: Final = (
     "The database is too old for this release: upgrade it to commit "

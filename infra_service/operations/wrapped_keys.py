@@ -83,7 +83,7 @@ def _by_transit(ciphertext: str, transit: Transit, deadline: float) -> str:
         raise _UnwrapError("VAULT_ADDR must be an https URL, or http on this machine")
     # http.client would quote a malformed header in its error.
     if not _HEADER.fullmatch(transit.token) or not _HEADER.fullmatch(transit.namespace or "-"):
-        raise _UnwrapError("VAULT_TOKEN is not set, or it or VAULT_NAMESPACE is malformed")
+        raise _UnwrapError("VAULT_TOKEN is missing or malformed, or VAULT_NAMESPACE is malformed")
     if not _PATH.fullmatch(transit.path):
         raise _UnwrapError("VAULT_TRANSIT_KEY must have the form mount/key")
     while True:

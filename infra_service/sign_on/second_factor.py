@@ -101,7 +101,7 @@ def offered_secret(request: HttpRequest, user: User) -> str:
 
 
 def reencrypt_secrets() -> int:
-    """Re-encrypt the secrets of other keys with the first key, and return their number."""
+    """Encrypt all secrets with the first key, and return the number of re-encrypted secrets."""
     done = 0
     for row in secrets_of_other_keys():
         with isolated("encrypt a second factor", row.pk):
@@ -144,7 +144,7 @@ def qr_code_of(address: str) -> str:
 
 
 def add_codes(request: HttpRequest, user: User, code: str) -> bool:
-    """Store the offered secret for the user if the code matches it. Return whether it matches."""
+    """Store the offered secret for the user if the code matches. Return False otherwise."""
     secret = offered_secret(request, user)
     counter = _counter_of(secret, code)
     if counter is None:
@@ -164,7 +164,7 @@ def new_passkey_question(user: User) -> dict[str, Any]:
 
 
 def add_passkey(user: User, name: str, answer: str) -> bool:
-    """Store a new passkey for the user if it answers the challenge. Return whether it does."""
+    """Store a new passkey for the user if it answers the challenge. Return False otherwise."""
     try:
         credential = json.loads(answer)
         webauthn.parse_registration_response(credential)

@@ -171,6 +171,6 @@ def _next_attempt(attempts: int, outcome: Outcome, now: dt.datetime) -> dt.datet
 
 def _claimed(*deliveries: Delivery) -> Any:
     ids, claims = {one.pk for one in deliveries}, {one.claim for one in deliveries}
-    # Only waiting deliveries have a time, by a constraint. With a condition on the status,
+    # A constraint ensures that only waiting deliveries have a time. With a condition on the status,
     # PostgreSQL expects almost no waiting rows and reads all of them instead of these rows by id.
     return Delivery.objects.filter(pk__in=ids, claim__in=claims, next_attempt_at__isnull=False)

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from infra_service.webhooks.models import WebhookEvent
 
-#: The maximum number of characters of a value. Escaped characters need up to five characters, and a
-#: section can contain 3,000.
+#: The maximum number of characters of a value. An escaped character needs up to five characters,
+#: and a section can contain 3,000.
 _MOST: Final = 100
 #: The maximum number of workloads or resources in a message.
 _LISTED: Final = 4

@@ -85,7 +85,11 @@ class Command(ServiceCommand):
         chosen.add_argument(
             "--disable", nargs="+", metavar="ID", help="disable these policies and issuers"
         )
-        parser.add_argument("--all", action="store_true", help="with --list: also list disabled")
+        parser.add_argument(
+            "--all",
+            action="store_true",
+            help="with --list: also list disabled issuers and policies",
+        )
         parser.add_argument("--create-users", action="store_true", help="create missing owners")
         parser.add_argument(
             "--prune",

@@ -79,7 +79,7 @@ class Command(ServiceCommand):
             if (not options["only"] or name in options["only"]) and not stop.is_set()
         }
         if options["watch"]:
-            connection.close()  # it would be idle for hours
+            connection.close()  # the connection would be idle for hours
         self.report(
             {
                 name: {**outcome._asdict(), "seconds": round(outcome.seconds, 3)}

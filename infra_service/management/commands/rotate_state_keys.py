@@ -70,7 +70,7 @@ class Command(ServiceCommand):
         if skipped := key_rotation.skipped_second_factors():
             self.problem(
                 f"skipped: {skipped} second factors, because sign-on and ADMIN_SECOND_FACTOR are "
-                "off. Keep their old key, or run the command again with these settings"
+                "off. Keep the old key, or turn one of them on and run the command again"
             )
         labels = {"documents": "documents", **{k.name: k.label for k in key_rotation.KINDS}}
         self.report(

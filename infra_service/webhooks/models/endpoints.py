@@ -183,6 +183,6 @@ class DisabledPeriod(models.Model):
 
 
 def origin_of(url: str) -> str:
-    """Return the scheme, host and port. Path and query can be secret, as in Slack's URLs."""
+    """Return the scheme, host and port. The path and query can be secret, as in Slack's URLs."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}"
