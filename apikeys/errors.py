@@ -183,7 +183,7 @@ class BindingInsufficient(PermissionDenied):
     meaning = "The request exceeds the binding of the token."
     default_code = "BINDING_INSUFFICIENT"
     default_detail = (
-        "The request exceeds the binding of your token. Use a token whose binding includes it."
+        "The request exceeds the binding of your token. Use a token with a wider binding."
     )
 
 

@@ -137,6 +137,6 @@ class Caller:
 
     @property
     def grant(self) -> Grant:
-        """Return the grant that the caller can delegate, without apikey:write if it is retired."""
+        """Return the grant that the caller can delegate: a retired caller loses apikey:write."""
         lost = {Scope.APIKEY_WRITE.value} if self.is_retired else set()
         return Grant(self.scopes - lost, self.binding, self.expires_at, self.networks)

@@ -3,7 +3,8 @@
 The service authenticates a token before the request body arrives, which may take a long time. Each
 change therefore adds a condition to one of its statements: the token, its key or trust policy, and
 its owner are unchanged. If the condition fails, the service loads the caller again. It rejects
-revoked and expired tokens and callers that lost permissions, and repeats the statement for others.
+revoked and expired tokens and callers that lost permissions. For other callers, it repeats the
+statement.
 """
 
 from __future__ import annotations

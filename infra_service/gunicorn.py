@@ -110,8 +110,8 @@ def when_ready(server: Any) -> None:
     except key_canary.EncryptionKeyWrong as error:
         sys.exit(str(error))
     gc.collect()
-    # The garbage collector would write to each visited page, which copies the page. While the
-    # service reads a large report, it would also traverse all objects repeatedly, for 0.1 s each.
+    # The garbage collector would write to each visited page, which copies the page. It would also
+    # traverse all objects repeatedly, for 0.1 s each, while the service reads a large report.
     gc.freeze()
     gc.enable()
 

@@ -82,7 +82,7 @@ def _prepare_database() -> None:
 
 
 def _start_workers(*names: str) -> None:
-    """Start background commands that end with the server, even if it is killed.
+    """Start background commands that end with the server, even if the server is killed.
 
     The commands read from a pipe that only the server and its workers keep open.
     """

@@ -183,7 +183,7 @@ def rotate_api_key(
             "rotated_at": now,
             "previous_digest": seen,
             # Without a grace period, the old digest stays, so that the service recognizes the use
-            # of the old secret. It expires at the creation time of the key, always in the past.
+            # of the old secret. Its expiry is then the creation of the key, which is in the past.
             "previous_digest_expires_at": now + grace_period if grace_period else key.created_at,
         }
         seconds = int(grace_period.total_seconds())

@@ -36,7 +36,7 @@ WHERE: Final = {
     f"{_SERVICE_ACCOUNT}/name": ("Service account", "The name of the service account."),
     f"{_SERVICE_ACCOUNT}/uid": (
         "Uid of the service account",
-        f"It changes when the account is recreated. Read it with: {_UID}",
+        f"The uid changes when the account is recreated. Read the uid with: {_UID}",
     ),
     "organization_id": ("Organization id", "A UUID from the organization's Buildkite settings."),
     "pipeline_id": ("Pipeline id", "A UUID from the pipeline's Buildkite settings."),

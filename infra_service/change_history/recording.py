@@ -52,7 +52,7 @@ _COLUMNS: Final = ("pk", "number", "created_at", "created_by", "token_id")
 def receive(*, state: State, load: Load, **_signal: Any) -> None:
     """Store the changes of a state's versions up to ``state.version_number``."""
     _ensure_position(state)
-    # The upper bound ends the loop, even if the state receives versions faster than it stores them.
+    # The upper bound ends the loop, even if versions arrive faster than the loop stores them.
     known = _versions(state).filter(number__lte=state.version_number)
     while versions := list(known.filter(number__gt=_position(state).values("number"))):
         for version in versions:

@@ -21,7 +21,7 @@ OPERATOR: Final = (
     "states.force_unlock_state",
     "states.freeze_state",
     "states.restore_state",
-    # To disable and enable webhooks, and to redeliver events.
+    # This permission allows users to disable and enable webhooks, and to redeliver events.
     "webhooks.change_webhookendpoint",
 )
 ADMINISTRATOR: Final = (
@@ -37,7 +37,7 @@ ADMINISTRATOR: Final = (
     "apikeys.add_apikey",
     "apikeys.add_accesstoken",
     *(f"apikeys.{verb}_{name}" for name in ("issuer", "trustpolicy") for verb in ("add", "change")),
-    # To create and change webhooks, which receive events.
+    # This permission allows users to create and change webhooks, which receive events.
     "webhooks.add_webhookendpoint",
     "apikeys.add_user",
     "apikeys.change_user",

@@ -88,7 +88,7 @@ class Catalogue:
         self.created: Counter[str] = Counter()
         self._ids: dict[tuple[type[CatalogueEntry], str], uuid.UUID] = {}
         for name in ENVIRONMENTS:
-            # Not production, because the guides push to it without a lock.
+            # Production requires no lock, because the guides push to it without a lock.
             self._id_of(Environment, name, require_lock=name == "recovery")
 
     def target_at(self, place: Place) -> StateTarget:

@@ -64,7 +64,7 @@ def database_is_recent(
         if not is_too_old(MigrationLoader(connections["default"])):
             return []
     except DatabaseError:
-        return []  # The command that needs the database reports it.
+        return []  # The command that needs the database reports the error.
     return [
         Error(
             TOO_OLD,
@@ -108,7 +108,7 @@ def keys_are_of_the_database(
     try:
         key_canary.verify_once(connections["default"])
     except DatabaseError:
-        return []  # The command that needs the database reports it.
+        return []  # The command that needs the database reports the error.
     except key_canary.EncryptionKeyWrong as error:
         return [Error(str(error), id="infra_service.E010")]
     return []

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 TRACE_ID: Final = "infra_service.trace_id"
 VIEW: Final = "infra_service.view"
 _ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
-#: The exported attributes, in both conventions of OpenTelemetry. Other attributes are dropped,
-#: because the query of a URL can contain a lock ID, and headers can contain a token.
+#: The exported attributes, by their old and new names in OpenTelemetry's conventions. Other
+#: attributes are dropped, because the query of a URL can contain a lock ID, and headers a token.
 _EXPORTED: Final = frozenset(
     {
         "db.name", "db.namespace", "db.operation.name", "db.query.text", "db.statement",

@@ -1,4 +1,4 @@
-"""The OpenID Connect provider: redirect users to it, and verify their return.
+"""Sign-on at the OpenID Connect provider: redirect users to it, and verify its responses.
 
 django-allauth stores ``state`` and the PKCE verifier in the session, and fetches the tokens. But it
 sends no nonce, trusts the issuer that the provider names, and does not verify the signature of a

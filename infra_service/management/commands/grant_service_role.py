@@ -20,7 +20,7 @@ class Command(ServiceCommand):
     help = (
         "Grant a PostgreSQL role the privileges of the running service, which may only "
         "append to the audit log. Run the command as the table owner after each migrate. "
-        "It fails if the role has more privileges."
+        "The command fails if the role has more privileges."
     )
     examples = ("grant_service_role infra",)
 

@@ -31,8 +31,7 @@ class Command(ServiceCommand):
     help = (
         "Create demo states, clusters and workloads up to the given numbers. The states have a "
         "history of several weeks, with versions, locks, keys and audit events of people and "
-        "pipelines. A repeated run adds missing objects, and new reports of the demo clusters. It "
-        "changes nothing else."
+        "pipelines. A repeated run only adds missing objects and new reports of the demo clusters."
     )
     examples = ("seed_demo", "seed_demo --clusters 20 --workloads 10000 --json")
 
