@@ -183,7 +183,8 @@ class BindingInsufficient(PermissionDenied):
     meaning = "The request exceeds the binding of the token."
     default_code = "BINDING_INSUFFICIENT"
     default_detail = (
-        "The request exceeds the binding of your token. Use a token with a wider binding."
+        "The request exceeds the binding of your token. Use a token with a binding that "
+        "includes the request."
     )
 
 
