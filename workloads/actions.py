@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 
 def create_cluster(*, fields: Mapping[str, Any], actor: Actor) -> Cluster:
-    """Register a cluster; ``fields`` are ``name`` and ``report_interval_seconds``.
+    """Register a cluster. ``fields`` contains ``name`` and ``report_interval_seconds``.
 
     Raises:
-        ClusterExists: another cluster has the name.
+            ClusterExists: another cluster already has this name.
     """
     cluster = Cluster(**fields)
     with _unique_name(), transaction.atomic():
@@ -44,8 +44,8 @@ def change_cluster(*, cluster_id: uuid.UUID, changes: Mapping[str, Any], actor: 
     """Change a cluster's ``name`` or ``report_interval_seconds``.
 
     Raises:
-        ClusterNotFound: the cluster was deleted meanwhile.
-        ClusterExists: another cluster has the name.
+        ClusterNotFound: the cluster has been deleted.
+        ClusterExists: another cluster already has this name.
     """
     with _unique_name(), transaction.atomic():
         cluster = _locked(cluster_id)
@@ -60,7 +60,7 @@ def change_cluster(*, cluster_id: uuid.UUID, changes: Mapping[str, Any], actor: 
 
 @contextmanager
 def _unique_name() -> Iterator[None]:
-    """Turn the violation of the unique name into ``ClusterExists``; other errors pass."""
+    """Convert a violation of the unique name into ``ClusterExists``. Re-raise other errors."""
     try:
         yield
     except IntegrityError as error:
@@ -74,7 +74,7 @@ def delete_cluster(*, cluster_id: uuid.UUID, actor: Actor) -> None:
     """Delete a cluster and its workloads.
 
     Raises:
-        ClusterNotFound: the cluster was deleted meanwhile.
+        ClusterNotFound: the cluster has been deleted.
     """
     cluster = _locked(cluster_id)
     workloads, _ = Workload.objects.filter(cluster=cluster).delete()
@@ -88,13 +88,13 @@ def delete_cluster(*, cluster_id: uuid.UUID, actor: Actor) -> None:
 def record_collection_failure(
     *, cluster_id: uuid.UUID, failure: CollectionFailure, actor: Actor
 ) -> None:
-    """Record the reason why a cluster cannot be collected, until the next report is applied.
+    """Record why a collector cannot read a cluster. The next report ends the failure.
 
-    Text is truncated, and anything that looks like a credential is removed.
+    Truncate the texts, and remove anything that looks like a credential.
 
     Raises:
         ClusterNotFound: the cluster does not exist.
-        ClusterBusy: a report is being applied, so the cluster is readable after all.
+        ClusterBusy: another transaction locks the cluster, usually to apply a report.
         CredentialsInvalid, TokenExpired, CallerChanged: see ``Actor.refresh``.
     """
     is_ongoing = Q(collection_error_at__gt=F("last_received_at")) | Q(

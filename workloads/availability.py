@@ -1,8 +1,8 @@
 """The share of time in which a workload was healthy, relative to the observed time.
 
-The health of a workload is known at reports, and between two reports that are close enough. It is
-unknown before its history begins, in gaps between reports, after the last report, and while the
-workload did not exist. Unknown time counts neither as healthy nor as unhealthy.
+The health of a workload is known from its first to its last report, except in gaps between
+reports and while the workload did not exist. The ratio ignores the time in which the health was
+unknown.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
     from workloads.models import Cluster
 
-#: The newest gaps that are evaluated; earlier time counts as unknown.
+#: The maximum number of gaps evaluated, the newest first. The time before counts as unknown.
 MOST_GAPS: Final = 1000
 
 
 class Span(NamedTuple):
-    """A health during a period."""
+    """A period with the same health."""
 
     status: str
     start: dt.datetime
@@ -46,7 +46,7 @@ class Gap(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Availability:
-    """The durations of each health of a workload, between two times."""
+    """The time that a workload spent in each health during a period."""
 
     since: dt.datetime
     until: dt.datetime
@@ -63,13 +63,13 @@ class Availability:
 
     @property
     def healthy_ratio(self) -> float | None:
-        """Return the share of healthy time in the time with a known health, 0 to 1, or None."""
+        """Return the share of healthy time in the time with a known health: 0 to 1, or None."""
         judged = self.healthy + self.degraded + self.error
         return self.healthy / judged if judged else None
 
 
 def availability(spans: Iterable[Span], since: dt.datetime, until: dt.datetime) -> Availability:
-    """Add up the spans of ``known_spans`` for the same period."""
+    """Return the time in each health. ``spans`` come from ``known_spans`` for the same period."""
     durations = dict.fromkeys(HealthStatus, dt.timedelta())
     for status, start, end in spans:
         durations[HealthStatus(status)] += end - start
@@ -86,12 +86,12 @@ def availability(spans: Iterable[Span], since: dt.datetime, until: dt.datetime) 
 def known_spans(
     cluster: Cluster, workload_id: uuid.UUID, since: dt.datetime, until: dt.datetime
 ) -> list[Span]:
-    """Return the known spans of a workload between two times, even of a deleted workload.
+    """Return the spans of known health of a workload between two times, even if it is deleted.
 
-    ``cluster`` was read by ``timed()`` beforehand; the spans end at its last report.
+    ``cluster`` comes from ``timed()``. The spans end at the cluster's last report.
 
     Raises:
-        WorkloadNotFound: the cluster has no such workload, and no history of it.
+        WorkloadNotFound: the cluster has neither the workload nor its history.
     """
     before = Transition.objects.filter(workload_id=workload_id, cluster_id=cluster.pk)
     still = Value(None, DateTimeField())
@@ -105,7 +105,7 @@ def known_spans(
     if not found:
         raise WorkloadNotFound
     seen = seen_until(cluster) or since
-    # Older gaps are deleted; without this bound, their time would count as known.
+    # The service deletes older gaps. Without this bound, their time would count as known.
     since = max(since, cluster.read_at - KEPT)
     spans = [Span(status, start, end or seen) for status, start, end in found if start is not None]
     return list(cut(spans, _gaps(cluster, since, until), since, min(until, seen)))
@@ -124,7 +124,7 @@ def _gaps(cluster: Cluster, since: dt.datetime, until: dt.datetime) -> list[Gap]
 def cut(
     spans: Iterable[Span], gaps: Sequence[Gap], since: dt.datetime, until: dt.datetime
 ) -> Iterator[Span]:
-    """Yield the spans between two times in order, without the gaps, which are ordered too."""
+    """Yield the spans between two times in order, without the gaps. ``gaps`` are ordered."""
     covered, number = since, 0
     for status, begin, finish in sorted(spans, key=lambda span: span.start):
         # Spans overlap if the database's clock was set back; no moment counts twice.

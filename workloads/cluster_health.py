@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class ClusterHealth(StrEnum):
-    """The values on the wire; the first that applies is shown."""
+    """The health of a cluster. The first value that applies is used."""
 
     PENDING = "PENDING"
     UNREACHABLE = "UNREACHABLE"
@@ -26,12 +26,12 @@ class ClusterHealth(StrEnum):
     HEALTHY = "HEALTHY"
 
 
-#: For a serializer's field.
+#: The choices of a serializer field.
 HEALTH_STATUSES = [(status.value, status.value) for status in ClusterHealth]
 
 
 def cluster_health(cluster: Cluster, now: dt.datetime) -> ClusterHealth:
-    """Return the health of a cluster, that of its worst workload, at the database's time `now`.
+    """Return the health of a cluster at the database's time ``now``, from its worst workload.
 
     Workloads of an unreachable cluster keep their last status.
     """
@@ -45,7 +45,7 @@ def cluster_health(cluster: Cluster, now: dt.datetime) -> ClusterHealth:
 
 
 def report_timeout(cluster: Cluster) -> dt.timedelta:
-    """Return the maximum time between two reports."""
+    """Return the time without a report after which a cluster is unreachable."""
     return dt.timedelta(seconds=MISSED_REPORTS * cluster.report_interval_seconds)
 
 
@@ -62,7 +62,7 @@ def is_in_health(health: ClusterHealth, now: Expression) -> Q:
 
 
 def collection_status(cluster: Cluster, now: dt.datetime) -> CollectionStatus:
-    """Return the collection status of a cluster at the database's time `now`."""
+    """Return the collection status of a cluster at the database's time ``now``."""
     contact = last_contact_at(cluster)
     if contact is None:
         return CollectionStatus.PENDING
@@ -86,7 +86,7 @@ def failing_since(cluster: Cluster) -> dt.datetime | None:
 
 
 def lag(cluster: Cluster, now: dt.datetime) -> dt.timedelta | None:
-    """Return the age of the figures; None before the first report."""
+    """Return the age of the workload data; None before the first report."""
     seen = seen_until(cluster)
     return None if seen is None else now - seen
 
@@ -100,17 +100,17 @@ def seen_until(cluster: Cluster) -> dt.datetime | None:
 
 
 def in_contact(moment: str, now: Expression) -> Q:
-    """Return the condition that the column `moment` is within the last three intervals."""
+    """Return the condition that the column ``moment`` is within the last three intervals."""
     report_timeout = F("report_interval_seconds") * Value(dt.timedelta(seconds=MISSED_REPORTS))
     since = now - ExpressionWrapper(report_timeout, DurationField())
     return Q(**{f"{moment}__gte": ExpressionWrapper(since, DateTimeField())})
 
 
 def is_silent(now: Expression) -> Q:
-    """Return the condition for silent clusters, whatever the reason.
+    """Return the condition for clusters without current reports.
 
-    Three consecutive reports are missing, even the first ones, or the collector cannot read the
-    cluster.
+    Either three consecutive reports are missing, including the first reports of a new cluster, or
+    the collector cannot read the cluster.
     """
     contact = in_contact("last_received_at", now)
     is_new = Q(last_received_at=None) & in_contact("created_at", now)

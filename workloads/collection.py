@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-#: Expected seconds between two reports, unless the cluster has an interval of its own.
+#: The default report interval of a cluster, in seconds.
 DEFAULT_REPORT_INTERVAL: Final = 60
 MAX_REPORT_INTERVAL: Final = 24 * 60 * 60
-#: Missed reports in a row after which a cluster counts as silent.
+#: The number of consecutive missed reports after which a cluster counts as silent.
 MISSED_REPORTS: Final = 3
 MAX_MESSAGE: Final = 500
 MAX_RESOURCE: Final = 100
 MAX_COLLECTOR_VERSION: Final = 64
 
-# A message may quote the request: a token of this service, a JSON web token, credentials in a URL.
+# A message may quote secrets: a token of this service, a JSON web token, credentials in a URL.
 _SECRET: Final = re.compile(
     r"\bis[kps]_[0-9A-Za-z]+"
     r"|\beyJ[\w-]+(\.[\w-]*)*"
@@ -26,7 +26,7 @@ _SECRET: Final = re.compile(
 
 
 class CollectionStatus(StrEnum):
-    """Collection statuses; the values on the wire."""
+    """The collection status of a cluster, as sent over HTTP."""
 
     PENDING = "PENDING"
     OK = "OK"
@@ -35,7 +35,7 @@ class CollectionStatus(StrEnum):
 
 
 class FailureReason(StrEnum):
-    """Reasons of a collection failure; the values on the wire."""
+    """The reason for a collection failure, as sent over HTTP."""
 
     UNAUTHENTICATED = "UNAUTHENTICATED"
     FORBIDDEN = "FORBIDDEN"
@@ -47,14 +47,14 @@ class FailureReason(StrEnum):
     OTHER = "OTHER"
 
 
-#: For serializers' fields.
+#: The choices of serializer fields.
 COLLECTION_STATUSES = [(status.value, status.value) for status in CollectionStatus]
 FAILURE_REASONS = [(reason.value, reason.value) for reason in FailureReason]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectionFailure:
-    """The reason of a failed collection; ``resource`` was requested, such as ``pods``."""
+    """A failed collection. ``resource`` is the requested resource, such as ``pods``."""
 
     reason: FailureReason
     message: str
@@ -63,6 +63,6 @@ class CollectionFailure:
 
 
 def safe_text(text: str, limit: int) -> str:
-    """Return a line of text without credentials and NUL."""
+    """Return the text as one line of at most ``limit`` characters, without credentials or NUL."""
     plain = " ".join(_SECRET.sub("[secret]", text).replace("\0", "").split())
     return plain if len(plain) <= limit else f"{plain[: limit - 1]}…"

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class VerbatimJSONField(models.JSONField):
-    """JSON that is kept as the text that was written, and is never searched.
+    """A JSON field that stores the original text. Queries cannot search it.
 
     PostgreSQL's ``jsonb`` sorts the keys of an object by their length; ``json`` keeps their order.
     """
@@ -27,24 +27,24 @@ class VerbatimJSONField(models.JSONField):
         connection: BaseDatabaseWrapper,  # noqa: ARG002 - Django's signature
         prepared: bool = False,  # noqa: ARG002, FBT001, FBT002 - Django's signature
     ) -> Any:
-        """Return the compact text."""
+        """Return the value as compact JSON text."""
         return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
     def select_format(self, compiler: Any, sql: str, params: Any) -> tuple[str, Any]:
-        """Read the text, which Django then decodes; psycopg would have decoded it before."""
+        """Select the column as text: Django decodes it, so psycopg must not decode it first."""
         if compiler.connection.vendor == "postgresql":
             return f"{sql}::text", params
         return super().select_format(compiler, sql, params)
 
 
 class JsonType(models.Func):
-    """The type of a JSON column's value, in JSON's terms: object, array and so on."""
+    """The JSON type of a column's value, such as object or array."""
 
     function = "JSONB_TYPEOF"
     template = "%(function)s(%(expressions)s::jsonb)"
     output_field = models.CharField()
 
     def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> Any:
-        """Return the SQL for SQLite, whose type names differ."""
+        """Return the SQL for SQLite, which has different type names."""
         template = "%(function)s(%(expressions)s)"
         return self.as_sql(compiler, connection, "JSON_TYPE", template, **context)

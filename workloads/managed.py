@@ -1,7 +1,7 @@
-"""The interface between workloads and the resources that manage them.
+"""The interface between workloads and the resources of states that manage them.
 
-Resources of states manage workloads, and this app does not import states. A setting names the class
-that implements the interface (docs/adr/0046-workloads-joined-with-states-at-query-time.md).
+This app does not import the app of states. The setting ``WORKLOADS_MANAGING`` names the class that
+implements the interface (docs/adr/0046-workloads-joined-with-states-at-query-time.md).
 """
 
 from __future__ import annotations
@@ -26,12 +26,13 @@ if TYPE_CHECKING:
 
 #: The maximum number of resources returned for a workload.
 MOST_MANAGING: Final = 100
-#: Labels with which charts identify their release: https://helm.sh/docs/chart_best_practices/labels/
+#: Labels with which charts identify their release:
+#: https://helm.sh/docs/chart_best_practices/labels/
 _RELEASE: Final = "app.kubernetes.io/instance"
 
 
 class Join(enum.StrEnum):
-    """The key by which a workload and a resource of a state were matched."""
+    """The key that matches a workload with a resource of a state."""
 
     METADATA_UID = "METADATA_UID"
     HELM_RELEASE = "HELM_RELEASE"
@@ -48,13 +49,13 @@ class ManagedBy(NamedTuple):
 
 
 class Managing(Protocol):
-    """The interface that finds the resources of states that manage a workload."""
+    """The interface of a class that finds the resources of states that manage a workload."""
 
     def is_managed(self) -> Case | Exists:
-        """Return the condition that a resource manages the workload of a query."""
+        """Return a condition for a query of workloads: a resource manages the workload."""
 
     def managed_by(self, workload: Workload, binding: Binding) -> Sequence[ManagedBy]:
-        """Return the resources that manage it, of states inside the binding."""
+        """Return the resources that manage a workload, in states within the binding."""
 
 
 @functools.cache
@@ -65,9 +66,9 @@ def managing() -> Managing:
 
 
 def objects_of(workload: Workload) -> list[str]:
-    """Return the keys by which a state may name the workload.
+    """Return the keys by which a state may refer to a workload.
 
-    They are its uid, and ``namespace/name`` of its release.
+    These are the uid of the workload, and ``namespace/name`` of its Helm release.
     """
     release = workload.labels.get(_RELEASE)
     named = [f"{workload.namespace}/{release}"] if release else []
@@ -75,7 +76,7 @@ def objects_of(workload: Workload) -> list[str]:
 
 
 def object_columns(of: Callable[[str], Any]) -> list[Any]:
-    """Return the same keys as expressions of columns, which ``of`` returns: ``F`` or ``OuterRef``.
+    """Return the same keys as expressions. ``of`` returns a column: ``F`` or ``OuterRef``.
 
     Missing keys are null. An empty uid matches no state.
     """
@@ -84,13 +85,13 @@ def object_columns(of: Callable[[str], Any]) -> list[Any]:
 
 
 class _InBytes(Func):
-    """Texts joined by slashes, or null; compared in byte order, like the index."""
+    """Texts joined by slashes, or null. The comparison uses byte order, like the index."""
 
     template = "(%(expressions)s)"
     arg_joiner = " || '/' || "
     output_field = CharField()
 
     def as_postgresql(self, compiler: Any, connection: Any, **context: Any) -> Any:
-        """Add the collation, because the columns of workloads have either collation."""
+        """Add the collation, because the columns of workloads have different collations."""
         template = '((%(expressions)s) COLLATE "C")'
         return self.as_sql(compiler, connection, template=template, **context)

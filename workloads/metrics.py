@@ -1,4 +1,4 @@
-"""Prometheus metrics: reports, and the age of each cluster's last report."""
+"""Prometheus metrics of reports, clusters and collections."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from workloads.models import Cluster
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-_REPORTS: Final = Counter("infra_workload_reports", "Reports that were applied.", ["kind"])
+_REPORTS: Final = Counter("infra_workload_reports", "Applied reports.", ["kind"])
 SNAPSHOTS: Final = _REPORTS.labels("snapshot")
 DELTAS: Final = _REPORTS.labels("delta")
 
-#: The maximum number of clusters with series of their own, so that a scrape ends.
+#: The maximum number of clusters in the metrics, which limits the duration of a scrape.
 MAX_CLUSTERS: Final = 1000
 
 
 class ClusterCollector(Collector):
-    """The current state of clusters, in one query; their unique names are the labels."""
+    """The current state of clusters, read in one query. The labels are the cluster names."""
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """Return clusters by health and by collection status, and the series per cluster."""
+        """Yield the clusters by health and by collection status, and the metrics per cluster."""
         health = Tally(dict.fromkeys(ClusterHealth, 0))
         collection = Tally(dict.fromkeys(CollectionStatus, 0))
         of_clusters = _OfClusters()
@@ -44,20 +44,20 @@ class ClusterCollector(Collector):
             status = collection_status(cluster, cluster.read_at)
             collection[status] += 1
             of_clusters.add(cluster, status)
-        yield _gauge("infra_clusters", "Clusters by their health.", "health", health)
+        yield _gauge("infra_clusters", "Clusters by health.", "health", health)
         yield _gauge(
-            "infra_cluster_collections", "Clusters by their collection.", "status", collection
+            "infra_cluster_collections", "Clusters by collection status.", "status", collection
         )
         yield from of_clusters.gauges()
 
 
 class _OfClusters:
-    """The series per cluster."""
+    """The metrics per cluster."""
 
     def __init__(self) -> None:
         self.age = GaugeMetricFamily(
             "infra_cluster_report_age_seconds",
-            "Since the last report, of clusters that have reported.",
+            "Time since the last report, of clusters with a report.",
             labels=["cluster"],
         )
         self.contact_age = GaugeMetricFamily(
@@ -67,12 +67,12 @@ class _OfClusters:
         )
         self.lag = GaugeMetricFamily(
             "infra_cluster_lag_seconds",
-            "Age of the displayed data at the reporter.",
+            "Age of the workload data, by the reporter's clock.",
             labels=["cluster"],
         )
         self.failing = GaugeMetricFamily(
             "infra_cluster_collection_failing_seconds",
-            "Duration of consecutive failures of a live collector, by the reason of the last.",
+            "Duration of the current series of failures, by the reason of the last failure.",
             labels=["cluster", "reason"],
         )
         self.interval = GaugeMetricFamily(
@@ -82,7 +82,7 @@ class _OfClusters:
         )
         self.workloads = GaugeMetricFamily(
             "infra_cluster_workloads",
-            "Workloads by their health in the last report.",
+            "Workloads by health in the last report.",
             labels=["cluster", "health"],
         )
 

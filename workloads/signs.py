@@ -1,4 +1,4 @@
-"""The word and the sign of a health, the same on every page."""
+"""The label and the sign of each status, shared by all pages."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _SIGNS: Final[Mapping[str, str]] = {
 
 
 def sign(status: str) -> str:
-    """Return the CSS class of a health status; an unspecified health has the neutral class."""
+    """Return the CSS class of a status. An unspecified health has the neutral class."""
     return _SIGNS.get(status, "idle")
 
 
 def word(status: str) -> str:
-    """Return the label of a health: ``Degraded``."""
+    """Return the label of a status, such as ``Degraded``."""
     status = status.removeprefix("WORKLOAD_HEALTH_STATUS_")
     return status if status == CollectionStatus.OK else status.capitalize()

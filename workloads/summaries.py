@@ -1,4 +1,4 @@
-"""Sums of workloads by namespace or cluster, kind and health."""
+"""Sum the figures of workloads by namespace or cluster, kind and health."""
 
 from __future__ import annotations
 
@@ -18,19 +18,20 @@ if TYPE_CHECKING:
 
     from workloads.models import Workload
 
-#: The columns of a group besides namespace or cluster.
+#: The columns of a group after the namespace or cluster.
 GROUPED: Final = ("kind", "health_status")
-#: The number of workloads, and of those with known usage.
+#: The number of workloads, and the number of workloads with known usage.
 COUNTS: Final = ("workloads", "workloads_measured")
-#: The numbers of workloads that states manage, and do not manage.
+#: The numbers of workloads that states manage and do not manage.
 MANAGED: Final = ("workloads_managed", "workloads_unmanaged")
-#: The maximum number of workloads of all clusters for which it is counted; each takes 5 to 10 µs.
+#: The maximum number of workloads in all clusters for which ``MANAGED`` is counted. Each workload
+#: costs 5 to 10 µs.
 MOST_JOINED: Final = 20_000
 SUMMED: Final = (
     "replicas_desired", "replicas_ready", "replicas_available",
     *(figure.name for figure in figures.FIGURES),
 )  # fmt: skip
-#: Null if no workload of the group is measured; the two figures may differ in this.
+#: Figures that are null if they are unknown for all workloads of a group.
 MEASURED: Final = tuple(figure.name for figure in figures.MEASURED)
 
 
@@ -42,11 +43,11 @@ class _WideSum(Sum):
 
 
 def summarize(workloads: QuerySet[Workload, Any], *, by: str) -> dict[str, Any]:
-    """Return the groups, in the order of their names, and their total.
+    """Return the groups, ordered by their columns, and their total.
 
-    ``by`` is the first column of a group: ``namespace`` or ``cluster_id``. By namespace, of a
-    cluster, ``MANAGED`` workloads are counted too. For all clusters they are counted up to
-    ``MOST_JOINED`` workloads, and null beyond.
+    ``by`` is the first column of a group: ``namespace`` for a single cluster, or ``cluster_id`` for
+    all clusters. For all clusters, the ``MANAGED`` counts are null for more than ``MOST_JOINED``
+    workloads.
     """
     columns = (by, *GROUPED)
     is_single_cluster = by == "namespace"

@@ -1,4 +1,4 @@
-"""Workloads ordered by health, in segments that each follow the order of an index."""
+"""Order workloads by health, in segments that each follow the order of an index."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from workloads.kubernetes.health import HealthStatus
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-#: UNSPECIFIED counts as trouble, because the health is unknown.
+#: Health statuses from worst to best. UNSPECIFIED precedes HEALTHY, because it may hide a failure.
 MOST_TROUBLE_FIRST: Final = (
     HealthStatus.ERROR, HealthStatus.DEGRADED, HealthStatus.UNSPECIFIED, HealthStatus.HEALTHY,
 )  # fmt: skip
-#: The order within a health, and of the rows of an index that begins with the health.
+#: The order of workloads with the same health, as in an index that begins with the health.
 PLACE: Final = ("cluster_id", "namespace", "name", "kind")
 
 

@@ -1,1 +1,1 @@
-"""Libraries: modules that import no app and read no setting of an app."""
+"""Libraries: modules that do not import apps or read their settings."""

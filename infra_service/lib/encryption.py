@@ -1,8 +1,8 @@
-"""Encryption at rest with ``STATE_ENCRYPTION_KEYS``: AES-256-GCM (NIST SP 800-38D).
+"""Encrypt stored values with ``STATE_ENCRYPTION_KEYS``, using AES-256-GCM (NIST SP 800-38D).
 
 A stored value consists of a random 96-bit nonce, the ciphertext and the 128-bit tag. The name of
-its key, the first 16 hexadecimal digits of the key's SHA-256, is stored separately. The associated
-data names the row of the value, so that a copy in another row does not decrypt.
+the key, which is the first 16 hexadecimal digits of its SHA-256, is stored separately. The
+associated data identifies the row of the value, so that a copy in another row does not decrypt.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ _TAG_BYTES: Final = 16
 
 
 def _permit() -> None:
-    """Permit every encryption."""
+    """Allow every encryption."""
 
 
-#: Called before each encryption; raises if the keys are not those of the database.
+#: Called before each encryption. Raises an error if the keys do not belong to the database.
 guard: Callable[[], None] = _permit
 
 
 class KeyMissingError(Exception):
-    """The key of the value is not configured."""
+    """The key that encrypted the value is not configured."""
 
 
 class DamagedError(Exception):
-    """The value was changed, or belongs to another context."""
+    """The value has been changed, or belongs to another context."""
 
 
 class Encrypted(NamedTuple):
@@ -60,7 +60,7 @@ def _keyring(configured: tuple[str, ...]) -> dict[str, AESGCM]:
 
 
 def keyring() -> dict[str, AESGCM]:
-    """Return the configured ciphers by key name; the first encrypts, all decrypt.
+    """Return the configured ciphers by key name. The first cipher encrypts, and all decrypt.
 
     Raises:
         ValueError: a key is not 32 bytes in base64.
@@ -69,20 +69,20 @@ def keyring() -> dict[str, AESGCM]:
 
 
 def current_key() -> str:
-    """Return the name of the key that encrypts."""
+    """Return the name of the key that encrypts new values."""
     return next(iter(keyring()))
 
 
 def encrypt(context: bytes, plaintext: bytes | bytearray) -> Encrypted:
-    """Encrypt a value with the first key, after ``guard``."""
+    """Call ``guard``, then encrypt a value with the first key."""
     guard()
     return encrypt_unguarded(context, plaintext)
 
 
 def encrypt_unguarded(context: bytes, plaintext: bytes | bytearray) -> Encrypted:
-    """Encrypt a value with the first key."""
+    """Encrypt a value with the first key, without calling ``guard``."""
     name, cipher = next(iter(keyring().items()))
-    # Encrypted in place in a single buffer, as a document may have tens of megabytes.
+    # Encrypt into a single buffer, because a document may have tens of megabytes.
     payload = bytearray(_NONCE_BYTES + len(plaintext) + _TAG_BYTES)
     payload[:_NONCE_BYTES] = nonce = secrets.token_bytes(_NONCE_BYTES)
     cipher.encrypt_into(nonce, plaintext, context, memoryview(payload)[_NONCE_BYTES:])
@@ -93,8 +93,8 @@ def decrypt(context: bytes, encrypted: Encrypted) -> bytes:
     """Return the plaintext.
 
     Raises:
-        KeyMissingError: the key of the value is not configured.
-        DamagedError: the value was changed, or belongs to another context.
+        KeyMissingError: the key that encrypted the value is not configured.
+        DamagedError: the value has been changed, or belongs to another context.
     """
     cipher = keyring().get(encrypted.key_name)
     if cipher is None:
@@ -107,13 +107,13 @@ def decrypt(context: bytes, encrypted: Encrypted) -> bytes:
 
 
 def encrypt_to_text(context: bytes, plaintext: bytes) -> str:
-    """Encrypt a value; return it with the name of its key, as text for a URL."""
+    """Encrypt a value, and return it with the name of the key as text for a URL."""
     encrypted = encrypt(context, plaintext)
     return f"{encrypted.key_name}.{base64.urlsafe_b64encode(encrypted.payload).decode()}"
 
 
 def decrypt_text(context: bytes, text: str) -> bytes | None:
-    """Decrypt a text of ``encrypt_to_text``; return None if it is invalid."""
+    """Decrypt text from ``encrypt_to_text``, or return None if it is invalid."""
     key_name, _, payload = text.partition(".")
     try:
         return decrypt(context, Encrypted(base64.urlsafe_b64decode(payload), key_name))

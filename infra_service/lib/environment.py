@@ -1,4 +1,4 @@
-"""Settings from the environment, or from a file that ``<NAME>_FILE`` names."""
+"""Read settings from the environment, or from files that ``<NAME>_FILE`` names."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from environ.fileaware_mapping import FileAwareMapping
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# The largest number of days that still yields a valid date.
+# The largest number of days with which date arithmetic remains valid.
 _MOST_DAYS: Final = 700_000
 _DAYS: Final = re.compile(r"[0-9]{1,6}", re.ASCII)
 _BOOLEANS: Final = {
@@ -30,20 +30,19 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 class MountedSecrets(FileAwareMapping):  # type: ignore[misc,unused-ignore]
-    """Reads ``<NAME>_FILE`` before ``<NAME>``. A line end at the end of a file is removed.
+    """A mapping that reads ``<NAME>_FILE`` before ``<NAME>``, without trailing line ends.
 
-    Editors and ``openssl rand -base64 32 > file`` write this line end, which would invalidate a
-    key.
+    Editors and ``openssl rand -base64 32 > file`` write a line end, which would invalidate a key.
 
-    Under systemd, a process reads its own copy of the file if the unit loads a credential of the
-    same name (``LoadCredential=``): only root can read the original.
+    Under systemd, the process reads a credential with the same base name as the file, if the unit
+    loads it (``LoadCredential=``). The original file may then be readable only by root.
     """
 
     def __getitem__(self, key: str) -> str:
         """Return the value.
 
         Raises:
-            KeyError: it is not set.
+            KeyError: the variable is not set.
             ImproperlyConfigured: the file cannot be read.
         """
         name = self.env.get(f"{key}_FILE")
@@ -64,12 +63,12 @@ class MountedSecrets(FileAwareMapping):  # type: ignore[misc,unused-ignore]
         raise ImproperlyConfigured(f"{key}_FILE names {file}, which {reason}")
 
     def _refuse_equal_base_names(self, key: str, file: Path) -> None:
-        """Raise if another setting names another file that would have the same credential."""
+        """Raise an error if another setting names another file with the same base name."""
         for other, name in self.env.items():
             if other.endswith("_FILE") and Path(name).name == file.name and Path(name) != file:
                 raise ImproperlyConfigured(
-                    f"{key}_FILE and {other} name files with the same base name, {file.name}, and "
-                    "systemd loads a single credential of that name. Rename a file"
+                    f"{key}_FILE and {other} name files with the same base name, {file.name}, but "
+                    "systemd loads a single credential with this name. Rename one of the files"
                 )
 
 
@@ -94,20 +93,20 @@ _TYPES: Final[dict[Any, tuple[Callable[[str], object], str]]] = {
 
 
 class Environment(environ.Env):  # type: ignore[misc,unused-ignore]
-    """django-environ's reader over mounted secrets, with stricter types."""
+    """django-environ's reader with support for mounted secrets and with stricter types."""
 
     ENVIRON = MountedSecrets()
 
     def get_value(
         self, var: str, cast: Any = None, default: Any = environ.Env.NOTSET, **_: Any
     ) -> Any:
-        """Return a value of the type ``cast``; the methods ``str``, ``int`` and so on call this.
+        """Return a value with the type ``cast``. Methods such as ``str`` and ``int`` call this.
 
         Unlike in django-environ, a leading ``$`` does not refer to another variable, because a
-        secret may begin with it.
+        secret may begin with ``$``.
 
         Raises:
-            ImproperlyConfigured: the variable is required and missing, or has another type.
+            ImproperlyConfigured: the variable is required but missing, or has an invalid value.
         """
         try:
             value = self.ENVIRON[var]
@@ -127,7 +126,7 @@ class Environment(environ.Env):  # type: ignore[misc,unused-ignore]
         """Return the parts of a comma-separated value, without surrounding white space.
 
         Raises:
-            ImproperlyConfigured: it is not set, and has no default.
+            ImproperlyConfigured: the variable is not set and has no default.
         """
         value: str = self.str(name, default=default)
         return [part.strip() for part in value.split(",") if part.strip()]
@@ -136,8 +135,9 @@ class Environment(environ.Env):  # type: ignore[misc,unused-ignore]
         """Return Django's database settings for a URL.
 
         Raises:
-            ImproperlyConfigured: the URL is not set and has no default, or is malformed, or empty,
-                for example because a shell has read ``postgres://…?a=b&c=d`` without quotes.
+            ImproperlyConfigured: the URL is not set and has no default, or is malformed or empty.
+                    It is empty, for example, if a shell has read ``postgres://…?a=b&c=d`` without
+                    quotes.
         """
         if not self.str(name, default=default):
             raise ImproperlyConfigured(f"{name} is empty")
@@ -145,16 +145,16 @@ class Environment(environ.Env):  # type: ignore[misc,unused-ignore]
         with warnings.catch_warnings(), contextlib.suppress(ValueError):
             warnings.simplefilter("ignore")  # its text contains the password
             found = super().db_url(name, default=default)
-        if "." not in found.get("ENGINE", ""):  # or only the scheme of the URL
+        if "." not in found.get("ENGINE", ""):  # ENGINE may also be the scheme of the URL
             form = "postgres://USER:PASSWORD@HOST:PORT/NAME, percent-encoded, or sqlite:///PATH"
             raise ImproperlyConfigured(f"{name} must have the form {form}")
         return found
 
     def days(self, name: str, default: int) -> int:
-        """Return a number of days; the limit keeps computed dates valid.
+        """Return a number of days, within a limit that keeps computed dates valid.
 
         Raises:
-            ImproperlyConfigured: it is not a number within the limit.
+            ImproperlyConfigured: the value is not a number within the limit.
         """
         value: str = self.str(name, default=str(default)).strip()
         if not _DAYS.fullmatch(value) or int(value) > _MOST_DAYS:
@@ -162,7 +162,7 @@ class Environment(environ.Env):  # type: ignore[misc,unused-ignore]
         return int(value)
 
     def networks(self, name: str, default: str) -> list[Network]:
-        """Return the networks, such as ``10.0.0.0/8``, of a comma-separated value.
+        """Return the networks, such as ``10.0.0.0/8``, in a comma-separated value.
 
         Raises:
             ImproperlyConfigured: a part is not a network.
@@ -173,7 +173,7 @@ class Environment(environ.Env):  # type: ignore[misc,unused-ignore]
             raise ImproperlyConfigured(f"{name}: {error}") from None
 
     def pairs(self, name: str, default: str) -> dict[str, str]:
-        """Return the pairs of a comma-separated value ``theirs=ours``; theirs may contain ``=``.
+        """Return the pairs in a comma-separated value ``theirs=ours``. Keys may contain ``=``.
 
         Raises:
             ImproperlyConfigured: a part is not a pair, or a key is repeated.

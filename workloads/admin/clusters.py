@@ -44,16 +44,16 @@ if TYPE_CHECKING:
 
     from workloads.models import ClusterQuerySet
 
-#: Clusters on one page, in order of health.
+#: The maximum number of clusters on a single page ordered by health.
 MOST_AT_ONCE: Final = 150
-#: Namespaces on the page of a cluster, the least healthy first.
+#: The maximum number of namespaces on the page of a cluster, the least healthy first.
 NAMESPACES: Final = 20
 _COUNTS: Final = ("healthy", "degraded", "error", "unspecified")
 
 
 @admin.register(Cluster)
 class ClusterAdmin(EditableAdmin):
-    """Clusters, the least healthy first; long lists are paginated."""
+    """Admin pages of clusters, the least healthy first. Long lists are paginated."""
 
     when_empty = "Add a cluster, then install its agent or run manage.py sync_workloads."
     change_form_template = "admin/workloads/cluster/change_form.html"
@@ -73,25 +73,28 @@ class ClusterAdmin(EditableAdmin):
     last_snapshot = moment_of("last_snapshot_at", "last snapshot", absent="never")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Cluster]:
-        """Return the clusters with the database's time."""
+        """Return the clusters, with the database's current time as ``read_at``."""
         clusters: ClusterQuerySet = super().get_queryset(request)  # type: ignore[assignment]
         return clusters.timed()
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:  # noqa: ARG002 - Django's signature
-        """Return the list ordered by health."""
+        """Return the change list that orders clusters by health."""
         return ClustersByTrouble
 
     def found(self, queryset: QuerySet[Cluster], term: str) -> QuerySet[Cluster]:
-        """Return the clusters with the text in their names; clusters are few, so a scan is fast."""
+        """Return the cluster with this id, or the clusters whose names contain the text.
+
+        A scan is fast, because clusters are few.
+        """
         cluster_id = cluster_id_of(term)
         if cluster_id is not None:
             return queryset.filter(pk=cluster_id)
         return queryset.filter(name__icontains=term)
 
     def segments(self, key: Sequence[str], params: Mapping[str, str]) -> Sequence[Segment]:
-        """Return one segment per health, the worst first, each ordered by name.
+        """Return one segment per health, from worst to best, each ordered by name.
 
-        With a requested order there is one segment.
+        If the request specifies an order, return a single segment.
         """
         if params.get(ORDER, "").removeprefix("-") in self.orders:
             return super().segments(key, params)
@@ -103,7 +106,7 @@ class ClusterAdmin(EditableAdmin):
     def get_deleted_objects(
         self, objs: Iterable[Cluster], _request: HttpRequest
     ) -> tuple[list[Any], dict[Any, int], set[str], list[str]]:
-        """Return the related objects that are deleted, as counts instead of a list."""
+        """Return the names of the clusters to delete, and the number of their workloads."""
         clusters = list(objs)
         workloads = sum(cluster.workload_counts()["total"] for cluster in clusters)
         names: list[Any] = [str(cluster) for cluster in clusters]
@@ -125,7 +128,7 @@ class ClusterAdmin(EditableAdmin):
 
     @admin.display(description="workloads")
     def workloads(self, cluster: Cluster) -> str:
-        """Show the workload counts, and their age if the cluster is silent."""
+        """Show the workload counts, and their age if the cluster is unreachable."""
         bar = counts_bar(f"health-{cluster.pk}", cluster.workload_counts())
         return format_html("{}{}", bar, as_of(cluster))
 
@@ -157,7 +160,7 @@ class ClusterAdmin(EditableAdmin):
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> HttpResponse:
-        """Render the cluster with its workloads."""
+        """Render the cluster with a summary of its workloads."""
         cluster: Cluster | None = context.get("original")
         if cluster is not None:
             context |= {
@@ -172,17 +175,17 @@ class ClusterAdmin(EditableAdmin):
 
 
 def as_of(cluster: Cluster) -> str:
-    """Return the time of a silent cluster's last figures; empty if it is not silent."""
+    """Return the time of an unreachable cluster's last report; empty for other clusters."""
     if cluster_health(cluster, cluster.read_at) is not ClusterHealth.UNREACHABLE:
         return ""
-    return format_html('<span class="quiet">as of {}</span>', relative(cluster.last_received_at))  # type: ignore[arg-type]  # it was heard of
+    return format_html('<span class="quiet">as of {}</span>', relative(cluster.last_received_at))  # type: ignore[arg-type]  # it has reported
 
 
 class ClustersByTrouble(KeysetChangeList):
-    """The list of clusters: a single page ordered by health, unless there are too many."""
+    """A list of clusters: one page ordered by health, or several if the clusters are many."""
 
     def get_results(self, request: HttpRequest) -> None:
-        """Load all clusters if they fit on a page."""
+        """Load all clusters if they fit on one page; otherwise load a page."""
         clusters: list[Any] = []
         if not {AFTER, BEFORE, ORDER} & set(request.GET):
             clusters = list(self.queryset.order_by("name")[: MOST_AT_ONCE + 1])
@@ -200,7 +203,7 @@ def _cluster_trouble(cluster: Any) -> tuple[int, int, int, str]:
 
 
 def _overview(cluster: Cluster) -> dict[str, Any]:
-    """Return the cluster's workloads by kind, and its least healthy namespaces."""
+    """Return the cluster's usage and workload counts, by kind and for the worst namespaces."""
     summary = summarize(Workload.objects.filter(cluster=cluster), by="namespace")
     by: dict[str, dict[str, dict[str, int]]] = {"kind": {}, "namespace": {}}
     for group in summary["groups"]:

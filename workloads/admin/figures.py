@@ -1,4 +1,4 @@
-"""HTML of health and figures: a word with a sign, a bar with its numbers."""
+"""Render health as a badge, and resource figures as a bar with numbers."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _MIB: Final = 1024 * 1024
 
 
 def mark(status: str) -> str:
-    """Return a health as a word with its sign; an unspecified health has the neutral sign."""
+    """Return a badge for a status. An unspecified health has the neutral sign."""
     return badge(sign(status), word(status))
 
 
 def counts_bar(chart_id: str, counts: Mapping[str, int]) -> str:
-    """Return a bar of the workloads by health, with the counts as text."""
+    """Return a bar of workload counts by health, with the counts as text."""
     parts = [
         (name, label, counts[label])
         for name, label in (
@@ -34,31 +34,34 @@ def counts_bar(chart_id: str, counts: Mapping[str, int]) -> str:
 
 
 def cpu_bar(chart_id: str, requested: int, used: int | None) -> str:
-    """Return a bar of usage against requests, in millicores."""
+    """Return a bar that compares CPU usage with requests, both in millicores."""
     return _use_bar(chart_id, "CPU", requested, used, "m")
 
 
 def memory_bar(chart_id: str, requested: int, used: int | None) -> str:
-    """Return a bar of usage against requests, from bytes, in MiB rounded up."""
+    """Return a bar that compares memory usage with requests, both in bytes.
+
+    The bar shows GiB, or MiB rounded up.
+    """
     return _use_bar(
         chart_id, "Memory", _mebibytes(requested), None if used is None else _mebibytes(used), "MiB"
     )
 
 
 def cpu_text(millicores: int) -> str:
-    """Return processor time in cores or millicores."""
+    """Return a CPU amount as text, in cores or millicores."""
     figure, _, unit = _scaled(millicores, None, "m")
     return _with_unit(figure, unit)
 
 
 def memory_text(count: int) -> str:
-    """Return bytes in GiB or in MiB rounded up."""
+    """Return a number of bytes as text, in GiB or in MiB rounded up."""
     figure, _, unit = _scaled(_mebibytes(count), None, "MiB")
     return _with_unit(figure, unit)
 
 
 def _with_unit(figure: float, unit: str) -> str:
-    """Return number and unit with a non-breaking space, for narrow columns."""
+    """Return a number and its unit, joined by a non-breaking space for narrow columns."""
     return f"{figure:,}\N{NO-BREAK SPACE}{unit}"
 
 
@@ -76,17 +79,22 @@ def _use_bar(chart_id: str, what: str, requested: float, used: float | None, uni
     if used > requested:
         parts.append(("beyond", "beyond the request", round(used - requested, 1)))
     return _bar(
-        chart_id, text, parts, f"{what} usage of the requested amount", total=requested, unit=unit
+        chart_id,
+        text,
+        parts,
+        f"{what} usage compared with the requested amount",
+        total=requested,
+        unit=unit,
     )
 
 
-#: The number of small units from which the large unit is used.
+#: Amounts of at least this many small units are shown in the large unit.
 _MANY: Final = 10_000
 _LARGE: Final = {"m": ("cores", 1000), "MiB": ("GiB", 1024)}
 
 
 def _scaled(requested: float, used: float | None, unit: str) -> tuple[float, float | None, str]:
-    """Return the figures in a readable unit."""
+    """Return both figures, and their unit: the large unit if a figure is large."""
     if max(requested, used or 0) < _MANY:
         return requested, used, unit
     large, factor = _LARGE[unit]

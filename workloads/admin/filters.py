@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from django.http import HttpRequest
 
-#: The number of clusters, or of namespaces of a cluster, suggested during typing.
+#: The maximum number of names suggested while an operator types.
 MOST_CLUSTERS: Final = 100
 MOST_NAMESPACES: Final = 100
 WORST_FIRST: Final = (
@@ -28,7 +28,7 @@ WORST_FIRST: Final = (
 
 
 class ClusterHealthFilter(SimpleListFilter):
-    """Filter by the current health of clusters."""
+    """A filter for clusters by their current health."""
 
     title = "health"
     parameter_name = "health"
@@ -44,7 +44,7 @@ class ClusterHealthFilter(SimpleListFilter):
 
 
 class ReportsFilter(SimpleListFilter):
-    """Filter clusters without current reports."""
+    """A filter for clusters without current reports."""
 
     title = "reports"
     parameter_name = "reports"
@@ -53,12 +53,12 @@ class ReportsFilter(SimpleListFilter):
         return [("missing", "Missing")]
 
     def queryset(self, _request: Any, queryset: Any) -> Any:
-        """Return the clusters that are silent or cannot be read."""
+        """Return the clusters without current reports if the operator chose them."""
         return queryset.filter(is_silent(Now())) if self.value() == "missing" else queryset
 
 
 class ClusterFilter(InputFilter):
-    """Filter by a cluster's name or id."""
+    """A filter by the name or id of a cluster."""
 
     title = "cluster"
     parameter_name = "cluster"
@@ -68,19 +68,19 @@ class ClusterFilter(InputFilter):
         self.cluster = chosen_cluster(self.typed_text)
 
     def suggested(self, request: HttpRequest) -> list[str]:
-        """Return the first clusters by name."""
+        """Return the names of the first clusters, in alphabetical order."""
         del request
         names = Cluster.objects.order_by("name").values_list("name", flat=True)
         return list(names[:MOST_CLUSTERS])
 
     @property
     def typed_text(self) -> str:
-        """Return the given name or id."""
+        """Return the name or id that the operator typed."""
         return str(self.value() or "").strip()
 
     @property
     def text(self) -> str:
-        """Return the cluster's name, even if an id was given."""
+        """Return the cluster's name, even if the operator typed its id."""
         return self.cluster.name if self.cluster else self.typed_text
 
     def queryset(self, _request: Any, queryset: Any) -> Any:
@@ -90,7 +90,7 @@ class ClusterFilter(InputFilter):
 
 
 class HealthFilter(ChoiceFilter):
-    """Filter workloads by health, the first column of an index."""
+    """A filter for workloads by health, which is the first column of an index."""
 
     title = parameter_name = "health"
     column = "health_status"
@@ -107,7 +107,7 @@ class NamespaceFilter(InputFilter):
     parameter_name = "namespace"
 
     def suggested(self, request: HttpRequest) -> list[str]:
-        """Return the first namespaces of the cluster by name."""
+        """Return the first namespaces of the chosen cluster, in alphabetical order."""
         cluster = chosen_cluster(request.GET.get(ClusterFilter.parameter_name, "").strip())
         if cluster is None:
             return []
@@ -120,7 +120,7 @@ class NamespaceFilter(InputFilter):
 
 
 def chosen_cluster(text: str) -> Cluster | None:
-    """Return the cluster with this name or id."""
+    """Return the cluster with this name or id, or None."""
     if not text or "\0" in text:
         return None
     cluster_id = cluster_id_of(text)

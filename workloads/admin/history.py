@@ -1,4 +1,4 @@
-"""The history of a workload on its page: a strip of the last days, and transitions."""
+"""The history section of a workload's page: health in the last days, and transitions."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from workloads.availability import Availability, Span
     from workloads.models import Cluster, Workload
 
-#: Transitions on the page of a workload.
+#: The maximum number of transitions on the page of a workload.
 SHOWN: Final = 20
 _DAYS: Final = 7
 _CELL: Final = dt.timedelta(hours=2)
 _CELLS: Final = 12 * _DAYS
 _UNOBSERVED: Final = ""
-# A cell shows the last of these statuses that occurs in it, so short failures stay visible.
+# From best to worst. A cell shows its worst status, so that short failures stay visible.
 _RISING: Final = (
     _UNOBSERVED, HealthStatus.HEALTHY, HealthStatus.UNSPECIFIED, HealthStatus.DEGRADED,
     HealthStatus.ERROR,
@@ -34,7 +34,7 @@ _RISING: Final = (
 
 
 def history_of(workload: Workload, cluster: Cluster) -> dict[str, Any]:
-    """Return the history section of the page; ``cluster`` comes from ``timed()``."""
+    """Return the context of the history section. ``cluster`` comes from ``timed()``."""
     until = cluster.read_at
     since = until - _CELLS * _CELL
     spans = known_spans(cluster, workload.pk, since, until)
@@ -57,7 +57,7 @@ def history_of(workload: Workload, cluster: Cluster) -> dict[str, Any]:
 
 
 def _strip(spans: Iterable[Span], since: dt.datetime) -> str:
-    """Return a bar of the period; each piece shows the worst health within it."""
+    """Return a bar of the period, in which each cell of two hours shows its worst health."""
     parts, start = [], since
     for status, cells in itertools.groupby(_cells(spans, since)):
         length = sum(1 for _ in cells) * _CELL

@@ -1,4 +1,4 @@
-"""Admin pages of workloads: health, figures, usage against requests."""
+"""Admin pages of workloads: health, and usage compared with requests."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 @admin.register(Workload)
 class WorkloadAdmin(ReadOnlyAdmin):
-    """Workloads, the least healthy first; then by cluster, namespace, name and kind."""
+    """Admin pages of workloads, ordered by health, cluster, namespace, name and kind."""
 
     when_empty = "Workloads appear when a cluster reports."
     change_form_template = "admin/workloads/workload/change_form.html"
@@ -65,7 +65,7 @@ class WorkloadAdmin(ReadOnlyAdmin):
     )  # fmt: skip
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
-        """Show the age of the figures if the cluster is silent."""
+        """Show the age of the figures if the chosen cluster is unreachable."""
         cluster = chosen_cluster(request.GET.get(ClusterFilter.parameter_name, "").strip())
         chosen = {"chosen_cluster": cluster, "as_of": as_of(cluster) if cluster else ""}
         return super().changelist_view(request, {**chosen, **(extra_context or {})})
@@ -73,7 +73,7 @@ class WorkloadAdmin(ReadOnlyAdmin):
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> HttpResponse:
-        """Add the history, the images and, with permission, the managing resources."""
+        """Add the history, images, latest changes and, with permission, managing resources."""
         workload: Workload = context["original"]
         context |= history_of(workload, Cluster.objects.timed().get(pk=workload.cluster_id))
         containers = msgspec.convert(workload.containers, list[ContainerImages])
@@ -87,7 +87,7 @@ class WorkloadAdmin(ReadOnlyAdmin):
         return super().render_change_form(request, context, *args, **kwargs)
 
     def _managed_by(self, workload: Workload) -> list[dict[str, Any]]:
-        """Return the managing resources, with the names of the owners of their states."""
+        """Return the managing resources, with the component and environment of each state."""
         rows = [one._asdict() for one in managing().managed_by(workload, EVERYWHERE)]
         for kind in ("component", "environment"):
             names = self.admin_site.names_of(kind, {str(row[f"{kind}_id"]) for row in rows})
@@ -96,13 +96,13 @@ class WorkloadAdmin(ReadOnlyAdmin):
         return rows
 
     def segments(self, key: Sequence[str], params: Mapping[str, str]) -> Sequence[Segment]:
-        """Return one segment per health, each in the order of an index; or the requested order."""
+        """Return one segment per health; with a health filter or another order, a single one."""
         if HealthFilter.parameter_name in params or key[0].removeprefix("-") != PLACE[0]:
             return super().segments(key, params)
         return by_health(key)
 
     def prepare_page(self, request: HttpRequest, rows: Sequence[Workload]) -> None:
-        """Load the clusters of a page in one query, with the time for their judgement."""
+        """Load the clusters of a page in one query, with the database's current time."""
         del request
         clusters = Cluster.objects.timed().in_bulk({row.cluster_id for row in rows})
         for row in rows:
@@ -116,7 +116,7 @@ class WorkloadAdmin(ReadOnlyAdmin):
 
     @admin.display(description="cluster")
     def cluster_name(self, workload: Workload) -> str:
-        """Return the cluster as a link, with the age of the figures if it is silent."""
+        """Return a link to the cluster, with the age of the figures if it is unreachable."""
         url = reverse("admin:workloads_cluster_change", args=(workload.cluster_id,))
         return format_html(
             '<a href="{}">{}</a> {}', url, workload.cluster.name, as_of(workload.cluster)
@@ -129,24 +129,24 @@ class WorkloadAdmin(ReadOnlyAdmin):
 
     @admin.display(description="reason")
     def reason(self, workload: Workload) -> str:
-        """Show the reason of the health."""
+        """Show the reason for the health."""
         return breakable(workload.status_reason) or str(self.get_empty_value_display())
 
     @admin.display(description="ready")
     def replicas(self, workload: Workload) -> str:
-        """Show ready against desired replicas."""
+        """Show the numbers of ready and desired replicas."""
         return f"{workload.replicas_ready} of {workload.replicas_desired}"
 
     @admin.display(description="CPU used")
     def cpu(self, workload: Workload) -> str:
-        """Show usage against requests."""
+        """Show CPU usage compared with requests."""
         return cpu_bar(
             f"cpu-{workload.pk}", workload.cpu_requests_millicores, workload.cpu_used_millicores
         )
 
     @admin.display(description="memory used")
     def memory(self, workload: Workload) -> str:
-        """Show usage against requests."""
+        """Show memory usage compared with requests."""
         return memory_bar(
             f"memory-{workload.pk}", workload.memory_requests_bytes, workload.memory_used_bytes
         )

@@ -14,16 +14,16 @@ _Count = Annotated[int, Meta(ge=0)]
 class AppliedReport(Struct):
     """The effect of a report on the stored workloads of its cluster."""
 
-    cluster_id: Annotated[uuid.UUID, Meta(description="The id in the path.")]
+    cluster_id: Annotated[uuid.UUID, Meta(description="The cluster id in the path.")]
     cluster_name: Annotated[str, Meta(description="The cluster's current name.")]
     reported_at: Annotated[_Time, Meta(description="The time in the report, in UTC.")]
     created: Annotated[_Count, Meta(description="Number of new workloads.")]
     updated: Annotated[_Count, Meta(description="Number of changed workloads.")]
-    deleted: Annotated[_Count, Meta(description="Number of workloads that no longer exist.")]
+    deleted: Annotated[_Count, Meta(description="Number of deleted workloads.")]
     unchanged: Annotated[_Count, Meta(description="Number of unchanged workloads in the report.")]
 
 
 class ReportAnswer(Struct):
-    """The response to a report that was applied."""
+    """The response to an applied report."""
 
     report: Annotated[AppliedReport, Meta(description="The effect of the report.")]

@@ -35,29 +35,31 @@ if TYPE_CHECKING:
 @described("The workloads of a cluster, counted by their health.")
 class WorkloadCountsSerializer(serializers.Serializer[Any]):
     total = serializers.IntegerField(help_text="The sum of the other counts.")
-    healthy = serializers.IntegerField(help_text="Workloads in HEALTHY.")
-    degraded = serializers.IntegerField(help_text="Workloads in DEGRADED.")
-    error = serializers.IntegerField(help_text="Workloads in ERROR.")
-    unspecified = serializers.IntegerField(help_text="Workloads without a known health.")
+    healthy = serializers.IntegerField(help_text="Number of HEALTHY workloads.")
+    degraded = serializers.IntegerField(help_text="Number of DEGRADED workloads.")
+    error = serializers.IntegerField(help_text="Number of workloads in ERROR.")
+    unspecified = serializers.IntegerField(
+        help_text="Number of workloads with an unspecified health."
+    )
 
 
 @described(
-    "The status of a cluster's reports, with the reason of a failure. Times are by the "
+    "The status of a cluster's reports, with the reason for a failure. Times come from the "
     "database's clock."
 )
 class CollectionSerializer(serializers.Serializer[Any]):
     status = serializers.SerializerMethodField(
         help_text="PENDING before the first report or failure; SILENT after three intervals "
-        "without a report or a failure; FAILING when the last message was a failure; "
-        "else OK."
+        "without a report or a failure; FAILING if the last message was a failure; "
+        "otherwise OK."
     )
     last_success_at = TimestampField(
         source="last_received_at",
         allow_null=True,
-        help_text="Time at which the last report was applied.",
+        help_text="Time when the service applied the last report.",
     )
     lag_seconds = serializers.SerializerMethodField(
-        help_text="Age of the displayed data, in seconds; null before the first report."
+        help_text="Age of the workload data, in seconds; null before the first report."
     )
     failing_since = serializers.SerializerMethodField(
         help_text="Start of the current series of failures; null after a report."
@@ -65,18 +67,19 @@ class CollectionSerializer(serializers.Serializer[Any]):
     last_error_at = TimestampField(
         source="collection_error_at",
         allow_null=True,
-        help_text="Time of the last reported failure, including resolved failures.",
+        help_text="Time of the last failure, even if a report followed.",
     )
     last_error_reason = serializers.CharField(
         source="collection_error_reason",
         help_text="A CollectionFailureReason; empty before the first failure.",
     )
     last_error_resource = serializers.CharField(
-        source="collection_error_resource", help_text="The resource that could not be read."
+        source="collection_error_resource",
+        help_text="The resource that the collector could not read.",
     )
     last_error_message = serializers.CharField(
         source="collection_error_message",
-        help_text=f"At most {MAX_MESSAGE} characters, without texts that look like credentials.",
+        help_text=f"At most {MAX_MESSAGE} characters, without text that looks like a credential.",
     )
     collector_version = serializers.CharField(
         help_text="The collector's own version string, such as agent/1.2; may be empty."
@@ -89,7 +92,7 @@ class CollectionSerializer(serializers.Serializer[Any]):
 
     @extend_schema_field(serializers.IntegerField(allow_null=True))
     def get_lag_seconds(self, cluster: Cluster) -> int | None:
-        """Return whole seconds."""
+        """Return the age of the workload data in whole seconds."""
         behind = lag(cluster, cluster.read_at)
         return None if behind is None else int(behind.total_seconds())
 
@@ -109,13 +112,14 @@ class FailureSerializer(StrictSerializer):
         max_length=MAX_RESOURCE,
         allow_blank=True,
         default="",
-        help_text="The resource that could not be read, such as pods.",
+        help_text="The resource that the collector could not read, such as pods.",
     )
     message = TextField(
         max_length=10 * MAX_MESSAGE,
         allow_blank=True,
         default="",
-        help_text=f"A message for people; {MAX_MESSAGE} characters are stored, without secrets.",
+        help_text="A message for operators. The service removes text that looks like a credential "
+        f"and stores at most {MAX_MESSAGE} characters.",
     )
     collector_version = TextField(
         max_length=MAX_COLLECTOR_VERSION,
@@ -125,27 +129,30 @@ class FailureSerializer(StrictSerializer):
     )
 
 
-@described("A cluster whose workloads are reported. Times are null before the first report.")
+@described("A cluster that reports its workloads. Report times are null before the first report.")
 class ClusterSerializer(StrictSerializer):
     id = serializers.UUIDField(
-        read_only=True, help_text="Assigned by the service, in the order of registration."
+        read_only=True,
+        help_text="Assigned by the service. Ids increase in the order of registration.",
     )
     name = TextField(max_length=200, help_text="A display name, unique among clusters.")
     uid = serializers.CharField(
-        read_only=True, allow_null=True, help_text="The uid of its kube-system namespace."
+        read_only=True, allow_null=True, help_text="The uid of the cluster's kube-system namespace."
     )
     report_interval_seconds = WholeField(
         min_value=1,
         max_value=MAX_REPORT_INTERVAL,
         default=DEFAULT_REPORT_INTERVAL,
-        help_text="Maximum time between its reports; after three missing reports it is "
-        f"UNREACHABLE. The default is {DEFAULT_REPORT_INTERVAL}.",
+        help_text="Maximum time between two reports, in seconds. After three intervals without a "
+        f"report, the cluster is UNREACHABLE. The default is {DEFAULT_REPORT_INTERVAL}.",
     )
     health_status = serializers.SerializerMethodField(
-        help_text="The health of its worst workload; PENDING before the first report, UNREACHABLE "
-        "after three missing reports."
+        help_text="ERROR or DEGRADED according to the worst workload, otherwise HEALTHY; PENDING "
+        "before the first report; UNREACHABLE after three intervals without a report."
     )
-    workload_counts = serializers.SerializerMethodField(help_text="Workloads by health_status.")
+    workload_counts = serializers.SerializerMethodField(
+        help_text="Number of workloads by health_status."
+    )
     last_report_at = TimestampField(
         read_only=True,
         allow_null=True,
@@ -154,19 +161,19 @@ class ClusterSerializer(StrictSerializer):
     last_received_at = TimestampField(
         read_only=True,
         allow_null=True,
-        help_text="Time of its arrival, by the database's clock.",
+        help_text="Time when the service received the last report, by the database's clock.",
     )
     last_snapshot_at = TimestampField(
         read_only=True,
         allow_null=True,
-        help_text="Time of the last complete report, by the reporter's clock.",
+        help_text="Time of the last snapshot, by the reporter's clock.",
     )
     collection = CollectionSerializer(
-        source="*", read_only=True, help_text="The status of its reports."
+        source="*", read_only=True, help_text="The status of the cluster's reports."
     )
     created_at = TimestampField(read_only=True, help_text="Registration time.")
     updated_at = TimestampField(
-        read_only=True, help_text="Time of the last change of the cluster, not of a report."
+        read_only=True, help_text="Time of the last change to the name or the report interval."
     )
 
     @extend_schema_field(serializers.ChoiceField(CLUSTER_HEALTH_STATUSES))

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @clusters_schema
 class ClusterViewSet(ResourceViewSet[Cluster]):
-    """Clusters inside the token's binding."""
+    """The viewset of clusters within the token's binding."""
 
     queryset = Cluster.objects.all()
     serializer_class = ClusterSerializer

@@ -29,7 +29,7 @@ _deletion = extend_schema_view(
 
 
 def clusters_schema(viewset: type) -> type:
-    """Describe the cluster's viewset."""
+    """Describe the viewset of clusters."""
     described = resource_schema(
         "cluster",
         "Clusters within the caller's binding.",

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from workloads.models import ClusterQuerySet, WorkloadImage
 
 
-#: The prefix of paths that concern images.
+#: The prefix of the paths of image fields.
 _IMAGE: Final = "image__"
 CLUSTER: Final = "the complete name or the id of the cluster"
 
@@ -34,16 +34,16 @@ class WorkloadFilters(FilterSet):  # type: ignore[misc]  # django-filter has no 
     kind = EnumFilter(choices=KINDS)
     name = CharFilter()
     health_status = EnumFilter(choices=HEALTH_STATUSES, prefix="WORKLOAD_HEALTH_STATUS_")
-    # A join instead of a column (``with_join``).
-    managed = BooleanFilter(help_text="whether a resource of a state was matched with the workload")
+    # Not a column: ``with_join`` replaces this field with a join.
+    managed = BooleanFilter(help_text="whether a resource of a state manages the workload")
     labels = LabelsFilter(help_text="the value of a label of the workload")
     status_reason = CharFilter()
     replicas_desired = IntegerFilter()
     replicas_ready = IntegerFilter()
     replicas_available = IntegerFilter()
     vars().update({figure.name: IntegerFilter() for figure in FIGURES})
-    # An image that a container of the workload runs; images are rows of another table
-    # (``with_images``).
+    # Images that the containers of the workload run. ``with_images`` resolves these fields,
+    # because images are rows of another table.
     vars()["image.repository"] = CharFilter(
         field_name=f"{_IMAGE}repository",
         help_text="the repository of an image that a container runs",
@@ -57,8 +57,8 @@ class WorkloadFilters(FilterSet):  # type: ignore[misc]  # django-filter has no 
         fields = ()
 
 
-#: Fields without an index of workloads. A list is searched part by part for them; images have an
-#: index of their own.
+#: Fields without an index on workloads. A list filtered by these fields is searched in parts.
+#: Images have their own index.
 SEARCHED: Final = (
     "labels", "managed", "status_reason",
     "replicas_desired", "replicas_ready", "replicas_available",
@@ -92,7 +92,7 @@ class ClusterFilters(FilterSet):  # type: ignore[misc]  # django-filter has no t
 
 
 def with_join(condition: Q) -> Q:
-    """Replace the comparison with ``managed`` by a condition on the states' resources."""
+    """Replace comparisons with ``managed`` by a condition on the resources of states."""
 
     def replace(path: str, value: Any) -> Any:
         if path != "managed__exact":
@@ -105,14 +105,15 @@ def with_join(condition: Q) -> Q:
 def with_cluster_ids(condition: Q, clusters: ClusterQuerySet) -> Q:
     """Replace the names, parts of names and ids of clusters by ids from ``clusters``.
 
-    Each comparison takes one query. ``IS NULL`` becomes a negated ``IS NOT NULL``.
+    Each comparison requires one query. ``condition`` expresses ``IS NULL`` as a negated
+    ``IS NOT NULL``.
     """
 
     def replace(path: str, value: Any) -> tuple[str, Any]:
         if not path.startswith("cluster__name__"):
             return path, value
         if path.endswith("__isnull"):
-            # A row without a cluster, or of a deleted cluster, has no name.
+            # A row without a cluster, or with a deleted cluster, has no name.
             return "cluster_id__in", clusters.values_list("pk", flat=True)
         if isinstance(value, Piece):
             named = Q((path.removeprefix("cluster__"), value))
@@ -126,7 +127,7 @@ def with_cluster_ids(condition: Q, clusters: ClusterQuerySet) -> Q:
 
 
 def with_images(condition: Q, rows: QuerySet[WorkloadImage]) -> Q:
-    """Replace comparisons with images by ids of ``rows``, the workloads that run an image."""
+    """Replace comparisons with image fields by the workload ids of the matching ``rows``."""
 
     def replace(path: str, value: Any) -> Any:
         if not path.startswith(_IMAGE):

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @fleet_schema
 class FleetViewSet(ResourceViewSet[Workload]):
-    """Workloads of all clusters, the least healthy first; workloads of equal health by name."""
+    """The viewset of the workloads of all clusters, the least healthy first."""
 
     queryset = Workload.objects.as_fresh_as(
         ColumnOf(Cluster, "cluster_id", "last_snapshot_at")

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @transitions_schema
 class HistoryViewSet(ResourceViewSet[Transition]):
-    """The history of a workload, which may be deleted; newest transitions first."""
+    """The viewset of the history of a workload, even if the workload is deleted."""
 
     queryset = Transition.objects.all()
     serializer_class = TransitionSerializer
@@ -46,7 +46,7 @@ class HistoryViewSet(ResourceViewSet[Transition]):
         """Return the transitions of the workload.
 
         Raises:
-            ClusterNotFound, WorkloadNotFound: missing, or outside of the token's binding.
+            ClusterNotFound, WorkloadNotFound: missing, or outside the token's binding.
         """
         cluster, workload_id = self._cluster(), self._workload_id()
         # A workload id belongs to a single cluster.

@@ -26,15 +26,15 @@ _WORKLOAD_ID: Final = OpenApiParameter(
     "workload_id",
     OpenApiTypes.UUID,
     OpenApiParameter.PATH,
-    description="The id of the workload, which may be deleted.",
+    description="The id of an existing or deleted workload.",
 )
 
 
 transitions_schema: Any = extend_schema_view(
     list=list_schema(
         "transition",
-        "Changes of a workload's health or its reason, newest first. Kept for "
-        f"{KEPT.days} days, and {MOST_TRANSITIONS:,} of each workload.",
+        "Changes in a workload's health or its reason, newest first. The service keeps changes "
+        f"for {KEPT.days} days, and at most {MOST_TRANSITIONS:,} of each workload.",
         samples.TRANSITION,
         operation_id="list_workload_transitions",
         parameters=[CLUSTER_ID, _WORKLOAD_ID],
@@ -46,8 +46,8 @@ transitions_schema: Any = extend_schema_view(
 )
 availability_schema = operation(
     operation_id="get_workload_availability",
-    description="The share of a period in which a workload was healthy. Unobserved time counts "
-    "neither as healthy nor as unhealthy.",
+    description="The share of a period in which a workload was healthy. Unobserved time does "
+    "not count.",
     parameters=[
         CLUSTER_ID,
         _WORKLOAD_ID,

@@ -17,36 +17,37 @@ TRANSITION_TYPES = [(kind.value, kind.value) for kind in TransitionType]
 
 @extend_schema_field({"$ref": "#/components/schemas/WorkloadHealthStatus"})
 class HealthOrNullField(serializers.ChoiceField):
-    """A health, or null while the workload does not exist."""
+    """A field for a health, or null while the workload does not exist."""
 
 
-@described("A change of a workload's health, or of its reason.")
+@described("A change in a workload's health or its reason.")
 class TransitionSerializer(serializers.Serializer[Any]):
     number = serializers.IntegerField(
         read_only=True,
-        help_text="Counter of the workload's changes, from 1. It restarts when all changes have "
-        "been deleted.",
+        help_text="Number of the change, counted from 1 for each workload. The count restarts "
+        "after all changes of the workload have been deleted.",
     )
     type = serializers.ChoiceField(
         TRANSITION_TYPES,
         read_only=True,
-        help_text="APPEARED when the workload is new, DISAPPEARED when it no longer exists.",
+        help_text="APPEARED if the workload is new, DISAPPEARED if it no longer exists, otherwise "
+        "CHANGED.",
     )
-    at = TimestampField(read_only=True, help_text="Time at which the reporter observed the change.")
+    at = TimestampField(read_only=True, help_text="Time when the reporter observed the change.")
     from_health_status = HealthOrNullField(
         HEALTH_STATUSES,
         read_only=True,
         allow_null=True,
-        help_text="Health before; null for APPEARED.",
+        help_text="Health before the change; null for APPEARED.",
     )
     to_health_status = HealthOrNullField(
         HEALTH_STATUSES,
         read_only=True,
         allow_null=True,
-        help_text="Health after; null for DISAPPEARED.",
+        help_text="Health after the change; null for DISAPPEARED.",
     )
     status_reason = serializers.CharField(
-        read_only=True, help_text="The reason of the current health."
+        read_only=True, help_text="The reason for the health after the change."
     )
 
 
@@ -58,7 +59,7 @@ class ElapsedField(serializers.Field[dt.timedelta, Any, float, Any]):
         return value.total_seconds()
 
 
-@described("The share of a time in which a workload was healthy.")
+@described("The share of a period in which a workload was healthy.")
 class AvailabilitySerializer(serializers.Serializer[Any]):
     since = TimestampField(read_only=True, help_text="Start of the period.")
     until = TimestampField(read_only=True, help_text="End of the period.")
@@ -67,8 +68,8 @@ class AvailabilitySerializer(serializers.Serializer[Any]):
         allow_null=True,
         min_value=0,
         max_value=1,
-        help_text="The healthy part of the time in which it was healthy, degraded or in error; "
-        "null without such time.",
+        help_text="healthy_seconds divided by the sum of healthy_seconds, degraded_seconds and "
+        "error_seconds; null if the sum is 0.",
     )
     healthy_seconds = ElapsedField(source="healthy", read_only=True, help_text="Time in HEALTHY.")
     degraded_seconds = ElapsedField(
@@ -76,7 +77,9 @@ class AvailabilitySerializer(serializers.Serializer[Any]):
     )
     error_seconds = ElapsedField(source="error", read_only=True, help_text="Time in ERROR.")
     unspecified_seconds = ElapsedField(
-        source="unspecified", read_only=True, help_text="Time with reports, but an unknown health."
+        source="unspecified",
+        read_only=True,
+        help_text="Time with reports but with an unspecified health.",
     )
     unobserved_seconds = ElapsedField(
         source="unobserved",

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from workloads.models.images import ClusterImageQuerySet
 
-#: Rows read for a page: an image has a row per cluster.
+#: The maximum number of rows read for a page. An image has one row per cluster.
 MOST_ROWS: Final = 20_000
 _ORDER: Final = (*IMAGE, "cluster_id")
 #: The columns of a covering index, so that the table is not read.
@@ -49,9 +49,9 @@ _SUMS: Final[dict[str, Any]] = {
 def read_images(
     rows: QuerySet[ClusterImage, Any], position: Sequence[Any] | None, size: int
 ) -> tuple[list[dict[str, Any]], Sequence[str] | None]:
-    """Return up to ``size`` images after a position, summed up, and the position of the next page.
+    """Return up to ``size`` images after a position, and the position of the next page.
 
-    At most ``MOST_ROWS`` rows are read. A page may therefore be short although more pages follow.
+    Read at most ``MOST_ROWS`` rows. A page may therefore be short even if more pages follow.
     """
     access = walk(ClusterImage, conditions_of(rows.query), _ORDER)
     after = None if position is None else (IMAGE, position)
@@ -64,7 +64,7 @@ def read_images(
     if end is None:
         return found, None
     if found and _place(found[-1]) == _place(end):
-        # The part may have ended in the middle of this image's clusters.
+        # ``MOST_ROWS`` may have cut off further clusters of this image.
         found[-1:] = rows.filter(**end).values(*IMAGE).annotate(**_SUMS).order_by(*IMAGE)
     return found, _place(end)
 
@@ -74,7 +74,7 @@ def _place(image: dict[str, Any]) -> list[str]:
 
 
 class ImagePagination(KeysetPagination):
-    """Pages of images, each image summed over several rows."""
+    """Pagination of images. The counts of an image are sums over its rows."""
 
     takes_order = False
 
@@ -98,7 +98,7 @@ class ImagePagination(KeysetPagination):
 
 @images_schema
 class ImageViewSet(ResourceViewSet[ClusterImage]):
-    """Images, in the order of repository, tag and digest."""
+    """The viewset of images, ordered by repository, tag and digest."""
 
     queryset = ClusterImage.objects.all()
     serializer_class = ImageSerializer

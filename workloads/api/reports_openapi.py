@@ -37,20 +37,20 @@ from workloads.reporting.errors import (
 )
 from workloads.reporting.wire import Delta, Item, PlaceForm, Snapshot
 
-# Enumerations that responses share, under these names.
+# Enumerations that reports share with responses, with their names in the document.
 _ENUMS: Final = {"WorkloadKind": "WorkloadKind", "HealthStatus": "WorkloadHealthStatus"}
 _WORST_STATE: Final = Named(
     "ReportedContainerState",
     {
         "type": "string",
-        "description": "The worst state of a container over all pods; empty without a pod.",
+        "description": "The worst state of a container over all pods; empty if there is no pod.",
         "enum": ["", "running", "terminated", "waiting"],
     },
 )
 
 
 def _described(form: Any, **items: Any) -> Named:
-    """Return a struct's JSON schema; ``items`` are the schemas of its raw lists."""
+    """Return the JSON schema of a struct. ``items`` are the item types of its raw lists."""
     _, parts = msgspec.json.schema_components([form], ref_template="{name}")
     described: Named = _resolved({"$ref": form.__name__}, parts)
     for name, item in items.items():
@@ -67,7 +67,7 @@ def _resolved(schema: Any, parts: dict[str, Any]) -> Any:
         return _beside(_component(schema["$ref"], parts), schema)
     if "" in schema.get("enum", ()):
         return _beside(_WORST_STATE, schema)
-    # The patterns are Python's; JSON Schema has no \\Z.
+    # The patterns are Python's. JSON Schema does not support \\Z.
     written = {
         key: value.replace("\\Z", "$") if key == "pattern" else _resolved(value, parts)
         for key, value in schema.items()

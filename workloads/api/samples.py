@@ -1,4 +1,4 @@
-"""A cluster, a workload and a report in wire form: the examples of the OpenAPI document."""
+"""Examples of requests and responses in the OpenAPI document."""
 
 from typing import Any, Final
 

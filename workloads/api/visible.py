@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def cluster_of_path(request: Request, text: str) -> ClusterQuerySet:
-    """Return the query of the cluster; it matches nothing outside of the caller's binding.
+    """Return a query for the cluster, which is empty outside the caller's binding.
 
     Raises:
         ClusterNotFound: the text is not an id.

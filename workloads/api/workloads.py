@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 @workloads_schema
 class WorkloadViewSet(ResourceViewSet[Workload]):
-    """The workloads of a cluster, in the order of namespace, name and kind."""
+    """The viewset of the workloads of a cluster, ordered by namespace, name and kind."""
 
     queryset = Workload.objects.all()
     serializer_class = WorkloadSerializer
@@ -77,16 +77,16 @@ class WorkloadViewSet(ResourceViewSet[Workload]):
     }
 
     def get_queryset(self) -> QuerySet[Workload]:
-        """Return the cluster's workloads with its name and the time of their last report.
+        """Return the cluster's workloads, with the cluster's name and its last snapshot time.
 
         Raises:
-            ClusterNotFound: missing, or outside of the token's binding.
+            ClusterNotFound: missing, or outside the token's binding.
         """
         cluster = self._cluster()
         workloads = Workload.objects.filter(cluster_id=cluster.pk)
         workloads = workloads.as_fresh_as(Value(cluster.last_snapshot_at, DateTimeField()))
         workloads = workloads.annotate(cluster_name=Value(cluster.name, CharField()))
-        # Not in lists, where it would double the time.
+        # Only for a single workload: the annotation would double the time of a list.
         is_detail = self.action == "retrieve"
         return workloads.annotate(managed=managing().is_managed()) if is_detail else workloads
 
@@ -95,7 +95,7 @@ class WorkloadViewSet(ResourceViewSet[Workload]):
         return with_images(with_join(condition), own)
 
     def retrieve(self, _request: Request, **_path: str) -> Response:
-        """Return a workload, and the resources of states that manage it."""
+        """Return a workload and the resources of states that manage it."""
         workload: Any = self.get_object()
         caller = caller_of(self.request)
         may_read_states = Scope.STATE_READ in caller.scopes
@@ -113,17 +113,17 @@ class WorkloadViewSet(ResourceViewSet[Workload]):
 
     @snapshot_schema
     def replace(self, request: Request, **_path: str) -> Response:
-        """Apply a snapshot: all workloads of the cluster; absent ones are deleted."""
+        """Apply a snapshot of all workloads of the cluster, and delete the workloads not in it."""
         return self._report(request, complete=True)
 
     @delta_schema
     def amend(self, request: Request, **_path: str) -> Response:
-        """Apply a delta: changed and deleted workloads."""
+        """Apply a delta, which contains changed and deleted workloads."""
         return self._report(request, complete=False)
 
     @failure_schema
     def report_failure(self, request: Request, **_path: str) -> Response:
-        """Record a collector's report that it cannot read its cluster, with the reason."""
+        """Record why a collector cannot read its cluster."""
         self._cluster()  # 404 before a body is read
         options = self.read_options(FailureSerializer)
         failure = CollectionFailure(**{**options, "reason": FailureReason(options["reason"])})

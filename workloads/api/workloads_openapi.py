@@ -45,7 +45,9 @@ _SUMS: Final = {
     "workloads": _count("Number of workloads."),
     "workloads_measured": _count("Number of workloads with a known usage."),
     **{
-        name: _count("The sum over the measured workloads; null if there are none.", nullable=True)
+        name: _count(
+            "The sum over the measured workloads; null if no workload is measured.", nullable=True
+        )
         if name in MEASURED
         else _count("The sum over all workloads.")
         for name in SUMMED
@@ -61,7 +63,9 @@ def _summary(of: str, *, first: dict[str, Any], nullable: bool) -> Named:
         "workloads_managed": _count(
             f"Number of workloads that a resource of a state manages{beyond}.", nullable=nullable
         ),
-        "workloads_unmanaged": _count(f"Number of the other workloads{beyond}.", nullable=nullable),
+        "workloads_unmanaged": _count(
+            f"Number of workloads that no resource of a state manages{beyond}.", nullable=nullable
+        ),
     }
     total = described_object(
         f"{of}SummaryTotal",
@@ -86,7 +90,8 @@ def _summary(of: str, *, first: dict[str, Any], nullable: bool) -> Named:
         },
         **sums,
     )
-    groups = {**list_of(group), "description": "The groups, ordered by name."}
+    order = ", ".join((*first, *GROUPED))
+    groups = {**list_of(group), "description": f"The groups, ordered by {order}."}
     summary = described_object(
         f"{of}Summary",
         "Sums of replicas and resources.",
@@ -129,10 +134,10 @@ summary_schema = operation(
 fleet_schema = extend_schema_view(
     list=list_schema(
         "workload",
-        "The workloads of all clusters within the token's binding: first those in ERROR, "
-        "then DEGRADED, unknown and HEALTHY; each ordered by cluster, namespace, name "
-        "and kind. A workload whose health changes between two pages may be repeated or "
-        "missing; every other workload is on exactly one page.",
+        "The workloads of all clusters within the token's binding, ordered by health (ERROR, "
+        "DEGRADED, unspecified, HEALTHY), then by cluster, namespace, name and kind. A workload "
+        "whose health changes between two pages may be repeated or missing. Every other "
+        "workload is on exactly one page.",
         samples.WORKLOAD,
         operation_id="list_workloads_of_all_clusters",
     ),
@@ -140,9 +145,8 @@ fleet_schema = extend_schema_view(
 images_schema = extend_schema_view(
     list=list_schema(
         "image",
-        "The images that run in the clusters that the token can access, in the order of "
-        "repository, tag "
-        "and digest, and how many workloads and clusters run each.",
+        "The images that run in the clusters that the token can access, with the number of "
+        "workloads and clusters that run each image. Ordered by repository, tag and digest.",
         samples.IMAGE,
     ),
 )

@@ -1,7 +1,7 @@
-"""A client of the API server with the service account of a pod.
+"""A client of the API server that authenticates with the service account of its pod.
 
-The `kubernetes` package reads kubeconfigs, but would double the memory of an agent that needs no
-kubeconfig.
+An agent in a pod does not need a kubeconfig. The `kubernetes` package, which reads kubeconfigs,
+would double the agent's memory.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ import urllib3
 
 from infra_service.lib.error_text import reason_of
 
-#: The mount paths of Kubernetes; the kubelet replaces the token long before it expires.
+#: The paths at which Kubernetes mounts the files. The kubelet replaces the token long before its
+#: expiry.
 TOKEN_FILE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
 CA_FILE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/ca.crt")
 # The number of threads that send requests.
@@ -23,17 +24,18 @@ _CONNECTIONS: Final = 8
 
 
 class AccountError(Exception):
-    """The process runs in no pod, or the pod has no token; the message gives the reason."""
+    """The process does not run in a pod, or the pod has no token. The message states which."""
 
 
 class AccountApi:
-    """The subset of the package's ``ApiClient`` that a ``Connection`` uses."""
+    """The subset of the ``ApiClient`` of `kubernetes` that a ``Connection`` uses."""
 
     def __init__(self) -> None:
         host, port = (os.environ.get(f"KUBERNETES_SERVICE_{name}") for name in ("HOST", "PORT"))
         if not host or not port:
             raise AccountError(
-                "This is not a pod: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set"
+                "The process does not run in a pod: KUBERNETES_SERVICE_HOST or "
+                "KUBERNETES_SERVICE_PORT is not set"
             )
         host = f"[{host}]" if ":" in host else host
         self.configuration = SimpleNamespace(host=f"https://{host}:{port}")
@@ -43,13 +45,16 @@ class AccountApi:
         _token()
 
     def update_params_for_auth(self, headers: dict[str, str], *_: Any) -> None:
-        """Add the current token."""
+        """Add the current token to the headers."""
         headers["authorization"] = f"Bearer {_token()}"
 
     def call_api(
         self, method: str, url: str, headers: dict[str, str], *, _request_timeout: Any
     ) -> Any:
-        """Return a response as soon as it begins; a redirect would leak the token."""
+        """Send a request and return the response as soon as its headers arrive.
+
+        The client does not follow redirects, which would leak the token.
+        """
         connect, read = _request_timeout
         response = self._pool.request(
             method,

@@ -1,7 +1,7 @@
-"""Lists and watches of an API server, as raw JSON.
+"""Read lists and watches from an API server, as raw JSON.
 
-The `kubernetes` package's typed objects would take four times the memory of raw JSON, its informers
-have neither pages nor pauses, and its watch fails on a 410 without decoding.
+The typed objects of the `kubernetes` package would require four times the memory of raw JSON. Its
+informers do not paginate or pause, and its watch without decoding cannot handle a 410.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger("workloads.collector")
 
-# A page of pods has a megabyte, and twice that while it is decoded.
+# A page of pods requires about 1 MB, and twice as much while it is decoded.
 PAGE_SIZE: Final = 100
 _READ_TIMEOUT: Final = 60.0
 # Less than a minute, because proxies cut quiet connections after a minute. Older servers send no
@@ -39,12 +39,13 @@ _WATCH_SECONDS: Final = (45, 55)
 _WATCH_OVERTIME: Final = 10.0
 _BLOCK: Final = 64 * 1024
 # The maximum bytes of a page or an object, and of an event. Kubernetes stores objects of up to 1.5
-# MiB in a binary form, and a page has a hundred.
+# MiB in a binary form, and a page contains a hundred objects.
 _LARGEST: Final = 512 * 1024 * 1024
 _LONGEST_LINE: Final = 16 * 1024 * 1024
 _WHOLE: Final = "application/json"
-# Only the metadata. Servers answer 406 to a list with the form of a single object; to a watch with
-# the form of a list they answer 200 and close the connection without a byte.
+# Request only the metadata. A list requires the list form: servers respond to the object form with
+# 406. A watch requires the object form: servers respond to the list form with 200, and close the
+# connection without sending a byte.
 _LIST_METADATA: Final = f"application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,{_WHOLE}"
 _WATCH_METADATA: Final = f"application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,{_WHOLE}"
 
@@ -62,9 +63,9 @@ class Page(msgspec.Struct):
     items: list[msgspec.Raw] | None = None
 
     def objects(self) -> Iterator[JsonObject]:
-        """Decode the items in turn and drop each: no two pages are held.
+        """Yield the decoded items. Free each raw item, so that memory does not contain two pages.
 
-        An item that is not a JSON object, or has a number out of range, is logged and skipped.
+        Log and skip an item that is not a JSON object, or that contains a number out of range.
         """
         items = self.items or []
         items.reverse()
@@ -81,9 +82,9 @@ class _Event(msgspec.Struct):
 
 
 class Resource(msgspec.Struct, frozen=True):
-    """The path of a list; `metadata_only` if only its objects' metadata is needed.
+    """The path of a list. `metadata_only` requests only the metadata of the objects.
 
-    `aggregated`: another server behind the API server responds.
+    `aggregated` means that another server behind the API server responds.
     """
 
     path: str
@@ -96,7 +97,7 @@ class Resource(msgspec.Struct, frozen=True):
         return self.path.rpartition("/")[2]
 
     def scoped(self, namespaces: Sequence[str]) -> list[Resource]:
-        """Return the resource per namespace; without namespaces, the cluster-wide resource."""
+        """Return one resource per namespace, or the cluster-wide resource without namespaces."""
         group, _, name = self.path.rpartition("/")
         return [
             msgspec.structs.replace(
@@ -107,9 +108,9 @@ class Resource(msgspec.Struct, frozen=True):
 
 
 class ClusterClient:
-    """A thread-safe client for lists and watches of a cluster; `close` aborts open requests.
+    """A thread-safe client for lists and watches of a cluster. `close` aborts open requests.
 
-    The arguments are those of ``Connection``.
+    See ``Connection`` for the arguments.
     """
 
     def __init__(
@@ -118,10 +119,10 @@ class ClusterClient:
         self._connection = Connection(load, failures)
 
     def get(self, path: str) -> Any:
-        """Return an object.
+        """Return the object at a path.
 
         Raises:
-            RefusedError, UnreachableError: the response is not 200, or missing.
+                RefusedError, UnreachableError: the status is not 200, or no response arrived.
         """
         with self._connection.answer(Request(path, {}, _WHOLE, _READ_TIMEOUT)) as response:
             return _decode(_read(response), dict[str, Any])
@@ -130,8 +131,8 @@ class ClusterClient:
         """Yield a list's pages, which all have the same resourceVersion.
 
         Raises:
-            ExpiredError: it took too long, and must restart.
-            RefusedError, UnreachableError: the response is not 200, or missing.
+            ExpiredError: reading the list took too long, and must restart.
+            RefusedError, UnreachableError: the status is not 200, or no response arrived.
         """
         parameters = {"limit": str(PAGE_SIZE)}
         while True:
@@ -144,10 +145,9 @@ class ClusterClient:
             parameters = {**parameters, "continue": page.metadata.continue_}
 
     def unpaged(self, resource: Resource, *, within: float) -> Iterator[JsonObject]:
-        """Yield the objects of a list without pages as they arrive, within a time limit in seconds.
+        """Yield the objects of an unpaginated list as they arrive, within a limit in seconds.
 
-        Objects that were yielded before an error are an incomplete list. The errors are those of
-        `pages`.
+        Raise the same errors as `pages`. The objects yielded before an error are incomplete.
         """
         request = Request(
             resource.path, {}, _WHOLE, _READ_TIMEOUT, within, aggregated=resource.aggregated
@@ -160,12 +160,12 @@ class ClusterClient:
 
     @contextlib.contextmanager
     def watch(self, resource: Resource, version: str) -> Iterator[Iterator[tuple[str, JsonObject]]]:
-        """Watch changes after a resourceVersion; yield (type, object) until the watch ends.
+        """Watch changes after a resourceVersion. Yield (type, object) until the watch ends.
 
         Raises:
             ExpiredError: the version is too old; list again.
             EndedEarlyError: the watch ended long before its time, without an event.
-            RefusedError, UnreachableError: the response is not 200, or broke off.
+            RefusedError, UnreachableError: the status is not 200, or the response broke off.
         """
         seconds = random.randint(*_WATCH_SECONDS)  # noqa: S311 - no secret
         request = Request(
@@ -207,7 +207,9 @@ class ClusterClient:
         for block in response.stream(_BLOCK, decode_content=True):
             *lines, rest = (rest + block).split(b"\n")
             if len(rest) > _LONGEST_LINE:
-                raise InvalidAnswerError(f"{resource.path}: an incomplete watch event")
+                raise InvalidAnswerError(
+                    f"{resource.path}: a watch event of more than {_LONGEST_LINE} bytes"
+                )
             for line in filter(bytes.strip, lines):
                 event: _Event = _decode(line, _Event)
                 if event.type == "ERROR":

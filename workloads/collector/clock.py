@@ -15,7 +15,7 @@ from django.utils.http import parse_http_date_safe
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# A proxy may send a cached or an invented date.
+# The maximum plausible lead, in seconds. A proxy may send a cached or wrong date.
 _MOST: Final = 24 * 3600.0
 
 
@@ -26,10 +26,10 @@ class ServerClock:
         self._lead = 0.0
 
     def learn(self, headers: Mapping[str, str], took: float) -> None:
-        """Evaluate the `Date` of a response that has just arrived after `took` seconds.
+        """Update the estimate from the `Date` of a response that arrived after `took` seconds.
 
-        The server wrote it within that time, truncated to a whole second. The estimate changes only
-        if it contradicts the response, so that a slow response does not distort it.
+        The server wrote the date within this time, truncated to a whole second. The estimate
+        changes only if it contradicts the date, so that a slow response does not distort it.
         """
         date = parse_http_date_safe(headers.get("Date", ""))
         if date is None:

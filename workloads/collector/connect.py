@@ -1,4 +1,4 @@
-"""Credentials of a cluster: from the operator's kubeconfig, or from the pod.
+"""Connect to a cluster with the operator's kubeconfig, or with the pod's service account.
 
 A kubeconfig can name programs to run (`exec`), so a request can never supply a kubeconfig.
 """
@@ -16,14 +16,16 @@ if TYPE_CHECKING:
 
 
 class ConnectionSetupError(Exception):
-    """There is no usable kubeconfig or account; the message gives the reason."""
+    """The kubeconfig or the service account is unusable. The message states the reason."""
 
 
 def from_options(options: Mapping[str, Any], name: str) -> ClusterClient:
-    """Connect with the options of a command; the default context is that of this name, if any.
+    """Return a client for the options of a command.
+
+    The default context is the context called `name`, or the current context if it does not exist.
 
     Raises:
-        ConnectionSetupError: there is no kubeconfig, or no account.
+        ConnectionSetupError: the kubeconfig or the service account is unusable.
     """
     if options["in_cluster"]:
         return in_cluster()
@@ -35,14 +37,14 @@ def from_options(options: Mapping[str, Any], name: str) -> ClusterClient:
 
 
 def contexts(kubeconfig: str | None) -> tuple[Collection[str], str]:
-    """Return the names of a kubeconfig's contexts, and the current context."""
+    """Return the names of the contexts in a kubeconfig, and the current context."""
     with _readable(kubeconfig):
         listed, current = _package().config.list_kube_config_contexts(kubeconfig)
     return [context["name"] for context in listed], current["name"]
 
 
 def from_kubeconfig(kubeconfig: str | None, context: str) -> ClusterClient:
-    """Connect with a context of a kubeconfig; None means $KUBECONFIG, or else ~/.kube/config."""
+    """Return a client for a context. None means $KUBECONFIG, or else ~/.kube/config."""
 
     def load(configuration: Any) -> None:
         with _readable(kubeconfig):
@@ -54,7 +56,7 @@ def from_kubeconfig(kubeconfig: str | None, context: str) -> ClusterClient:
 
 
 def in_cluster() -> ClusterClient:
-    """Connect with the service account of the current pod."""
+    """Return a client that uses the service account of the current pod."""
     with _installed():
         import urllib3  # noqa: PLC0415 - comes with the kubernetes package
 
@@ -69,7 +71,7 @@ def in_cluster() -> ClusterClient:
 
 @contextlib.contextmanager
 def _readable(kubeconfig: str | None) -> Iterator[None]:
-    """Turn every error of a kubeconfig into a ``ConnectionSetupError``."""
+    """Convert every error in a kubeconfig into a ``ConnectionSetupError``."""
     config = _package().config
     import yaml  # noqa: PLC0415 - comes with the package
 
@@ -93,7 +95,7 @@ def _package() -> Any:
 
 @contextlib.contextmanager
 def _installed() -> Iterator[None]:
-    """Name the missing extra if an import in the block fails."""
+    """Raise an error with the installation command if an import in the block fails."""
     try:
         yield
     except ImportError as error:
@@ -104,14 +106,14 @@ def _installed() -> Iterator[None]:
 
 
 def _client(load: Callable[[Any], None]) -> ClusterClient:
-    """Connect with the credentials that `load` sets, initially and after each 401."""
+    """Return a client. `load` sets its credentials, initially and after each 401."""
     import urllib3  # noqa: PLC0415 - comes with the package
 
     package = _package()
 
     def connected() -> Any:
         configuration = package.client.Configuration()
-        # The collector chooses pauses between attempts; a redirect would leak the token.
+        # The collector itself retries with pauses. A redirect would leak the token.
         configuration.retries = False
         load(configuration)
         return package.client.ApiClient(configuration)

@@ -41,9 +41,10 @@ _AUTHORIZATION: Final = "authorization"
 
 
 class Request(msgspec.Struct, frozen=True):
-    """A GET. `idle_timeout` limits the seconds without a byte, and `within` the total seconds.
+    """A GET request. `idle_timeout` limits the seconds without a byte, and `within` the total.
 
-    `aggregated`: the API server forwards it to another server, which has its own clock.
+    `aggregated` means that the API server forwards the request to another server, which has its
+    own clock.
     """
 
     path: str
@@ -56,10 +57,10 @@ class Request(msgspec.Struct, frozen=True):
 
 
 class Connection:
-    """A thread-safe connection to an API server; `close` aborts open requests.
+    """A thread-safe connection to an API server. `close` aborts open requests.
 
-    `load` reloads the credentials each time. `failures` are the exceptions of the package and
-    its dependencies, an extra that is not imported here.
+    Each call of `load` reloads the credentials. `failures` are the exceptions of the `kubernetes`
+    package and its dependencies. This module does not import the package, which is an extra.
     """
 
     def __init__(
@@ -80,7 +81,8 @@ class Connection:
         """Yield the response if its status is 200.
 
         Raises:
-            RefusedError, UnreachableError: the response is not 200, missing, or broke off.
+            RefusedError, UnreachableError: the status is not 200, or the response is missing or
+            broke off.
         """
         response = timer = None
         cut = threading.Event()
@@ -98,9 +100,11 @@ class Connection:
             yield response
         except self._failures as error:
             # Python continues to read from a connection that was shut down, even without TLS. Such
-            # bytes are no answer, and each resulting error is a consequence of the shutdown.
+            # bytes are not a response, so any resulting error is a consequence of the shutdown.
             if self._closed:
-                raise ClosedError(f"{request.path}: stopped before it was read") from error
+                raise ClosedError(
+                    f"{request.path}: the client stopped during the request"
+                ) from error
             if cut.is_set():
                 reason = f"took longer than {request.within:.0f} s"
             elif isinstance(error, InvalidAnswerError):
@@ -129,10 +133,10 @@ class Connection:
         _shut_down(response)
 
     def _ask(self, request: Request) -> Any:
-        """Return the response as soon as it begins; fail as soon as the connection is closed.
+        """Return the response as soon as it begins. Fail as soon as `close` is called.
 
-        A separate thread waits for it, because nothing can interrupt a token plugin, a name look-up
-        or a connection attempt.
+        A separate thread waits for the response, because nothing can interrupt a token plugin, a
+        name lookup or a connection attempt.
         """
         answers: SimpleQueue[Any] = SimpleQueue()
 
@@ -141,7 +145,7 @@ class Connection:
                 response = self._authenticated(request)
             except ValueError:  # the exception's text would contain the token
                 answers.put(OSError("the address or the credentials contain invalid characters"))
-            except BaseException as error:  # noqa: BLE001 - it is raised where it is waited for
+            except BaseException as error:  # noqa: BLE001 - raised by the waiting thread
                 answers.put(error)
             else:
                 self._put(answers, response)
@@ -173,7 +177,7 @@ class Connection:
                     self._api = self._load()
             api = self._api
             if used and self._headers(api, request).get(_AUTHORIZATION) == used:
-                return response  # there is no other token
+                return response  # the token has not changed
         except BaseException:
             response.close()
             raise
@@ -181,7 +185,7 @@ class Connection:
         return self._send(api, request)[0]
 
     def _send(self, api: ApiClient | AccountApi, request: Request) -> tuple[Any, str | None]:
-        """Return the response, and the credentials of the request."""
+        """Send a request. Return the response and the request's Authorization header."""
         headers = self._headers(api, request)
         query = f"?{urlencode(request.parameters)}" if request.parameters else ""
         url = f"{api.configuration.host.rstrip('/')}{request.path}{query}"
@@ -193,8 +197,8 @@ class Connection:
         try:
             response = call()
         except self._failures as error:
-            # The server may close a kept connection just as the next request is sent. RFC 9112,
-            # 9.3.1: repeat a safe request once, on a new connection.
+            # The server may close an idle connection just as the client sends the next request.
+            # Repeat a safe request once, on a new connection (RFC 9112, section 9.3.1).
             if not any(isinstance(cause, ConnectionError) for cause in error.args):
                 raise
             response = call()
@@ -207,7 +211,7 @@ class Connection:
             "Accept-Encoding": request.encoding,
             "User-Agent": "infra-service",
         }
-        # Renews tokens with a known expiry, of a service account or of an exec plugin.
+        # Renew tokens with a known expiry: of a service account or of an exec plugin.
         api.update_params_for_auth(headers, [], ["BearerToken"], request.path, "GET", None)
         # A token file may end with a line break, which a header cannot contain.
         return {name: value.strip() for name, value in headers.items()}
@@ -232,7 +236,7 @@ class Connection:
         try:
             status = msgspec.json.decode(body, type=dict[str, Any])
         except (ValueError, RecursionError):
-            # A dead backend's answer is plain text.
+            # A proxy responds with plain text if its backend is unavailable.
             status = {"message": body.decode("utf-8", "replace").strip()}
         return refusal(
             {**status, "code": response.status},
@@ -246,7 +250,7 @@ def _shut_down(response: Any) -> None:
 
 
 def refusal(status: Mapping[str, Any], retry_after: float = 0.0) -> RefusedError:
-    """Return the error of a Status object, truncated for a log line."""
+    """Return the error for a Status object, with a message short enough for a log line."""
     code, message = status.get("code"), str(status.get("message", ""))[:500]
     code = code if isinstance(code, int) else 0
     kind = ExpiredError if code == HTTPStatus.GONE else RefusedError

@@ -1,4 +1,4 @@
-"""A destination that applies reports in this process, with the service's database."""
+"""A destination that applies reports directly to the service's database."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class DatabaseDestination:
-    """Applies the reports of a cluster as an actor that all threads share."""
+    """A destination that applies reports in this process. All threads share the actor."""
 
     def __init__(self, cluster_id: uuid.UUID, actor: Actor) -> None:
         self._cluster_id, self._actor = cluster_id, actor
@@ -42,7 +42,7 @@ class DatabaseDestination:
             )
 
     def stop(self) -> None:
-        """Do nothing: a report in progress is completed."""
+        """Do nothing: a report in progress runs to completion."""
 
     def close(self) -> None:
         connection.close()
@@ -50,7 +50,7 @@ class DatabaseDestination:
 
 @contextmanager
 def _understood() -> Iterator[None]:
-    """Map an exception to the two errors of a destination: retry with a newer report, or stop."""
+    """Convert exceptions to ``NotReportedError`` (retry) or ``ReportingEndedError`` (stop)."""
     try:
         yield
     except Cluster.DoesNotExist as error:
@@ -67,6 +67,6 @@ def _understood() -> Iterator[None]:
 
 
 def _drop_connection() -> None:
-    """Close the connection, so that the next statement reconnects; not within a transaction."""
+    """Close the connection outside a transaction, so that the next statement reconnects."""
     if not connection.in_atomic_block:
         connection.close()

@@ -1,4 +1,4 @@
-"""Destinations of a collector's reports: the only step in which collectors differ."""
+"""The interface of the destinations of reports: the database or the HTTP API."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 
 class NotReportedError(Exception):
-    """A report was not applied, as far as is known; a newer report may succeed.
+    """A report was probably not applied. A newer report may succeed.
 
-    ``retry_after`` is the server's requested delay, in seconds.
+    ``retry_after`` is the delay that the server requested, in seconds.
     """
 
     def __init__(
@@ -29,30 +29,30 @@ class NotReportedError(Exception):
 
 
 class ReportingEndedError(Exception):
-    """No report can succeed any more: the cluster is not registered, or is another cluster."""
+    """No further report can succeed: the cluster is not registered, or has another uid."""
 
     reason = FailureReason.REPORT_REFUSED
 
 
 class Destination(Protocol):
-    """Receives the reports of a cluster, from one thread at a time."""
+    """A destination of the reports of a cluster, used by one thread at a time."""
 
     def apply(self, report: Report) -> Applied:
         """Deliver a report.
 
         Raises:
-            NotReportedError, ReportingEndedError: it was not applied.
+            NotReportedError, ReportingEndedError: the report was not applied.
         """
 
     def publish(self, failure: CollectionFailure) -> None:
-        """Record why the cluster cannot be collected, until the next report is applied.
+        """Record why the collector cannot read the cluster. The next report ends the failure.
 
         Raises:
             NotReportedError, ReportingEndedError: the failure was not recorded.
         """
 
     def stop(self) -> None:
-        """Abort waiting, in any thread."""
+        """Abort waiting in all threads."""
 
     def close(self) -> None:
         """Release the resources of the reporting thread."""

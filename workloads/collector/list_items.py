@@ -1,7 +1,7 @@
 """Decode the items of a list in a single response, each as soon as it has arrived.
 
-msgspec decodes faster, but only complete documents. The standard library's decoder returns the end
-of a value.
+msgspec decodes faster, but only complete documents. The standard library's decoder also returns the
+position where a value ends.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
     from workloads.kubernetes.raw import JsonObject
 
-# The maximum characters of an item, or of another member. A pod's metrics have some hundred.
+# The maximum characters of an item or another member. The metrics of a pod have a few hundred.
 _LONGEST: Final = 2**20
 _SPACES: Final = re.compile(r"[ \t\n\r]*")
 _decode: Final = json.JSONDecoder().raw_decode
 
 
 def list_items(blocks: Iterable[bytes]) -> Iterator[JsonObject]:
-    """Yield the `items` of a JSON object in blocks.
+    """Yield the `items` of a JSON object that arrives in blocks.
 
     Raises:
         ValueError, RecursionError: the blocks are not a complete JSON object.
@@ -44,14 +44,14 @@ def list_items(blocks: Iterable[bytes]) -> Iterator[JsonObject]:
 
 
 class _Text:
-    """JSON that arrives in pieces. Only the current piece is held."""
+    """JSON text that arrives in pieces. Only the current piece is in memory."""
 
     def __init__(self, blocks: Iterable[bytes]) -> None:
         self._pieces = codecs.iterdecode(blocks, "utf-8")
         self._text, self._at = "", 0
 
     def entries(self, opening: str, closing: str) -> Iterator[None]:
-        """Yield before each entry of an object or an array; the caller consumes the entry."""
+        """Yield before each entry of an object or an array. The caller consumes the entry."""
         self.consume(opening)
         if self.next() == closing:
             self.consume(closing)
@@ -62,7 +62,7 @@ class _Text:
                 return
 
     def consume(self, expected: str) -> str:
-        """Consume the next character, which must be one of the expected."""
+        """Consume the next character, which must be one of the expected characters."""
         found = self.next()
         if not found or found not in expected:
             raise ValueError(f"{found!r} is not one of {expected!r}")
@@ -92,7 +92,7 @@ class _Text:
                     return value
 
     def _append_piece(self) -> bool:
-        """Append a piece of data; return whether there was any."""
+        """Append the next piece, and return whether there was one."""
         rest = self._text[self._at :]
         if len(rest) > _LONGEST:
             raise ValueError(f"an entry has more than {_LONGEST} characters")

@@ -1,4 +1,4 @@
-"""One pass over a cluster: every page is reduced as it arrives, and dropped."""
+"""Read a cluster once. Each page is reduced to facts as it arrives, and then dropped."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ WORKLOADS: Final = {
 }
 REPLICASETS: Final = Resource("/apis/apps/v1/replicasets", metadata_only=True)
 PODS: Final = Resource("/api/v1/pods")
-# The leading digits of a part of a version.
+# The maximum digits of a major or minor version.
 _MOST_DIGITS: Final = 9
 
 
@@ -46,12 +46,12 @@ def read_cluster(
     progress: Progress,
     namespaces: Sequence[str] = (),
 ) -> Sequence[WorkloadRecord]:
-    """Return every workload at `as_of` (aware), the local time when the lists began.
+    """Return all workloads of a cluster at `as_of`, the local time (aware) before the lists.
 
-    Usage is read in parallel; only pods, the last list, wait for it.
+    Usage is read in parallel. Only the last list, the pods, waits for the usage.
 
     Raises:
-        KubernetesError: a list failed or broke off; a partial list is useless.
+        KubernetesError: a list failed or broke off.
     """
     reader = UsageReader(client, namespaces, None, threading.Event())
     reader.start()
@@ -71,7 +71,7 @@ def read_cluster(
 def objects(
     client: ClusterClient, resources: Sequence[Resource], progress: Progress
 ) -> Iterator[JsonObject]:
-    """Yield the objects of lists; the errors are those of ``read_cluster``."""
+    """Yield the objects of lists. Raise the same errors as ``read_cluster``."""
     done = 0
     for resource in resources:
         for page in client.pages(resource):
@@ -83,10 +83,11 @@ def objects(
 def cluster_uid(client: ClusterClient) -> str:
     """Return the uid of the namespace kube-system, which is unique per cluster.
 
-    It is "" if the collector may not read it; then a wrong cluster is not detected.
+    Return "" if the collector cannot read the namespace. The service then cannot detect that a
+    report comes from another cluster.
 
     Raises:
-        KubernetesError: the API server refuses for another reason, or does not respond.
+        KubernetesError: the API server responds with another error, or does not respond.
     """
     try:
         namespace: JsonObject = client.get("/api/v1/namespaces/kube-system")
@@ -99,10 +100,10 @@ def cluster_uid(client: ClusterClient) -> str:
 
 
 def server_version(client: ClusterClient) -> ServerVersion:
-    """Return the version of the API server; unknown if the server does not return it.
+    """Return the version of the API server, or ``UNKNOWN_VERSION``.
 
-    A failure is not raised: it would prevent the collection of a cluster, and the version only
-    selects the formula for the figures of pods that are being resized.
+    Log a failure instead of raising it: the version only selects the formula for pods that are
+    being resized, and must not prevent the collection of a cluster.
     """
     try:
         version: JsonObject = client.get("/version")

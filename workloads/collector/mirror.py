@@ -1,4 +1,4 @@
-"""The current state of a watched cluster, as facts."""
+"""The facts of a watched cluster, from which reports are derived."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class _WorkloadTable:
         self._facts: dict[str, WorkloadFacts] = {}
 
     def put(self, raw: JsonObject) -> set[str]:
-        """Store a new or changed object; return the affected uids."""
+        """Store a new or changed object, and return the affected uids."""
         touched = self.remove(raw)
         facts = reduce_workload(raw, self._kind)
         if facts is not None:
@@ -45,12 +45,12 @@ class _WorkloadTable:
         return touched
 
     def remove(self, raw: JsonObject) -> set[str]:
-        """Remove an object; return the affected uids."""
+        """Remove an object, and return the affected uids."""
         uid = _uid(raw)
         return set() if self._facts.pop(uid, None) is None else {uid}
 
     def of(self, uid: str) -> Iterator[WorkloadFacts]:
-        """Yield the workload with this uid, if it is of this kind."""
+        """Yield the workload with this uid if it has this kind."""
         if (facts := self._facts.get(uid)) is not None:
             yield facts
 
@@ -63,11 +63,11 @@ class _ReplicaSetTable:
 
     def __init__(self) -> None:
         self.deployment_of: dict[str, str] = {}
-        # A short list takes half of the memory of a dictionary; there are rarely more than ten.
+        # A short list needs half the memory of a dictionary. A Deployment rarely has more than ten.
         self._replicasets: dict[str, list[str]] = {}
 
     def put(self, raw: JsonObject) -> set[str]:
-        """Store a new or changed object; return the affected Deployments."""
+        """Store a new or changed object, and return the affected Deployments."""
         touched = self.remove(raw)
         link = reduce_replicaset(raw)
         if link is not None:
@@ -78,7 +78,7 @@ class _ReplicaSetTable:
         return touched
 
     def remove(self, raw: JsonObject) -> set[str]:
-        """Remove an object; return the affected Deployments."""
+        """Remove an object, and return the affected Deployments."""
         uid = _uid(raw)
         deployment = self.deployment_of.pop(uid, None)
         if deployment is None:
@@ -94,21 +94,21 @@ class _ReplicaSetTable:
 
 
 class Mirror:
-    """The state of a cluster: filled by lists, updated by watches, read for reports."""
+    """The state of a cluster. Lists fill it, watches update it, and reports read it."""
 
     def __init__(self) -> None:
-        # By resource: cluster-wide, or of a namespace.
+        # The tables by resource. A resource is cluster-wide, or belongs to a namespace.
         self._workloads: dict[Resource, _WorkloadTable] = {}
         self._replicasets: dict[Resource, _ReplicaSetTable] = {}
         self._pods: dict[Resource, PodTable] = {}
         self._lock = threading.Lock()
         # The uids of workloads, and of owners of pods, that have changed since the last report.
         self._touched: set[str] = set()
-        # Each workload by uid as last reported, with its place.
+        # Each workload as last reported, by uid.
         self._reported: dict[str, WorkloadFacts] = {}
         self._outages = Outages()
-        # Whether a list replaced a table after the last snapshot: deltas do not contain its
-        # changes.
+        # Whether a list replaced a table after the last snapshot. Deltas do not contain the
+        # changes in such a list.
         self.is_refilled = False
 
     def fill(
@@ -117,9 +117,9 @@ class Mirror:
         objects: Iterable[JsonObject],
         server: ServerVersion = UNKNOWN_VERSION,
     ) -> None:
-        """Replace a table with a complete list; a list that breaks off changes nothing.
+        """Replace a table with a complete list. A list that breaks off changes nothing.
 
-        The preceding watch may have missed changes, which only the next snapshot contains. `server`
+        The preceding watch may have missed changes. Only the next snapshot contains them. `server`
         is the version of the API server.
         """
         tables, new = self._role(resource, server)
@@ -131,7 +131,7 @@ class Mirror:
             tables[resource] = table
 
     def change(self, resource: Resource, event: str, raw: JsonObject) -> None:
-        """Apply an event of a watch; a bookmark changes nothing."""
+        """Apply a watch event. A bookmark changes nothing."""
         with self._lock:
             tables, new = self._role(resource)
             table = tables.setdefault(resource, new())
@@ -141,9 +141,10 @@ class Mirror:
                 self._touched |= table.put(raw)
 
     def snapshot(self, as_of: dt.datetime, usage: MeasuredPods | None) -> Sequence[WorkloadRecord]:
-        """Judge every workload on iteration; some rules depend on the time alone.
+        """Return a record for every workload, evaluated during iteration.
 
-        Changes that arrive meanwhile may be included, and are in the next delta in any case.
+        A snapshot also evaluates unchanged workloads, because some rules depend only on the time.
+        It may include changes that arrive during the iteration. The next delta contains them again.
         """
         with self._lock:
             self.is_refilled = False
@@ -156,7 +157,7 @@ class Mirror:
     def delta(
         self, as_of: dt.datetime, usage: MeasuredPods | None
     ) -> tuple[list[WorkloadRecord], frozenset[Place]]:
-        """Judge the workloads that changed since the last report, and list the deleted ones."""
+        """Return the workloads changed, and the places of those deleted, since the last report."""
         with self._lock:
             uids = {self._workload_of(uid) for uid in self._touched}
             self._touched.clear()
@@ -171,7 +172,7 @@ class Mirror:
     def _judge(
         self, as_of: dt.datetime, usage: MeasuredPods | None, facts: WorkloadFacts
     ) -> WorkloadRecord:
-        """Judge a workload by its current pods."""
+        """Evaluate a workload with its current pods."""
         with self._lock:
             return self._record(facts, as_of, usage)
 
@@ -186,7 +187,7 @@ class Mirror:
         return self._workloads, partial(_WorkloadTable, _KINDS[resource.name])
 
     def _workload_of(self, uid: str) -> str:
-        """Return the uid of a ReplicaSet's Deployment; for other owners the uid itself."""
+        """Return the uid of a ReplicaSet's Deployment, or the uid itself for other owners."""
         owners = (table.deployment_of.get(uid) for table in self._replicasets.values())
         return next(filter(None, owners), uid)
 

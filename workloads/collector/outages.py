@@ -1,7 +1,7 @@
 """The start of outages, as observed by a collector.
 
-A StatefulSet or DaemonSet whose pods are replaced repeatedly only reveals the age of its youngest
-pods. Without this record, each replacement would start a new grace period.
+If the pods of a StatefulSet or DaemonSet are replaced repeatedly, the objects only show the age of
+the youngest pods. Without this record, each replacement would start a new grace period.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Outages:
-    """The start of each current outage by the uid of its workload."""
+    """The start of each current outage, by the uid of the workload."""
 
     def __init__(self) -> None:
         self._since: dict[str, dt.datetime] = {}
@@ -28,9 +28,9 @@ class Outages:
     def remember(
         self, workload: WorkloadFacts, pods: PodTally, as_of: dt.datetime
     ) -> WorkloadFacts:
-        """Return the facts with the start of the outage that was observed earlier, if any.
+        """Return the facts with the earliest observed start of the current outage, if any.
 
-        A Deployment records the time itself, in its condition Available.
+        The condition Available of a Deployment already contains the start.
         """
         case = Case(workload, pods, as_of)
         since = case.unavailable_since() if case.down() else None
@@ -42,5 +42,5 @@ class Outages:
         return dataclasses.replace(workload, unavailable_since=since)
 
     def keep(self, uids: Container[str]) -> None:
-        """Forget all other workloads."""
+        """Drop the outages of all other workloads."""
         self._since = {uid: since for uid, since in self._since.items() if uid in uids}

@@ -1,4 +1,4 @@
-"""The pods of a watched cluster: up to 150,000, so only indispensable facts are kept."""
+"""The pods of a watched cluster. Only a few facts are kept of up to 150,000 pods."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _NOBODY: Final = PodKey("", "")
 
 
 class PodTable:
-    """Facts of pods by namespace and name, which are unique at a time, and by owner.
+    """The facts of pods, by namespace and name, and by owner.
 
-    A pod takes its name and two dictionary entries, some 150 bytes. Pods in the same state share
-    their facts, which contain neither key nor owner.
+    A pod requires about 150 bytes: its name and two dictionary entries. Pods in the same state
+    share their facts, which exclude the key and the owner.
     """
 
     def __init__(self, server: ServerVersion = UNKNOWN_VERSION) -> None:
@@ -33,7 +33,7 @@ class PodTable:
         self._namespaces: dict[str, _Namespace] = {}
 
     def put(self, raw: JsonObject) -> set[str]:
-        """Store a new or changed pod; return the affected owners."""
+        """Store a new or changed pod, and return the affected owners."""
         touched = self.remove(raw)
         pod = reduce_pod(raw, self._server)
         if pod is not None:
@@ -46,7 +46,7 @@ class PodTable:
         return touched
 
     def remove(self, raw: JsonObject) -> set[str]:
-        """Remove a pod; return the affected owner."""
+        """Remove a pod, and return the affected owner."""
         metadata = child(raw, "metadata")
         name = text(metadata, "name")
         namespace = self._namespaces.get(text(metadata, "namespace"))
@@ -62,7 +62,7 @@ class PodTable:
         return {owner}
 
     def of(self, namespace: str, owner: str) -> Iterator[tuple[PodKey, PodFacts]]:
-        """Yield the pods of an owner in its namespace, whatever pods of other namespaces claim."""
+        """Yield the pods of an owner. Ignore pods in other namespaces that name this owner."""
         found = self._namespaces.get(namespace)
         if found is not None:
             for name, facts in found.groups.get(owner, {}).items():

@@ -1,4 +1,4 @@
-"""A destination that sends reports to the service's API, without its database."""
+"""A destination that sends reports to the service's HTTP API."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from workloads.collector.service_credentials import Credentials
     from workloads.reporting.reports import Report
 
-#: Reasons of the service itself, not of a proxy: no report can succeed any more.
+#: Error reasons of the service (never of a proxy) after which no report can succeed.
 _FINAL: Final = {"CLUSTER_NOT_FOUND", "CLUSTER_UID_MISMATCH"}
 _JSON: Final = {"Content-Type": "application/json"}
 
@@ -31,7 +31,7 @@ class _Response(msgspec.Struct):
 
 
 class ServiceDestination:
-    """Sends the reports of a cluster. After a refused or lost report, a snapshot follows."""
+    """A destination at the HTTP API. After a refused or lost report, a snapshot follows."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class ServiceDestination:
         self._send("POST", f"{self._path}:report-failure", msgspec.json.encode(details), _JSON)
 
     def stop(self) -> None:
-        """Abort a report in progress: the service applies it as a whole, or not at all."""
+        """Abort a report in progress. The service applies a report completely or not at all."""
         self._connection.stop()
 
     def close(self) -> None:

@@ -23,21 +23,22 @@ if TYPE_CHECKING:
 
     from infra_service.lib.http_client.connection import Response
 
-#: Seconds without a byte, and in total: the service applies the largest report in two seconds.
+#: The maximum seconds without a byte, and in total. The service applies the largest report in two
+#: seconds.
 _IDLE_TIMEOUT: Final = 30.0
 _WITHIN: Final = 120.0
-# The maximum bytes of an answer; the service sends some hundred.
+# The maximum bytes of a response. The service sends a few hundred.
 _MOST_BYTES: Final = 64 * 1024
 _MOST_TEXT: Final = 300
 _FORM: Final = "the service's address must have the form https://host"
 
 
 class AddressError(Exception):
-    """An unusable address or CA file; the message gives the reason."""
+    """The address or the CA file is unusable. The message states the reason."""
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """The service's response. ``reason`` is the code of its error format, or of OAuth's."""
+    """A response. ``reason`` is the error code in the service's format or in OAuth's."""
 
     status: int
     body: bytes
@@ -51,10 +52,10 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 class ServiceConnection:
-    """Sends requests in sequence, each over a new connection; never through a proxy.
+    """A client that sends one request at a time, over a new connection, never through a proxy.
 
-    Redirects are refused, because they would leak a token. `ca_file` contains the trusted
-    certificate authorities instead of the system's; it is reloaded after a certificate was refused.
+    Redirects are refused, because they would leak a token. `ca_file` contains the certificate
+    authorities to trust instead of the system's. It is reloaded after a certificate is refused.
     """
 
     def __init__(self, url: str, ca_file: str | None = None) -> None:
@@ -65,14 +66,14 @@ class ServiceConnection:
         self._lock = threading.Lock()
 
     def send(self, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> Answer:
-        """Send a request and return its response, whatever its status.
+        """Send a request, and return the response with any status.
 
         Raises:
-            NotReportedError: the response did not arrive, or not in time.
+            NotReportedError: no response arrived in time.
         """
         with self._lock:
             if self._stopped:
-                raise NotReportedError("stopped before it was sent")
+                raise NotReportedError("the collector stopped before it sent the request")
             self._open = connection = Connection(self._url, context=self._context)
         sent = {"User-Agent": "infra-service", **headers}
         deadline = Deadline(_WITHIN, _IDLE_TIMEOUT)
@@ -84,7 +85,7 @@ class ServiceConnection:
         except FetchError as error:
             cause = error.__cause__ or error
             self._mend(cause)
-            # Without the text of the exchange: the error concerns the connection.
+            # Use the text of the cause, which describes the error of the connection.
             text = f"{type(cause).__name__}: {reason_of(cause)}"[:_MOST_TEXT]
             raise NotReportedError(f"the service does not respond ({text})") from error
         except ValueError as error:  # its text may quote the token
@@ -103,9 +104,9 @@ class ServiceConnection:
                 self._open.shut_down()
 
     def _mend(self, error: BaseException) -> None:
-        """Reload the certificate authorities after a refused certificate: they are rotated.
+        """Reload the certificate authorities after a refused certificate: they may have rotated.
 
-        If the file cannot be read, the previous authorities stay.
+        If the file cannot be read, keep the previous authorities.
         """
         if self._ca_file and isinstance(error, ssl.SSLError):
             with contextlib.suppress(AddressError):
@@ -113,11 +114,11 @@ class ServiceConnection:
 
 
 def _base_url(url: str) -> str:
-    """Return the address of the service, without a slash at its end.
+    """Return the address of the service without a trailing slash.
 
     Raises:
         AddressError: the address is invalid, or would send a token in plain text. The message does
-            not quote it, because it may contain a password.
+            not quote the address, which may contain a password.
     """
     if not (is_protected(url) and url.isascii() and url.isprintable() and " " not in url):
         raise AddressError(_FORM)
@@ -144,7 +145,7 @@ def _answer(response: Response) -> Answer:
 
 
 def _refusal(body: bytes) -> tuple[str, str]:
-    """Return reason and message of a refusal; empty for a response from a proxy."""
+    """Return the reason and the message of an error; both are empty if a proxy responded."""
     try:
         text: Any = msgspec.json.decode(body)
         error = text["error"]

@@ -1,4 +1,4 @@
-"""Credentials of an agent: a token from a file, or exchanged for the pod's own token."""
+"""The credentials of an agent: a token from a file, or from an exchange of the pod's token."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger("workloads.collector")
 
-# A token is replaced after this share of its lifetime; while it is valid, failed exchanges are
-# repeated at this interval (s).
+# A token is replaced after this share of its lifetime. While it is valid, a failed exchange is
+# retried after this number of seconds.
 _RENEWED_AFTER: Final = 2 / 3
 _RETRY_SECONDS: Final = 30.0
 # The maximum size of a token file, in bytes.
@@ -32,21 +32,21 @@ _MOST_BYTES: Final = 16 * 1024
 
 
 class Credentials(Protocol):
-    """Provides the token for reports."""
+    """A source of the token for reports."""
 
     def token(self) -> str:
         """Return the current token.
 
         Raises:
-            NotReportedError: there is currently no token.
+            NotReportedError: no token is available.
         """
 
     def refused(self, token: str) -> None:
-        """React to a token that the service refused."""
+        """Handle the refusal of a token by the service."""
 
 
 class TokenFile:
-    """A token in a file that the operator rotates; it is read for each request."""
+    """A token in a file that the operator rotates. Each request reads the file."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -59,12 +59,12 @@ class TokenFile:
 
 
 class _Kept(msgspec.Struct):
-    """An exchanged token. Times are of the wall clock, which survives a restart of the process."""
+    """A token from an exchange. Wall-clock times stay valid after a restart of the process."""
 
     access_token: str
     renewed_at: float
     expires_at: float
-    #: The digest of the exchanged assertion: the service accepts each only once.
+    #: The digest of the exchanged assertion. The service accepts each assertion only once.
     assertion: str
 
 
@@ -74,10 +74,11 @@ class _Exchanged(msgspec.Struct):
 
 
 class ExchangedToken:
-    """The token that the service issues for the pod's own, which Kubernetes rotates in its file.
+    """The token that the service issues in exchange for the pod's own token.
 
-    The service accepts each of those once. A restarted container would have to wait for the next,
-    so the issued token may be kept in a file, on an in-memory volume of this pod alone.
+    The service accepts each token of the pod only once. A restarted container would have to wait
+    until Kubernetes rotates it. `kept` is therefore a file for the issued token, on an in-memory
+    volume of the pod, or None.
     """
 
     def __init__(
@@ -101,7 +102,7 @@ class ExchangedToken:
             return kept.access_token
 
     def refused(self, token: str) -> None:
-        """Exchange a new token at the next request; the policy may have been disabled meanwhile."""
+        """Exchange a new token before the next request. The policy may have been disabled."""
         if self._kept is not None and self._kept.access_token == token:
             self._kept.expires_at = 0.0
 
@@ -110,7 +111,7 @@ class ExchangedToken:
         digest = hashlib.sha256(assertion.encode()).hexdigest()
         if self._kept is not None and self._kept.assertion == digest:
             raise NotReportedError(
-                "the pod's token was exchanged before, and Kubernetes has not renewed it yet",
+                "the pod's token has already been exchanged, and Kubernetes has not rotated it yet",
                 FailureReason.REPORT_REFUSED,
             )
         form = {
@@ -144,7 +145,7 @@ class ExchangedToken:
         return self._kept
 
     def _load(self) -> _Kept | None:
-        """Return the token of the previous process; None if the file is damaged or missing."""
+        """Return the token of the previous process, or None if the file is damaged or missing."""
         if self._file is None:
             return None
         try:
@@ -153,7 +154,7 @@ class ExchangedToken:
             return None
 
     def _save(self, kept: _Kept) -> None:
-        """Save the token for the next process, atomically, readable only by this user."""
+        """Save the token for the next process atomically, readable only by this user."""
         if self._file is None:
             return
         try:
@@ -171,7 +172,7 @@ class ExchangedToken:
 
 
 def _read(path: Path) -> str:
-    """Return the token in a file, in a form valid for a header; errors never quote it."""
+    """Return the token in a file. An error, which never quotes it, rejects an invalid token."""
     try:
         with path.open("rb") as file:
             found = file.read(_MOST_BYTES).strip()

@@ -1,4 +1,4 @@
-"""Report a cluster: once, or continuously."""
+"""Report a cluster once or continuously."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _JOIN_SECONDS: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Synced:
-    """An applied report: a snapshot (`complete`) or a delta, and its duration in total."""
+    """An applied report: a snapshot (`complete`) or a delta, with its total duration."""
 
     complete: bool
     workloads: int
@@ -53,9 +53,9 @@ class Synced:
 
 
 class Collector:
-    """Reads a cluster, or some of its namespaces, and reports it.
+    """A collector that reads a cluster, or some of its namespaces, and reports the workloads.
 
-    `interval` is the number of seconds between two snapshots, None for a single snapshot.
+    `interval` is the number of seconds between two snapshots, or None for a single snapshot.
     """
 
     def __init__(
@@ -76,22 +76,22 @@ class Collector:
 
     @property
     def troubles(self) -> list[Trouble]:
-        """The troubles that prevent a report, after a few failures in a row."""
+        """Return the troubles that prevent a report, after several consecutive failures."""
         found = [reflector.trouble for reflector in self._reflectors]
         return list(filter(None, [*found, self._failures.trouble]))
 
     def once(self, stop: threading.Event) -> Synced:
-        """List the cluster and apply a snapshot; repeat a failed list a few times.
+        """List the cluster and apply a snapshot. Retry a failed list up to three times.
 
         Raises:
-            KubernetesError: the cluster could not be read; nothing was changed.
+            KubernetesError: the cluster could not be read. Nothing was changed.
             NotReportedError, ReportingEndedError: the cluster was read, but not reported.
         """
         started = time.monotonic()
         backoff = Backoff()
         attempt = 1
         while True:
-            # Taken before the lists, so that of two collectors the newer lists win.
+            # Read the clock before the lists, so that the newer lists win if two collectors run.
             as_of = timezone.now()
             try:
                 self._uid = cluster_uid(self._client)
@@ -104,7 +104,7 @@ class Collector:
                     raise
                 log.warning("list_failed", attempt=attempt, error=str(error))
                 attempt += 1
-                # Expired pages are read again at once, from the first.
+                # If the pages expired, restart the list immediately.
                 if not isinstance(error, ExpiredError):
                     stop.wait(backoff.next_pause(error.retry_after))
             except Exception as error:
@@ -120,14 +120,14 @@ class Collector:
         troubled: Callable[[list[Trouble]], None] = lambda _: None,
         beat: Callable[[], None] = lambda: None,
     ) -> None:
-        """Watch the cluster until the stop event; report deltas, and a snapshot per interval.
+        """Watch the cluster until the stop event. Report deltas, and a snapshot per interval.
 
-        While the mirror is stale nothing is reported, so that the cluster shows as unreachable
-        after a while. `troubled` is called when the troubles change, `beat` at each turn. The stop
-        event belongs to this collector: it is set at the end.
+        While the mirror is stale, nothing is reported, so that the cluster eventually becomes
+        unreachable. `troubled` is called when the troubles change, and `beat` in each round. The
+        stop event belongs to this collector, which sets it at the end.
 
         Raises:
-            ReportingEndedError: waiting would not help.
+            ReportingEndedError: no further report can succeed.
         """
         mirror = Mirror()
         usage = UsageReader(self._client, self._namespaces, self._interval or 0, stop)
@@ -158,7 +158,7 @@ class Collector:
         reported: Callable[[Synced], None],
         finish_round: Callable[[], None],
     ) -> None:
-        # Half an interval at most, so that a recovered service gets a report within an interval.
+        # At most half an interval, so that a recovered service receives a report in time.
         backoff = Backoff(most=min(LONGEST, (self._interval or 2 * LONGEST) / 2))
         next_snapshot = 0.0
         while not stop.is_set():
@@ -178,8 +178,8 @@ class Collector:
             except ReportingEndedError:
                 raise
             except Exception as error:
-                # The changes of the lost report are no longer marked: only a snapshot contains
-                # them.
+                # The mirror no longer marks the changes of the lost report, so only a snapshot
+                # contains them.
                 next_snapshot = 0.0
                 pause = backoff.next_pause(getattr(error, "retry_after", 0.0))
                 if not isinstance(error, NotReportedError | KubernetesError):
@@ -194,9 +194,9 @@ class Collector:
 
     def _snapshot(self, mirror: Mirror, usage: UsageReader) -> Synced | None:
         started = time.monotonic()
-        # Checked each time: an address or a kubeconfig may lead to another cluster later.
+        # Read each time, because the address or the kubeconfig may change to another cluster.
         self._uid = cluster_uid(self._client)
-        # The check took time, too.
+        # The mirror may have become stale during the request.
         if not self._is_current():
             return None
         as_of = timezone.now()

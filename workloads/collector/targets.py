@@ -1,4 +1,4 @@
-"""The clusters that a run of the collector reads, and the destination of each."""
+"""A cluster that the collector reads, and the destination of its reports."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Target:
-    """A cluster to collect, which ends independently. `name` is its name in messages.
+    """A cluster to collect, which can be stopped independently. `name` appears in messages.
 
-    `interval` is the number of seconds between two snapshots when it is followed.
+    `interval` is the number of seconds between two snapshots of a watch.
     """
 
     name: str
@@ -25,7 +25,7 @@ class Target:
     stopped: threading.Event = dataclasses.field(default_factory=threading.Event)
 
     def stop(self) -> None:
-        """Abort waiting; a report is applied as a whole, or not at all."""
+        """Abort waiting. A report is applied completely or not at all."""
         self.stopped.set()
         self.client.close()
         self.destination.stop()

@@ -1,4 +1,4 @@
-"""Notify the service why a cluster is not reported, so that its silence is explained."""
+"""Notify the service of the reason why a cluster is not reported."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ log = structlog.get_logger("workloads.collector")
 
 
 class TroubleNotifier:
-    """Publishes changed troubles, and notifies the service once per interval while they last."""
+    """A notifier of changed troubles, which repeats the notification once per interval."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class TroubleNotifier:
         self._due = 0.0
 
     def notify(self, troubles: list[Trouble]) -> None:
-        """Publish the current troubles if due; the next applied report clears them."""
+        """Publish the current troubles if due. The next applied report clears them."""
         now = {(trouble.resource, trouble.reason.value) for trouble in troubles}
         if now != self._reported:
             self._reported, self._due = now, 0.0
@@ -46,13 +46,13 @@ class TroubleNotifier:
 
 
 def publish_failure(destination: Destination, error: Exception) -> None:
-    """Notify the service why the collection ended."""
+    """Notify the service of the reason why the collection ended."""
     message = str(error) or type(error).__name__
     record(destination, CollectionFailure(reason=failure_reason(error), message=message))
 
 
 def record(destination: Destination, failure: CollectionFailure) -> None:
-    """Record a failure with the cluster; log it if that fails."""
+    """Record a failure at the destination. Log a warning or an error if this fails."""
     try:
         destination.publish(failure)
     except (NotReportedError, ReportingEndedError) as error:

@@ -1,4 +1,4 @@
-"""Obstacles that prevent a cluster from being followed."""
+"""Repeated failures that prevent a collector from reporting a cluster."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger("workloads.collector")
 
-#: The number of consecutive failures from which trouble is reported.
+#: The number of consecutive failures after which a trouble is reported.
 TROUBLE: Final = 3
 
 
@@ -44,7 +44,7 @@ _STATUSES: Final[dict[int, FailureReason]] = {
 
 
 def failure_reason(error: Exception) -> FailureReason:
-    """Return the API's reason of a failure."""
+    """Return the ``FailureReason`` of an exception."""
     if isinstance(error, NotReportedError | ReportingEndedError):
         return error.reason
     for kind, reason in _REASONS:
@@ -58,7 +58,7 @@ def failure_reason(error: Exception) -> FailureReason:
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """A failure: resource, error, start (aware), and the number in a row."""
+    """A series of failures of a resource: the last error, the start (aware) and the count."""
 
     resource: str
     reason: FailureReason
@@ -80,7 +80,7 @@ class FailuresInARow:
 
     @property
     def trouble(self) -> Trouble | None:
-        """Return the last failure, unless it is among the first few."""
+        """Return the last failure, or None before ``TROUBLE`` consecutive failures."""
         return self.last if self.last is not None and self.last.failures >= TROUBLE else None
 
     def add(self, event: str, error: Exception) -> None:

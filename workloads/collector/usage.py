@@ -1,4 +1,4 @@
-"""Usage of pods from the metrics API, which may be missing, dead, slow or forbidden."""
+"""Read the usage of pods from the metrics API, which may be missing, slow or forbidden."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 log = structlog.get_logger("workloads.collector")
 
 METRICS: Final = Resource("/apis/metrics.k8s.io/v1beta1/pods", aggregated=True)
-#: The timeout of the metrics API in seconds; it has no pages.
+#: The timeout of the metrics API in seconds. Its lists are not paginated.
 WITHIN: Final = 30.0
-# The metrics API is missing or forbidden: earlier measurements are void.
+# Statuses of a missing or forbidden metrics API, which invalidate earlier measurements.
 _NONE: Final = {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND}
 
 
 class UsageReader(threading.Thread):
-    """Reads the usage of all pods each `interval` seconds, or once, in the background.
+    """A background thread that reads the usage of all pods every `interval` seconds, or once.
 
     A failed or partial reading is discarded, because its sums would be wrong. The last reading is
-    valid for as many intervals as a cluster may be silent.
+    valid for `MISSED_REPORTS` intervals.
     """
 
     def __init__(
@@ -57,12 +57,12 @@ class UsageReader(threading.Thread):
             self._answered.set()
             if self._interval is None:
                 return
-            # A minimum of a clock tick, however long the reading took.
+            # Wait at least a second, even if the reading took longer than the interval.
             if self._stopping.wait(max(started + self._interval - time.monotonic(), 1.0)):
                 return
 
     def latest(self, wait: float = 0.0) -> UsageTable | None:
-        """Return the last reading, after at most `wait` seconds; None when it is unknown."""
+        """Return the last valid reading, or None. Wait up to `wait` seconds for the first."""
         self._answered.wait(wait)
         measured = self._measured
         if measured is None:
@@ -91,7 +91,7 @@ class UsageReader(threading.Thread):
                 self._measured = None
             log.warning("metrics_unavailable", status=status, error=str(error))
         except Exception:
-            # If the thread ended, the usage would go stale unnoticed while health is reported.
+            # If the thread ended, the usage would become stale unnoticed.
             log.exception("metrics_unreadable")
         else:
             self._measured = started, usage

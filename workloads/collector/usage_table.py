@@ -1,4 +1,4 @@
-"""Usage of the pods of a cluster, in 24 bytes per pod."""
+"""A compact table of the usage of pods, with 24 bytes per pod."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ _PARTS: Final = 256
 class UsageTable:
     """The usage of pods by the 64-bit hash of a pod's key.
 
-    A dictionary would take 300 bytes for each of 150,000 pods, and two exist while a reading
-    replaces another. Pods with equal hashes would be confused: the probability is 1 in 10⁹ per
-    process, and an attacker cannot provoke it, because each process has another hash seed.
+    A dictionary would require 300 bytes for each of 150,000 pods, and two tables exist while a
+    reading replaces the previous one. Pods with equal hashes would be confused. The probability is
+    1 in 10⁹ per process. An attacker cannot provoke a collision, because each process has a
+    different hash seed.
     """
 
     def __init__(self) -> None:

@@ -32,11 +32,11 @@ _PROOF_SECONDS: Final = 5.0
 
 
 class Reflector(threading.Thread):
-    """Lists a resource into the mirror, watches it, and lists again when the watch has expired.
+    """A thread that lists a resource, watches it, and lists it again when the watch has expired.
 
-    `is_current` from the opening of a watch until an error. A watch that follows a failure must
-    first receive an event or last for a while, because some servers respond with 200 to a watch
-    and close the connection. Then the failure is over, even in a cluster without events.
+    `is_current` is true from the opening of a watch until an error. After a failure, a watch must
+    first receive an event or last for a few seconds, because some servers respond with 200 and
+    close the connection. In a cluster without events, a watch that lasts ends the failure.
     """
 
     def __init__(
@@ -55,18 +55,18 @@ class Reflector(threading.Thread):
         # The time (monotonic) from which the mirror counts as current; None when it is stale.
         self._believed_from: float | None = None
         self._failures = FailuresInARow(resource.name)
-        # Whether the version had expired, without a success since.
+        # Whether the version has expired since the last success.
         self._expired = False
 
     @property
     def is_current(self) -> bool:
-        """Return whether the mirror has every received change of this resource."""
+        """Return whether a watch keeps this resource up to date in the mirror."""
         believed_from = self._believed_from
         return believed_from is not None and time.monotonic() >= believed_from
 
     @property
     def trouble(self) -> Trouble | None:
-        """Return the trouble of the resource, after a few failures in a row."""
+        """Return the trouble of the resource, after several consecutive failures."""
         return None if self.is_current else self._failures.trouble
 
     def run(self) -> None:
@@ -85,12 +85,12 @@ class Reflector(threading.Thread):
                 self._expired = True
             except KubernetesError as error:
                 if isinstance(error, InvalidAnswerError):
-                    # The same event would arrive again; a list skips unreadable objects.
+                    # The watch would send the same event again. A list skips unreadable objects.
                     self._version = ""
                 self._fail(error)
                 pause = error.retry_after
             except Exception as error:
-                # If the thread ended, its part of the mirror would go stale unnoticed.
+                # If the thread ended, its part of the mirror would become stale unnoticed.
                 log.exception("watch_failed", resource=self._resource.name)
                 self._version = ""
                 self._fail(error)
@@ -117,7 +117,7 @@ class Reflector(threading.Thread):
             # Read each time: the API server may have been upgraded during the outage.
             server = server_version(self._client)
         self._mirror.fill(self._resource, self._listed(versions), server)
-        # All pages have the version of the first page; the watch continues from it.
+        # All pages have the version of the first page. The watch continues from this version.
         self._version = versions[0]
 
     def _listed(self, versions: list[str]) -> Iterator[JsonObject]:
@@ -146,7 +146,7 @@ def reflect(
     progress: Progress,
     namespaces: Sequence[str] = (),
 ) -> list[Reflector]:
-    """Start a reflector for each resource, per namespace if namespaces are given."""
+    """Start a reflector for each resource, or for each resource of each given namespace."""
     reflectors = [
         Reflector(client, scoped, mirror, stop, progress)
         for resource in (*WORKLOADS.values(), REPLICASETS, PODS)

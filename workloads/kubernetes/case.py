@@ -7,14 +7,14 @@ from typing import Final
 from workloads.kubernetes.facts import Condition, WorkloadFacts, WorkloadKind
 from workloads.kubernetes.tally import PodTally
 
-# The time a workload may be unavailable, or a pod not ready, before it counts as degraded; also the
-# maximum age of a recent restart. Both bounds belong to the interval.
+# The minimum grace period of an unavailable workload or an unready pod, and the maximum age of a
+# recent restart. Both periods include their last moment.
 GRACE: Final = timedelta(seconds=300)
 RESTART_WINDOW: Final = timedelta(seconds=600)
-# The time a controller has to observe a change.
+# The time within which a controller should observe a change.
 OBSERVATION_DELAY: Final = timedelta(seconds=10)
 
-#: The reason of the condition Progressing, which counts with any status.
+#: A reason of the condition Progressing that counts with any status.
 PROGRESS_DEADLINE_EXCEEDED: Final = "ProgressDeadlineExceeded"
 
 
@@ -30,7 +30,7 @@ class Case:
         return self.workload.conditions.get(kind, Condition("", ""))
 
     def no_pod_ready(self) -> bool:
-        """Return whether no pod is ready: the controller's count may be older than its pods."""
+        """Return whether no pod is ready. The controller's count may lag behind the pods."""
         return self.workload.ready == 0 and self.pods.ready == 0
 
     def down(self) -> bool:
@@ -95,7 +95,7 @@ class Case:
         )
 
     def _credible(self, moment: datetime | None) -> datetime | None:
-        """Ignore a time far after the report: a kubelet's clock may be a day fast."""
+        """Return a time, or None far after the report: a kubelet's clock may be a day fast."""
         return moment if moment is not None and moment - self.as_of <= GRACE else None
 
     def past_grace(self, since: datetime | None) -> bool:
@@ -117,9 +117,9 @@ class Case:
         return since is not None and self.as_of - since > GRACE
 
     def recent_restarts(self) -> list[bool]:
-        """Return for each recent restart whether it ran out of memory.
+        """Return, for each recent restart, whether the container ran out of memory.
 
-        A run that ends after the report comes from a node with another clock, and is ignored.
+        A run that ended after the report comes from a node with a fast clock, and is ignored.
         """
         return [
             out_of_memory
@@ -128,7 +128,7 @@ class Case:
         ]
 
     def update_pending(self, partition: int = 0) -> bool:
-        if self.workload.revision_pending is False:  # replaced by a pod of the same kind
+        if self.workload.revision_pending is False:  # the current revision is the update revision
             return False
         return self.workload.updated < self.workload.desired - partition
 

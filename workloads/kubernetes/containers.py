@@ -6,8 +6,8 @@ from typing import Final
 from workloads.kubernetes.facts import TERMINATED, WAITING, ContainerFacts
 from workloads.kubernetes.images import running_image
 
-# The kubelet's reasons of a container that waits because of an error. New releases add reasons,
-# most of which match the patterns below.
+# The kubelet's reasons for a container that waits because of an error. New releases add reasons.
+# Most of these match the patterns below.
 FAILING_REASONS: Final = frozenset(
     {
         "CrashLoopBackOff",

@@ -1,8 +1,8 @@
 """The facts about a cluster's objects that health and figures need.
 
 Only counts, amounts, names and images come from `spec`. Environment values, commands and volumes
-are never copied, because they often contain secrets. A collector reduces raw objects to facts; an
-agent's report may contain them directly.
+are never copied, because they often contain secrets. A collector reduces raw objects to facts. An
+agent's report may contain facts directly.
 """
 
 from collections.abc import Mapping
@@ -17,13 +17,13 @@ RUNNING: Final = "running"
 WAITING: Final = "waiting"
 TERMINATED: Final = "terminated"
 
-#: Maximum characters of an image's name. Kubernetes has no limit; registries have shorter ones.
+#: Maximum characters of an image name. Kubernetes has no limit. The limits of registries are lower.
 MAX_IMAGE: Final = 2048
 #: Kubernetes' own limits: a namespace is a DNS label, a name a DNS subdomain (RFC 1123).
 MAX_NAMESPACE: Final = 63
 MAX_NAME: Final = 253
 MAX_UID: Final = 64
-#: A code, and a detail after it.
+#: Maximum characters of a reason: a code and an optional detail.
 MAX_STATUS_REASON: Final = 1024
 
 UNSCHEDULABLE: Final = "Unschedulable"
@@ -37,7 +37,7 @@ STARTING_REASONS: Final = frozenset({"ContainerCreating", "PodInitializing"})
 
 
 class WorkloadKind(StrEnum):
-    """The kinds of workload that are collected."""
+    """The kinds of workload that a collector reads."""
 
     DEPLOYMENT = "Deployment"
     STATEFUL_SET = "StatefulSet"
@@ -58,7 +58,7 @@ Usage: TypeAlias = tuple[int, ...]
 
 
 class MeasuredPods(Protocol):
-    """The usage of a cluster's pods, where it was measured."""
+    """The measured usage of the pods of a cluster."""
 
     def get(self, key: PodKey, /) -> Usage | None:
         """Return the usage of a pod, or None if it was not measured."""
@@ -85,10 +85,10 @@ class TemplateContainer(NamedTuple):
 class ContainerFacts:
     """A container of a pod.
 
-    `failing` is the reason why it counts as failing, or empty. `restarted_at` is the end of its
-    last run if it restarted since, with any exit code: a container that terminates gracefully after
-    a failed liveness probe exits with 0. `out_of_memory` records whether that run ran out of
-    memory. `running` is the image reference with digest, or empty while it is unknown.
+    `failing` is the reason why the container counts as failing, or empty. `restarted_at` is the end
+    of the last run of a restarted container, with any exit code: after a failed liveness probe, a
+    container that terminates gracefully exits with 0. `out_of_memory` is true if that run ran out
+    of memory. `running` is the image reference with its digest, or empty if the digest is unknown.
     """
 
     name: str
@@ -105,15 +105,14 @@ class ContainerFacts:
 class PodFacts:
     """A pod, under the uid of the object that controls it.
 
-    `active` means neither Succeeded nor Failed; `live` means active and not being deleted. `held`
-    is the reason why it is not ready, or will not stay ready, although no container fails.
-    `starting` is the reason why its containers have not started. `failed` is the reason of a Failed
-    pod, such as Evicted. `resize` is the state of an in-place resize that its node does not
-    perform. Init containers that succeeded are left out of the containers.
+    `active` means that the phase is not Succeeded or Failed. `live` means active and not being
+    deleted. `held` is the reason why the pod is not ready, or will not stay ready, although no
+    container fails. `starting` is the reason why its containers have not started. `failed` is the
+    reason of a Failed pod, such as Evicted. `resize` is the state of an in-place resize that the
+    node does not perform. `containers` excludes init containers that succeeded.
 
-    `since` depends on the state of the pod: the time since which it is not ready, until which it
-    should have terminated, or at which it failed. It is None for a ready pod, so that ready pods
-    share their facts.
+    The meaning of `since` depends on the state of the pod: when it became unready, should have
+    terminated, or failed. `since` is None for a ready pod, so that ready pods share their facts.
     """
 
     key: PodKey
@@ -135,15 +134,15 @@ class PodFacts:
 class WorkloadFacts:
     """A Deployment, StatefulSet or DaemonSet.
 
-    `observed_generation` is None if its controller has never written a status. A reporter without
-    generations leaves both at 0. A missing `created_at` counts as long ago. `changed_at` is the
-    last write to the object other than a controller's status update. `unavailable_since` is the
-    transition of the condition Available to False. `progress_deadline` is in seconds, None without
-    a deadline. `surplus` counts the replicas of a Deployment that are not updated.
-    `revision_pending` is whether a StatefulSet's current revision differs from its update revision,
-    None if unknown. `replacements_wait` is true while fewer pods exist than desired because further
-    pods are terminating. `is_readable` is false if the object could not be reduced: only its
-    identity is known then.
+    `observed_generation` is None if the controller has never written a status. Both generations are
+    0 if the reporter does not send them. A missing `created_at` counts as long ago. `changed_at` is
+    the last write to the object other than a controller's status update. `unavailable_since` is the
+    transition of the condition Available to False. `progress_deadline` is in seconds, or None
+    without a deadline. `surplus` counts the replicas of a Deployment that are not updated.
+    `revision_pending` is true if a StatefulSet's current revision differs from its update revision,
+    and None if unknown. `replacements_wait` is true while fewer pods exist than desired because
+    other pods are terminating. `is_readable` is false if the object could not be reduced, so that
+    only its identity is known.
     """
 
     kind: WorkloadKind

@@ -1,7 +1,7 @@
-"""The figures of a workload: resources that its pods reserve and use, in the units of the API.
+"""The resource figures of a workload: what its pods request and use, in the units of the API.
 
-A new figure is a line here, a column in ``workloads/models/workloads.py`` and a field in
-``workloads/reporting/wire.py``; comparisons, sums, filters and responses follow from these.
+A new figure requires a line here, a column in ``workloads/models/workloads.py`` and a field in
+``workloads/reporting/wire.py``. Comparisons, sums, filters and responses follow from these.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ USED: Final = "used"
 #: Descriptions in the OpenAPI document.
 DESCRIPTIONS: Final = {
     REQUESTS: "Requests of the pods that have not terminated, rounded up.",
-    LIMITS: "Limits of the pods that have not terminated; a container without a limit adds 0.",
+    LIMITS: "Limits of the pods that have not terminated. A container without a limit adds 0.",
     USED: "Usage of the pods that have not terminated, from the metrics API; null if unknown.",
 }
 
 
 class Figure(NamedTuple):
-    """``name`` is the column and the name on the wire; ``resource`` is Kubernetes' name."""
+    """A resource figure. ``name`` is the column and the API field; ``resource`` is Kubernetes'."""
 
     name: str
     resource: str
@@ -42,7 +42,7 @@ FIGURES: Final = (
     Figure("memory_used_bytes", "memory", USED, to_bytes),
     Figure("ephemeral_storage_requests_bytes", "ephemeral-storage", REQUESTS, to_bytes),
 )
-#: From pod specs, and therefore always known.
+#: Figures from pod specs, which are always known.
 RESERVED: Final = tuple(figure for figure in FIGURES if figure.side != USED)
-#: From the metrics API, and therefore possibly unknown: null.
+#: Figures from the metrics API, which may be unknown (null).
 MEASURED: Final = tuple(figure for figure in FIGURES if figure.side == USED)

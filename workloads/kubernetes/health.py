@@ -1,7 +1,8 @@
 """The health of a workload: a pure function of a snapshot.
 
-The rules are the table of docs/reference/workload-health.md, in the same order. The first rule that
-matches decides. The time of the report is an argument, so a replayed report has the same result.
+The rules match the table in docs/reference/workload-health.md, in the same order. The first
+matching rule decides. The time of the report is an argument, so a replayed report has the same
+result.
 """
 
 from collections.abc import Callable
@@ -18,7 +19,7 @@ from workloads.kubernetes.tally import PodTally, most_frequent
 
 
 class HealthStatus(StrEnum):
-    """Values of `health_status` on the wire."""
+    """The values of `health_status` in the API."""
 
     UNSPECIFIED = "WORKLOAD_HEALTH_STATUS_UNSPECIFIED"
     HEALTHY = "HEALTHY"
@@ -27,9 +28,9 @@ class HealthStatus(StrEnum):
 
 
 class Reason(StrEnum):
-    """Codes of `status_reason` that the rules define.
+    """The codes of `status_reason` that the rules define.
 
-    Other codes are passed through: the reason of a failing container, of a Failed pod or of a
+    Other codes come from Kubernetes: the reason of a failing container, a Failed pod or a
     condition.
     """
 
@@ -112,19 +113,19 @@ def _replica_failure(case: Case) -> str:
 
 
 def _update(case: Case) -> str:
-    """Return the reason of an update that replaces pods on purpose, or has stopped half-way."""
+    """Return the reason for missing pods if an update replaces them or is paused, or ""."""
     if case.workload.paused and case.updating():
         return Reason.DEPLOYMENT_PAUSED
     if not case.workload.revision_pending:
         return ""
     if case.waits_for_deletions():
         return Reason.ON_DELETE_UPDATE_PENDING
-    # With OnDelete the current revision stays behind even after all pods are updated.
+    # With OnDelete, the current revision remains old even after all pods are updated.
     return "" if case.workload.on_delete else Reason.ROLLOUT_IN_PROGRESS
 
 
 def _unavailable(case: Case) -> str:
-    """Return the reason why replicas are unavailable; a condition that is met explains nothing."""
+    """Return the reason of the condition Available, or "" if the condition is true."""
     condition = case.condition("Available")
     return "" if condition.status == "True" else condition.reason
 

@@ -1,6 +1,6 @@
-"""Image names, as Kubernetes and registries write them, and digests of running images.
+"""Parse image references, and find the images that workloads run.
 
-The grammar is that of https://github.com/distribution/reference, with the defaults of Docker.
+The grammar follows https://github.com/distribution/reference, with Docker's defaults.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from workloads.kubernetes.facts import MAX_IMAGE
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-#: Of a repository with its registry: a DNS name and a port, and 255 characters of path.
+#: Maximum characters of a repository: its registry (a DNS name and a port) and 255 for the path.
 MAX_REPOSITORY: Final = 520
 MAX_TAG: Final = 128
 MAX_DIGEST: Final = 135
@@ -35,12 +35,12 @@ _COMPONENT: Final = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
 _PATH: Final = re.compile(rf"{_COMPONENT}(?:/{_COMPONENT})*", re.ASCII)
 _TAG: Final = re.compile(rf"\w[\w.-]{{0,{MAX_TAG - 1}}}", re.ASCII)
 _DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}|sha384:[0-9a-f]{96}|sha512:[0-9a-f]{128}")
-# The id of an image; no name may have its form.
+# The form of an image id, which is not a valid name.
 _ID: Final = re.compile(r"[0-9a-f]{64}")
 
 
 class Image(NamedTuple):
-    """An image: ``repository`` begins with its registry; tag and digest are empty where unknown."""
+    """An image. ``repository`` begins with the registry. Tag and digest are empty if unknown."""
 
     repository: str
     tag: str
@@ -49,9 +49,9 @@ class Image(NamedTuple):
 
 @lru_cache(maxsize=16384)
 def parse_image(text: str) -> Image | None:
-    """Parse a reference such as ``nginx:1.27@sha256:…``; return None if it is invalid.
+    """Parse a reference such as ``nginx:1.27@sha256:…``. Return None if it is invalid.
 
-    Without tag and digest, the tag is ``latest``.
+    If the reference has no tag and no digest, the tag is ``latest``.
     """
     if len(text) > MAX_IMAGE:
         return None
@@ -66,7 +66,7 @@ def parse_image(text: str) -> Image | None:
 
 
 class RunsImages(Protocol):
-    """A container: the image of its template, and references to the running images."""
+    """A container with the image in its template and references to the running images."""
 
     @property
     def image(self) -> str: ...
@@ -85,9 +85,9 @@ _STORED: Final = msgspec.json.Decoder(list[ContainerImages])
 
 
 def images_of(containers: Iterable[RunsImages]) -> list[Image]:
-    """Return the images of containers, each once: the running ones, else the template's.
+    """Return the distinct images of containers: the running images, else the template's image.
 
-    Invalid references are skipped.
+    Skip invalid references.
     """
     found: dict[Image, None] = {}
     for container in containers:
@@ -115,8 +115,8 @@ def registry_of(repository: str) -> str:
 def running_image(image: str, image_id: str) -> str:
     """Return a reference to the running image, or "" while its digest is unknown.
 
-    ``image`` comes from the pod, ``image_id`` is the ``imageID`` of its status. If a node knows no
-    digest of a registry, it is the id of the image, which is a digest too.
+    ``image`` comes from the pod spec, and ``image_id`` is the ``imageID`` in the pod status. If the
+    node does not know a registry digest, ``imageID`` is the image id, which is also a digest.
     """
     digest = _digest(image_id)
     running = f"{image.partition('@')[0]}@{digest}"
@@ -124,14 +124,14 @@ def running_image(image: str, image_id: str) -> str:
 
 
 def _digest(image_id: str) -> str:
-    """Return the digest in ``docker-pullable://nginx@sha256:…``, ``sha256:…`` and the like."""
+    """Return the digest in an ``imageID`` such as ``docker-pullable://nginx@sha256:…``."""
     last = image_id.rpartition("@")[2].rpartition("://")[2]
     digest = f"sha256:{last}" if _ID.fullmatch(last) else last
     return digest if _DIGEST.fullmatch(digest) else ""
 
 
 def _without_tag(named: str) -> tuple[str, str | None]:
-    """Split a name at the colon of its tag, not of a port."""
+    """Split a reference into name and tag. A colon before a port does not begin a tag."""
     name, colon, tag = named.rpartition(":")
     return (name, tag) if colon and "/" not in tag else (named, None)
 

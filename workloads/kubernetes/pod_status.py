@@ -1,4 +1,4 @@
-"""Readiness and containers of a pod, from its raw status."""
+"""Read the readiness and the containers of a pod from its raw status."""
 
 import sys
 from collections.abc import Iterator, Mapping
@@ -36,8 +36,8 @@ def read_hold(status: JsonObject, conditions: Mapping[str, JsonObject], scheduli
     not_ready = text(readiness, "status") in ("False", "Unknown")
     waits_for_gates = reason(readiness) == GATES_NOT_READY
     if not_ready and not waits_for_gates:
-        # A kubelet reports a pod as not ready because of its containers. The node controller alone
-        # overrules ready containers, after it has lost the node.
+        # A kubelet reports a pod as not ready only because of its containers. If all containers are
+        # ready, the report comes from the node controller, which has lost the node.
         containers = children(status, "containerStatuses")
         all_ready = bool(containers) and all(c.get("ready") is True for c in containers)
         if all_ready or reason(status) == NODE_LOST:
@@ -48,13 +48,13 @@ def read_hold(status: JsonObject, conditions: Mapping[str, JsonObject], scheduli
 
 
 def read_scheduling(conditions: Mapping[str, JsonObject]) -> str:
-    """Read why a pod has no node; "" if it has one, or the scheduler has not tried yet."""
+    """Read why a pod has no node; "" if a node is assigned or the scheduler has not tried."""
     scheduled = conditions.get("PodScheduled", {})
     return reason(scheduled) if text(scheduled, "status") == "False" else ""
 
 
 def read_starting(status: JsonObject) -> str:
-    """Read the reason why a container has not started; "" if none waits for a known reason."""
+    """Read the reason why a container has not started, or "" without a known reason."""
     reasons = {
         reason(child(child(container, "state"), WAITING))
         for key in ("containerStatuses", "initContainerStatuses")
@@ -66,8 +66,8 @@ def read_starting(status: JsonObject) -> str:
 def read_containers(
     spec: JsonObject, status: JsonObject, *, is_lost: bool
 ) -> Iterator[ContainerFacts]:
-    """Read the containers of a pod; containers on a lost node are not ready."""
-    # From the pod's spec: the status has any of the names that a node knows for an image.
+    """Yield the containers of a pod. Containers on a lost node are not ready."""
+    # Use the image in the spec: the status may contain another name that the node knows.
     images = {
         text(container, "name"): text(container, "image")
         for key in ("containers", "initContainers")
@@ -103,7 +103,7 @@ def _container(raw: JsonObject, images: Mapping[str, str], *, is_lost: bool) -> 
 
 
 def _state(state: JsonObject) -> tuple[str, JsonObject]:
-    """Read a ContainerState: its only member. By definition, an empty object means waiting."""
+    """Read the only member of a ContainerState. By definition, an empty object means waiting."""
     for name in (RUNNING, TERMINATED):
         if isinstance(state.get(name), dict):
             return name, child(state, name)

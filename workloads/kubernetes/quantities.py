@@ -11,7 +11,7 @@ from typing import Final
 NANOS: Final = 10**9
 INT64_MAX: Final = 2**63 - 1
 
-# API servers write fewer than 30 characters. Without a bound, a quantity of a report could have a
+# API servers write fewer than 30 characters. Without a limit, a quantity in a report could have a
 # million digits.
 _LONGEST: Final = 64
 
@@ -29,12 +29,12 @@ class InvalidQuantityError(ValueError):
     """The text is not a Kubernetes quantity."""
 
 
-# For specs, which repeat values; measurements do not.
+# The cache serves specs, which repeat values. Measurements rarely repeat.
 @lru_cache(maxsize=1024)
 def parse_quantity(text: str) -> int:
     """Parse a quantity to nanos: `"250m"` is 250,000,000 and `"1Ki"` is 1,024,000,000,000.
 
-    The form is checked first, because Python accepts more than Kubernetes (`NaN`, `1_000`,
+    The pattern is checked first, because Python accepts more forms than Kubernetes (`NaN`, `1_000`,
     full-width digits). Fractions of a nano are rounded away from zero, as in Kubernetes.
     """
     form = _FORM.fullmatch(text) if len(text) <= _LONGEST else None
@@ -54,7 +54,7 @@ def parse_quantity(text: str) -> int:
 
 
 def to_millicores(nanos: int) -> int:
-    """Round cores up to millicores, at most 2**63 - 1: columns are signed 64-bit integers."""
+    """Round up to millicores, at most 2**63 - 1, because columns are signed 64-bit integers."""
     return min(_divide_up(nanos, NANOS // 1000), INT64_MAX)
 
 

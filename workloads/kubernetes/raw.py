@@ -1,8 +1,8 @@
 """Typed access to raw JSON objects.
 
-The API server omits empty fields and writes null for some, and a custom controller can write
-anything into a status. A value that is missing, null or of another type reads as empty, so that one
-unusual object does not prevent the report of a cluster.
+The API server omits empty fields or writes null, and a custom controller can write anything into a
+status. A value that is missing, null or of another type counts as empty, so that one unusual object
+does not prevent the report of a cluster.
 """
 
 import sys
@@ -15,7 +15,7 @@ from workloads.kubernetes.quantities import InvalidQuantityError, parse_quantity
 JsonObject: TypeAlias = Mapping[str, object]
 
 INT32_MAX: Final = 2**31 - 1
-# A status can contain any text; a reason is a code. Longer text is truncated to its column.
+# A reason is a code, but a status can contain any text. Longer reasons are truncated.
 _REASON_LENGTH: Final = 128
 
 
@@ -34,15 +34,15 @@ def children(parent: JsonObject, key: str) -> list[JsonObject]:
 def text(parent: JsonObject, key: str) -> str:
     """Read a string; "" if it is missing.
 
-    Kubernetes accepts NUL in an image's name, and PostgreSQL rejects it: without the replacement,
-    a single such pod would prevent the report of the cluster.
+    Kubernetes accepts NUL in an image name, but PostgreSQL rejects it. Without the replacement, a
+    single pod could prevent the report of the cluster.
     """
     value = parent.get(key)
     return without_nul(value) if isinstance(value, str) else ""
 
 
 def without_nul(value: str) -> str:
-    """Return the text without NUL, which databases reject."""
+    """Replace NUL, which databases reject."""
     return value.replace("\0", "\ufffd")
 
 
@@ -83,7 +83,7 @@ def amount(parent: JsonObject, key: str) -> int | None:
 
 
 def controller_uid(metadata: JsonObject, kinds: Collection[str]) -> str | None:
-    """Read the uid of the controlling owner, if it is of one of these kinds."""
+    """Read the uid of the controlling owner if its kind is one of these."""
     for owner in children(metadata, "ownerReferences"):
         if owner.get("controller") is True:
             return text(owner, "uid") or None if text(owner, "kind") in kinds else None

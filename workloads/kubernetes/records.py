@@ -1,4 +1,4 @@
-"""From facts to workloads as stored and shown."""
+"""Convert the facts of a workload and its pods into a record, as stored and returned."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
@@ -16,18 +16,18 @@ log = structlog.get_logger("workloads.kubernetes")
 
 #: The reason of a workload whose object or pods could not be evaluated.
 UNREADABLE: Final = "Unreadable"
-#: Images per container; the pods of a workload run a single image, or two during a rollout.
+#: Maximum images per container. The pods of a workload run one image, or two during a rollout.
 MAX_RUNNING: Final = 20
 
 
 # Not tracked by the garbage collector, because no instance can be part of a cycle.
 class ContainerRecord(Struct, frozen=True, gc=False, omit_defaults=True):
-    """A container of a workload's template, over all its live pods.
+    """A container of a workload's template, with its status in all live pods.
 
     `state` is the worst of running, waiting and terminated, and "" while no pod reports a state.
-    `running` are the references with digests of the images that its pods run, sorted: more than a
-    single one during a rollout, or if a tag has moved. Its JSON omits `running` if the reporter
-    does not send it.
+    `running` contains sorted references, with digests, to the images that the pods run. It contains
+    several references during a rollout, or after a tag has moved. The JSON omits an empty
+    `running`.
     """
 
     name: str
@@ -39,9 +39,9 @@ class ContainerRecord(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class WorkloadRecord(Struct, frozen=True, gc=False):
-    """A workload as in the API, without the service's own ids.
+    """A workload as in the API, without the ids that the service assigns.
 
-    `figures` are by name, rounded up; usage is None if it is not measured.
+    `figures` maps names to amounts, rounded up. Usage is None if it is not measured.
     """
 
     kind: WorkloadKind
@@ -59,9 +59,9 @@ class WorkloadRecord(Struct, frozen=True, gc=False):
 
 
 class EvaluatedRecords(Sequence[WorkloadRecord]):
-    """The records of workloads; `judge` creates each on iteration.
+    """The records of workloads. `judge` creates each record during iteration.
 
-    They are not kept, because records take more memory than the facts.
+    Records are not kept, because they require more memory than facts.
     """
 
     def __init__(
@@ -79,9 +79,9 @@ class EvaluatedRecords(Sequence[WorkloadRecord]):
 def workload_record(
     workload: WorkloadFacts, pods: PodTally, *, as_of: datetime, usage_known: bool
 ) -> WorkloadRecord:
-    """Join a workload with its pods; after an exception, return it as unreadable.
+    """Return the record of a workload and its pods. After an exception, it is unreadable.
 
-    The arguments are those of ``_joined``.
+    See ``_joined`` for the arguments.
     """
     if not workload.is_readable:
         return _unreadable(workload)
@@ -100,10 +100,10 @@ def workload_record(
 def _joined(
     workload: WorkloadFacts, pods: PodTally, *, as_of: datetime, usage_known: bool
 ) -> WorkloadRecord:
-    """Join a workload with its pods.
+    """Return the record of a workload and its pods.
 
-    `usage_known` is true if metrics exist. Without them, or if no pod is measured, the usage is
-    unknown, not zero. A workload without pods uses nothing.
+    `usage_known` is true if the cluster has metrics. Without metrics, or if no pod is measured, the
+    usage is unknown, not zero. A workload without pods has a usage of zero.
     """
     usage_known = usage_known and (pods.measured > 0 or pods.live + pods.terminating == 0)
     health = derive_health(workload, pods, as_of)
@@ -129,7 +129,7 @@ def _joined(
 
 
 def _unreadable(workload: WorkloadFacts) -> WorkloadRecord:
-    """Return a record with the identity of a workload of which nothing else is known."""
+    """Return the record of an unreadable workload, which contains only its identity."""
     unknown: dict[str, int | None] = dict.fromkeys((f.name for f in RESERVED), 0)
     return WorkloadRecord(
         kind=workload.kind,

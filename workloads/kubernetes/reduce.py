@@ -1,7 +1,7 @@
 """Reduce raw Kubernetes objects, from lists and watches, to facts.
 
-An object without uid, name or a known owner reduces to None. An object that raises an exception
-only affects itself: its name is logged, and the rest is reduced.
+An object without a uid, a name or a known owner reduces to None. If the reduction of an object
+raises an exception, its name is logged, and the other objects are still reduced.
 """
 
 import sys
@@ -64,7 +64,7 @@ T = TypeVar("T")
 
 log = structlog.get_logger("workloads.kubernetes")
 
-# Pods of Jobs and the like belong to no workload; without them, no tally is needed for them.
+# Pods with other owners, such as Jobs, do not belong to a workload and need no tally.
 _POD_OWNERS: Final = ("ReplicaSet", WorkloadKind.STATEFUL_SET, WorkloadKind.DAEMON_SET)
 _REPLICASET_OWNERS: Final = (WorkloadKind.DEPLOYMENT,)
 
@@ -72,7 +72,7 @@ _REPLICASET_OWNERS: Final = (WorkloadKind.DEPLOYMENT,)
 def _logged(
     reduce: Callable[Concatenate[JsonObject, P], T | None],
 ) -> Callable[Concatenate[JsonObject, P], T | None]:
-    """Return None for an object that cannot be reduced, and log the reason."""
+    """Wrap a function to return None for an object that it cannot reduce, and log the reason."""
 
     @wraps(reduce)
     def reduced(raw: JsonObject, /, *args: P.args, **kwargs: P.kwargs) -> T | None:
@@ -108,7 +108,7 @@ def reduce_pod(raw: JsonObject, server: ServerVersion = UNKNOWN_VERSION) -> PodF
         since = None
     elif live or phase == "Failed":
         moments = moment(metadata, "creationTimestamp"), moment(readiness, "lastTransitionTime")
-        # A kubelet's clock may be slow: a pod cannot be unready for longer than it exists.
+        # A kubelet's clock may be slow. A pod cannot be unready for longer than it exists.
         since = max(filter(None, moments), default=None)
     else:
         since = moment(metadata, "deletionTimestamp")
@@ -134,7 +134,7 @@ def reduce_pod(raw: JsonObject, server: ServerVersion = UNKNOWN_VERSION) -> PodF
 
 @_logged
 def reduce_replicaset(raw: JsonObject) -> tuple[str, str] | None:
-    """Reduce a ReplicaSet to its uid and its Deployment's; return None without a Deployment."""
+    """Reduce a ReplicaSet to its uid and its Deployment's uid; None without a Deployment."""
     metadata = child(raw, "metadata")
     uid, owner_uid = text(metadata, "uid"), controller_uid(metadata, _REPLICASET_OWNERS)
     return (sys.intern(uid), sys.intern(owner_uid)) if uid and owner_uid else None
@@ -142,7 +142,7 @@ def reduce_replicaset(raw: JsonObject) -> tuple[str, str] | None:
 
 @_logged
 def reduce_pod_metrics(raw: JsonObject) -> tuple[PodKey, Usage] | None:
-    """Reduce a PodMetrics to the sum over its containers."""
+    """Reduce a PodMetrics object to the sums over its containers."""
     metadata = child(raw, "metadata")
     key = PodKey(sys.intern(text(metadata, "namespace")), text(metadata, "name"))
     if not all(key):
@@ -154,9 +154,9 @@ def reduce_pod_metrics(raw: JsonObject) -> tuple[PodKey, Usage] | None:
 
 
 def reduce_workload(raw: JsonObject, kind: WorkloadKind) -> WorkloadFacts | None:
-    """Reduce a Deployment, StatefulSet or DaemonSet; items of a list do not contain their kind.
+    """Reduce a Deployment, StatefulSet or DaemonSet. `kind` is missing in the items of a list.
 
-    If the object cannot be reduced, its identity is kept, so that its row is not deleted.
+    If the object cannot be reduced, return its identity, so that its row is not deleted.
     """
     metadata = child(raw, "metadata")
     uid, namespace, name = (text(metadata, key) for key in ("uid", "namespace", "name"))
@@ -179,7 +179,7 @@ def _workload_facts(
         kind=kind,
         namespace=sys.intern(namespace),
         name=name,
-        uid=sys.intern(uid),  # its pods contain it too
+        uid=sys.intern(uid),  # shared with its pods
         labels={
             sys.intern(without_nul(key)): sys.intern(text(labels, key))
             for key, value in labels.items()
@@ -198,7 +198,8 @@ def _workload_facts(
         updated=updated,
         surplus=_surplus(kind, status),
         revision_pending=_revision_pending(status),
-        # Only Deployments have it, from Kubernetes 1.33 on. `replicas` excludes terminating pods.
+        # Only Deployments have this field, from Kubernetes 1.33 on. `replicas` excludes terminating
+        # pods.
         replacements_wait=count(status, "terminatingReplicas") > 0
         and count(status, "replicas") < desired,
         paused=spec.get("paused") is True,
@@ -211,14 +212,14 @@ def _workload_facts(
     )
 
 
-# Pods of a workload are mostly equal. A collector that keeps facts to follow a watch stores a
-# single copy of equal facts, in half the memory.
+# Most pods of a workload have equal facts. A watching collector stores equal facts only once, which
+# halves the memory.
 @lru_cache(maxsize=8192)
 def _shared_containers(containers: tuple[ContainerFacts, ...]) -> tuple[ContainerFacts, ...]:
     return containers
 
 
-# The same holds for the conditions of most workloads.
+# The conditions of most workloads are equal, too.
 @lru_cache(maxsize=8192)
 def _shared_conditions(named: tuple[tuple[str, Condition], ...]) -> Mapping[str, Condition]:
     return dict(named)
@@ -230,7 +231,7 @@ def _shared_resources(resources: PodResources) -> PodResources:
 
 
 def _changed_at(metadata: JsonObject) -> datetime | None:
-    """Read the last write to an object, except to its status."""
+    """Read the time of the last write to an object, except to its status."""
     written = (
         moment(field, "time")
         for field in children(metadata, "managedFields")
@@ -246,7 +247,7 @@ def _unavailable_since(available: JsonObject) -> datetime | None:
 
 def _progress_deadline(spec: JsonObject) -> int | None:
     seconds = count(spec, "progressDeadlineSeconds")
-    return seconds if 0 < seconds < INT32_MAX else None  # the largest number means no limit
+    return seconds if 0 < seconds < INT32_MAX else None  # the maximum means no limit
 
 
 def _surplus(kind: WorkloadKind, status: JsonObject) -> int:
@@ -257,7 +258,7 @@ def _surplus(kind: WorkloadKind, status: JsonObject) -> int:
 
 
 def _revision_pending(status: JsonObject) -> bool | None:
-    """Compare the revisions of a StatefulSet; None if the object does not have both."""
+    """Return whether the revisions of a StatefulSet differ; None if a revision is missing."""
     current, update = text(status, "currentRevision"), text(status, "updateRevision")
     return current != update if current and update else None
 
@@ -285,7 +286,7 @@ def _replicas(
 
 
 def _template_containers(spec: JsonObject) -> Iterator[TemplateContainer]:
-    """Read the containers that run for the life of a pod, sidecars last."""
+    """Yield the containers that run for the life of a pod, sidecars last."""
     for container in children(spec, "containers"):
         yield _template_container(container)
     for container in children(spec, "initContainers"):

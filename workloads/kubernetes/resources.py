@@ -1,8 +1,8 @@
 """The resources that a pod reserves on a node, as the scheduler computes them.
 
-Sources: `PodRequests` and `PodLimits` of k8s.io/component-helpers/resource, as the scheduler calls
-them, of 0.36 and, for Kubernetes 1.37 on, after kubernetes#140047; KEPs 753 (sidecar containers),
-688 (overhead), 1287 and 5419 (resizing in place) and 2837 (resources of a whole pod).
+Sources: `PodRequests` and `PodLimits` of k8s.io/component-helpers/resource 0.36, as the scheduler
+calls them; kubernetes#140047 for Kubernetes 1.37 and later; KEPs 753 (sidecar containers), 688
+(overhead), 1287 and 5419 (in-place resize) and 2837 (pod-level resources).
 """
 
 from collections.abc import Callable, Mapping
@@ -13,13 +13,13 @@ from workloads.kubernetes.figures import LIMITS, REQUESTS, RESERVED
 from workloads.kubernetes.raw import JsonObject, amount, child, children, conditions, text
 
 _ALLOCATED: Final = "allocatedResources"
-#: The node can perform a resize later, or never.
+#: The node can perform the resize later (Deferred) or never (Infeasible).
 DEFERRED: Final = "Deferred"
 INFEASIBLE: Final = "Infeasible"
 
 
 class ServerVersion(NamedTuple):
-    """The version of an API server; it selects the scheduler's formula."""
+    """The version of an API server, which selects the scheduler's formula."""
 
     major: int = 0
     minor: int = 0
@@ -27,8 +27,8 @@ class ServerVersion(NamedTuple):
 
 #: The version of a server that reports no version.
 UNKNOWN_VERSION: Final = ServerVersion()
-# From this version on, the scheduler takes the largest of a resized pod's sums; before, the sum of
-# the largest amount of each container.
+# From this version on, the scheduler uses the largest sum over the containers of a resized pod.
+# Older versions use the sum of the largest amount of each container.
 _LARGEST_SUM: Final = ServerVersion(1, 37)
 
 #: Returns the amounts of a container, by resource.
@@ -43,7 +43,7 @@ def is_sidecar(init_container: JsonObject) -> bool:
 def resize_pending(status: JsonObject, conditions_of: Mapping[str, JsonObject]) -> str:
     """Read the reason why a node does not resize a pod: Deferred, Infeasible or "".
 
-    Up to Kubernetes 1.32 it is `status.resize`, later a condition.
+    The reason is in `status.resize` up to Kubernetes 1.32, and in a condition in later versions.
     """
     found = conditions_of.get("PodResizePending")
     why = text(status, "resize") if found is None else text(found, "reason")
@@ -53,7 +53,7 @@ def resize_pending(status: JsonObject, conditions_of: Mapping[str, JsonObject]) 
 def pod_resources(
     spec: JsonObject, status: JsonObject, server: ServerVersion = UNKNOWN_VERSION
 ) -> PodResources:
-    """Sum the resources that a pod reserves.
+    """Return the resources that a pod reserves.
 
     While a pod is resized, the larger of the desired and the current amount counts.
     """
@@ -72,7 +72,7 @@ class _Pod:
             for statuses in ("containerStatuses", "initContainerStatuses")
             for container_status in children(status, statuses)
         }
-        # The node can never perform the resize: the desired amount reserves nothing.
+        # If the node can never perform the resize, the desired amount does not count.
         self._infeasible = resize_pending(status, conditions(status)) == INFEASIBLE
 
     def total(self, side: str, resource: str) -> int:
@@ -80,7 +80,7 @@ class _Pod:
         total = self._of_whole(side, resource)
         if total is None:
             total = self._of_containers(side, resource)
-        # 2. The overhead is added, but limits nothing that is unlimited.
+        # 2. The overhead is added, except to the limits of a pod without limits.
         overhead = amount(child(self._spec, "overhead"), resource) or 0
         return total if side == LIMITS and total == 0 else total + overhead
 
@@ -96,7 +96,7 @@ class _Pod:
                 lambda container: self._of_container(container, side, resource),
                 lambda step: amount(_stated(step, side), resource) or 0,
             )
-        # A node performs a resize of several containers as a whole, or not at all.
+        # A node resizes either all containers of a pod or none.
         sums: list[_Amounts] = [lambda container: self._actual(container, side)]
         if side == REQUESTS:
             sums.append(self._allocated)
@@ -113,7 +113,7 @@ class _Pod:
     def _add_up(
         self, of_container: Callable[[JsonObject], int], of_step: Callable[[JsonObject], int]
     ) -> int:
-        """Return the maximum over a pod's life: an init step, or the running containers."""
+        """Return the larger of the most expensive init step and the running containers."""
         sidecars = 0
         dearest_step = 0
         for container in children(self._spec, "initContainers"):

@@ -1,4 +1,4 @@
-"""One pass over a cluster, page by page."""
+"""Build the records of all workloads from a single pass over the lists of a cluster."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -13,15 +13,16 @@ from workloads.kubernetes.tally import PodTally
 
 
 class SnapshotBuilder:
-    """Join pods, ReplicaSets and workloads, which may arrive in any order.
+    """A builder that joins pods, ReplicaSets and workloads, added in any order.
 
-    Pods are joined by namespace and `ownerReferences[controller=true].uid`, never by labels:
-    selectors of different workloads may overlap. An owner is in the pod's own namespace; permission
-    to create pods in one namespace has no effect on workloads of another. Memory grows with the
-    number of workloads and ReplicaSets; a pod is dropped as soon as it is added.
+    Pods are joined by namespace and `ownerReferences[controller=true].uid`, never by labels,
+    because selectors of different workloads may overlap. The owner must be in the namespace of the
+    pod: permission to create pods in one namespace must not affect workloads in another. Memory
+    grows with the number of workloads and ReplicaSets, because each pod is dropped after it is
+    added.
 
-    `usage` contains the cluster's pod metrics, which are needed before the first pod; None if it
-    has no working metrics API.
+    `usage` contains the cluster's pod metrics, or None without a working metrics API. Set it before
+    adding the first pod.
     """
 
     def __init__(self, usage: MeasuredPods | None = None) -> None:
@@ -52,9 +53,9 @@ class SnapshotBuilder:
             self._workloads.append(workload)
 
     def records(self, as_of: datetime) -> EvaluatedRecords:
-        """Return the record of each workload at `as_of`, the time of the lists.
+        """Return the records of all workloads at `as_of`, the time of the lists.
 
-        Call it last.
+        Call this method last.
         """
         return EvaluatedRecords(self._workloads, partial(self._record, self._replicasets(), as_of))
 

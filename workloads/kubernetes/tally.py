@@ -1,9 +1,8 @@
 """The sums over the pods of a workload.
 
-A cluster's pods are read once and never kept in memory together: each is added to the tally of the
-object
-that controls it and dropped. Memory grows with the number of workloads, not of pods. For each
-restarted container the end of its last run is kept.
+Memory does not contain all pods of a cluster: each pod is added to the tally of the object that
+controls it, and then dropped. Memory grows with the number of workloads, not pods. A tally also
+contains the end of the last run of each restarted container.
 """
 
 from collections import Counter
@@ -23,14 +22,14 @@ from workloads.kubernetes.facts import (
 )
 from workloads.kubernetes.figures import MEASURED, RESERVED
 
-# From best to worst; "" is a container that no pod reports yet.
+# From best to worst. "" is a container that no pod reports yet.
 _STATES: Final = ("", RUNNING, WAITING, TERMINATED)
 _RANK: Final = {state: rank for rank, state in enumerate(_STATES)}
 
 
 @dataclass(slots=True)
 class ContainerTally:
-    """The containers of a name, over a workload's live pods."""
+    """The sums over the containers with the same name in a workload's live pods."""
 
     restarts: int = 0
     ready: int = 0
@@ -38,27 +37,28 @@ class ContainerTally:
     running: frozenset[str] = frozenset()
 
     def add(self, restarts: int, ready: int, state: str, running: Set[str]) -> None:
-        """Add containers of this name; the state remains the worst of all."""
+        """Add containers with this name. `state` becomes the worst of all."""
         self.restarts += restarts
         self.ready += ready
         if _RANK[state] > _RANK[self.state]:
             self.state = state
-        # Pods usually run the same image; then no new object is needed.
+        # Pods usually run the same image. Avoid a new object in this case.
         if not running <= self.running:
             self.running |= running
 
 
 @dataclass(slots=True)
 class PodTally:
-    """The sums that health and figures need of all pods of a workload.
+    """The sums over all pods of a workload, for its health and figures.
 
-    Counts: `pods` is all of them and `measured` those with metrics. `reserved` and `used` are nanos
-    in the order of the figures, of pods that are neither Succeeded nor Failed. All below `live` is
-    of live pods only: `failing` counts containers by reason, `held`, `starting` and `resizing`
-    pods, and `broken` the pods whose containers all fail. `failed` counts Failed pods. Each
-    `…_since` is the earliest time of its pods. `restarts` has the end of each container's last run,
-    and whether it ran out of memory. A node's clock may be fast, so only the rules, which know the
-    time of the report, can choose the latest.
+    `pods` counts all pods, `measured` the pods with metrics, and `failed` the Failed pods by
+    reason. `reserved` and `used` are sums in nanos, in the order of the figures, over pods that are
+    not Succeeded or Failed. The fields from `live` on only include live pods: `failing` counts
+    containers by reason; `held`, `starting` and `resizing` count pods by reason; and `broken`
+    counts pods whose containers all fail. Each `…_since` is the earliest time of these pods.
+    `restarts` contains the end of the last run of each restarted container, and whether the run ran
+    out of memory. Because a node's clock may be fast, only the rules, which know the time of the
+    report, can select recent restarts.
     """
 
     pods: int = 0
@@ -82,7 +82,7 @@ class PodTally:
     containers: dict[str, ContainerTally] = field(default_factory=dict)
 
     def add(self, pod: PodFacts, usage: Usage | None = None) -> None:
-        """Add a pod, with its metrics if there are any."""
+        """Add a pod, with its metrics if available."""
         self.pods += 1
         if not pod.active:
             _count(self.failed, pod.failed)
@@ -108,7 +108,7 @@ class PodTally:
             self._add_container(container)
 
     def merge(self, other: "PodTally") -> None:
-        """Add the pods of another tally: a Deployment's pods belong to several ReplicaSets."""
+        """Add the pods of another tally, because a Deployment may have several ReplicaSets."""
         self.pods += other.pods
         self.measured += other.measured
         _add(self.reserved, other.reserved)
@@ -145,7 +145,7 @@ class PodTally:
 def most_frequent(reasons: Counter[str]) -> str:
     """Return the most frequent reason, or "".
 
-    Among equally frequent reasons it is the first in alphabetical order.
+    Among equally frequent reasons, the first in alphabetical order wins.
     """
     return min(reasons, key=lambda reason: (-reasons[reason], reason), default="")
 

@@ -1,4 +1,4 @@
-"""The clusters that ``sync_workloads`` collects with the service's own database."""
+"""The clusters that ``sync_workloads`` collects into the service's database."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ log = structlog.get_logger("workloads.collector")
 
 
 def registered_cluster(options: dict[str, Any]) -> Target:
-    """Return the cluster of ``--cluster``.
+    """Return the cluster that ``--cluster`` names.
 
     Raises:
-        CommandError: it is not registered.
-        ConnectionSetupError: no credentials of the cluster are configured.
+        CommandError: the cluster is not registered.
+        ConnectionSetupError: the credentials of the cluster are missing or invalid.
     """
     cluster = Cluster.objects.filter(name=options["cluster"]).first()
     if cluster is None:
@@ -44,7 +44,7 @@ def registered_clusters(
     """Return the registered clusters whose names match contexts of the kubeconfig.
 
     Raises:
-        ConnectionSetupError: there is no kubeconfig.
+        ConnectionSetupError: the kubeconfig is missing or invalid.
     """
     names, _current = connect.contexts(kubeconfig)
     clusters = Cluster.objects.order_by("name")

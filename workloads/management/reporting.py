@@ -1,4 +1,4 @@
-"""``sync_workloads --report-to``: an agent with a token and without a database."""
+"""The options of an agent, ``sync_workloads --report-to``, which does not use a database."""
 
 from __future__ import annotations
 
@@ -27,18 +27,22 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--report-to",
         metavar="URL",
-        help="run as an agent without the service's settings: report to the service at this "
-        "address; --cluster is then the cluster's id",
+        help="run as an agent without the service's settings, and report to the service at this "
+        "address; requires the cluster's id as --cluster",
     )
     whose = parser.add_mutually_exclusive_group()
-    whose.add_argument("--token-file", metavar="F", help="an access token; read at each request")
+    whose.add_argument(
+        "--token-file", metavar="F", help="file with an access token; read for each request"
+    )
     whose.add_argument(
         "--trust-policy",
         metavar="ID",
-        help="fed-…: exchange the pod's own token for an access token",
+        help="id of a trust policy (fed-…); exchange the pod's own token for an access token",
     )
     parser.add_argument(
-        "--identity-token-file", metavar="F", help="the pod's own token, for the issuer's audience"
+        "--identity-token-file",
+        metavar="F",
+        help="file with the pod's own token, for the issuer's audience",
     )
     parser.add_argument(
         "--token-cache",
@@ -51,11 +55,11 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def reporting_target(options: dict[str, Any], version: str) -> Target:
-    """Return the cluster that an agent reports.
+    """Return the cluster that the agent reports.
 
     Raises:
-        CommandError: the options contradict each other.
-        ConnectionSetupError: no credentials of the cluster are configured.
+        CommandError: the options are invalid or contradict each other.
+        ConnectionSetupError: the credentials of the cluster are missing or invalid.
     """
     try:
         cluster_id = uuid.UUID(options["cluster"])
@@ -79,7 +83,7 @@ def refuse_options_of_agents(options: dict[str, Any]) -> None:
     """
     for name in _ONLY_HERE:
         if options[name] is not None:
-            raise CommandError(f"--{name.replace('_', '-')} needs --report-to")
+            raise CommandError(f"--{name.replace('_', '-')} requires --report-to")
 
 
 def _credentials(options: dict[str, Any], connection: ServiceConnection) -> Credentials:
@@ -89,8 +93,8 @@ def _credentials(options: dict[str, Any], connection: ServiceConnection) -> Cred
         if identity is not None or cache is not None:
             raise CommandError("--identity-token-file and --token-cache require --trust-policy")
         if options["token_file"] is None:
-            raise CommandError("--report-to needs --token-file, or --trust-policy")
+            raise CommandError("--report-to requires --token-file or --trust-policy")
         return TokenFile(Path(options["token_file"]))
     if identity is None:
-        raise CommandError("--trust-policy needs --identity-token-file")
+        raise CommandError("--trust-policy requires --identity-token-file")
     return ExchangedToken(connection, policy, Path(identity), cache and Path(cache))

@@ -1,4 +1,4 @@
-"""The tables of clusters, workloads, images and their history."""
+"""The models of clusters, workloads, images and history."""
 
 from workloads.models.clusters import Cluster, ClusterQuerySet
 from workloads.models.history import ReportGap, Transition

@@ -1,4 +1,4 @@
-"""Clusters: the time of their last report, and the number of workloads by health."""
+"""The model of clusters, with the last report and the number of workloads by health."""
 
 from __future__ import annotations
 
@@ -26,53 +26,53 @@ if TYPE_CHECKING:
 
     from apikeys.bindings import Binding
 
-# Also a database default: processes of the previous release register clusters during an upgrade.
+# A database default, because processes of the previous release register clusters during an upgrade.
 _EMPTY: Any = {"default": "", "db_default": ""}
 
 
 class ClusterQuerySet(models.QuerySet["Cluster"]):
     def inside(self, binding: Binding) -> ClusterQuerySet:
-        """Return the clusters inside the binding."""
+        """Return the clusters within the binding."""
         return inside_clusters(self, binding, "pk")
 
     def timed(self) -> ClusterQuerySet:
-        """Annotate ``read_at``, the database's time, from which ages are computed."""
+        """Annotate ``read_at``, the database's current time, from which ages are computed."""
         return self.annotate(read_at=Now())  # type: ignore[no-redef]  # its type is declared below
 
 
 class Cluster(models.Model):
-    """A Kubernetes cluster whose workloads are reported.
+    """A Kubernetes cluster that reports its workloads.
 
-    Its health follows from the counts and the age of its last report, so a list of clusters reads
-    one table. Each writer of workloads updates the counts in the same transaction.
+    The health of a cluster follows from the counts and the age of the last report, so a list of
+    clusters reads one table. Each writer of workloads updates the counts in the same transaction.
     """
 
     id: models.UUIDField[uuid.UUID, uuid.UUID] = models.UUIDField(
         primary_key=True, default=uuid7, editable=False
     )
     name = models.CharField(max_length=200)
-    # The uid of its kube-system namespace; it detects a report sent to the wrong cluster.
+    # The uid of the kube-system namespace, which detects a report sent to the wrong cluster.
     uid = models.CharField(max_length=64, null=True, blank=True)  # noqa: DJ001 - null until reported
     report_interval_seconds = models.IntegerField(default=DEFAULT_REPORT_INTERVAL)
-    # The reporter's time, which orders its reports; then the service's, which gives their age.
+    # The reporter's time orders the reports. The database's time of receipt determines their age.
     last_report_at = models.DateTimeField(null=True)
     last_received_at = models.DateTimeField(null=True)
-    # The last snapshot; unchanged workloads are as fresh as the snapshot.
+    # Unchanged workloads are as fresh as the last snapshot.
     last_snapshot_at = models.DateTimeField(null=True)
     workloads_unspecified = models.IntegerField(default=0)
     workloads_healthy = models.IntegerField(default=0)
     workloads_degraded = models.IntegerField(default=0)
     workloads_error = models.IntegerField(default=0)
-    # The newest report that is being applied, if an older report was applied meanwhile.
+    # The time of the newest report in progress, so that older reports are rejected.
     announced_report_at = models.DateTimeField(null=True)
-    # The last report that the rows of images follow. If it differs from the last report, a release
-    # without images applied the last report, and the rows are built again.
+    # The last report that is included in the image rows. If it is not the last report, a release
+    # without images applied the last report, and the rows are rebuilt.
     images_report_at = models.DateTimeField(null=True)
-    # The last time at which the usage of very many workloads was written.
+    # The last time when the usage of a large number of workloads was stored.
     usage_stored_at = models.DateTimeField(null=True)
-    # The reason why the collector could not report, and when. The collection fails while this is
-    # newer than `last_received_at`; otherwise `collection_failing_since` belongs to an earlier
-    # failure.
+    # The time and the reason of the last collection failure. The collection is failing while this
+    # time is newer than `last_received_at`. Otherwise, `collection_failing_since` belongs to a
+    # resolved failure.
     collection_error_at = models.DateTimeField(null=True)
     collection_failing_since = models.DateTimeField(null=True)
     collection_error_reason = models.CharField(
@@ -86,7 +86,7 @@ class Cluster(models.Model):
     updated_at = models.DateTimeField(default=timezone.now)
 
     objects = ClusterQuerySet.as_manager()
-    #: Set on rows of ``timed()``.
+    #: Annotated by ``timed()``.
     read_at: dt.datetime
 
     class Meta:

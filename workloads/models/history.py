@@ -1,7 +1,7 @@
 """The history of workloads: health transitions, and gaps between reports.
 
-Both tables are written in the transaction of a report. Neither references its cluster or workload:
-the history of a deleted workload stays readable until housekeeping removes it.
+The transaction of a report writes both tables. They do not reference clusters or workloads, so the
+history of a deleted workload remains readable until housekeeping deletes it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _UNWELL: Final = (HealthStatus.DEGRADED.value, HealthStatus.ERROR.value)
 
 
 class TransitionType(StrEnum):
-    """Types of a transition; the values on the wire."""
+    """The type of a transition, as sent over HTTP."""
 
     APPEARED = "APPEARED"
     CHANGED = "CHANGED"
@@ -30,10 +30,9 @@ class TransitionType(StrEnum):
 
 class TransitionQuerySet(models.QuerySet["Transition"]):
     def of_health(self) -> TransitionQuerySet:
-        """Return changes of the health, and unhealthy workloads that appeared or were deleted.
+        """Return changes in health, and unhealthy workloads that appeared or were deleted.
 
-        Excluded are changes of the reason alone, and healthy workloads that appeared or were
-        deleted.
+        Exclude changes only in the reason, and other workloads that appeared or were deleted.
         """
         was_there, is_there = Q(from_health_status__isnull=False), Q(to_health_status__isnull=False)
         return self.filter(
@@ -54,24 +53,25 @@ class TransitionQuerySet(models.QuerySet["Transition"]):
 
 
 class Transition(models.Model):
-    """A change of a workload's health, or of its reason, at ``at``.
+    """A change in a workload's health or its reason.
 
-    A row also covers the time before it: from ``since`` until ``at`` the workload had
-    ``from_health_status``. The remaining rows therefore stay complete when older rows are removed.
+    A row also describes the time before the change: the workload had ``from_health_status`` from
+    ``since`` until ``at``. The remaining rows therefore stay complete when older rows are deleted.
     ``status_reason`` belongs to ``to_health_status``.
     """
 
     pk = models.CompositePrimaryKey("workload_id", "number")
     workload_id = models.UUIDField()
-    # The number of the transition of this workload; a report causes at most a single transition. It
-    # starts again after all were removed.
+    # The number of the transition of this workload, to which a report adds at most one. The numbers
+    # restart after all transitions of the workload have been deleted.
     number = models.IntegerField()
     cluster_id = models.UUIDField()
     since = models.DateTimeField(null=True)
-    # By the clock of the cluster's reporter; then by the service's, null in rows of release 1.0.
+    # The reporter's time of the change, and the time of receipt, which is null in rows of release
+    # 1.0.
     at = models.DateTimeField()
     received_at = models.DateTimeField(null=True)
-    # Null if the workload did not exist before, or was deleted.
+    # Null if the workload did not exist before or after the transition.
     from_health_status = models.CharField(max_length=MAX_HEALTH_STATUS, null=True)  # noqa: DJ001
     to_health_status = models.CharField(max_length=MAX_HEALTH_STATUS, null=True)  # noqa: DJ001
     status_reason = models.CharField(max_length=MAX_STATUS_REASON, blank=True)
@@ -101,7 +101,7 @@ class Transition(models.Model):
 
 
 class ReportGap(models.Model):
-    """A period without reports of a cluster that was too long."""
+    """A period in which a cluster did not report for too long."""
 
     pk = models.CompositePrimaryKey("cluster_id", "ended_at")
     cluster_id = models.UUIDField()

@@ -1,9 +1,9 @@
-"""Images by workload and by cluster, derived from the containers of workloads.
+"""The models of images by workload and by cluster, derived from the containers of workloads.
 
 Each writer of workloads updates the rows in the same transaction
-(``workloads.reporting.image_rows``). The rows copy the columns that lists need, so that a list is
-read in one index. They have no foreign keys: the previous release, which does not know them,
-deletes the referenced rows.
+(``workloads.reporting.image_rows``). The rows copy the columns that lists need, so that a list
+reads a single index. They have no foreign keys, because the previous release, which does not know
+these tables, deletes workloads and clusters.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from workloads.models.workloads import MAX_HEALTH_STATUS, MAX_KIND
 if TYPE_CHECKING:
     from apikeys.bindings import Binding
 
-#: The columns that identify an image, and the order of their list.
+#: The columns that identify an image, in the order of lists.
 IMAGE = ("repository", "tag", "digest")
 
 
 class WorkloadImage(models.Model):
     """A repository and a digest that a workload runs."""
 
-    #: Columns in byte order, in which a prefix is a range.
+    #: Columns compared in byte order, so that a prefix is a range.
     byte_ordered = frozenset({"repository", "digest", "namespace", "name", "kind"})
-    #: Copies of the workload's columns.
+    #: Columns copied from the workload.
     copied = frozenset({"cluster_id", "health_status", "namespace", "name", "kind"})
-    #: A column with few values. A list in another order is merged from a part per value, instead
-    #: of a further index that each report would have to update.
+    #: A column with few values. A list in another order merges one part per value. This avoids
+    #: another index, which each report would have to update.
     merged: ClassVar = {"health_status": tuple(health.value for health in HealthStatus)}
 
     pk = models.CompositePrimaryKey("workload_id", "number")
@@ -68,7 +68,7 @@ class WorkloadImage(models.Model):
 
 class ClusterImageQuerySet(models.QuerySet["ClusterImage"]):
     def inside(self, binding: Binding) -> ClusterImageQuerySet:
-        """Return the rows of clusters inside the binding."""
+        """Return the rows of clusters within the binding."""
         return inside_clusters(self, binding, "cluster_id")
 
 
@@ -79,7 +79,7 @@ class ClusterImage(models.Model):
 
     pk = models.CompositePrimaryKey("cluster_id", *IMAGE)
     cluster_id = models.UUIDField()
-    # With the registry, such as docker.io/library/nginx.
+    # Includes the registry, such as docker.io/library/nginx.
     repository = models.CharField(max_length=MAX_REPOSITORY)
     tag = models.CharField(max_length=MAX_TAG, blank=True)
     digest = models.CharField(max_length=MAX_DIGEST, blank=True)
@@ -94,7 +94,7 @@ class ClusterImage(models.Model):
             ),
         ]
         indexes = [
-            # For all clusters: the index contains the sums.
+            # For lists over all clusters. The index contains the summed column.
             models.Index(name="clusterimage_by_name", fields=[*IMAGE, "cluster_id", "workloads"]),
             models.Index(
                 name="clusterimage_by_digest", fields=["digest", "repository", "tag", "cluster_id"]

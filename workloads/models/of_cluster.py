@@ -1,4 +1,4 @@
-"""The binding's restriction to clusters, for each table that belongs to a cluster."""
+"""Restrict rows that belong to clusters to the clusters within a binding."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Rows = TypeVar("Rows", bound="QuerySet[Any]")
 
 
 def inside_clusters(rows: Rows, binding: Binding, column: str) -> Rows:
-    """Return the rows of clusters inside the binding; the column names the cluster."""
+    """Return the rows of clusters within the binding. The column contains the cluster's id."""
     if any(ids is not None for ids in binding.lists.values()):
         return rows.none()
     return rows.all() if binding.cluster_id is None else rows.filter((column, binding.cluster_id))

@@ -1,4 +1,4 @@
-"""Workloads, as last reported."""
+"""The model of workloads, as last reported."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 MAX_KIND: Final = 11
 MAX_HEALTH_STATUS: Final = 34
-# The names are the wire format.
+# The values are part of the API.
 KINDS: Final = [(kind.value, kind.value) for kind in WorkloadKind]
 HEALTH_STATUSES: Final = [(status.value, status.value) for status in HealthStatus]
 
@@ -47,13 +47,13 @@ def _figures_not_negative() -> Q:
 
 class WorkloadQuerySet(models.QuerySet["Workload"]):
     def inside(self, binding: Binding) -> WorkloadQuerySet:
-        """Return the workloads of clusters inside the binding."""
+        """Return the workloads of clusters within the binding."""
         return inside_clusters(self, binding, "cluster_id")
 
     def as_fresh_as(self, snapshot: Any) -> WorkloadQuerySet:
-        """Annotate ``last_updated_at``; ``snapshot`` is the time of the cluster's last snapshot.
+        """Annotate ``last_updated_at``. ``snapshot`` is the time of the cluster's last snapshot.
 
-        A snapshot does not write unchanged workloads, which are nevertheless as fresh as it.
+        A snapshot does not write unchanged workloads, although it confirms them.
         """
         confirmed = Coalesce(snapshot, "observed_at")
         return self.annotate(last_updated_at=Greatest("observed_at", confirmed))
@@ -62,22 +62,22 @@ class WorkloadQuerySet(models.QuerySet["Workload"]):
 class Workload(models.Model):
     """A Deployment, StatefulSet or DaemonSet of a cluster, as last reported.
 
-    Only changes are written; the API's ``last_updated_at`` is the later of ``observed_at`` and the
-    cluster's ``last_snapshot_at``.
+    Reports write only changed rows. ``last_updated_at`` in the API is therefore the later of
+    ``observed_at`` and the cluster's ``last_snapshot_at``.
     """
 
-    #: Columns in byte order, in which a prefix is a range.
+    #: Columns compared in byte order, so that a prefix is a range.
     byte_ordered = frozenset({"namespace", "name", "kind"})
 
     id: models.UUIDField[uuid.UUID, uuid.UUID] = models.UUIDField(
         primary_key=True, default=uuid7, editable=False
     )
-    # The indexes below contain the column; an index on it alone would mislead the planner.
+    # The indexes below contain the column. A separate index would mislead the planner.
     cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, db_index=False)
     namespace = models.CharField(max_length=MAX_NAMESPACE)
     name = models.CharField(max_length=MAX_NAME)
     kind = models.CharField(max_length=MAX_KIND, choices=KINDS)
-    # Kubernetes' uid; another uid with the same name is another object.
+    # The Kubernetes uid. An object with the same name but another uid is another object.
     uid = models.CharField(max_length=MAX_UID, blank=True)
     labels = models.JSONField(default=dict)
     health_status = models.CharField(max_length=MAX_HEALTH_STATUS, choices=HEALTH_STATUSES)
@@ -85,27 +85,27 @@ class Workload(models.Model):
     replicas_desired = models.IntegerField()
     replicas_ready = models.IntegerField()
     replicas_available = models.IntegerField()
-    # The figures of ``workloads/kubernetes/figures.py``; null if not measured.
+    # The figures in ``workloads/kubernetes/figures.py``. Usage is null if it is not measured.
     cpu_requests_millicores = models.BigIntegerField()
     cpu_limits_millicores = models.BigIntegerField()
     cpu_used_millicores = models.BigIntegerField(null=True)
     memory_requests_bytes = models.BigIntegerField()
     memory_limits_bytes = models.BigIntegerField()
     memory_used_bytes = models.BigIntegerField(null=True)
-    # Also a database default: the previous release writes rows without it during an upgrade.
+    # The database default is for the previous release, which omits the column during an upgrade.
     ephemeral_storage_requests_bytes = models.BigIntegerField(default=0, db_default=0)
     # [{"name", "image", "restart_count", "state", "ready"}], in this order of keys.
     containers = VerbatimJSONField(default=list)
     observed_at = models.DateTimeField()
-    # The time since which health and reason are unchanged. The default in the database is for the
-    # previous release, which writes rows without it during an upgrade.
+    # The time of the last change in health or reason. The database default is for the previous
+    # release, which omits the column during an upgrade.
     health_since = models.DateTimeField(db_default=Now())
 
     objects = WorkloadQuerySet.as_manager()
 
     class Meta:
         constraints = [
-            # Also the order of the pages.
+            # Also the order of lists.
             models.UniqueConstraint(
                 name="workload_of_cluster", fields=["cluster", "namespace", "name", "kind"]
             ),
@@ -134,7 +134,7 @@ class Workload(models.Model):
             ),
         ]
         indexes = [
-            # Each index ends with the order of the pages, so that pages are never sorted.
+            # Each index ends with the order of lists, so that pages need no sorting.
             models.Index(
                 name="workload_by_health",
                 fields=["cluster", "health_status", "namespace", "name", "kind"],

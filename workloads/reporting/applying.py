@@ -1,9 +1,10 @@
 """Apply a report of a cluster's workloads.
 
-A snapshot contains every workload; absent ones are deleted. A delta contains the changed ones. The
-report is compared with the rows before anything is locked. A short transaction then swaps the
-time of the cluster's last report, which fails if another report was applied meanwhile, and writes
-the differences. Two reports therefore never mix, and readers never see half of a report.
+A snapshot contains all workloads, so workloads missing from it are deleted. A delta contains only
+changes. The report is compared with the stored rows without a lock. A short transaction then
+replaces the time of the cluster's last report and writes the differences. It fails if another
+report has been applied since the comparison. Two reports therefore never mix, and readers never see
+half a report.
 """
 
 from __future__ import annotations
@@ -36,9 +37,9 @@ if TYPE_CHECKING:
 #: The maximum lead of a reporter's clock. A report from the far future would block every later
 #: report until that time.
 MAX_CLOCK_LEAD: Final = dt.timedelta(minutes=5)
-# The first comparison is void if another report was applied meanwhile or the caller changed. The
-# second is announced, so that only newer reports can intervene, and the third then finds the report
-# stale.
+# The first attempt fails if another report is applied during the comparison, or the caller changes.
+# The second attempt is announced, so that only newer reports can interfere. In this case, the third
+# attempt rejects the report as stale.
 _ATTEMPTS: Final = 3
 _COUNTERS: Final = {
     HealthStatus.UNSPECIFIED: "workloads_unspecified",
@@ -50,29 +51,29 @@ _COUNTERS: Final = {
 
 @retrying
 def apply_report(*, cluster_id: uuid.UUID, report: Report, actor: Actor) -> Applied:
-    """Replace the cluster's workloads with the report; unchanged rows are not written.
+    """Apply a report to the workloads of its cluster, without writing unchanged rows.
 
     Raises:
-        Cluster.DoesNotExist: there is no such cluster.
-        ClusterUidMismatch: the report is of another cluster.
-        ClockAhead: it is from the future.
-        StaleReport: a report of the same or a later time is already applied.
-        ClusterBusy: other reports of the cluster are being applied; nothing was stored.
+        Cluster.DoesNotExist: the cluster does not exist.
+        ClusterUidMismatch: the report is from another cluster.
+        ClockAhead: the report is from the future.
+        StaleReport: a report with the same or a later time is already applied.
+        ClusterBusy: other reports of the cluster are being applied. Nothing was stored.
         CredentialsInvalid, TokenExpired, CallerChanged: the caller was revoked, or lost
-            permissions.
+                permissions.
     """
     for attempt in range(_ATTEMPTS):
         if attempt:
             actor = actor.refresh()
             _announce(cluster_id, report)
-        # 1. Load the cluster; refuse a report that is stale, or of another cluster.
+        # 1. Load the cluster. Reject a report that is stale, or from another cluster.
         cluster = _judge(cluster_id, report)
         # 2. Compare the report with the rows, without a lock.
         changes = compare(cluster_id, report, _observed_at(cluster, report))
-        # 3. Write resource usage less often than the rest.
+        # 3. Write resource usage less often than other changes.
         if changes.measures_many and not _is_usage_due(cluster):
             changes.postpone_usage()
-        # 4. Claim the cluster and write the differences, unless another report was faster.
+        # 4. Claim the cluster and write the differences, unless another report was applied first.
         if _store(cluster, report, changes, actor):
             return Applied(
                 created=len(changes.new) - changes.replaced,
@@ -84,7 +85,7 @@ def apply_report(*, cluster_id: uuid.UUID, report: Report, actor: Actor) -> Appl
 
 
 def _judge(cluster_id: uuid.UUID, report: Report) -> Cluster:
-    """Return the cluster before the report, or refuse the report."""
+    """Return the cluster before the report, or reject the report."""
     cluster = Cluster.objects.timed().get(pk=cluster_id)
     if report.cluster_uid and cluster.uid not in (None, report.cluster_uid):
         raise ClusterUidMismatch(report.cluster_uid, cluster.uid)
@@ -99,15 +100,15 @@ def _judge(cluster_id: uuid.UUID, report: Report) -> Cluster:
 
 
 def _observed_at(cluster: Cluster, report: Report) -> dt.datetime:
-    """Return the time of the observation; the reporter's clock may be ahead of the database's."""
+    """Return the time of the observation, which is at most the database's time."""
     return min(report.reported_at, cluster.read_at)
 
 
 def _is_from_future(cluster: Cluster, reported_at: dt.datetime | None) -> bool:
-    """Return whether the last report is from the future.
+    """Return whether an earlier report is from the future.
 
-    Early releases accepted such reports, and a database's clock may be set back. Current reports
-    must not be refused as older than that report.
+    Early releases accepted such reports, and the database's clock may be set back. Such a report
+    must not cause the rejection of current reports.
     """
     return reported_at is not None and reported_at > cluster.read_at + MAX_CLOCK_LEAD
 
@@ -118,10 +119,10 @@ def _is_usage_due(cluster: Cluster) -> bool:
 
 
 def _announce(cluster_id: uuid.UUID, report: Report) -> None:
-    """Announce the report, so that older reports are refused while it is compared.
+    """Announce the report, so that older reports are rejected during the comparison.
 
-    Otherwise small reports would make a large report restart repeatedly. If this process crashes,
-    the next report is newer than the announced report.
+    Otherwise, small reports could restart the comparison of a large report repeatedly. A crash has
+    no lasting effect, because the next report is newer than the announced report.
     """
     older = Q(announced_report_at=None) | Q(announced_report_at__lt=report.reported_at)
     with short_wait(ClusterBusy):
@@ -130,12 +131,12 @@ def _announce(cluster_id: uuid.UUID, report: Report) -> None:
 
 
 def _store(cluster: Cluster, report: Report, changes: Differences, actor: Actor) -> bool:
-    """Write the report; return False if another was applied meanwhile, or the caller changed."""
+    """Write the report. Return False if another report was applied, or the caller changed."""
     gap = gap_before(cluster, _observed_at(cluster, report))
     writes = not changes.is_empty() or gap is not None or _lags_in_images(cluster)
     if not writes and not _is_new(cluster, report) and not _looks_ahead(cluster):
         with short_wait(ClusterBusy):
-            return _claim(cluster, report, changes, actor)  # atomic even without a transaction
+            return _claim(cluster, report, changes, actor)  # a single statement is atomic
     with short_transaction(ClusterBusy):
         if not _claim(cluster, report, changes, actor):
             return False
@@ -171,7 +172,7 @@ def _is_new(cluster: Cluster, report: Report) -> bool:
 
 
 def _looks_ahead(cluster: Cluster) -> bool:
-    """Return whether the cluster's workloads may have an observation time in the future."""
+    """Return whether workloads of the cluster may have an observation time in the future."""
     return _is_from_future(cluster, cluster.last_report_at)
 
 
@@ -181,7 +182,7 @@ def _lags_in_images(cluster: Cluster) -> bool:
 
 
 def _claim(cluster: Cluster, report: Report, changes: Differences, actor: Actor) -> bool:
-    """Swap the time of the last report, which also locks the cluster's row."""
+    """Replace the time of the last report, which also locks the cluster's row."""
     observed_at = _observed_at(cluster, report)
     values: dict[str, Any] = {
         "last_report_at": report.reported_at,
@@ -212,7 +213,7 @@ def _claim(cluster: Cluster, report: Report, changes: Differences, actor: Actor)
 
 
 def _count(cluster_id: uuid.UUID) -> None:
-    """Update the counts by health, which an index covers."""
+    """Update the cluster's counts of workloads by health, using a covering index."""
     rows = Workload.objects.filter(cluster=cluster_id).values_list("health_status")
     counted = Counter(dict(rows.annotate(Count("id")).order_by()))
     Cluster.objects.filter(pk=cluster_id).update(

@@ -1,4 +1,4 @@
-"""Read a report's body, plain or gzip'd, with the same limit for sent and decompressed bytes."""
+"""Read the body of a report, plain or gzipped. One limit applies before and after decompression."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ if TYPE_CHECKING:
 
     from django.http import HttpRequest
 
-_GZIP: Final = 31  # zlib's window bits for "gzip, and nothing else"
+_GZIP: Final = 31  # zlib's window bits for only gzip
 _STEP: Final = 1024 * 1024
-#: Bytes of memory that a decoded report takes per byte of its body.
+#: Bytes of memory that a decoded report requires per byte of its body.
 FACTOR: Final = 8
-#: Each member takes memory and time, even if empty. bgzip writes a member per 64 KiB.
+#: The maximum number of gzip members. Each member costs memory and time, even if it is empty. bgzip
+#: writes one member per 64 KiB.
 _MOST_MEMBERS: Final = 1000
 
 
@@ -27,9 +28,9 @@ def read_body(request: HttpRequest, limit: int) -> bytearray:
     """Return the decompressed body.
 
     Raises:
-        BodyTooLarge, BodyIncomplete: as of ``infra_service.lib.api.bodies.blocks``; the limit
+        BodyTooLarge, BodyIncomplete: see ``infra_service.lib.api.bodies.blocks``. The limit also
             applies to the decompressed bytes.
-        ContentEncodingUnsupported, InvalidGzip: the encoding is unknown, or the data damaged.
+        ContentEncodingUnsupported, InvalidGzip: the encoding is unknown, or the data is damaged.
     """
     encoding = request.headers.get("Content-Encoding", "").strip().lower()
     if encoding not in {"", "identity", "gzip", "x-gzip"}:
@@ -45,13 +46,13 @@ def read_body(request: HttpRequest, limit: int) -> bytearray:
 
 
 def _unfolded(sent: Iterable[bytes]) -> Iterator[bytes]:
-    """Decompress blocks step by step, because a few bytes may decompress to gigabytes."""
+    """Decompress blocks in steps, because a few bytes may decompress to gigabytes."""
     member = isal_zlib.decompressobj(wbits=_GZIP)
     members = 1
     for block in sent:
         rest = block
         while rest:
-            if member.eof:  # gzip'd files may be concatenated (RFC 1952 §2.2)
+            if member.eof:  # gzip files may be concatenated (RFC 1952 §2.2)
                 members += 1
                 if members > _MOST_MEMBERS:
                     raise InvalidGzip

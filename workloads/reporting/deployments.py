@@ -1,4 +1,4 @@
-"""Changes of deployments that a report causes: images, replicas, health, and their existence."""
+"""The changes of deployments in a report: additions, removals, images, replicas and health."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ if TYPE_CHECKING:
 
     from workloads.reporting.reports import Place
 
-#: Sent in the transaction of a report with ``cluster_id``, ``at`` (the time of the observation) and
-#: ``changes``, a list of ``DeploymentChange``. A cluster's first report sends nothing.
+#: The signal that the transaction of a report sends, except a cluster's first report. Arguments:
+#: ``cluster_id``, ``at`` (the time of the observation) and ``changes`` (``DeploymentChange``).
 deployments_changed = Signal()
 
 
 class DeploymentAction(enum.StrEnum):
-    """The kind of a change of a deployment."""
+    """The type of a change of a deployment."""
 
     ADDED = "ADDED"
     REMOVED = "REMOVED"
     #: Deleted and created again with the same name.
     REPLACED = "REPLACED"
     IMAGE_CHANGED = "IMAGE_CHANGED"
-    #: Another number of desired replicas. The nodes determine that of a DaemonSet.
+    #: The number of desired replicas changed. A DaemonSet, which follows the nodes, is excluded.
     SCALED = "SCALED"
     HEALTH_CHANGED = "HEALTH_CHANGED"
 
 
 class DeploymentChange(NamedTuple):
-    """A change; ``containers`` are the names of those whose image changed.
+    """A change of a deployment. ``containers`` names the containers with a changed image.
 
-    ``before`` and ``after`` are images, a number of replicas, or the health, which ``reason``
-    explains.
+    ``before`` and ``after`` are images, numbers of replicas, or health statuses. ``reason`` is the
+    reason for the new health.
     """
 
     workload_id: uuid.UUID
@@ -56,7 +56,7 @@ class Deployment(NamedTuple):
     health_status: str
     status_reason: str
     replicas_desired: int
-    #: JSON.
+    #: The JSON of the containers.
     containers: msgspec.Raw
 
 
@@ -71,7 +71,7 @@ _CONTAINERS: Final = msgspec.json.Decoder(list[_Container])
 def changes_between(
     key: uuid.UUID, place: Place, before: Deployment, after: Deployment
 ) -> Iterator[DeploymentChange]:
-    """Yield the changes between the stored workload and the reported one, each action once."""
+    """Yield at most one change per action between a stored and a reported workload."""
     if before.containers != after.containers:
         old, new = _images(before.containers), _images(after.containers)
         names = tuple(name for name in {**old, **new} if old.get(name) != new.get(name))
@@ -100,10 +100,10 @@ def changes_between(
 
 
 def _written(images: dict[str, str], names: Iterable[str]) -> str:
-    """Return the images of these containers, each once."""
+    """Return the distinct images of these containers as text."""
     return ", ".join(dict.fromkeys(images[name] for name in names if name in images))
 
 
 def _images(containers: msgspec.Raw) -> dict[str, str]:
-    """Return the image of each container of the template by its name."""
+    """Return the images in the template by container name."""
     return {one.name: one.image for one in _CONTAINERS.decode(containers)}

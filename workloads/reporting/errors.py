@@ -1,4 +1,4 @@
-"""Errors that refuse a report. Nothing of a refused report is stored."""
+"""Errors that reject a report. The service does not store any part of a rejected report."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ from rest_framework.exceptions import APIException, NotFound
 
 
 class StaleReport(APIException):
-    meaning = "The report is not newer than the last report: late, sent twice or out of order."
+    meaning = (
+        "The report is late, out of order or a duplicate: it is not newer than the last report."
+    )
     status_code = HTTPStatus.CONFLICT
     default_code = "STALE_REPORT"
 
     def __init__(self, reported_at: dt.datetime, last_report_at: dt.datetime) -> None:
         super().__init__(
-            f"A report dated {shown(last_report_at)} is already applied; this report, dated "
+            f"A report dated {shown(last_report_at)} is already applied. This report, dated "
             f"{shown(reported_at)}, is not newer."
         )
         self.metadata = {
@@ -26,14 +28,14 @@ class StaleReport(APIException):
 
 
 class ClockAhead(APIException):
-    meaning = "The report is from the future, and would block correct reports until then."
+    meaning = "The report is from the future, and would block correct reports until that time."
     status_code = HTTPStatus.BAD_REQUEST
     default_code = "CLOCK_AHEAD"
 
     def __init__(self, reported_at: dt.datetime, database_time: dt.datetime) -> None:
         super().__init__(
             f"The report is dated {shown(reported_at)}, but the service's time is "
-            f"{shown(database_time)}: correct the reporter's clock."
+            f"{shown(database_time)}. Correct the reporter's clock."
         )
         self.metadata = {
             "reported_at": shown(reported_at),
@@ -61,7 +63,7 @@ class TooManyReports(APIException):
 
 class ClusterUidMismatch(APIException):
     meaning = (
-        "The report is from another Kubernetes cluster than earlier reports: the token "
+        "The uid of the Kubernetes cluster differs from the uid in earlier reports: the token "
         "belongs to a different cluster."
     )
     status_code = HTTPStatus.CONFLICT
@@ -70,8 +72,8 @@ class ClusterUidMismatch(APIException):
 
     def __init__(self, reported: str, expected: str) -> None:
         super().__init__(
-            f"This cluster has the uid {expected}, but the report is of {reported}: "
-            "check that the token or the kubeconfig belongs to this cluster."
+            f"This cluster has the uid {expected}, but the report is from {reported}. "
+            "Check that the token or the kubeconfig belongs to this cluster."
         )
         self.metadata = {"cluster_uid": reported, "expected_cluster_uid": expected}
 
@@ -79,21 +81,21 @@ class ClusterUidMismatch(APIException):
 class WorkloadNotFound(NotFound):
     meaning = "The cluster has no workload with this id."
     default_code = "WORKLOAD_NOT_FOUND"
-    default_detail = "The cluster has no such workload."
-    advice = "GET /api/v1/clusters/{id}/workloads lists its workloads and their ids."
+    default_detail = "The cluster has no workload with this id."
+    advice = "GET /api/v1/clusters/{id}/workloads lists the cluster's workloads with their ids."
 
 
 class InvalidReport(APIException):
-    meaning = "The report is invalid; the error lists the faults, up to a limit."
+    meaning = "The report is invalid. The error lists the faults, up to a limit."
     status_code = HTTPStatus.BAD_REQUEST
     default_code = "INVALID_FIELDS"
 
     def __init__(self, violations: list[dict[str, str]], *, more: bool = False) -> None:
-        """Store the faults; ``more`` if further faults exceed the limit."""
+        """Store the faults. ``more`` means that the report has more faults than the limit."""
         first = f"{violations[0]['field']}: {violations[0]['description']}"
         count = f"{'more than ' if more else ''}{len(violations)}"
         super().__init__(
-            "The report is refused and nothing of it is stored. "
+            "The report was rejected, and nothing was stored. "
             f"The first of {count} fault{'s' if len(violations) > 1 else ''}: {first}"
         )
         self.field_violations: list[dict[str, Any]] = violations
@@ -106,7 +108,7 @@ class InvalidJson(APIException):
 
 
 class InvalidGzip(APIException):
-    meaning = "The body is not valid gzip as Content-Encoding announces, or is truncated."
+    meaning = "The Content-Encoding is gzip, but the body is not valid gzip or is truncated."
     status_code = HTTPStatus.BAD_REQUEST
     default_code = "INVALID_GZIP"
     default_detail = "The body is not valid gzip, is truncated, or has too many members."
@@ -116,7 +118,7 @@ class ContentEncodingUnsupported(APIException):
     meaning = "The Content-Encoding is not supported."
     status_code = HTTPStatus.UNSUPPORTED_MEDIA_TYPE
     default_code = "CONTENT_ENCODING_UNSUPPORTED"
-    default_detail = "Content-Encoding may be gzip or identity."
+    default_detail = "Content-Encoding must be gzip or identity."
 
 
 def shown(moment: dt.datetime) -> str:

@@ -1,6 +1,6 @@
-"""Image rows, derived from workloads and updated with them.
+"""Update the image rows, which are derived from workloads.
 
-The caller has locked the cluster's row, so that these rows do not change meanwhile.
+The caller has locked the cluster's row, so that the image rows cannot change concurrently.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ _COUNTS: Final = Writer(ClusterImage, ("cluster_id", *IMAGE, "workloads"))
 
 @dataclass(slots=True)
 class ImageChanges:
-    """The changes of a cluster's images, written together with its workloads."""
+    """The changes of a cluster's image rows, written together with its workloads."""
 
-    #: Workloads whose rows are deleted, even if new rows follow.
+    #: Workloads with rows to delete, including workloads that get new rows.
     removed: list[Sequence[Any]] = field(default_factory=list)
     links: list[NewRow] = field(default_factory=list)
-    #: Workloads of which only the health changed, with the new health.
+    #: Workloads in which only the health changed, with the new health.
     turned: list[Sequence[Any]] = field(default_factory=list)
-    #: The change of the number of workloads per image.
+    #: The change in the number of workloads per image.
     counts: Counter[Image] = field(default_factory=Counter)
 
     def add(self, key: uuid.UUID, copied: Sequence[Any], images: Sequence[Image]) -> None:
-        """Add a new workload; ``copied`` is its cluster, health and place."""
+        """Add a new workload. ``copied`` contains its cluster, health and place."""
         self._run_by(1, images)
         pairs = {(image.repository, image.digest): None for image in images}
         self.links += [
@@ -68,7 +68,7 @@ class ImageChanges:
         before: tuple[str, Containers],
         containers: Containers,
     ) -> None:
-        """Update a workload; ``before`` is its stored health and containers."""
+        """Update a workload. ``before`` contains its stored health and containers."""
         health, known = before
         old: list[Image] = []
         new = old
@@ -81,13 +81,12 @@ class ImageChanges:
             self.turned.append(_HEALTH.prepare((key, copied[1])))
 
     def write(self, cluster_id: uuid.UUID, *, anew: bool) -> None:
-        """Write the changes without reading existing rows; ``anew``: no rows exist."""
+        """Write the changes without reading rows. ``anew`` means that no rows exist."""
         _REMOVED.delete(self.removed)
         _LINKS.insert(self.links)
         _HEALTH.update(self.turned)
-        # Sorted by the key, so that a first snapshot fills the index from its beginning to its end.
-        # Rows are created during the write, because the garbage collector would scan a list of
-        # them.
+        # Sorted by the key, so that a first snapshot fills the index from the beginning to the end.
+        # A generator creates the rows, because the garbage collector would scan a list of rows.
         images = sorted(self.counts)
         more = ((cluster_id, *i, n) for i in images if (n := self.counts[i]) > 0)
         if anew:
@@ -106,7 +105,7 @@ class ImageChanges:
 def remove(cluster_id: uuid.UUID) -> int:
     """Delete the image rows of a cluster, and return their number.
 
-    The counts are deleted last, because ``remove_orphans`` finds remains by them.
+    The counts are deleted last, because ``remove_orphans`` uses them to find remaining rows.
     """
     links, _ = WorkloadImage.objects.filter(cluster_id=cluster_id).delete()
     counts, _ = ClusterImage.objects.filter(cluster_id=cluster_id).delete()
@@ -114,10 +113,10 @@ def remove(cluster_id: uuid.UUID) -> int:
 
 
 def remove_orphans() -> Iterator[int]:
-    """Delete the images of deleted clusters; yield the number of rows per cluster.
+    """Delete the image rows of deleted clusters, and yield the number of rows per cluster.
 
-    A release without images leaves them when it deletes a cluster during an upgrade. The run can be
-    stopped at any time and repeated.
+    Such rows remain if a release without images deletes a cluster during an upgrade. The deletion
+    can be interrupted and repeated at any time.
     """
     there = Exists(Cluster.objects.filter(pk=OuterRef("cluster_id")))
     removed = ClusterImage.objects.filter(~there).values_list("cluster_id", flat=True).distinct()

@@ -1,4 +1,4 @@
-"""Parse an agent's report to a ``Report``, or list all its faults."""
+"""Parse the body of a report to a ``Report``, or list its faults."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 #: An earlier time means a clock that was never set: Kubernetes was first released in 2014.
 _EARLIEST: Final = dt.datetime(2014, 1, 1, tzinfo=dt.UTC)
-#: A later time is impossible. The lead of a clock is checked against the database's clock.
+#: A later time is impossible. A separate check compares the time with the database's clock.
 _LATEST: Final = dt.datetime(2200, 1, 1, tzinfo=dt.UTC)
 #: The maximum number of faults in an error response.
 MAX_FAULTS: Final = 100
@@ -33,7 +33,7 @@ _DELTA: Final = msgspec.json.Decoder(Delta)
 _ITEM: Final = msgspec.json.Decoder(Item)
 _PLACE: Final = msgspec.json.Decoder(PlaceForm)
 
-# The form of msgspec's messages: a sentence, then the path of the value.
+# msgspec's messages consist of a sentence and the path of the value.
 _WHERE: Final = re.compile(r" - at (?:`key` in )?`\$([^`]*)`$")
 _NAMED: Final = re.compile(r"(?:required|unknown) field `([^`]*)`")
 _REASONS: Final = (
@@ -54,7 +54,7 @@ _WORDS: Final = 300
 
 
 class _TooManyFaultsError(Exception):
-    """The limit of faults is reached."""
+    """The report has more faults than the limit."""
 
 
 class _Faults:
@@ -89,7 +89,8 @@ def read_report(body: bytes | bytearray, *, complete: bool) -> Report:
 
     Raises:
         InvalidJson: the body is not JSON.
-        InvalidReport: names each fault, with the item's index, up to ``MAX_FAULTS``.
+        InvalidReport: the report has faults. The error contains each fault, with the index of its
+        item, up to ``MAX_FAULTS``.
     """
     head = _read_head(body, complete=complete)
     faults = _Faults()
@@ -120,12 +121,12 @@ def _read_head(body: bytes | bytearray, *, complete: bool) -> Snapshot | Delta:
 def _check_moment(reported_at: dt.datetime, faults: _Faults) -> None:
     if reported_at > _LATEST:
         faults.add(
-            "reported_at", "Is centuries in the future: check the reporter's clock.", "OUT_OF_RANGE"
+            "reported_at", "Is centuries in the future. Check the reporter's clock.", "OUT_OF_RANGE"
         )
     elif reported_at < _EARLIEST:
         faults.add(
             "reported_at",
-            "Is earlier than Kubernetes itself: check the reporter's clock.",
+            "Is earlier than the first release of Kubernetes. Check the reporter's clock.",
             "OUT_OF_RANGE",
         )
 

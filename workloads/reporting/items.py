@@ -1,4 +1,4 @@
-"""Turn an item of a report into a record, with its stated or derived health."""
+"""Convert an item of a report into a record, with its reported or derived health."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from workloads.reporting.wire_pods import Pod, PodContainer
 
 _FIGURES: Final = tuple(figure.name for figure in FIGURES)
-# A single call per item: an item has seven figures, and a report may have 100,000 items.
+# One call per item instead of seven, because a report may contain 100,000 items.
 _figures: Final[Callable[[Item], tuple[int | None, ...]]] = attrgetter(*_FIGURES)
 _ENDED: Final = {"Succeeded", "Failed"}
 
@@ -50,7 +50,7 @@ def record_of(item: Item, as_of: dt.datetime) -> WorkloadRecord:
         )
     pods = tally_pods(map(_pod, item.pods or ()))
     derived = workload_record(_facts(item), pods, as_of=as_of, usage_known=False)
-    # The containers are the sum over the pods or, without pods, the item's own.
+    # The containers are derived from the pods or, without pods, come from the item.
     containers = _containers(item) if item.pods is None else derived.containers
     return msgspec.structs.replace(derived, **_unchanged_fields(item), containers=containers)
 
@@ -68,7 +68,7 @@ def _unchanged_fields(item: Item) -> dict[str, Any]:
 
 
 def _available(item: Item) -> int:
-    """Return the available replicas; StatefulSets report them from Kubernetes 1.22 on."""
+    """Return the available replicas, which StatefulSets report from Kubernetes 1.22 on."""
     if item.replicas_available is not None:
         return item.replicas_available
     return item.replicas_ready if item.kind is WorkloadKind.STATEFUL_SET else 0
@@ -85,9 +85,9 @@ def _containers(item: Item) -> tuple[ContainerRecord, ...]:
 
 def _facts(item: Item) -> WorkloadFacts:
     desired = item.replicas_desired or 0
-    # No `replicas_updated`: assume all are.
+    # Without `replicas_updated`, assume that all replicas are updated.
     updated = desired if item.replicas_updated is None else item.replicas_updated
-    # A `generation` without `observed_generation`: its controller has written no status yet.
+    # If only `generation` is present, the controller has not written a status yet.
     observed = 0 if item.generation is None else item.observed_generation
     unavailable = (c for c in item.conditions if (c.type, c.status) == ("Available", "False"))
     return WorkloadFacts(
@@ -128,7 +128,7 @@ def _pod(pod: Pod) -> PodFacts:
         unschedulable=pod.unschedulable,
         failed=pod.reason if pod.phase == "Failed" else "",
         since=_since(pod, active=active, live=live) if not ready else None,
-        # An init container that succeeded has no further effect.
+        # Omit init containers that succeeded, which have no further effect.
         containers=(*containers, *(s for s in steps if s.state != TERMINATED or s.failing)),
     )
 

@@ -1,4 +1,4 @@
-"""Encode a ``Report`` as the gzip'd body of a request, which ``incoming`` parses."""
+"""Encode a ``Report`` as a gzipped request body, which ``incoming`` parses."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ITEM_FIELDS: Final = tuple(n for n in WorkloadRecord.__struct_fields__ if n != 
 
 
 def gzipped_body(report: Report) -> bytes:
-    """Return the body, with one item of its JSON (up to some megabytes) in memory at a time."""
+    """Return the body. Only one item of its JSON (up to a few MB) is in memory at a time."""
     packer = zlib.compressobj(_LEVEL, wbits=_GZIP)
     packed = [packer.compress(piece) for piece in _pieces(report)]
     packed.append(packer.flush())
@@ -58,10 +58,10 @@ def _list(name: str, entries: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _items(records: Iterable[WorkloadRecord]) -> Iterator[bytes]:
-    """Yield each item in a form that the service accepts: a single fault refuses the whole report.
+    """Yield valid items only, because the service rejects a report with a single invalid item.
 
-    If an API server accepts more than Kubernetes does, a workload loses its labels and containers.
-    It is left out if its place is also invalid, or taken by another workload.
+    If an API server accepts more than Kubernetes does, omit the uid, labels and containers of an
+    invalid workload. Skip a workload with an invalid or duplicate place.
     """
     encode = msgspec.json.Encoder().encode
     places = set()
@@ -82,7 +82,7 @@ def _items(records: Iterable[WorkloadRecord]) -> Iterator[bytes]:
 
 
 def _fault(item: bytes) -> str | None:
-    """Return the reason why the service would refuse an item; None if it accepts the item."""
+    """Return the reason why the service would reject an item, or None if it is valid."""
     try:
         _ITEM.decode(item)
     except ValueError as error:

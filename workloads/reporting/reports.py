@@ -1,4 +1,4 @@
-"""A report of a cluster's workloads, and its result."""
+"""A report of the workloads of a cluster, and its result."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """The workloads that a reporter observed at `reported_at` (aware), each at most once.
+    """The distinct workloads that a reporter observed at `reported_at` (aware).
 
-    With `complete` there are no other workloads. `cluster_uid` is the uid of the cluster's
-    kube-system namespace, or empty if the reporter does not know it. `interval_seconds` is the time
-    until the next report, None if it is not stated.
+    If `complete` is true, the cluster has no other workloads. `cluster_uid` is the uid of the
+    cluster's kube-system namespace, or empty if it is unknown. `interval_seconds` is the time until
+    the next report, or None if it is unknown.
     """
 
     reported_at: dt.datetime

@@ -1,4 +1,4 @@
-"""Lock waits of a second at most."""
+"""Limit lock waits to one second."""
 
 from __future__ import annotations
 
@@ -21,18 +21,17 @@ _LOCK_NOT_AVAILABLE: Final = "55P03"
 
 
 class LimitedLockWait(Func):
-    """A condition that is always true, and limits lock waits of its transaction to a second.
+    """A condition that is always true, and limits lock waits of its transaction to one second.
 
-    PostgreSQL evaluates the conditions of an UPDATE before it waits for the row. A separate
-    statement that sets the limit would be a further round trip, and would need a transaction around
-    both.
+    PostgreSQL evaluates the conditions of an UPDATE before it waits for the row. Setting the limit
+    in a separate statement would require a transaction and another round trip.
     """
 
     output_field = BooleanField()
     template = f"set_config('lock_timeout', '{LOCK_WAIT_MS}', true) IS NOT NULL"
 
     def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> Any:
-        """Return TRUE: on SQLite, ``short_wait`` limits the wait for the database."""
+        """Return TRUE, because ``short_wait`` limits the wait for the database on SQLite."""
         return self.as_sql(compiler, connection, template="TRUE", **context)
 
 
@@ -40,8 +39,8 @@ class LimitedLockWait(Func):
 def short_wait(busy: type[APIException]) -> Iterator[None]:
     """Raise `busy` if a lock is not available within a second.
 
-    On PostgreSQL that is the lock of a row, with ``LimitedLockWait``; on SQLite that of the whole
-    database.
+    On PostgreSQL, this is the lock on a row, and requires ``LimitedLockWait``. On SQLite, this is
+    the lock on the database.
     """
     try:
         with busy_timeout(LOCK_WAIT_MS):
@@ -58,6 +57,6 @@ def short_wait(busy: type[APIException]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def short_transaction(busy: type[APIException]) -> Iterator[None]:
-    """Run the block, which begins with a ``LimitedLockWait`` UPDATE, in a transaction."""
+    """Run the block in a transaction. Its first statement is a ``LimitedLockWait`` UPDATE."""
     with short_wait(busy), transaction.atomic():
         yield

@@ -1,4 +1,4 @@
-"""The number of simultaneous reports per process, limited in favour of other requests."""
+"""Limit the number of simultaneous reports per process, so that other requests are served."""
 
 from __future__ import annotations
 
@@ -12,15 +12,17 @@ if TYPE_CHECKING:
     import uuid
     from collections.abc import Iterator
 
-#: A single report per cluster, because they would wait for each other, and this many in total.
+#: The maximum number of reports in progress, with one per cluster, because reports of the same
+#: cluster would wait for each other.
 AT_WORK: Final = 4
-#: The number of waiting requests, each for up to this many seconds; others are refused at once.
+#: The maximum number of waiting requests, and the maximum wait in seconds. Further requests are
+#: rejected immediately.
 WAITING: Final = 8
 TIMEOUT: Final = 1.0
 
 
 class ReportSlots:
-    """Limits simultaneous reports. The body is read before a turn; the rest happens within it."""
+    """A limit on simultaneous reports. A request acquires a slot after it has read the body."""
 
     def __init__(self, at_work: int = AT_WORK, waiting: int = WAITING) -> None:
         self._at_work, self._most_waiting = at_work, waiting
@@ -30,7 +32,7 @@ class ReportSlots:
 
     @contextlib.contextmanager
     def acquire(self, cluster_id: uuid.UUID) -> Iterator[None]:
-        """Run the block within a turn.
+        """Run the block in a slot.
 
         Raises:
             ClusterBusy: another report of the cluster is being applied.
@@ -60,5 +62,5 @@ class ReportSlots:
             self._waiting -= 1
 
 
-#: The queue of this process.
+#: The slots of this process.
 report_slots: Final = ReportSlots()

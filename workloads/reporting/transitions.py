@@ -1,4 +1,4 @@
-"""Health transitions that a report causes, and gaps before it."""
+"""Record the health transitions in a report, and the gap before it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from workloads.models import Cluster
 
-# Workloads whose last transitions are read per statement.
+# The maximum number of workloads per statement.
 _PAGE: Final = 2000
 _KEY: Final = ("workload_id", "number")
 _INSERTS: Final = Writer(
@@ -37,8 +37,7 @@ class Transitions:
 
     def __init__(self, cluster_id: uuid.UUID, at: dt.datetime) -> None:
         self._cluster_id, self._at, self._received_at = cluster_id, at, timezone.now()
-        # Of existing workloads: the previous health, the new health (None if deleted), and the
-        # reason.
+        # Existing workloads with their previous health, new health (None if deleted) and reason.
         self._pending: dict[uuid.UUID, tuple[str, str | None, str]] = {}
         self._rows: list[NewRow] = []
         self._superseded: list[Sequence[Any]] = []
@@ -48,7 +47,7 @@ class Transitions:
         self._add(workload_id, 1, None, (None, health, reason))
 
     def change(self, workload_id: uuid.UUID, before: str, health: str, reason: str) -> None:
-        """Record a new health, or a new reason of the same health."""
+        """Record a new health, or a new reason for the same health."""
         self._pending[workload_id] = (before, health, reason)
 
     def disappear(self, workload_id: uuid.UUID, before: str) -> None:
@@ -56,12 +55,12 @@ class Transitions:
         self._pending[workload_id] = (before, None, "")
 
     def prepare(self) -> None:
-        """Load the start of the previous healths, before the transaction.
+        """Load the starts and numbers of the transitions, before the transaction.
 
-        The result stays valid until the report is written, because no other report is written
-        meanwhile.
+        The result is valid when the report is written, because the claim fails if another report
+        was written since.
         """
-        # Both by cluster, by which a distributed database stores them together.
+        # Filter both tables by cluster, because a distributed database shards them by cluster.
         of_cluster = Transition.objects.filter(cluster_id=self._cluster_id)
         newest = of_cluster.filter(workload_id=OuterRef("pk")).order_by("-number")
         numbers = Subquery(newest.values("number")[:1])
@@ -71,7 +70,7 @@ class Transitions:
                 self._add(key, (number or 0) + 1, since, self._pending.pop(key))
 
     def write(self) -> None:
-        """Write the transitions, and delete the oldest of each workload beyond the limit."""
+        """Write the transitions, and delete the oldest beyond the limit of each workload."""
         _INSERTS.insert(self._rows)
         _KEYS.delete(self._superseded)
 
@@ -90,7 +89,7 @@ class Transitions:
 
 
 def gap_before(cluster: Cluster, observed_at: dt.datetime) -> ReportGap | None:
-    """Return the period without reports, if the cluster's last report is too old."""
+    """Return the period without reports if the cluster's last report is too old, or None."""
     last = seen_until(cluster)
     if last is None or observed_at - last <= report_timeout(cluster):
         return None

@@ -1,4 +1,4 @@
-"""The format of a report on the wire: docs/reference/workload-reports.md."""
+"""The format of the body of a report: docs/reference/workload-reports.md."""
 
 from typing import Annotated, Final, TypeAlias
 
@@ -24,7 +24,7 @@ from workloads.reporting.wire_types import (
     Version,
 )
 
-# Clusters are tested with up to 150,000 pods and a tenth of that in workloads; this bounds memory.
+# Limits memory. The largest tested clusters have 150,000 pods and 15,000 workloads.
 MAX_WORKLOADS: Final = 100_000
 
 _Requests: TypeAlias = Annotated[Amount, Meta(description=DESCRIPTIONS[REQUESTS])]
@@ -33,19 +33,24 @@ _Used: TypeAlias = Annotated[Amount | None, Meta(description=DESCRIPTIONS[USED])
 
 
 class PlaceForm(Form):
-    """The place of a deleted workload."""
+    """The key of a deleted workload: its namespace, name and kind."""
 
-    namespace: Annotated[Namespace, Meta(description="Its Kubernetes namespace.")]
-    name: Annotated[Name, Meta(description="Unique for the kind in its namespace.")]
-    kind: Annotated[WorkloadKind, Meta(description="Its Kubernetes kind.")]
+    namespace: Annotated[Namespace, Meta(description="The Kubernetes namespace.")]
+    name: Annotated[
+        Name, Meta(description="The name, unique among the workloads of a kind in the namespace.")
+    ]
+    kind: Annotated[WorkloadKind, Meta(description="The Kubernetes kind.")]
 
 
 class Item(PlaceForm, kw_only=True):
-    """A workload, with its health or the facts from which it is derived."""
+    """A workload, with its health or the facts from which the service derives the health."""
 
     uid: Annotated[
         Uid | None,
-        Meta(description="A new uid under the same name is a new workload. Null if unknown."),
+        Meta(
+            description="A workload with a new uid is a new workload, even with the same name. "
+            "Null if unknown."
+        ),
     ] = None
     labels: Annotated[
         dict[LabelKey, LabelValue],
@@ -53,20 +58,25 @@ class Item(PlaceForm, kw_only=True):
     ] = {}
     health_status: Annotated[
         HealthStatus | None,
-        Meta(description="If null, the service derives it from the other fields."),
+        Meta(description="If null, the service derives the health from the other fields."),
     ] = None
     status_reason: Annotated[
         Reason,
-        Meta(description="Why `health_status` applies: a code, optionally with `: ` and a detail."),
+        Meta(
+            description="The reason for `health_status`: a code, optionally followed by `: ` and "
+            "a detail."
+        ),
     ] = ""
     replicas_desired: Annotated[
         Count | None,
-        Meta(description="If null without `health_status`, the health is unspecified."),
+        Meta(description="If this field and `health_status` are null, the health is unspecified."),
     ] = None
-    replicas_ready: Annotated[Count, Meta(description="The ready replicas in the status.")] = 0
+    replicas_ready: Annotated[
+        Count, Meta(description="The number of ready replicas in the status.")
+    ] = 0
     replicas_available: Annotated[
         Count | None,
-        Meta(description="The default is 0; for a StatefulSet, the ready replicas."),
+        Meta(description="The default is 0, or the ready replicas for a StatefulSet."),
     ] = None
     cpu_requests_millicores: _Requests = 0
     cpu_limits_millicores: _Limits = 0
@@ -79,38 +89,50 @@ class Item(PlaceForm, kw_only=True):
         list[Container],
         Meta(
             max_length=MAX_ENTRIES,
-            description="The template's containers. If `pods` is sent, it determines their state.",
+            description="The containers of the template. If `pods` is sent, it determines their "
+            "state.",
         ),
     ] = []
-    # The facts for the health, besides the replicas.
+    # Further facts from which the health is derived.
     replicas_updated: Annotated[
         Count | None,
-        Meta(description="Replicas of the newest revision; the default is the desired replicas."),
+        Meta(
+            description="Number of replicas of the newest revision. The default is "
+            "`replicas_desired`."
+        ),
     ] = None
     replicas_total: Annotated[
         Count | None,
-        Meta(description="For a Deployment, all replicas, including older revisions."),
+        Meta(description="For a Deployment, the number of replicas of all revisions."),
     ] = None
     created_at: Annotated[
         Moment | None,
         Meta(description="The grace period starts here if no later start is known."),
     ] = None
-    deleting: Annotated[bool, Meta(description="Whether it has a deletion timestamp.")] = False
+    deleting: Annotated[bool, Meta(description="Whether the object has a deletion timestamp.")] = (
+        False
+    )
     generation: Annotated[
         Amount | None,
-        Meta(description="Without `observed_generation`, it was never observed. Null if unknown."),
+        Meta(
+            description="The generation in the metadata, or null if unknown. If "
+            "`observed_generation` is null, the controller has never observed the object."
+        ),
     ] = None
     observed_generation: Annotated[
-        Amount | None, Meta(description="The last generation that its controller has observed.")
+        Amount | None, Meta(description="The last generation that the controller observed.")
     ] = None
-    paused: Annotated[bool, Meta(description="Whether its rollout is paused.")] = False
-    on_delete: Annotated[bool, Meta(description="Whether its update strategy is OnDelete.")] = False
+    paused: Annotated[bool, Meta(description="Whether the rollout is paused.")] = False
+    on_delete: Annotated[bool, Meta(description="Whether the update strategy is OnDelete.")] = False
     partition: Annotated[
         Count, Meta(description="For a StatefulSet, pods below this ordinal are not updated.")
     ] = 0
     progress_deadline_seconds: Annotated[
         Count | None,
-        Meta(description="For a Deployment; it extends the grace period of a rollout."),
+        Meta(
+            description="The progress deadline of a Deployment, which extends the grace period of "
+            "a rollout."
+        ),
     ] = None
     conditions: Annotated[
         list[Condition], Meta(max_length=MAX_ENTRIES, description="The conditions in the status.")
@@ -123,18 +145,21 @@ class Item(PlaceForm, kw_only=True):
 
 class _Head(Form):
     reported_at: Annotated[
-        Moment, Meta(description="Time of the observation, later than that of the last report.")
+        Moment,
+        Meta(description="Time of the observation, which must be later than in the last report."),
     ]
     cluster_uid: Annotated[
         Uid | None,
         Meta(
-            description="The uid of the kube-system namespace; the first one received is binding."
+            description="The uid of the kube-system namespace. Later reports must contain the "
+            "first uid received."
         ),
     ] = None
     report_interval_seconds: Annotated[
         Interval | None,
         Meta(
-            description="Maximum seconds until the next report; null keeps the cluster's interval."
+            description="Maximum time until the next report, in seconds. Null keeps the cluster's "
+            "interval."
         ),
     ] = None
     collector_version: Annotated[
@@ -142,7 +167,7 @@ class _Head(Form):
     ] = ""
 
 
-# Items stay raw and are decoded in turn, so that the error names each faulty item.
+# Items are decoded one by one, so that the error names each invalid item.
 _Items: TypeAlias = Annotated[list[Raw], Meta(max_length=MAX_WORKLOADS)]
 
 
@@ -150,7 +175,10 @@ class Snapshot(_Head, kw_only=True):
     """All workloads of a cluster."""
 
     workloads: Annotated[
-        _Items, Meta(description="All workloads, each once; missing workloads are deleted.")
+        _Items,
+        Meta(
+            description="All workloads, each once. The service deletes workloads that are missing."
+        ),
     ]
 
 
@@ -158,8 +186,8 @@ class Delta(_Head, kw_only=True):
     """The changes since the last report."""
 
     upserts: Annotated[
-        _Items, Meta(description="Complete items of the new and the changed workloads.")
+        _Items, Meta(description="Complete items of new and changed workloads.")
     ] = []
     deletes: Annotated[
-        _Items, Meta(description="Workloads that no longer exist; unknown ones are allowed.")
+        _Items, Meta(description="Workloads that no longer exist. Unknown workloads are ignored.")
     ] = []

@@ -21,21 +21,21 @@ MAX_PODS: Final = 20_000
 
 
 class Container(Form):
-    """A container of a workload, over all its pods."""
+    """A container of a workload, with its status in all pods."""
 
     name: Annotated[ContainerName, Meta(description="The name in the template.")]
     image: Annotated[Image, Meta(description="The image reference in the template.")]
-    restart_count: Annotated[Count, Meta(description="The sum over all pods.")] = 0
+    restart_count: Annotated[Count, Meta(description="The number of restarts in all pods.")] = 0
     state: Annotated[
         Literal["", "running", "waiting", "terminated"],
-        Meta(description="The worst state of all pods; empty without a pod."),
+        Meta(description="The worst state in any pod; empty if there is no pod."),
     ] = ""
-    ready: Annotated[bool, Meta(description="Whether it is ready in every pod.")] = False
+    ready: Annotated[bool, Meta(description="Whether the container is ready in every pod.")] = False
     running: Annotated[
         list[Image],
         Meta(
             max_length=MAX_RUNNING,
-            description="The images that the pods run, with digests, in order.",
+            description="References, with digests, to the images that the pods run, sorted.",
         ),
     ] = []
 
@@ -57,21 +57,29 @@ class PodContainer(Form):
     state: Annotated[
         Literal["running", "waiting", "terminated"], Meta(description="The current state.")
     ]
-    reason: Annotated[Code, Meta(description="The state's reason, such as CrashLoopBackOff.")] = ""
+    reason: Annotated[
+        Code, Meta(description="The reason for the state, such as CrashLoopBackOff.")
+    ] = ""
     exit_code: Annotated[
         ExitCode, Meta(description="The exit code of a terminated container, or 0.")
     ] = 0
     signal: Annotated[
         ExitCode, Meta(description="The signal that terminated the container, or 0.")
     ] = 0
-    ready: Annotated[bool, Meta(description="Whether it passes its readiness probe.")] = False
-    restart_count: Annotated[Count, Meta(description="Restarts since the pod was created.")] = 0
+    ready: Annotated[
+        bool, Meta(description="Whether the container passes its readiness probe.")
+    ] = False
+    restart_count: Annotated[
+        Count, Meta(description="Number of restarts since the creation of the pod.")
+    ] = 0
     last_termination: Annotated[
-        Termination | None, Meta(description="The end of the previous run; null for the first run.")
+        Termination | None,
+        Meta(description="The end of the previous run; null during the first run."),
     ] = None
     image: Annotated[Image, Meta(description="The reference in the pod's spec.")] = ""
     image_id: Annotated[
-        Image, Meta(description="The `imageID` of its status; empty before the image is pulled.")
+        Image,
+        Meta(description="The `imageID` in the pod's status; empty before the image is pulled."),
     ] = ""
 
 
@@ -81,10 +89,10 @@ _Containers: TypeAlias = Annotated[list[PodContainer], Meta(max_length=MAX_ENTRI
 class Pod(Form):
     """A pod of a workload."""
 
-    name: Annotated[Name, Meta(description="Unique in the workload.")]
+    name: Annotated[Name, Meta(description="The name of the pod, unique in the workload.")]
     phase: Annotated[
         Literal["Pending", "Running", "Succeeded", "Failed", "Unknown"],
-        Meta(description="Pods that Succeeded or Failed do not count as live."),
+        Meta(description="The phase. Pods in Succeeded or Failed do not count as live."),
     ]
     created_at: Annotated[
         Moment | None,
@@ -92,13 +100,15 @@ class Pod(Form):
     ] = None
     reason: Annotated[Code, Meta(description="The reason of a Failed pod, such as Evicted.")] = ""
     deleting: Annotated[
-        bool, Meta(description="Whether it is being deleted; implied by `deleted_at`.")
+        bool, Meta(description="Whether the pod is being deleted; implied by `deleted_at`.")
     ] = False
     deleted_at: Annotated[
         Moment | None,
-        Meta(description="Its deletion timestamp, at which it should have terminated."),
+        Meta(description="The deletion timestamp, by which the pod should have terminated."),
     ] = None
-    unschedulable: Annotated[bool, Meta(description="Whether no node can run it.")] = False
+    unschedulable: Annotated[
+        bool, Meta(description="Whether the scheduler finds no node for the pod.")
+    ] = False
     containers: Annotated[_Containers, Meta(description="The containers, including sidecars.")] = []
     init_containers: Annotated[
         _Containers, Meta(description="The init containers, without sidecars.")
@@ -116,5 +126,5 @@ class Condition(Form):
     reason: Annotated[Code, Meta(description="The controller's reason code, or empty.")] = ""
     last_transition_at: Annotated[
         Moment | None,
-        Meta(description="Time of the last change; for Available, it starts the grace period."),
+        Meta(description="Time of the last change, which starts the grace period for Available."),
     ] = None

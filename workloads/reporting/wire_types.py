@@ -1,6 +1,6 @@
-"""The types of the fields of a report, with Kubernetes' own limits.
+"""The types of the fields of a report, with the limits of Kubernetes.
 
-An impossible report gets an error of this format instead of an error of a database column.
+The service rejects impossible values with a validation error instead of a database error.
 """
 
 import datetime as dt
@@ -17,13 +17,13 @@ from workloads.kubernetes.facts import (
     MAX_UID,
 )
 
-# No Kubernetes object has more entries: its size is at most 1.5 MiB.
+# The size limit of Kubernetes objects, 1.5 MiB, does not allow for more entries.
 MAX_ENTRIES: Final = 1000
 
 _LABEL: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN: Final = rf"{_LABEL}(\.{_LABEL})*"
 _QUALIFIED: Final = "[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
-# A prefix of 253 characters, a slash and a name of 63.
+# A prefix of 253 characters, a slash and a name of 63 characters.
 _LABEL_KEY: Final = 317
 
 # PostgreSQL cannot store NUL.
@@ -35,7 +35,7 @@ _KEY: Final = rf"^(?=(.{{1,253}}/)?[^/]+\Z)({_SUBDOMAIN}/)?{_QUALIFIED}\Z"
 _VALUE: Final = rf"^({_QUALIFIED})?\Z"
 #: Messages for texts that do not match.
 PATTERNS: Final = {
-    _NO_NUL: "has a NUL character",
+    _NO_NUL: "must not contain NUL",
     _UID: "must be a uid: letters, digits and '-'",
     _DNS_LABEL: "must be a DNS label (RFC 1123): lower-case letters, digits and '-'",
     _DNS_SUBDOMAIN: "must be a DNS subdomain (RFC 1123): lower-case letters, digits, '-' and '.'",
@@ -44,7 +44,7 @@ PATTERNS: Final = {
 }
 
 Image: TypeAlias = Annotated[str, Meta(max_length=MAX_IMAGE, pattern=_NO_NUL)]
-# A code, and optionally a detail.
+# A code and an optional detail.
 Reason: TypeAlias = Annotated[str, Meta(max_length=MAX_STATUS_REASON, pattern=_NO_NUL)]
 # Codes passed through from Kubernetes.
 Code: TypeAlias = Annotated[str, Meta(max_length=128, pattern=_NO_NUL)]
@@ -66,7 +66,7 @@ Interval: TypeAlias = Annotated[int, Meta(ge=1, le=MAX_REPORT_INTERVAL)]
 
 
 class Form(Struct, forbid_unknown_fields=True, gc=False):
-    """Refuses unknown fields: a misspelt field would be treated as absent.
+    """The base of the forms. It rejects unknown fields, to detect misspelt fields.
 
-    Instances cannot be part of a cycle, so the garbage collector need not track them.
+    The garbage collector does not track instances, because they cannot be part of a cycle.
     """

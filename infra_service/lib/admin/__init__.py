@@ -1,8 +1,8 @@
 """Base classes of all admin pages.
 
-``KeysetAdmin`` lists without counting. ``ReadOnlyAdmin`` changes objects only through its tools.
-``object_tool`` turns a method into a tool: a button on the object's page with a confirmation.
-``EditableAdmin`` also adds and changes objects through the project's actions.
+``KeysetAdmin`` paginates without counting. ``ReadOnlyAdmin`` changes objects only through tools.
+``object_tool`` turns a method into a tool: a button on the object's page and a confirmation page.
+``EditableAdmin`` also adds and changes objects through actions.
 """
 
 from infra_service.lib.admin.editable import EditableAdmin

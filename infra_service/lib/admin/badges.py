@@ -6,5 +6,5 @@ from django.utils.html import format_html
 
 
 def badge(sign: str, word: object) -> str:
-    """Return a word with its icon: ``ok``, ``warning``, ``error`` or ``idle``."""
+    """Return a word with an icon: ``ok``, ``warning``, ``error``, ``lost`` or ``idle``."""
     return format_html('<span class="status status-{}">{}</span>', sign, word)

@@ -1,7 +1,7 @@
 """A change list with keyset pagination, without COUNT.
 
-``?after=`` and ``?before=`` hold the position of the page, so page 5,000 of a million rows costs as
-much as page 1. A page reads an extra row to detect the next page.
+``?after=`` and ``?before=`` contain the position of the page, so page 5,000 of a million rows costs
+as much as page 1. A page reads one extra row to detect the next page.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _NO_NUMBER: Final = 2**63
 
 
 class KeysetChangeList(ChangeList):
-    """The list of an admin that declares a ``page_key``."""
+    """The change list of an admin that declares a ``page_key``."""
 
     model_admin: Any  # a KeysetAdmin
     next_url: str | None
@@ -52,13 +52,13 @@ class KeysetChangeList(ChangeList):
 
     @property
     def without_search_url(self) -> str:
-        """The link to the same filters without the search."""
+        """The link to the list with the same filters, but without the search."""
         return self.get_query_string(remove=[SEARCH_VAR])
 
     def get_queryset(self, request: HttpRequest, *args: Any, **kwargs: Any) -> QuerySet[Any]:
         """Return the filtered rows.
 
-        Position and order are not filters. Links keep the order and drop the position.
+        The position and the order are not filters. Links keep the order and drop the position.
         """
         for parameters in (self.params, self.filter_params):
             for name in (AFTER, BEFORE, CSV):
@@ -84,9 +84,9 @@ class KeysetChangeList(ChangeList):
 
     @property
     def order(self) -> str:
-        """The name of the requested column, after ``-`` for a descending order.
+        """The name of the requested column, with the prefix ``-`` for a descending order.
 
-        Without a request, a search or a filter it is the admin's ``opening_order``.
+        Without a requested order, a search or a filter, it is the admin's ``opening_order``.
         """
         if {*self.params} - {AFTER, BEFORE, CSV}:
             return str(self.params.get(ORDER, ""))
@@ -118,7 +118,7 @@ class KeysetChangeList(ChangeList):
         return self.get_query_string({CSV: "1"})
 
     def get_results(self, request: HttpRequest) -> None:
-        """Read the page and the positions of its neighbours; a CSV reads its own rows."""
+        """Read the page and the positions of adjacent pages. A CSV export reads its own rows."""
         if CSV in request.GET:
             self.show_results([])
             return
@@ -148,7 +148,7 @@ class KeysetChangeList(ChangeList):
         return segments
 
     def _page(self, request: HttpRequest) -> tuple[list[Any], Any, Any]:
-        """Return the rows, and the positions of the previous and next pages or None."""
+        """Return the rows, and the positions of the previous and next pages (or None)."""
         name = next((n for n in (BEFORE, AFTER) if n in request.GET), None)
         position = None if name is None else _read_position(request.GET[name])
         try:

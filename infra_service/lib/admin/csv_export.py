@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 
     from infra_service.lib.admin.change_list import KeysetChangeList
 
-#: The limit of rows in a file, and the batch size.
+#: The maximum number of rows in a file, and the batch size.
 MOST_ROWS: Final = 10_000
 _AT_ONCE: Final = 500
-#: The limit of pages, some of which may be short.
+#: The maximum number of pages to read. Some pages may be short.
 _MOST_PAGES: Final = 40
 #: A relative time on a page. The CSV has the exact time.
 _MOMENT: Final = re.compile('<time datetime="([^"]*)"[^>]*>[^<]*</time>')
-#: Positions where a spreadsheet may read a formula: the start of a field, or after a character that
-#: starts a cell or a row under other settings, with optional white space before the sign.
-#: Full-width signs count as well.
+#: Positions where a spreadsheet may recognize a formula: the start of a field, or after a character
+#: that starts a cell or a row under other settings. White space may precede the sign, which may be
+#: a full-width character.
 _FORMULA: Final = re.compile(r"(^|[;\t\r\n])(?=\s*[=+\-@\uff1d\uff0b\uff0d\uff20])|^(?=[\t\r\n])")
 
 

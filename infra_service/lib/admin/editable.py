@@ -1,4 +1,4 @@
-"""Admins that add and change objects through actions, which write the audit log."""
+"""The base class of admins that add and change objects through actions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _skip_admin_log(*_args: Any) -> None:
 
 
 class EditableAdmin(ReadOnlyAdmin):
-    """An admin that adds and changes objects by the actions that a subclass provides."""
+    """An admin that adds and changes objects through the actions that a subclass implements."""
 
     log_addition: Any = staticmethod(_skip_admin_log)
     log_change: Any = staticmethod(_skip_admin_log)
@@ -56,7 +56,7 @@ class EditableAdmin(ReadOnlyAdmin):
             return HttpResponseRedirect(request.get_full_path())
 
     def delete_view(self, request: HttpRequest, object_id: str, *args: Any, **kwargs: Any) -> Any:
-        """Confirm and delete; show the error of an action on the object's page."""
+        """Confirm and delete. Show the error of a rejected action on the object's page."""
         try:
             return super().delete_view(request, object_id, *args, **kwargs)
         except APIException as error:

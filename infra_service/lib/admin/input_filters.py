@@ -30,7 +30,7 @@ class InputFilter(SimpleListFilter):
         return []
 
     def has_output(self) -> bool:
-        """Show the filter always."""
+        """Return True, so that the filter is always shown."""
         return True
 
     def suggested(self, request: HttpRequest) -> Sequence[str]:
@@ -66,7 +66,7 @@ class IdFilter(InputFilter):
 
 
 class DateFilter(InputFilter):
-    """A filter by a UTC day. An invalid day matches no row."""
+    """A filter by a day in UTC. An invalid day matches no row."""
 
     input_type = "date"
 
@@ -79,5 +79,5 @@ class DateFilter(InputFilter):
             return queryset.none()
 
     def of_day(self, queryset: Any, day: dt.datetime) -> Any:
-        """Return the rows that match the day, given by its beginning."""
+        """Return the rows that match the day. ``day`` is its beginning."""
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""Base classes of the admins: without permissions by default, and without COUNT."""
+"""Base classes of admins: keyset pagination without COUNT, and read-only access."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ else:
     ModelAdmin = admin.ModelAdmin
 
 
-#: ``orders`` of a list with the column ``created``, because ids are in the order of creation.
+#: ``orders`` of a list with the column ``created``. Ids are in the order of creation.
 BY_CREATION: Final[Mapping[str, Sequence[str]]] = {"created": ("id",)}
 
 
@@ -47,13 +47,14 @@ class KeysetAdmin(ModelAdmin):
     #: with an index.
     page_key: ClassVar[Sequence[str]] = ("-id",)
 
-    #: Alternative orders by column, each an ascending key like ``page_key`` with an index.
+    #: Alternative orders by column. Each order is an ascending key with an index, like
+    #: ``page_key``.
     orders: ClassVar[Mapping[str, Sequence[str]]] = {}
-    #: The order without a search or a filter, such as ``-changed``; by default the page key.
+    #: The order without a search or a filter, such as ``-changed``. The default is the page key.
     opening_order: ClassVar[str] = ""
-    #: The advice for an empty list without filters.
+    #: The advice on an empty list without filters.
     when_empty: ClassVar[str] = ""
-    #: Additional columns of the CSV, after those of the list.
+    #: Additional columns of the CSV export, after the columns of the list.
     csv_columns: ClassVar[Sequence[str]] = ()
 
     actions: Any = None
@@ -72,7 +73,7 @@ class KeysetAdmin(ModelAdmin):
         return KeysetChangeList
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
-        """Show the list, or send it as CSV."""
+        """Show the list, or export it as CSV."""
         answer: Any = super().changelist_view(request, extra_context)
         cl = getattr(answer, "context_data", None) and answer.context_data.get("cl")
         return csv_of(request, cl) if cl and CSV in request.GET else answer
@@ -86,7 +87,7 @@ class KeysetAdmin(ModelAdmin):
     def get_search_results(
         self, _request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
-        """Return the search results, without duplicates."""
+        """Return the rows that match the search term, and False: there are no duplicates."""
         term = search_term.strip()
         return (self.found(queryset, term) if term else queryset), False
 
@@ -101,17 +102,17 @@ class KeysetAdmin(ModelAdmin):
         return with_nulls_last(self.model, key)
 
     def prepare_page(self, request: HttpRequest, rows: Sequence[Any]) -> None:
-        """Look up the related data of a page's rows in bulk."""
+        """Load the related data of all rows of a page in bulk."""
 
     def lookup_allowed(self, lookup: str, _value: Any, request: Any = None) -> bool:  # noqa: ARG002 - Django's signature
-        """Accept only the declared filters: other lookups would expose columns."""
+        """Return whether the lookup is a declared filter. Other lookups would expose columns."""
         return lookup in {getattr(given, "parameter_name", None) for given in self.list_filter}
 
 
 class ReadOnlyAdmin(KeysetAdmin):
-    """A read-only admin. ``tools`` run actions, which record audit events."""
+    """An admin that changes objects only through ``tools``, which record audit events."""
 
-    #: Names of methods that ``object_tool`` decorates.
+    #: The names of the methods that are decorated with ``object_tool``.
     tools: ClassVar[Sequence[str]] = ()
 
     def has_add_permission(self, _request: HttpRequest) -> bool:
@@ -124,7 +125,7 @@ class ReadOnlyAdmin(KeysetAdmin):
         return False
 
     def get_urls(self) -> list[URLPattern]:
-        """Add a page for each tool."""
+        """Return the URLs, including a page for each tool."""
         model = f"{self.opts.app_label}_{self.opts.model_name}"
         ours = [
             path(
@@ -151,7 +152,7 @@ class ReadOnlyAdmin(KeysetAdmin):
         return str(obj)
 
     def history_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> Any:
-        """Redirect to the audit log, which includes changes made outside of the admin."""
+        """Redirect to the audit log, which includes changes made outside the admin."""
         del request, extra_context  # the audit log checks the permission
         return HttpResponseRedirect(self.admin_site.audit_log_url(unquote(object_id)))
 
@@ -165,7 +166,7 @@ class ReadOnlyAdmin(KeysetAdmin):
         if obj is None:
             return self._get_obj_does_not_exist_redirect(request, self.opts, object_id)  # type: ignore[attr-defined, no-any-return]  # Django's stubs lack it
         given = request.POST if request.method == "POST" else None
-        # A link may choose among the defaults only: it must not fill in an address or a reason.
+        # A link may only override defaults. It must not fill in other fields, such as an address.
         defaults = tool.defaults(obj)
         linked = {name: request.GET[name] for name in defaults.keys() & request.GET.keys()}
         prefilled = {**defaults, **linked, **tool.initial(obj)}

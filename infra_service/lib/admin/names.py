@@ -8,5 +8,5 @@ from django.urls import reverse_lazy
 
 
 def names_of(kind: str) -> dict[str, Any]:
-    """Return the attributes of an input that suggests names of clusters, components or similar."""
+    """Return the attributes of an input that suggests names, such as names of clusters."""
     return {"data-names": reverse_lazy("admin:names", args=(kind,))}

@@ -1,4 +1,4 @@
-"""The permissions of a user on a model."""
+"""Check the permissions of a user on a model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values that admin pages read from their site, because an app supplies them."""
+"""The interface through which admin pages get data from apps, which implement it."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 class AuditedSite(AdminSite):
-    """An admin site with an audit log, the acting user and the names of bound objects."""
+    """An admin site that provides the audit log, the actor and the names of objects."""
 
     def actor(self, request: HttpRequest) -> Any:
-        """Return the actor of the request, as the actions expect it."""
+        """Return the actor of the request, for actions."""
         raise NotImplementedError
 
     def audit_log_url(self, object_id: str) -> str:
@@ -27,25 +27,25 @@ class AuditedSite(AdminSite):
         raise NotImplementedError
 
     def resources_of(self, events: Sequence[Any], user: Any) -> Mapping[Any, tuple[str, str]]:
-        """Return name and URL of the events' resources, by the action's first word and the id."""
+        """Return the names and URLs of the events' resources, by kind and id."""
         raise NotImplementedError
 
     def ids_named(self, text: str, user: Any) -> Sequence[str]:
-        """Return the ids of the resources with this text in their name that the user may view."""
+        """Return the ids of resources with this text in their names that the user may view."""
         raise NotImplementedError
 
     def names_of(self, kind: str, ids: Collection[str]) -> Names:
-        """Return the names of a kind of objects that bindings refer to, by id."""
+        """Return the names of objects of a kind, such as ``component``, by id."""
         raise NotImplementedError
 
     def named(self, kind: str, object_id: str, names: Names) -> str:
-        """Return a link to such an object, labelled with its name if the name is known."""
+        """Return a link to an object, with its name as the label if the name is known."""
         raise NotImplementedError
 
     def latest_changes(self, user: Any, kind: str, object_id: Any) -> Mapping[str, Any] | None:
-        """Return the latest changes of a ``state`` or ``workload``, and their template."""
+        """Return the latest changes of a ``state`` or ``workload``, and their template, or None."""
         raise NotImplementedError
 
     def ids_of(self, kind: str, texts: Sequence[str]) -> tuple[list[str], list[str]]:
-        """Return the ids for names or ids, and an error message for each invalid text."""
+        """Return the ids of objects given by name or id, and an error for each invalid text."""
         raise NotImplementedError

@@ -23,28 +23,28 @@ def _nothing(_obj: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectTool:
-    """The properties of a tool; ``permission`` is Django's, such as ``apikeys.revoke_apikey``."""
+    """A tool. ``permission`` is a Django permission, such as ``apikeys.revoke_apikey``."""
 
     label: str
     permission: str
     question: str
     form: type[forms.Form] = forms.Form
-    #: Form values that override the query parameters.
+    #: Form values that override query parameters.
     initial: Callable[[Any], dict[str, Any]] = field(default=_nothing)
     #: Form values that query parameters can override.
     defaults: Callable[[Any], dict[str, Any]] = field(default=_nothing)
     offered: Callable[[Any], bool] = field(default=_always)
-    #: Whether to show the button. Without it the page still opens, and its action names the reason
-    #: of the refusal.
+    #: Whether to show the button. Without the button, the page is still available, and the action
+    #: returns the reason for a rejection.
     shown: Callable[[Any], bool] = field(default=_always)
     destructive: bool = False
 
 
 def object_tool(**description: Any) -> Callable[[F], F]:
-    """Turn an admin's method into a tool; list its name in the admin's ``tools``.
+    """Turn a method of an admin into a tool. Add its name to the admin's ``tools``.
 
-    The tool calls ``method(obj, actor, **fields)`` with the fields of its form and shows the
-    returned message. The form shows an ``APIException`` of the action as its error.
+    The tool calls ``method(obj, actor, **fields)`` with the fields of its form, and shows the
+    returned message. If the method raises an ``APIException``, the form shows the error.
     """
 
     def decorate(method: F) -> F:

@@ -1,6 +1,6 @@
-"""Reading a request's body completely or not at all, within a limit.
+"""Read the body of a request within a limit, or raise an error.
 
-Django's ``request.body`` supports neither chunked nor truncated bodies.
+Django's ``request.body`` does not support chunked bodies or detect truncated bodies.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ class BodyIncomplete(APIException):
 
 
 class RequestTimeout(APIException):
-    meaning = "The body arrived too slowly, or not at all."
+    meaning = "The body arrived too slowly or did not arrive."
     status_code = 408
     default_code = "REQUEST_TIMEOUT"
     default_detail = "The body did not arrive in time."
 
 
 class LengthRequired(APIException):
-    meaning = "The body is chunked; Django would read it as empty."
+    meaning = "The request has no Content-Length, which this endpoint requires."
     status_code = 411
     default_code = "LENGTH_REQUIRED"
     default_detail = "Send the body with a Content-Length."
 
 
 class BodyTooLarge(APIException):
-    meaning = "The body is over the limit."
+    meaning = "The body exceeds the size limit."
     status_code = 413
     default_code = "REQUEST_TOO_LARGE"
 
@@ -50,16 +50,17 @@ class BodyTooLarge(APIException):
 
 
 def read_body(request: HttpRequest, limit: int) -> bytes:
-    """Read a short body; the errors are those of ``blocks``."""
+    """Return the complete body. Raise the same errors as ``blocks``."""
     return b"".join(blocks(request, limit))
 
 
 def blocks(request: HttpRequest, limit: int) -> Iterator[bytes]:
-    """Yield the body, with a Content-Length or chunked.
+    """Yield the blocks of a body with a Content-Length or of a chunked body.
 
     Raises:
-        BodyTooLarge: more than ``limit`` bytes; a Content-Length is checked before reading.
-        BodyIncomplete: the client disconnected, or its chunks are invalid.
+        BodyTooLarge: the body exceeds ``limit`` bytes. A Content-Length is checked before
+            reading.
+        BodyIncomplete: the client disconnected, or the chunks are invalid.
         RequestTimeout: the client is slower than the minimum pace
             (``infra_service.lib.server.pace``).
     """
@@ -67,8 +68,8 @@ def blocks(request: HttpRequest, limit: int) -> Iterator[bytes]:
     length = None if chunked else int(request.META.get("CONTENT_LENGTH") or 0)
     if length is not None and length > limit:
         raise BodyTooLarge(limit)
-    # Django treats a body without Content-Length as empty; the server detects the end of its
-    # chunks.
+    # Django treats a body without a Content-Length as empty. The server detects the end of a
+    # chunked body.
     stream = request.META["wsgi.input"] if chunked else request
     received = 0
     try:

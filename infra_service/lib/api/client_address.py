@@ -1,4 +1,4 @@
-"""The client's address: the only place that reads addresses and proxy headers."""
+"""Determine the client's address. Only this module reads proxy headers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _WITH_PORT: Final = re.compile(r"\[([^\]]*)\](?::\d*)?|([^:]*):\d*")
 
 
 def parse_address(text: str) -> Address | None:
-    """Return the address without port and zone, IPv4-mapped as IPv4; None if it is invalid."""
+    """Return the address without port and zone, or None. IPv4-mapped addresses become IPv4."""
     text = text.strip()
     if with_port := _WITH_PORT.fullmatch(text):
         text = with_port[1] or with_port[2] or ""
@@ -29,8 +29,8 @@ def settle_client(meta: dict[str, Any]) -> None:
     """Set ``REMOTE_ADDR`` to the client's address, or to "" if it is unknown.
 
     Behind a proxy, the client is the last entry of X-Forwarded-For that is not a trusted proxy. An
-    invalid entry ends the search at the hop that added it. A peer outside of the trusted proxies is
-    the client itself, and its X-Forwarded-Proto is ignored.
+    invalid entry ends the search, and the hop that added it counts as the client. A peer that is
+    not a trusted proxy is the client itself, and its X-Forwarded-Proto is ignored.
     """
     peer = client = parse_address(meta.get("REMOTE_ADDR", ""))
     if settings.BEHIND_TLS_PROXY:
@@ -42,7 +42,7 @@ def settle_client(meta: dict[str, Any]) -> None:
 
 
 def _forwarded(hops: str) -> Address | None:
-    """Return the last address that is not a trusted proxy's, or else the first that is."""
+    """Return the last address of an untrusted hop, or else the first address."""
     found = None
     for hop in reversed(hops.split(",")):
         address = parse_address(hop)

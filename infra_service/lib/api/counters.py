@@ -1,4 +1,4 @@
-"""Counters of requests: in the memory of each worker process, or in Redis (``Counters``)."""
+"""Count requests per window in the memory of each worker. Redis is an alternative store."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ WINDOW: Final = 60
 
 
 class Counters(Protocol):
-    """A store of counters."""
+    """The interface of a store of counters."""
 
     def hit(self, names: Sequence[str], window: int) -> list[int]:
         """Increment each counter in this window, and return the new counts.
 
         Raises:
-            OSError: the counters are unreachable.
+            OSError: the store is unreachable.
         """
 
 
 class MemoryCounters:
-    """The counters of a worker process, in the current window.
+    """The counters of a worker process in the current window.
 
     The number of names is limited. A new name replaces the least recently counted name, so a flood
-    of names can only lower other counts.
+    of names can only reduce other counts.
     """
 
     NAMES: Final = 1 << 16
@@ -39,7 +39,7 @@ class MemoryCounters:
         self._counts: OrderedDict[str, int] = OrderedDict()
 
     def hit(self, names: Sequence[str], window: int) -> list[int]:
-        """Increment each counter; all of them take a few microseconds."""
+        """Increment each counter, which takes a few microseconds."""
         with self._lock:
             if window != self._window:
                 self._window = window

@@ -1,4 +1,4 @@
-"""Duplicate member names in JSON objects."""
+"""Find duplicate member names in JSON objects."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class _DuplicateError(Exception):
 def duplicate_member(body: bytes | bytearray) -> str | None:
     """Return a duplicate member name of an object in valid JSON, or None.
 
-    Decoders keep the last member, while a proxy may have checked the first.
+    Decoders keep the last member, but a proxy may have checked the first.
     """
     try:
         # Numbers are not converted, because Python rejects long integers.

@@ -1,4 +1,4 @@
-"""Rejection of request text that is not UTF-8, with its position and without replacements."""
+"""Reject request text that is not UTF-8, with the position of the invalid character."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SHOWN: Final = 64
 
 
 class UnsupportedCharset(APIException):
-    meaning = "A `Content-Type` with another charset than UTF-8."
+    meaning = "The `Content-Type` specifies a charset other than UTF-8."
     status_code = 415
     default_code = "UNSUPPORTED_MEDIA_TYPE"
 
@@ -30,9 +30,9 @@ class UnsupportedCharset(APIException):
 
 
 def query_fault(request: HttpRequest) -> APIException | None:
-    """Return the error of the first query parameter that is not UTF-8, if any.
+    """Return an error for the first query parameter that is not UTF-8, or None.
 
-    Django decodes such bytes to U+FFFD, so that a filter would match other rows.
+    Django decodes invalid bytes to U+FFFD, so that a filter would match other rows.
     """
     query = request.META.get("QUERY_STRING", "")
     if query.isascii() and "%" not in query:

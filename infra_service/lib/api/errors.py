@@ -1,9 +1,9 @@
-"""The error format of every status on every path (AIP-193).
+"""The format of all error responses (AIP-193), and the exception handler that produces it.
 
-Apps raise DRF's ``APIException`` or a subclass. Its optional attributes add to the format:
-``default_code`` (the reason), ``rpc_status``, ``metadata`` (text to text), ``field_violations``,
-``top_level`` (fields beside ``error``), ``auth_header`` and ``advice`` (the remedy for API clients,
-omitted by the admin).
+Apps raise DRF's ``APIException`` or a subclass. These attributes of the exception determine the
+response: ``default_code`` (the reason), ``rpc_status``, ``metadata`` (text to text),
+``field_violations``, ``top_level`` (fields next to ``error``), ``auth_header``, ``wait`` (seconds
+for Retry-After) and ``advice`` (the remedy for API clients, which the admin omits).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ log = structlog.get_logger("infra_service.errors")
 DOMAIN: Final = "infra-service"
 _TYPE: Final = "type.googleapis.com/google.rpc."
 
-# HTTP status to the name in google.rpc.Code, unless the exception has its own.
+# The names in google.rpc.Code by HTTP status. An exception can specify another name.
 _RPC_STATUS: Final = {
     400: "INVALID_ARGUMENT",
     401: "UNAUTHENTICATED",
@@ -68,7 +68,7 @@ _REASONS: Final = {
 }
 # The remedies for DRF's own errors, which have no ``advice``.
 _ADVICE: Final = {
-    exceptions.NotAcceptable: "Responses are JSON: send 'Accept: application/json', or no Accept.",
+    exceptions.NotAcceptable: "Responses are JSON. Send 'Accept: application/json', or no Accept.",
     exceptions.MethodNotAllowed: "The header Allow lists the supported methods.",
     exceptions.UnsupportedMediaType: "Send JSON, with 'Content-Type: application/json'.",
 }
@@ -85,7 +85,7 @@ def error_body(
     metadata: Mapping[str, str] | None = None,
     field_violations: list[dict[str, str]] | None = None,
 ) -> dict[str, Any]:
-    """Return the error format; ``message`` is human-readable, ``reason`` machine-readable."""
+    """Return an error body with a human-readable message and a machine-readable reason."""
     info: dict[str, Any] = {"@type": _TYPE + "ErrorInfo", "reason": reason, "domain": DOMAIN}
     info["metadata"] = dict(metadata or {})
     details = [info]
@@ -109,10 +109,10 @@ def exception_handler(exc: Exception, context: dict[str, Any]) -> Response | Non
     if error is None:
         return None
     request = context["request"]._request
-    # An error with a token's id is an authentication failure, too.
+    # An error with a token id is also an authentication failure.
     token_id = getattr(error, "token_id", None)
     is_failure = isinstance(error, exceptions.AuthenticationFailed) or token_id is not None
-    # A third party must not exhaust the rate limit of a token that works elsewhere.
+    # Failures must not exhaust the rate limit of a valid token.
     counted_id = None if getattr(error, "is_of_working_token", False) else token_id
     if is_failure and (exceeded := count_failure(request, counted_id)):
         error = RateLimited(exceeded)
@@ -162,7 +162,7 @@ def _as_api_exception(exc: Exception) -> exceptions.APIException | None:
 
 
 def database_failure(exc: BaseException | None) -> DatabaseFailure | None:
-    """Return and log the client's error for a database exception, or None for other exceptions."""
+    """Log a database exception and return its API error, or None for other exceptions."""
     failure = failure_of(exc)
     if failure is not None:
         log.warning("database_failure", reason=failure.default_code, exc_info=exc)
@@ -188,7 +188,7 @@ def _message(error: exceptions.APIException, violations: list[dict[str, str]]) -
 
 
 def _violations(details: Any, field: str) -> list[dict[str, str]]:
-    """Flatten DRF's nested error details into an entry per error, with a dotted path."""
+    """Flatten DRF's nested error details into one entry per error, with a dotted path."""
     if isinstance(details, dict) and set(details) == {"message", "code"}:
         description, reason = str(details["message"]), str(details["code"]).upper()
         return [{"field": field or "body", "description": description, "reason": reason}]

@@ -1,4 +1,4 @@
-"""Serializer fields that accept exactly the documented types, where DRF would convert or guess."""
+"""Serializer fields that only accept the documented types, without DRF's conversions."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _RFC3339: Final = re.compile(
     r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII | re.IGNORECASE
 )
 _SECONDS: Final = re.compile(r"(\d{1,9}(\.\d{1,9})?)s", re.ASCII)
-# The limit of unknown fields in an error.
+# The maximum number of unknown fields in an error.
 _LISTED: Final = 10
 
 
 def described(text: str) -> Callable[[type[S]], type[S]]:
-    """Describe the objects of a serializer in the OpenAPI document.
+    """Return a decorator that describes a serializer in the OpenAPI document.
 
-    The text is stored on the class because commands load serializers without the OpenAPI library.
+    The text is stored on the class, because commands load serializers without the OpenAPI library.
     """
 
     def describe(serializer: type[S]) -> type[S]:
@@ -43,7 +43,7 @@ class StrictSerializer(serializers.Serializer[Any]):
     """A serializer that rejects unknown fields and ignores read-only fields."""
 
     def to_internal_value(self, data: Any) -> Any:
-        """Return the validated fields; the errors include unknown fields and invalid fields."""
+        """Return the validated fields. Raise errors for invalid and for unknown fields."""
         unknown: dict[str, Any] = {}
         if isinstance(data, dict):
             names = [name for name in data if name not in self.fields][:_LISTED]
@@ -61,7 +61,7 @@ class StrictSerializer(serializers.Serializer[Any]):
 
 
 class NothingSerializer(StrictSerializer):
-    """The body of a method without options."""
+    """A serializer of the empty body of a method without options."""
 
 
 def _unknown_field(name: str, known: Iterable[str]) -> ErrorDetail:
@@ -69,11 +69,11 @@ def _unknown_field(name: str, known: Iterable[str]) -> ErrorDetail:
 
 
 class KnownListField(serializers.ListField):
-    """A list within JSON, unchanged, and omitted if unknown."""
+    """A field for a list in stored JSON, which is returned unchanged, or omitted if unknown."""
 
 
 class PresentSerializer(serializers.Serializer[Any]):
-    """An object made of its parent's own columns, omitted while ``present_with`` is null."""
+    """An object made of columns of its parent, omitted while ``present_with`` is null."""
 
     present_with: ClassVar[str]
 
@@ -90,7 +90,7 @@ class PresentSerializer(serializers.Serializer[Any]):
 class TextField(serializers.CharField):
     """A string. Numbers and booleans are rejected."""
 
-    #: The pattern in the OpenAPI document, which ignores surrounding space.
+    #: The pattern in the OpenAPI document. Validation ignores surrounding space.
     pattern: ClassVar[str] = r"\S"
 
     def to_internal_value(self, data: Any) -> str:
@@ -110,7 +110,7 @@ class IdField(serializers.UUIDField):
 
 
 def _is_whole(data: Any) -> bool:
-    """Return whether a value is a JSON Schema integer: 60 and 60.0, but not true and not 1e400."""
+    """Return whether a value is an integer in JSON Schema, such as 60 or 60.0, but not true."""
     return isinstance(data, int | float) and not isinstance(data, bool) and data % 1 == 0
 
 
@@ -149,7 +149,7 @@ class TimestampField(serializers.DateTimeField):
             self.fail("invalid")
         try:
             moment = dt.datetime.fromisoformat(value.upper()).astimezone(dt.UTC)
-        except (ValueError, OverflowError):  # valid format, but no such day or year
+        except (ValueError, OverflowError):  # valid format, but an invalid day or year
             self.fail("invalid")
         if self.in_future and moment <= dt.datetime.now(dt.UTC):
             self.fail("past")
@@ -157,7 +157,7 @@ class TimestampField(serializers.DateTimeField):
 
 
 class SecondsField(serializers.Field[dt.timedelta, Any, str, Any]):
-    """A duration: ``"3600s"``, the JSON form of google.protobuf.Duration, or whole seconds."""
+    """A duration in seconds: an integer, or text such as ``"3600s"`` (google.protobuf.Duration)."""
 
     default_error_messages = {
         "invalid": "Not a duration, such as '3600s' or 3600.",
@@ -182,7 +182,7 @@ class SecondsField(serializers.Field[dt.timedelta, Any, str, Any]):
 
 
 class WordField(serializers.ChoiceField):
-    """A word of a fixed set. ``code`` is the machine-readable reason of a rejection."""
+    """A word from a fixed set. ``code`` is the machine-readable reason for a rejection."""
 
     def __init__(self, choices: Any, *, code: str = "unknown_value", **kwargs: Any) -> None:
         self.code = code
@@ -197,7 +197,7 @@ class WordField(serializers.ChoiceField):
 
 
 class WordsField(serializers.ListField):
-    """A list of some of the ``words``; longer than ten times their number is rejected unread."""
+    """A list of words from a fixed set. A list ten times longer than the set is rejected."""
 
     def __init__(self, words: Any, *, code: str, **kwargs: Any) -> None:
         self.most = 10 * len(words)

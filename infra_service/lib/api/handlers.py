@@ -1,4 +1,4 @@
-"""Django's own errors, before or after a view, in the error format."""
+"""Django's error handlers, which return errors outside views in the error format."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _NOT_YOURS: Final = (
     "to the operator."
 )
 _OTHER_HOST: Final = (
-    "The Host header is not a host name of this service. Use a configured name, or have "
-    "an operator add this name to ALLOWED_HOSTS."
+    "The Host header is not a host name of this service. Use a configured name, or ask "
+    "an operator to add this name to ALLOWED_HOSTS."
 )
 
 
@@ -42,13 +42,13 @@ def _plain(
 
 
 def refused(request: HttpRequest, error: APIException) -> JsonResponse:
-    """Return the response to an error that occurs before a view is chosen."""
+    """Return the response for an error that occurs before a view is selected."""
     more = {name: getattr(error, name, None) for name in ("metadata", "field_violations")}
     return _plain(request, error.status_code, reason_of(error), str(error.detail), **more)
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Django's handler400, for errors before any view, such as an invalid Host header."""
+    """Handle 400 for Django: errors before any view, such as an invalid Host header."""
     if isinstance(exception, RequestDataTooBig):
         return refused(request, too_large())
     if isinstance(exception, FileRefused):
@@ -61,29 +61,29 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
         return refused(request, exception)
     title, status = "The request is malformed.", HTTPStatus.BAD_REQUEST
     if _is_for_people(request):
-        advice = "Check that the address is complete and that the list supports the filter."
+        advice = "Check that the address is complete, and that the list supports the filter."
         return _page(request, status, "BAD_REQUEST", title, advice)
     return _plain(request, status, "BAD_REQUEST", title)
 
 
 def permission_denied(request: HttpRequest, exception: Exception) -> JsonResponse:  # noqa: ARG001 - Django's signature
-    """Django's handler403."""
+    """Handle 403 for Django."""
     return _plain(
         request, HTTPStatus.FORBIDDEN, "PERMISSION_DENIED", "You do not have permission for this."
     )
 
 
 def not_found(request: HttpRequest, exception: Exception) -> JsonResponse:  # noqa: ARG001 - Django's signature
-    """Django's handler404, for unknown paths."""
+    """Handle 404 for Django: unknown paths."""
     meant = similar_path(request.path_info)
-    advice = f"use {meant} instead." if meant else "/api/docs/ lists the available paths."
-    message = f"There is no resource at this path; {advice}"
+    advice = f"Use {meant} instead." if meant else "/api/docs/ lists the available paths."
+    message = f"There is no resource at this path. {advice}"
     metadata = {"suggestion": meant} if meant else None
     return _plain(request, HTTPStatus.NOT_FOUND, "NOT_FOUND", message, metadata=metadata)
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Django's handler500, for exceptions that no view's own handler covers."""
+    """Handle 500 for Django: exceptions that the handler of a view does not cover."""
     exception = sys.exception()
     if failure := database_failure(exception):
         return _unavailable(request, failure)
@@ -92,16 +92,16 @@ def server_error(request: HttpRequest) -> HttpResponse:
     if _is_for_people(request):
         return _page(request, status, reason, "Something went wrong", _NOT_YOURS)
     return _plain(
-        request, status, reason, "Internal error. The log has the details under this request id."
+        request, status, reason, "Internal error. The log contains the details for this request id."
     )
 
 
-def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:  # noqa: ARG001 - Django's signature; the log has it
-    """Django's CSRF_FAILURE_VIEW, reached only by forms of the admin."""
+def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:  # noqa: ARG001 - Django's signature
+    """Handle a CSRF failure for Django, which only occurs in forms of the admin."""
     title = "The form has expired"
     advice = (
-        "Go back, load the page again, and send the form once more: you may have logged in since, "
-        "or your browser may block cookies."
+        "Go back, reload the page, and submit the form again. You may have logged in since you "
+        "opened the page, or your browser may block cookies."
     )
     return _page(request, HTTPStatus.FORBIDDEN, "CSRF_FAILED", title, advice)
 
@@ -111,7 +111,7 @@ def _is_for_people(request: HttpRequest) -> bool:
 
 
 def _page(request: HttpRequest, status: int, reason: str, title: str, advice: str) -> HttpResponse:
-    """Render an error page for people without a database query for the user."""
+    """Render an error page for the admin, without a database query for the user."""
     request.error_reason = reason  # type: ignore[attr-defined]
     context = {
         "title": title,
@@ -125,10 +125,10 @@ def _page(request: HttpRequest, status: int, reason: str, title: str, advice: st
 
 
 def _unavailable(request: HttpRequest, failure: DatabaseFailure) -> HttpResponse:
-    """Return a 503 as a page in the admin, without a query for the user, or as JSON."""
+    """Return a 503 as a page in the admin, or as JSON for API clients."""
     response: HttpResponse
     if _is_for_people(request):
-        title, advice = str(failure.detail), "Load the page again in a moment."
+        title, advice = str(failure.detail), "Reload the page in a moment."
         response = _page(request, failure.status_code, reason_of(failure), title, advice)
     else:
         response = refused(request, failure)
@@ -138,11 +138,11 @@ def _unavailable(request: HttpRequest, failure: DatabaseFailure) -> HttpResponse
 
 
 def insecure_transport(request: HttpRequest) -> JsonResponse:
-    """Reject plain HTTP if it is not allowed; a redirect would turn a POST into a GET."""
+    """Return an error for plain HTTP. A redirect would turn a POST into a GET."""
     return _plain(
         request,
         HTTPStatus.BAD_REQUEST,
         "HTTPS_REQUIRED",
-        "Use https.",
+        "Use HTTPS.",
         rpc_status="FAILED_PRECONDITION",
     )

@@ -1,7 +1,7 @@
-"""``Idempotency-Key``: a repeated POST gets the first response and acts once.
+"""``Idempotency-Key``: a repeated POST returns the first response, without a second change.
 
-Views declare methods ``@idempotent``. The response is stored in the transaction of the change, so a
-crash loses both or neither. Failures are not stored. The design is in
+Views decorate methods with ``@idempotent``. The response is stored in the transaction of the
+change, so a crash loses both or neither. Failures are not stored. See
 docs/adr/0067-idempotency-keys.md.
 """
 
@@ -40,16 +40,16 @@ class IdempotencyKeyInvalid(APIException):
     meaning = "The header `Idempotency-Key` is not 1 to 255 printable ASCII characters."
     status_code = 400
     default_code = "IDEMPOTENCY_KEY_INVALID"
-    default_detail = "Idempotency-Key is not 1 to 255 printable ASCII characters; send a UUID."
+    default_detail = "Idempotency-Key is not 1 to 255 printable ASCII characters. Send a UUID."
 
 
 class IdempotencyKeyReused(APIException):
-    meaning = "The caller has sent this `Idempotency-Key` with another path or body before."
+    meaning = "The caller has already sent this `Idempotency-Key` with another path or body."
     status_code = 422
     default_code = "IDEMPOTENCY_KEY_REUSED"
     default_detail = (
-        "This Idempotency-Key was sent with another path or body within the last 24 hours; send a "
-        "new key with each new request."
+        "This Idempotency-Key was sent with another path or body within the last 24 hours. Send "
+        "a new key with each new request."
     )
 
 
@@ -71,8 +71,8 @@ class IdempotentAnswerRemoved(APIException):
     rpc_status = "FAILED_PRECONDITION"
     default_code = "IDEMPOTENT_ANSWER_REMOVED"
     default_detail = (
-        "The request with this Idempotency-Key succeeded, but its response was deleted: a "
-        "response with a secret is kept for ten minutes. The request was not repeated. "
+        "The request with this Idempotency-Key succeeded, but its response was deleted, because "
+        "a response with a secret is kept for ten minutes. The request was not repeated. "
         "Find the created object in the list, and rotate or revoke it."
     )
 
@@ -84,13 +84,13 @@ ERRORS: Final = (
 
 
 class _LostRaceError(Exception):
-    """A concurrent request with the same key was faster."""
+    """A concurrent request has stored its response under the same key."""
 
 
 def idempotent(method: Callable[..., Response]) -> Callable[..., Response]:
-    """Make a view's method act once for each ``Idempotency-Key`` of a caller.
+    """Decorate a view's method to run once for each ``Idempotency-Key`` of a caller.
 
-    Requests without the header need no additional query.
+    Requests without the header do not require additional queries.
     """
 
     @functools.wraps(method)
@@ -121,10 +121,10 @@ def is_idempotent(view: Any) -> bool:
 
 
 def stored_answer(request: Request, digest: bytes) -> Response | None:
-    """Return the stored response for the caller secret with this digest, or None.
+    """Return the stored response to a caller, or None. ``digest`` identifies the caller's secret.
 
     Raises:
-        IdempotencyKeyInvalid, IdempotencyKeyReused, IdempotentAnswerRemoved: see the class.
+        IdempotencyKeyInvalid, IdempotencyKeyReused, IdempotentAnswerRemoved: see the classes.
     """
     return _stored_answer(_idempotent_request(request, digest)) if _META in request.META else None
 
@@ -133,7 +133,7 @@ def _idempotent_request(request: Request, digest: bytes) -> IdempotentRequest:
     """Return the row for the request, without a response.
 
     Raises:
-        IdempotencyKeyInvalid: the header is not a key.
+        IdempotencyKeyInvalid: the header is not a valid key.
     """
     key = request.META[_META]
     if _FORM.fullmatch(key) is None:
@@ -153,13 +153,13 @@ def _stored_answer(repeatable: IdempotentRequest) -> Response | None:
 
     Raises:
         IdempotencyKeyReused: the first request was different.
-        IdempotentAnswerRemoved: the response contained a secret and was removed.
+        IdempotentAnswerRemoved: the response contained a secret and was deleted.
     """
     first = IdempotentRequest.objects.filter(pk=repeatable.pk).first()
     if first is None:
         return None
     if first.is_over:
-        # Not by the id alone, because a concurrent request may have replaced the row.
+        # Compare the time, too, because a concurrent request may have replaced the row.
         IdempotentRequest.objects.filter(pk=first.pk, created_at=first.created_at).delete()
         return None
     if first.fingerprint != repeatable.fingerprint:
@@ -175,7 +175,7 @@ def _stored_answer(repeatable: IdempotentRequest) -> Response | None:
 def _act_and_store(repeatable: IdempotentRequest, act: Callable[[], Response]) -> Response:
     """Run the action and store the response in one transaction.
 
-    The row is inserted first, so a concurrent duplicate waits for it.
+    The row is inserted first, so a concurrent duplicate waits for this transaction.
 
     Raises:
         _LostRaceError: a concurrent request has inserted the row.

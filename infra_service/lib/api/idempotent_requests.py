@@ -18,25 +18,25 @@ if TYPE_CHECKING:
 ANSWERS_KEPT: Final = dt.timedelta(hours=24)
 #: The retention of a response with a secret.
 SECRETS_KEPT: Final = dt.timedelta(minutes=10)
-#: Rows that a statement removes.
+#: The maximum number of rows that a statement deletes.
 _BATCH: Final = 500
 
 
 class IdempotentRequestQuerySet(models.QuerySet["IdempotentRequest"]):
     def with_answers_of_other_keys(self) -> IdempotentRequestQuerySet:
-        """Return the requests with responses that are not encrypted with the current key."""
+        """Return the requests with responses encrypted with another key than the current key."""
         kept = self.filter(answer__isnull=False, answer_until__gt=timezone.now())
         return kept.exclude(encryption_key=encryption.current_key())
 
     def remove_answers(self) -> int:
-        """Remove a batch of expired responses; skip rows locked by a concurrent removal."""
+        """Delete a batch of expired responses. Skip rows that a concurrent deletion has locked."""
         over = self.filter(answer__isnull=False, answer_until__lte=timezone.now())
         with transaction.atomic():
             locked = over.select_for_update(skip_locked=True)[:_BATCH].values_list("pk", flat=True)
             return self.filter(pk__in=list(locked)).update(answer=None)
 
     def remove_old(self) -> Iterator[int]:
-        """Remove expired responses and requests, and yield the size of each batch."""
+        """Delete expired responses and requests, and yield the size of each batch."""
         while removed := self.remove_answers():
             yield removed
         old = self.filter(created_at__lte=timezone.now() - ANSWERS_KEPT)
@@ -47,13 +47,13 @@ class IdempotentRequestQuerySet(models.QuerySet["IdempotentRequest"]):
 class IdempotentRequest(models.Model):
     """A POST with an Idempotency-Key and its response."""
 
-    # SHA-256 of the digest of the caller's secret and of the key, in hexadecimal.
+    # SHA-256 of the digest of the caller's secret and the Idempotency-Key, in hexadecimal.
     id = models.CharField(max_length=64, primary_key=True)
     # SHA-256 of method, path, query and body.
     fingerprint = models.CharField(max_length=64)
     created_at = models.DateTimeField(default=timezone.now)
     status = models.PositiveSmallIntegerField(null=True)
-    # Encrypted; null once it has been removed.
+    # The encrypted response, or null after its deletion.
     answer = models.BinaryField(null=True)
     encryption_key = models.CharField(max_length=16, default="")
     answer_until = models.DateTimeField(null=True)
@@ -61,7 +61,7 @@ class IdempotentRequest(models.Model):
     objects = IdempotentRequestQuerySet.as_manager()
 
     class Meta:
-        # The table of the project's app: libraries have no migrations.
+        # The table belongs to the project's app, because libraries have no migrations.
         app_label = "infra_service"
         default_permissions = ("view",)
         indexes = [
@@ -82,14 +82,14 @@ class IdempotentRequest(models.Model):
         return self.created_at <= timezone.now() - ANSWERS_KEPT
 
     def store(self, status: int, body: bytes, *, has_secret: bool) -> None:
-        """Store the response, encrypted."""
+        """Encrypt and store the response."""
         self._encrypt(body)
         self.status = status
         self.answer_until = self.created_at + (SECRETS_KEPT if has_secret else ANSWERS_KEPT)
         self.save(force_update=True)
 
     def reencrypt(self) -> bool:
-        """Encrypt the response with the first key; return whether this call changed it."""
+        """Encrypt the response with the current key, and return whether the row changed."""
         body, used = self.answer_body(), self.encryption_key
         if body is None:
             return False
@@ -100,7 +100,7 @@ class IdempotentRequest(models.Model):
         return bool(as_seen.update(answer=self.answer, encryption_key=self.encryption_key))
 
     def answer_body(self) -> bytes | None:
-        """Return the response, or None if it has expired or its key is missing."""
+        """Return the response, or None if it has expired or its encryption key is missing."""
         if self.answer is None or not self._is_kept:
             return None
         try:
@@ -118,5 +118,5 @@ class IdempotentRequest(models.Model):
 
     @property
     def _context(self) -> bytes:
-        """The associated data: a response that was moved to another row does not decrypt."""
+        """The associated data, which prevents decryption of a response moved to another row."""
         return b"idempotent" + bytes.fromhex(self.id)

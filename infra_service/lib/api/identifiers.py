@@ -1,4 +1,4 @@
-"""UUIDs in the API's format."""
+"""UUIDs in the format of the API, and UUIDv7 for a time."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ _UNIX: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 def milliseconds_of(moment: dt.datetime) -> int:
-    """Return the first 48 bits of a UUIDv7 (RFC 9562) of that time."""
+    """Return the first 48 bits of a UUIDv7 (RFC 9562) for a time."""
     return (moment - _UNIX) // dt.timedelta(milliseconds=1)
 
 
 def uuid7_of(moment: dt.datetime) -> uuid.UUID:
-    """Return a new UUIDv7 of that time, in milliseconds."""
+    """Return a new UUIDv7 for a time, with a precision of milliseconds."""
     return uuid7(nanoseconds=milliseconds_of(moment) * 1_000_000)
 
 
 def parse_uuid(text: str) -> uuid.UUID | None:
-    """Return the UUID for the canonical 8-4-4-4-12 form, in any case, or None."""
+    """Parse a UUID in the canonical 8-4-4-4-12 form, in upper or lower case, or return None."""
     return uuid.UUID(text) if _CANONICAL_UUID.fullmatch(text) else None

@@ -1,4 +1,4 @@
-"""JSON:API documents (jsonapi.org 1.0): responses, errors, bodies, and numbered pages."""
+"""JSON:API documents (jsonapi.org 1.0): responses, errors, request bodies and numbered pages."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MEDIA_TYPE: Final = "application/vnd.api+json"
-#: Rows that a list counts and skips at most: its pages have numbers.
+#: The maximum number of rows that a list with numbered pages counts and skips.
 MOST_LISTED: Final = 10_000
 _MOST_ON_A_PAGE: Final = 100
 _DEFAULT_PAGE: Final = 20
 _POSITIVE: Final = re.compile(r"[1-9][0-9]{0,8}", re.ASCII)
-#: Parameters of lists that do not select; go-tfe repeats `filter[tagged]` under its Go name.
+#: Parameters of lists that do not filter. go-tfe repeats `filter[tagged]` under its Go name.
 _COMMON: Final = ("include", "sort", "page[number]", "page[size]", "TagBindings")
 #: Clients expect 409 for a locked workspace.
 _STATUSES: Final = {HTTPStatus.LOCKED: HTTPStatus.CONFLICT}
@@ -41,13 +41,13 @@ class InvalidAttribute(APIException):
 
 
 class JsonApiRenderer(JsonRenderer):
-    """A document with the media type that the clients demand."""
+    """A renderer of documents with the media type that the clients require."""
 
     media_type = MEDIA_TYPE
 
 
 class Identifier(msgspec.Struct, omit_defaults=True):
-    """A resource in a request, with the attributes that a related resource may have."""
+    """A resource in a request. A related resource may have attributes."""
 
     type: str = ""
     id: str | None = None
@@ -61,7 +61,7 @@ class Related(msgspec.Struct):
 
     @property
     def many(self) -> list[Identifier]:
-        """Return the resources of a relationship to many."""
+        """Return the resources of a to-many relationship."""
         return self.data if isinstance(self.data, list) else []
 
 
@@ -72,7 +72,7 @@ class _Document(msgspec.Struct, Generic[T]):
 def resource(
     kind: str, id_: str, attributes: dict[str, Any], **relationships: dict[str, Any] | None
 ) -> dict[str, Any]:
-    """Return a resource object; underscores in names of relationships become dashes."""
+    """Return a resource object. Underscores in names of relationships become hyphens."""
     related = {name.replace("_", "-"): {"data": data} for name, data in relationships.items()}
     return {"id": id_, "type": kind, "attributes": attributes, "relationships": related}
 
@@ -125,7 +125,7 @@ def decoded_data(body: bytes | bytearray, data_type: type[T]) -> T:
 
 
 def exception_handler(exc: Exception, context: dict[str, Any]) -> Response | None:
-    """Return an error as a JSON:API document, from the error form of the service."""
+    """Return the response to an exception as a JSON:API error document, for DRF."""
     response = errors.exception_handler(exc, context)
     if response is None:
         return None
@@ -149,13 +149,13 @@ def exception_handler(exc: Exception, context: dict[str, Any]) -> Response | Non
 
 
 class Page:
-    """The page of a list that a request asks for, by its number."""
+    """A page of a list, requested by its number."""
 
     def __init__(self, request: Request, *known: str) -> None:
-        """Read the parameters of the page; ``known`` are the first characters of the list's own.
+        """Read the parameters of the page. ``known`` are prefixes of further valid parameters.
 
         Raises:
-            InvalidParameter: an unknown filter, or a number out of range.
+            InvalidParameter: a parameter is unknown, or a number is out of range.
         """
         for name, text in request.query_params.items():
             if name not in _COMMON and not name.startswith(known):
@@ -166,7 +166,7 @@ class Page:
         self.number = _number(request, "page[number]", 1)
 
     def answer(self, rows: Any, describe: Callable[[Any], dict[str, Any]]) -> Response:
-        """Return the page of a queryset, of which at most ``MOST_LISTED`` rows are listed."""
+        """Respond with the page of a queryset, limited to its first ``MOST_LISTED`` rows."""
         total, start = rows.order_by()[:MOST_LISTED].count(), (self.number - 1) * self.size
         items = [describe(row) for row in rows[start : start + self.size]] if start < total else []
         return Response(page_of(items, number=self.number, size=self.size, total=total))

@@ -1,7 +1,7 @@
-"""A limit of 1 MiB for bodies, checked before the body is read.
+"""Limit request bodies to 1 MiB, before they are read.
 
-Views that read large bodies set their own limit. Most views never read a body, which would still
-have to be received.
+Views that read large bodies set their own limit. Most views never read the body, but the server
+would still have to receive it.
 """
 
 from __future__ import annotations
@@ -22,10 +22,9 @@ if TYPE_CHECKING:
 
 
 class BodyLengthMiddleware:
-    """Reject a body that exceeds the limit or has no length (chunked).
+    """A middleware that rejects bodies that exceed the limit or have no length (chunked).
 
-    ``reads_bodies_of`` of a view lists the methods that read their body themselves, within their
-    own limit.
+    ``reads_bodies_of`` of a view lists the methods that read their body within their own limit.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:

@@ -1,7 +1,7 @@
-"""Rate limit counters: shared by all workers in Redis, or in the memory of each worker.
+"""Rate limits, with counters in Redis (shared by all workers) or in the memory of each worker.
 
-Each counter covers a window of a minute and is incremented and read atomically. If the counters are
-unreachable, requests are not counted, and the service logs a warning every few seconds.
+Each counter covers a window of one minute, and is incremented and read atomically. If the counters
+are unreachable, the service does not limit requests, and logs a warning every few seconds.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger("infra_service.limits")
 
-# Seconds without counting after the counters were unreachable.
+# The pause of counting after a failure of the counters, in seconds.
 _PAUSE: Final = 5
 
 
 class Limit(NamedTuple):
-    """A rate limit: requests per minute that share a counter; 0 disables it."""
+    """A rate limit: the maximum number of requests per minute. 0 disables the limit."""
 
     kind: str  # "token", "key", "owner", "address", …
     name: str
@@ -36,7 +36,7 @@ class Limit(NamedTuple):
 
 
 class Usage(NamedTuple):
-    """The requests that a limit has counted in this window, and the seconds until the next."""
+    """The requests counted for a limit in this window, and the seconds until the next window."""
 
     limit: Limit
     requests: int
@@ -49,7 +49,7 @@ class Usage(NamedTuple):
 
 
 class Limiter:
-    """Apply rate limits; allow all requests while the counters are unreachable."""
+    """A limiter of request rates. It allows all requests while the counters are unreachable."""
 
     def __init__(self, counters: Counters) -> None:
         self._counters = counters
@@ -57,11 +57,11 @@ class Limiter:
         self._pausing = threading.Lock()
 
     def hit(self, *limits: Limit) -> Usage | None:
-        """Increment the counter of each limit; return the first exceeded limit, if any."""
+        """Increment the counter of each limit, and return the first exceeded limit or None."""
         return first_exceeded(self.count(*limits))
 
     def count(self, *limits: Limit) -> list[Usage]:
-        """Increment the counter of each enabled limit; return [] if they are unreachable."""
+        """Increment the counters of enabled limits, and return their usage; [] if unreachable."""
         limits = tuple(limit for limit in limits if limit.most)
         if not limits or time.monotonic() < self._paused_until:
             return []
@@ -81,7 +81,7 @@ class Limiter:
 
 
 def first_exceeded(usages: Iterable[Usage]) -> Usage | None:
-    """Return the usage of the first exceeded limit, if any."""
+    """Return the usage of the first exceeded limit, or None."""
     return next((usage for usage in usages if usage.requests > usage.limit.most), None)
 
 
@@ -90,7 +90,7 @@ _making = threading.Lock()
 
 def limiter() -> Limiter:
     """Return the limiter of this process."""
-    with _making:  # a cache alone could create a limiter for each thread of the first requests
+    with _making:  # otherwise, concurrent first requests could create several limiters
         return _limiter()
 
 

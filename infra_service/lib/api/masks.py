@@ -1,4 +1,4 @@
-"""``update_mask`` (AIP-134, AIP-161): which fields a PATCH changes."""
+"""``update_mask`` (AIP-134, AIP-161): the fields that a PATCH changes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from django.http import QueryDict
 
-#: The names of the mask in the body and the query.
+#: The names of the mask in the body and in the query.
 NAMES: Final = ("update_mask", "updateMask")
 EVERYTHING: Final = "*"
 
@@ -28,7 +28,7 @@ def read_mask(
     """Return the paths of the mask in snake case, or None for a missing or empty mask.
 
     Raises:
-        ValidationError: duplicate mask, wrong type, or unknown path.
+        ValidationError: the mask is repeated, has a wrong type or contains an unknown path.
     """
     given = [body[name] for name in NAMES if name in body]
     given += [text for name in NAMES for text in query.getlist(name)]
@@ -56,9 +56,9 @@ def select(
 ) -> dict[str, Any]:
     """Return the values that a PATCH sets, before validation.
 
-    Without a mask, the PATCH sets the fields that are present; ``*`` selects all fields. A field in
-    the mask that is absent or null in the body is reset to its default, if it has a default.
-    Read-only fields are ignored. Unknown fields are kept, so that the serializer rejects them.
+    Without a mask, the PATCH sets the fields in the body. ``*`` selects all fields. A field in the
+    mask that is absent or null in the body is reset to its default, if it has a default. Read-only
+    fields are ignored. Unknown fields are kept, so that the serializer rejects them.
     """
     writable = {name: field for name, field in known.items() if not field.read_only}
     if mask is None:

@@ -1,9 +1,9 @@
-"""A memory budget for the requests of a worker process.
+"""Limit the memory that requests use in a worker process.
 
-A request reserves megabytes of the budget before it allocates them, and is rejected if the budget
-is exhausted: waiting would block a thread that small requests need. The budget gets the memory back
-after the response has been sent. The first megabyte of each request is free, so small requests
-never use the budget.
+A request reserves memory from a budget before allocating it, and is rejected if the budget is
+exhausted. Waiting would block a thread that small requests need. The memory returns to the budget
+after the response has been sent. The first megabyte of each request does not count, so small
+requests never use the budget.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ FREE: Final = 1024 * 1024
 
 
 class MemoryUnavailable(APIException):
-    meaning = "Other requests use the memory that this request needs."
+    meaning = "Other requests use the memory that this request requires."
     status_code = 503
     default_code = "MEMORY_UNAVAILABLE"
-    default_detail = "Other requests use the memory that this request needs. Try again."
+    default_detail = "Other requests use the memory that this request requires. Try again."
     wait = 3
 
 
 class MemoryInsufficient(APIException):
-    meaning = "The request needs more memory than the whole budget, so retries do not help."
+    meaning = "The request requires more memory than the whole budget, so retries do not help."
     status_code = 400
     rpc_status = "FAILED_PRECONDITION"
     default_code = "MEMORY_INSUFFICIENT"
-    default_detail = "The request needs more memory than MEMORY_BUDGET_BYTES allows."
+    default_detail = "The request requires more memory than MEMORY_BUDGET_BYTES allows."
 
 
 class _Budget:
-    """The memory that the requests of this process hold together."""
+    """The memory that all requests of this process have reserved."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -64,7 +64,7 @@ BUDGET: Final = _Budget()
 
 
 class _Room(threading.local):
-    """The memory that the request of this thread holds; other memory is not counted."""
+    """The memory that the request of this thread has reserved."""
 
     is_open: bool = False
     held: int = 0
@@ -74,10 +74,10 @@ _room: Final = _Room()
 
 
 def reserve(number: int) -> None:
-    """Reserve bytes for the current request. Commands are not counted.
+    """Reserve bytes for the current request. Do nothing outside requests.
 
     Raises:
-        MemoryUnavailable: other requests hold the memory.
+        MemoryUnavailable: other requests have reserved the memory.
         MemoryInsufficient: the request exceeds the whole budget.
     """
     if _room.is_open:
@@ -85,16 +85,16 @@ def reserve(number: int) -> None:
 
 
 def release_memory(number: int) -> None:
-    """Return memory of the request to the budget."""
+    """Return bytes that the request has reserved to the budget."""
     if _room.is_open and number > 0:
         _set_reserved(max(0, _room.held - number))
 
 
 def demand(number: int) -> None:
-    """Raise if the bytes exceed the free budget, without reserving them: they may never arrive.
+    """Raise an error if the bytes exceed the free budget. Do not reserve bytes that may not arrive.
 
     Raises:
-        MemoryUnavailable, MemoryInsufficient: as for ``reserve``.
+        MemoryUnavailable, MemoryInsufficient: see ``reserve``.
     """
     reserve(number)
     release_memory(number)
@@ -102,7 +102,7 @@ def demand(number: int) -> None:
 
 @contextlib.contextmanager
 def released_at_end() -> Iterator[None]:
-    """Release the memory that the block has reserved, at its end."""
+    """Release the memory that the block has reserved when the block ends."""
     before = _room.held
     try:
         yield
@@ -118,25 +118,26 @@ def _set_reserved(number: int) -> None:
 
 
 def shortfall(limit: str, factor: int, *, check_id: str) -> list[CheckMessage]:
-    """Report a budget that is too small for the largest size that a setting allows.
+    """Return a check error if the budget is too small for the largest size that a setting allows.
 
-    ``factor`` is the memory in bytes that each byte of that size takes.
+    ``factor`` is the number of bytes of memory that each byte of this size requires.
     """
     needed = factor * getattr(settings, limit)
     if needed <= settings.MEMORY_BUDGET_BYTES:
         return []
     return [
         Error(
-            f"MEMORY_BUDGET_BYTES is {settings.MEMORY_BUDGET_BYTES}, and the largest that {limit} "
-            f"allows takes {factor} times its size, {needed} bytes: it would always be rejected.",
-            hint=f"Raise MEMORY_BUDGET_BYTES to {needed} at least, or lower {limit}.",
+            f"MEMORY_BUDGET_BYTES is {settings.MEMORY_BUDGET_BYTES}, but the largest body that "
+            f"{limit} allows requires {factor} times its size ({needed} bytes). The service would "
+            "always reject it.",
+            hint=f"Increase MEMORY_BUDGET_BYTES to at least {needed}, or reduce {limit}.",
             id=check_id,
         )
     ]
 
 
 class MemoryMiddleware:
-    """Release the memory of a request, and that of its response once it has been sent."""
+    """A middleware that releases the memory of requests, and of responses after they are sent."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -148,7 +149,7 @@ class MemoryMiddleware:
             size = 0 if response.streaming else len(response.content)
             release_memory(_room.held - size)
             if kept := max(0, _room.held - FREE):
-                # Django calls these after the server has sent the response or failed to.
+                # Django calls these functions after the server has sent the response or has failed.
                 response._resource_closers.append(lambda: BUDGET.change(-kept))  # type: ignore[attr-defined]
                 _room.held = 0
         finally:

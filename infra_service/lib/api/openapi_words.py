@@ -1,7 +1,7 @@
-"""Helpers with which the apps describe their endpoints in OpenAPI.
+"""Helpers for apps to describe their endpoints in OpenAPI.
 
-Scopes, kinds of token, serializers and ``not_found`` are read from the view. These helpers add the
-rest: the errors of a method, examples of requests and responses, and named JSON schemas.
+The OpenAPI document derives scopes, token types, serializers and ``not_found`` from views. These
+helpers add the errors of a method, examples of requests and responses, and named JSON schemas.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class Named(dict[str, Any]):
-    """A JSON schema that becomes the component of this name."""
+    """A JSON schema that becomes a component with this name."""
 
     def __init__(self, name: str, schema: Mapping[str, Any]) -> None:
         super().__init__(schema)
@@ -44,9 +44,9 @@ class Named(dict[str, Any]):
 
 @dataclass(frozen=True, slots=True)
 class DeclaredErrors:
-    """The errors of a status, and the schema of the fields beside ``error``.
+    """The errors with the same status, and the schema of the fields next to ``error``.
 
-    ``instead`` is an alternative format for some responses of that status.
+    ``instead`` is an alternative format of some responses with this status.
     """
 
     errors: tuple[type[APIException], ...]
@@ -57,7 +57,7 @@ class DeclaredErrors:
 def error_docs(
     *errors: type[APIException], beside: Named | None = None, instead: Named | None = None
 ) -> dict[int, DeclaredErrors]:
-    """Return these errors by status, for ``responses``."""
+    """Return these errors by status, for the argument ``responses``."""
     by_status: dict[int, list[type[APIException]]] = {}
     for error in errors:
         by_status.setdefault(int(error.status_code), []).append(error)
@@ -70,12 +70,12 @@ def request_example(value: Any) -> OpenApiExample:
 
 
 def answer_example(value: Any) -> OpenApiExample:
-    """Return the example of a whole response."""
+    """Return the example of a complete response."""
     return OpenApiExample("Answer", value, response_only=True)
 
 
 def needs(*scopes: str, of: str) -> Any:
-    """Return the security of a method that requires more than its view declares."""
+    """Return the security of a method that requires other scopes than its view declares."""
     return [{of: list(scopes)}]
 
 
@@ -89,15 +89,15 @@ NO_STORE: Final = OpenApiParameter(
     description="The response contains a secret and must not be cached.",
 )
 #: A response without a body.
-EMPTY: Final = OpenApiResponse(None, "Success; the body is empty.")
+EMPTY: Final = OpenApiResponse(None, "Success. The body is empty.")
 
 
 def period_parameters(longest: dt.timedelta) -> list[OpenApiParameter]:
     """Return the parameters of ``periods.read_period``."""
     usual = DEFAULT_PERIOD.days
     descriptions = {
-        "since": f"Start of the period: by default {usual} and at most {longest.days} days before "
-        "`until`.",
+        "since": f"Start of the period, at most {longest.days} days before `until`. The default is "
+        f"{usual} days before `until`.",
         "until": "End of the period. The default is now.",
     }
     return [
@@ -107,19 +107,19 @@ def period_parameters(longest: dt.timedelta) -> list[OpenApiParameter]:
 
 
 def object_of(**properties: Any) -> dict[str, Any]:
-    """Return the schema of an object with all of these required properties."""
+    """Return the schema of an object with these properties, which are all required."""
     return {"type": "object", "required": list(properties), "properties": properties}
 
 
 def described_object(name: str, description: str, /, **properties: Any) -> Named:
-    """Return the component of an object with all of these required properties."""
+    """Return a named schema of an object with these properties, which are all required."""
     return Named(name, {"description": description, **object_of(**properties)})
 
 
 def as_component(name: str, schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the schema of a field as a component, next to the description of the field.
+    """Return the schema of a field as a component, so that the field can have a description.
 
-    Generators invent names for unnamed schemas and number the parts of their unions.
+    Client generators would invent names for unnamed schemas.
     """
     return {"allOf": [Named(name, schema)]}
 
@@ -137,7 +137,7 @@ def wrapped(
     required: bool = True,
     **beside: Any,
 ) -> Any:
-    """Return the schema of a resource in its wrapper, with the fields beside it."""
+    """Return the schema of a wrapped resource, with the fields next to it."""
     resource = serializer(partial=partial, required=required)
     # Copied, because serializer fields keep the order of their creation.
     wrapper: Any = inline_serializer(name, {field: resource, **copy.deepcopy(beside)})
@@ -146,14 +146,14 @@ def wrapped(
 
 
 def in_words(name: str) -> str:
-    """Return the name of a resource in words."""
+    """Return the name of a resource as words, such as ``API key``."""
     return name.replace("_", " ").replace("api", "API")
 
 
 def update_mask(serializer: type[serializers.Serializer[Any]]) -> tuple[Any, OpenApiParameter]:
-    """Return the update mask as a field of the body and as a query parameter; clients send either.
+    """Return the update mask as a field of the body and as a query parameter.
 
-    The paths are the writable fields; ``*`` selects all of them.
+    Clients send one of them. The paths are the writable fields. ``*`` selects all fields.
     """
     paths = [name for name, field in serializer().fields.items() if not field.read_only]
     path = f"({'|'.join(paths)})"
@@ -167,8 +167,8 @@ def update_mask(serializer: type[serializers.Serializer[Any]]) -> tuple[Any, Ope
     field = type("MaskField", (serializers.JSONField,), {})
     extend_schema_field(as_component(f"{name}Mask", mask))(field)
     described = (
-        "The fields to change; `*` means all. Fields of the mask that are absent from the body are "
-        "cleared. Without a mask, the fields in the body are changed."
+        "The fields to change; `*` means all. Fields in the mask that are absent from the body are "
+        "reset to their defaults. Without a mask, the fields in the body are changed."
     )
     parameter = OpenApiParameter(
         "update_mask",
@@ -190,18 +190,17 @@ def resource_schema(
     delete: Errors | None = None,
     change_docs: Mapping[int, DeclaredErrors] = MappingProxyType({}),
 ) -> Callable[[type], type]:
-    """Return the decorator of a viewset that lists, creates, reads, changes a resource.
+    """Return the decorator of a viewset that lists, creates, retrieves and changes a resource.
 
-    With ``delete``, also deletes it. ``change_docs`` are errors of a change with another form.
-
-    ``description`` describes the list. ``sample`` is a resource as it is returned; its writable
-    fields are the example request.
+    ``delete`` contains the errors of the deletion, or is None if the viewset cannot delete.
+    ``change_docs`` contains errors of a change in another format. ``description`` describes the
+    list. ``sample`` is a resource in a response. Its writable fields are the example of a request.
     """
     name = serializer.__name__.removesuffix("Serializer")
     answer = wrapped(f"{name}Answer", resource, serializer)
     mask, mask_parameter = update_mask(serializer)
     fields = serializer().fields
-    # Swagger UI can send the example, which must not name a real resource "production".
+    # Swagger UI can send the example, which must not change the name of a real resource.
     harmless = {**sample, **dict.fromkeys(("name", "slug") & sample.keys(), "example")}
     writable = {n: v for n, v in harmless.items() if not fields[n].read_only}
     shown = answer_example({resource: sample})
@@ -236,7 +235,7 @@ def resource_schema(
 def list_schema(
     resource: str, description: str, sample: Any, *, plural: str = "", **options: Any
 ) -> Callable[[Any], Any]:
-    """Return the decorator of a list; ``sample`` is an item of it."""
+    """Return the decorator of a list. ``sample`` is an item of the list."""
     plural = plural or f"{resource}s"
     page = {plural: [sample], "next_page_token": ""}
     return extend_schema(

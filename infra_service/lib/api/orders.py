@@ -1,8 +1,8 @@
-"""``order_by`` of a list: indexed orders, each in both directions.
+"""The parameter ``order_by`` of lists: indexed orders, each in both directions.
 
-The default is the view's ``page_key``. ``other_keys`` are the alternatives, named after their first
-column; ``order_names`` maps a column to another name. Orders without an index are not supported:
-each page would sort up to a million rows.
+The default order is the view's ``page_key``. ``other_keys`` are alternatives, named after their
+first column. ``order_names`` maps a column to another name. Orders without an index are not
+supported, because each page would sort up to a million rows.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PARAMETER: Final = "order_by"
 
 
 def keys_of(view: Any) -> list[Sequence[str]]:
-    """Return the keys that can order the list, with its default first."""
+    """Return the keys by which the list can be ordered, with the default first."""
     return [view.page_key, *getattr(view, "other_keys", ())]
 
 
@@ -38,10 +38,10 @@ def orders_of(view: Any) -> dict[str, Sequence[str]]:
 
 
 def requested_key(parameters: QueryDict, view: Any) -> Sequence[str]:
-    """Return the key of the requested order, or else the list's default.
+    """Return the key of the requested order, or the default key of the list.
 
     Raises:
-        InvalidParameter: no index of the list has this order.
+        InvalidParameter: the list does not support the order.
     """
     requested = parameters.get(PARAMETER)
     if not requested:
@@ -61,12 +61,12 @@ def requested_key(parameters: QueryDict, view: Any) -> Sequence[str]:
 def described(view: Any) -> dict[str, Any]:
     """Return the OpenAPI description of the parameter."""
     (own,) = (order for order, key in orders_of(view).items() if list(key) == list(view.page_key))
-    text = f"The order of the items; the default is `{own}`."
+    text = f"The order of the items. The default is `{own}`."
     if moving := getattr(view, "moving_orders", ()):
         orders = ", ".join(f"`{order}`" for order in moving)
         text += (
-            f" In the order of {orders}, an item that moves between two pages may be "
-            "repeated or missing; every other item is on exactly one page."
+            f" If the list is ordered by {orders}, an item that moves between two pages may be "
+            "repeated or missing. Every other item is on exactly one page."
         )
     return {
         "name": PARAMETER,

@@ -1,10 +1,10 @@
-"""Keyset pagination: no OFFSET, no COUNT, and page 5,000 costs as much as page 1.
+"""Keyset pagination without OFFSET and COUNT: page 5,000 costs as much as page 1.
 
-A view declares ``page_key``, the columns that order its list, and alternative orders in
-``other_keys`` (``infra_service.lib.api.orders``). The columns are unique together, indexed, and all
-ascending or all descending (``("-id",)``). ``resource_plural`` is the name of the list in the
-response. ``list_parameters`` are the query parameters that the view reads itself, in addition to
-its filters. ``infra_service.lib.database.bounded_pages`` limits the rows that are read.
+A view declares the order of its list in ``page_key``, and alternative orders in ``other_keys``
+(``infra_service.lib.api.orders``). The columns are unique together, indexed, and all ascending or
+all descending (``("-id",)``). ``resource_plural`` is the name of the list in the response.
+``list_parameters`` are query parameters that the view reads in addition to its filters.
+``infra_service.lib.database.bounded_pages`` limits the number of rows read.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ R = TypeVar("R")
 DEFAULT_PAGE_SIZE: Final = 50
 MAX_PAGE_SIZE: Final = 100
 TOKEN_AGE: Final = dt.timedelta(days=3)
-#: Descriptions of the two fields of a page.
-ITEMS: Final = "The items of this page, in the order of the list; at most `page_size`."
-NEXT_PAGE: Final = "The `page_token` of the next page; empty on the last page."
+#: The descriptions of the two fields of a page.
+ITEMS: Final = "The items of this page, at most `page_size`, in the order of the list."
+NEXT_PAGE: Final = "The `page_token` of the next page, or empty on the last page."
 NextPageToken = Annotated[str, msgspec.Meta(description=NEXT_PAGE)]
 
 _SALT: Final = "infra_service.page_token"
@@ -65,13 +65,13 @@ class InvalidPageToken(APIException):
     default_code = "INVALID_PAGE_TOKEN"
     default_detail = (
         "The page_token is not valid for this list and filter, or is older than three "
-        "days. Start again without it."
+        "days. Start again without a page_token."
     )
 
 
 @dataclass(frozen=True, slots=True)
 class PageRequest:
-    """A requested page: at most ``size`` items after ``position``, or the first page for None."""
+    """A requested page: at most ``size`` items after ``position``. None means the first page."""
 
     size: int
     position: list[Any] | None
@@ -81,12 +81,12 @@ class PageRequest:
     def read(
         cls, request: Request, view: Any, lengths: Collection[int], *others: str
     ) -> PageRequest:
-        """Read the query parameters, and allow the view's additional parameters.
+        """Read the query parameters. ``others`` are additional valid parameters.
 
-        ``lengths`` are the valid lengths of a position.
+        ``lengths`` contains the valid lengths of a position.
 
         Raises:
-            InvalidParameter, InvalidPageToken: see the class.
+            InvalidParameter, InvalidPageToken: see the classes.
         """
         parameters = request.query_params
         refuse_unknown(parameters, {*_known(view), *others})
@@ -96,11 +96,11 @@ class PageRequest:
         return cls(size, _position(token, scope, lengths) if token else None, scope)
 
     def token(self, *position: int | str) -> str:
-        """Return the token of the page that begins after this position."""
+        """Return the token of the page after this position."""
         return signing.dumps([self.scope, *position], salt=_SALT)
 
     def page_by(self, column: str, rows: QuerySet[Any, R]) -> tuple[list[R], str]:
-        """Return the page of the rows in the order of a column, and the next page's token."""
+        """Return the page of rows ordered by a column, and the token of the next page."""
         ordered = rows.order_by(column)
         if self.position is not None:
             ordered = ordered.filter((f"{column}__gt", self.position[0]))
@@ -113,18 +113,18 @@ class PageRequest:
 
 
 class KeysetPagination(BasePagination):
-    """Pages by ``page_size`` and ``page_token``; ``next_page_token`` is "" at the end only."""
+    """Pagination by ``page_size`` and ``page_token``, until ``next_page_token`` is empty."""
 
-    # The list's view; for the OpenAPI description infra_service.openapi.schema sets it.
+    # The view of the list. infra_service.openapi.schema sets it for the OpenAPI description.
     view: Any = None
     #: Whether the list supports ``order_by``.
     takes_order: ClassVar[bool] = True
 
     def answer(self, queryset: QuerySet[Any, Any], request: Request, view: Any) -> Response:
-        """Return the response with a page of the list and the next page's token.
+        """Respond with a page of the list and the token of the next page.
 
         Raises:
-            InvalidParameter, InvalidPageToken: see the class.
+        InvalidParameter, InvalidPageToken: see the classes.
         """
         key = orders.requested_key(request.query_params, view)
         segments = with_nulls_last(queryset.model, key)
@@ -146,7 +146,7 @@ class KeysetPagination(BasePagination):
         return Response({view.resource_plural: reader.items(page.rows), "next_page_token": token})
 
     def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
-        """Return the schema of a page; ``schema`` is that of its list."""
+        """Return the schema of a page. ``schema`` describes the list in the page."""
         return page_schema(self.view.resource_plural, schema)
 
     def get_schema_operation_parameters(self, view: Any) -> list[dict[str, Any]]:  # noqa: ARG002 - DRF's signature
@@ -158,8 +158,11 @@ class KeysetPagination(BasePagination):
             "default": DEFAULT_PAGE_SIZE,
         }
         described = {
-            _SIZE: (f"Items per page: 1 to {MAX_PAGE_SIZE}; 0 means {DEFAULT_PAGE_SIZE}.", size),
-            _TOKEN: ("`next_page_token` of the previous page.", {"type": "string"}),
+            _SIZE: (
+                f"Maximum items per page, up to {MAX_PAGE_SIZE}; 0 means {DEFAULT_PAGE_SIZE}.",
+                size,
+            ),
+            _TOKEN: ("The `next_page_token` of the previous page.", {"type": "string"}),
         }
         return [
             {"name": n, "in": "query", "required": False, "description": text, "schema": schema}
@@ -173,10 +176,10 @@ class SegmentPagination(KeysetPagination):
     takes_order = False
 
     def answer(self, queryset: QuerySet[Any, Any], request: Request, view: Any) -> Response:
-        """Return the response with a page of the list and the next page's token.
+        """Respond with a page of the list and the token of the next page.
 
         Raises:
-            InvalidParameter, InvalidPageToken: see the class.
+        InvalidParameter, InvalidPageToken: see the classes.
         """
         return _answer_in_segments(queryset, request, view, view.segments)
 
@@ -209,7 +212,7 @@ def _answer_in_segments(
 
 
 def page_schema(name: str, items: dict[str, Any], **beside: Any) -> dict[str, Any]:
-    """Return the schema of a page of the list of this name, with the fields beside the list."""
+    """Return the schema of a page. ``beside`` are fields in addition to the list ``name``."""
     properties = {
         name: {**items, "description": ITEMS},
         **beside,
@@ -224,7 +227,7 @@ def page_schema(name: str, items: dict[str, Any], **beside: Any) -> dict[str, An
 
 
 def _known(view: Any) -> set[str]:
-    """Return the names of the list's parameters."""
+    """Return the names of all parameters of the list."""
     known = {_SIZE, _TOKEN, *getattr(view, "list_parameters", ())}
     for backend in view.filter_backends:
         known |= {p["name"] for p in backend().get_schema_operation_parameters(view)}
@@ -239,9 +242,9 @@ def _page_size(parameters: QueryDict) -> int:
 
 
 def _scope(path: str, parameters: QueryDict, more: str) -> str:
-    """Return the scope of a page token: list, parent and filter, without the page size.
+    """Return a digest of the list and its filter, to which a page token is bound.
 
-    ``more`` is the view's addition, for state outside of the path and the parameters.
+    ``more`` is an addition of the view for other data that the list depends on.
     """
     kept = sorted((name, text) for name, text in parameters.items() if name not in (_SIZE, _TOKEN))
     given = [pair for pair in kept if str(pair[1]).strip()]
@@ -250,7 +253,7 @@ def _scope(path: str, parameters: QueryDict, more: str) -> str:
 
 
 def _position(token: str, scope: str, lengths: Collection[int]) -> list[Any]:
-    """Return the position of the token."""
+    """Return the position in the token."""
     try:
         found, *rest = signing.loads(token, salt=_SALT, max_age=TOKEN_AGE)
     except (signing.BadSignature, ValueError, TypeError) as error:

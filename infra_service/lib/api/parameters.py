@@ -1,4 +1,4 @@
-"""The query parameters of a list, and the error for invalid parameters."""
+"""Reject invalid query parameters."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class InvalidParameter(APIException):
-    meaning = "A path or query parameter that is unknown, repeated, out of range or malformed."
+    meaning = "A path or query parameter is unknown, repeated, out of range or malformed."
     status_code = 400
     default_code = "INVALID_FIELDS"
 
@@ -25,10 +25,10 @@ class InvalidParameter(APIException):
 
 
 def refuse_unknown(parameters: QueryDict, known: Collection[str]) -> None:
-    """Reject unknown parameters: ignoring a misspelt filter would show too much.
+    """Reject unknown parameters. Ignoring a misspelt filter would return too many items.
 
     Raises:
-        InvalidParameter: an unknown or repeated parameter.
+        InvalidParameter: a parameter is unknown or repeated.
     """
     for name, values in parameters.lists():
         if name not in known:

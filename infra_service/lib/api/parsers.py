@@ -1,4 +1,4 @@
-"""JSON bodies: every invalid body is a 400, not a 500."""
+"""Parse JSON bodies strictly. Every invalid body causes a 400, not a 500."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 class JsonParser(BaseParser):
-    """Strict JSON (RFC 8259) in UTF-8, without NUL characters, which PostgreSQL cannot store.
+    """A parser of strict JSON (RFC 8259) in UTF-8, without NUL, which PostgreSQL cannot store.
 
-    Django's ``DATA_UPLOAD_MAX_MEMORY_SIZE`` limits its size.
+    Django's ``DATA_UPLOAD_MAX_MEMORY_SIZE`` limits the size of the body.
     """
 
     media_type = "application/json"
@@ -32,7 +32,7 @@ class JsonParser(BaseParser):
         """Return the decoded body.
 
         Raises:
-            ParseError: invalid JSON, with the position of the error.
+            ParseError: the JSON is invalid. The error contains the position.
             RequestDataTooBig: the body exceeds the limit.
         """
         request = (parser_context or {})["request"]
@@ -47,7 +47,7 @@ def decoded(body: bytes) -> Any:
     """Return the decoded JSON.
 
     Raises:
-        ParseError: invalid JSON, with the position of the error.
+        ParseError: the JSON is invalid. The error contains the position.
     """
     try:
         value = msgspec.json.decode(body)

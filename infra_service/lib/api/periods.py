@@ -1,4 +1,4 @@
-"""The query parameters ``since`` and ``until`` of a request about a period."""
+"""Read the query parameters ``since`` and ``until`` of a period."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from infra_service.lib.api.parameters import InvalidParameter
 if TYPE_CHECKING:
     from rest_framework.request import Request
 
-#: The length of the period without ``since``.
+#: The length of the period if ``since`` is missing.
 DEFAULT_PERIOD: Final = dt.timedelta(days=7)
 PERIOD_PARAMETERS: Final = frozenset({"since", "until"})
 _EARLIEST: Final = dt.datetime.min.replace(tzinfo=dt.UTC)
@@ -22,7 +22,7 @@ _EARLIEST: Final = dt.datetime.min.replace(tzinfo=dt.UTC)
 def read_period(
     request: Request, *, now: dt.datetime, longest: dt.timedelta
 ) -> tuple[dt.datetime, dt.datetime]:
-    """Return the start and the end of the period, which ends at ``now`` without ``until``.
+    """Return the start and the end of the period. The default end is ``now``.
 
     Raises:
         InvalidParameter: a time is malformed, or the period is empty or longer than ``longest``.

@@ -1,4 +1,4 @@
-"""Request counters in Redis; imported only if ``CACHE_URL`` is set."""
+"""Count requests in Redis. This module is imported only if ``CACHE_URL`` is set."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from infra_service.lib.api.counters import WINDOW
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# Redis responds in well under a millisecond, or is effectively down: counting delays a request by a
-# tenth of a second at most.
+# Counting delays a request by at most a tenth of a second. A healthy Redis responds in well under a
+# millisecond.
 _TIMEOUT: Final = 0.1
 
 
 class RedisCounters:
-    """The counters of all worker processes, on one machine or several.
+    """Counters that all worker processes share, on one or several machines.
 
-    A thread pool limits the total time. Redis socket timeouts apply to each call, connecting takes
-    several calls, and a DNS lookup has no timeout.
+    A thread pool limits the total time, because a socket timeout applies to each call, connecting
+    requires several calls, and a DNS lookup has no timeout.
     """
 
     _THREADS: Final = 32
@@ -40,7 +40,7 @@ class RedisCounters:
         )
 
     def hit(self, names: Sequence[str], window: int) -> list[int]:
-        """Increment each counter, in a single round trip.
+        """Increment each counter in a single round trip, and return the new counts.
 
         Raises:
             OSError: Redis is unreachable, returns an error, or exceeds the timeout.

@@ -1,9 +1,9 @@
-"""The JSON renderer of every response, and lists of rows that PostgreSQL renders as JSON.
+"""Render responses as JSON, including list rows that PostgreSQL renders.
 
-PostgreSQL writes each row of such a list as JSON text, with an expression derived from the view's
-serializer (``row_json``). Python only joins these texts. Lists without such an expression render
-instances through the serializer, as do all lists on SQLite, there from ``values()`` where possible.
-The JSON is the same.
+PostgreSQL renders each row of a list as JSON text, with an expression derived from the view's
+serializer (``row_json``). Python only joins these texts. The serializer renders lists without such
+an expression, and all lists on SQLite, where it reads ``values()`` if possible. The JSON is the
+same.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def _as_text(value: Any) -> str:
-    """Return Django's lazily translated text as text, and reject all other types.
+    """Convert Django's lazily translated text, and reject all other types.
 
     Raises:
         TypeError: the type has no JSON representation.
@@ -38,7 +38,7 @@ def _as_text(value: Any) -> str:
 
 
 class JsonRenderer(BaseRenderer):
-    """Compact JSON in UTF-8."""
+    """A renderer of compact JSON in UTF-8."""
 
     media_type = "application/json"
     format = "json"
@@ -55,7 +55,7 @@ class JsonRenderer(BaseRenderer):
 
 
 class ListReader:
-    """The reader of a list's rows: as text, as ``values()``, or as instances."""
+    """A reader of the rows of a list: as JSON text, as ``values()``, or as instances."""
 
     def __init__(self, view: Any, key: list[str]) -> None:
         self.written = False
@@ -66,9 +66,9 @@ class ListReader:
     def read(
         self, queryset: Any, order: Sequence[str], limit: int, key: Sequence[str] = ()
     ) -> list[Any]:
-        """Return the first rows of the queryset in this order, read in the fastest possible way.
+        """Return the first rows of the queryset in this order, in the fastest available form.
 
-        Rows of text begin with the columns of ``key``, or else of the list's key.
+        Rows with JSON text begin with the columns of ``key``, or else of the list's key.
         """
         # A queryset with the view's own values() is returned unchanged.
         parts = self._parts if queryset._fields is None else None
@@ -81,9 +81,9 @@ class ListReader:
         return list(queryset.order_by(*order)[:limit])
 
     def _columns(self, parts: Parts, queryset: Any, key: tuple[str, ...]) -> Columns | None:
-        """Return the selected columns: the key, and the row as JSON.
+        """Return the selected columns: the key, and the row as JSON text.
 
-        They are compiled once if the view's ``queryset`` has all annotations that are shown.
+        They are compiled once per view if the view's ``queryset`` has the same annotations.
         """
         declared: Any = getattr(self._view, "queryset", None)
         if declared is not None and declared.query.annotations == queryset.query.annotations:
@@ -91,7 +91,7 @@ class ListReader:
         return _columns(queryset, parts, key)
 
     def items(self, rows: list[Any]) -> Any:
-        """Return the rows as parts of a response, for ``JsonRenderer``."""
+        """Return the rows in the form that ``JsonRenderer`` renders."""
         if self.written:
             return [msgspec.Raw(row[-1]) for row in rows]
         return self._view.get_serializer(rows, many=True).data

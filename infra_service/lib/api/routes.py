@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def routes(patterns: Sequence[Any]) -> Iterator[URLPattern]:
-    """Yield the routes of these patterns and of all patterns that they include."""
+    """Yield the routes in these patterns, and in all patterns that they include."""
     for entry in patterns:
         if isinstance(entry, URLPattern):
             yield entry

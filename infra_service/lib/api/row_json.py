@@ -1,6 +1,6 @@
-"""A list row as JSON text, written by PostgreSQL with an expression derived from a serializer.
+"""Derive an SQL expression from a serializer, with which PostgreSQL renders a row as JSON.
 
-Every field needs an entry in the table below, and a column or annotation of a matching type.
+Every field requires an entry in ``_FORMS``, and a column or annotation of a matching type.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Form(NamedTuple):
-    """The SQL that renders columns of these types; ``{0}`` is the column."""
+    """The SQL that renders columns of these types. ``{0}`` is the column."""
 
     columns: tuple[type[models.Field[Any, Any]], ...]
     sql: str
@@ -30,14 +30,14 @@ class Form(NamedTuple):
 
 _TEXT: Final = Form((models.CharField, models.TextField), "TO_JSON({0}::TEXT)::TEXT")
 _JSON: Final = Form((models.JSONField,), "{0}::TEXT")
-#: Keyed by the method that renders the field, so subclasses with their own method are excluded.
+#: Forms by the method that renders a field. This excludes subclasses with their own method.
 _FORMS: Final[dict[Any, Form]] = {
     serializers.CharField.to_representation: _TEXT,
     serializers.ChoiceField.to_representation: _TEXT,
     serializers.UUIDField.to_representation: Form((models.UUIDField,), "'\"' || {0} || '\"'"),
     serializers.IntegerField.to_representation: Form((models.IntegerField,), "{0}::TEXT"),
     serializers.BooleanField.to_representation: Form((models.BooleanField,), "{0}::TEXT"),
-    # The settings' DATETIME_FORMAT, in quotes.
+    # The format of the setting DATETIME_FORMAT, in quotes.
     serializers.DateTimeField.to_representation: Form(
         (models.DateTimeField,),
         'TO_CHAR({0} AT TIME ZONE \'UTC\', \'\\"YYYY-MM-DD"T"HH24:MI:SS.US"Z\\""\')',
@@ -51,7 +51,7 @@ Parts = tuple[Any, ...]
 
 
 class Source(NamedTuple):
-    """The source of a value: a column or annotation, and for JSON the key in it."""
+    """The source of a value: a column or annotation, and the key within a JSON value."""
 
     name: str
     key: str
@@ -112,14 +112,14 @@ def names_of(parts: Parts) -> Iterator[str]:
 
 
 def row_json(parts: Parts, query: Any) -> Columns:
-    """Return the expression by which PostgreSQL writes a row of the query."""
+    """Return the expression with which PostgreSQL renders a row of the query."""
     writer = _Writer(query)
     sql = writer.concat(parts)
     return Columns(sql, tuple(writer.params), tuple(writer.joins))
 
 
 class _Writer:
-    """Build the expression, and collect its parameters and joins."""
+    """A builder of the expression, its parameters and its joins."""
 
     def __init__(self, query: Any) -> None:
         self.params: list[Any] = []
@@ -128,7 +128,7 @@ class _Writer:
         self._compiler = query.get_compiler(connection=connection)
 
     def concat(self, parts: Parts) -> str:
-        """Return a CONCAT of the parts, with missing values as null."""
+        """Return a CONCAT of the parts. Missing values become null."""
         pieces = [f"'{part}'" if isinstance(part, str) else self._piece(part) for part in parts]
         return f"CONCAT({', '.join(pieces)})"
 

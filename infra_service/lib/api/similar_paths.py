@@ -1,6 +1,6 @@
-"""Suggestions for paths with a wrong prefix, a misspelt custom method or a misspelt word.
+"""Suggest a path instead of a path with a wrong prefix or a misspelt word or custom method.
 
-``/api/v1/states`` for ``/v1/states``, ``…:force-unlock`` for ``…:forceUnlock``, and
+Examples: ``/api/v1/states`` for ``/v1/states``, ``…:force-unlock`` for ``…:forceUnlock``, and
 ``/v1/api-keys`` for ``/v1/apikeys``.
 """
 
@@ -16,24 +16,24 @@ from django.utils.encoding import escape_uri_path
 from filterlang.spelling import closest
 from infra_service.lib.api.routes import routes
 
-# The prefixes of API keys and tokens, of all other resources, and of unversioned paths.
+# The prefixes of paths: API keys and tokens, other resources, and unversioned paths.
 _PREFIXES: Final = ("/v1/", "/api/v1/", "/api/", "/")
 _GIVEN: Final = re.compile(r"/(api/)?(v[0-9]+/)?")
-# A method after a colon, or after a slash, as in other APIs.
+# A custom method after a colon, or after a slash as in other APIs.
 _METHOD: Final = re.compile(r"(/.{1,200})[:/]([A-Za-z_-]{2,40})/?")
 _WORD_START: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _IN_PATTERN: Final = re.compile(r"(?<!\?):([a-z-]+)")
-# A variable of a pattern: a group of a regular expression, or <…>.
+# A variable in a pattern: a group of a regular expression, or <…>.
 _VARIABLE: Final = re.compile(r"\(\?P<\w+>[^)]*\)|<[^>]*>")
 _WORD: Final = re.compile(r"[A-Za-z][A-Za-z_-]{2,40}")
-#: The custom methods under their names in other APIs.
+#: Names of custom methods in other APIs, with their names in this API.
 _SYNONYMS: Final = {"unlock": "force-unlock", "rollback": "restore", "revert": "restore"}
-#: Segments that are compared with the words of paths; each takes a few look-ups.
+#: The maximum number of segments that are compared with known words.
 _MOST_SEGMENTS: Final = 8
 
 
 def similar_path(path: str) -> str | None:
-    """Return a similar path that leads to a view, quoted, or None."""
+    """Return a similar path that resolves to a view, percent-encoded, or None."""
     return _with_right_prefix(path) or _with_right_method(path) or _with_right_word(path)
 
 
@@ -61,7 +61,7 @@ def _with_right_method(path: str) -> str | None:
 
 
 def _with_right_word(path: str) -> str | None:
-    """Return the path with a single segment replaced by a similar word of another path."""
+    """Return the path with one segment replaced by a similar word from known paths, or None."""
     segments = path.split("/")
     for number, segment in enumerate(segments[:_MOST_SEGMENTS]):
         if _WORD.fullmatch(segment) is None:
@@ -88,7 +88,7 @@ def _methods() -> frozenset[str]:
 
 @functools.cache
 def _words() -> frozenset[str]:
-    """Return the words between the slashes of all paths of the API."""
+    """Return the words between the slashes of all known paths."""
     everywhere = routes(get_resolver().url_patterns)
     words = (
         segment.partition(":")[0].strip("^$?")

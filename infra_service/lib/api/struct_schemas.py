@@ -1,4 +1,4 @@
-"""JSON schemas of responses, derived from their msgspec structs.
+"""Derive the JSON schemas of responses from msgspec structs.
 
 The docstrings of structs and enums, and ``Meta(description=…)`` of fields, become descriptions.
 """
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 
 def schema_of(struct: type[msgspec.Struct]) -> Named:
-    """Return the schema of a struct; its structs and enums are components with their names."""
+    """Return the schema of a struct. Nested structs and enums become named components."""
     _, components = msgspec.json.schema_components([struct], ref_template="{name}")
     return _component(struct.__name__, components)
 
 
 def page_of(item: type[msgspec.Struct], plural: str, **beside: Any) -> Named:
-    """Return the schema of a page of a list of structs, with the fields beside the list."""
+    """Return the schema of a page of structs. ``beside`` are fields in addition to the list."""
     page = page_schema(plural, list_of(schema_of(item)), **beside)
     return Named(f"{item.__name__}Page", page)
 
@@ -42,9 +42,9 @@ def _component(name: str, components: Components) -> Named:
 
 
 def _written(node: Any, components: Components) -> Any:
-    """Return a part of a schema as the document writes it.
+    """Return a part of a schema in the form of the OpenAPI document.
 
-    References are components beside the description, and a nullable value has a list of types.
+    References with a description become ``allOf``, and nullable values get a list of types.
     """
     if isinstance(node, list):
         return [_written(each, components) for each in node]
@@ -52,7 +52,7 @@ def _written(node: Any, components: Components) -> Any:
         return node
     parts = {key: _written(part, components) for key, part in node.items()}
     if isinstance(name := parts.pop("$ref", None), str):
-        # A struct, or a component of a serializer.
+        # The reference is to a component of a serializer, or to a struct.
         named = {"$ref": name} if name.startswith("#") else _component(name, components)
         return {"allOf": [named], **parts} if parts else named
     forms = parts.get("anyOf", [])

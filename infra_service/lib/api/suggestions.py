@@ -11,6 +11,6 @@ if TYPE_CHECKING:
 
 
 def did_you_mean(word: str, choices: Iterable[str]) -> str:
-    """Return "; did you mean 'name'?", or nothing when no choice is near."""
+    """Return "; did you mean 'name'?", or an empty text without a similar choice."""
     near = closest(word, choices)
     return f"; did you mean {near!r}?" if near else ""

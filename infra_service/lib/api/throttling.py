@@ -1,4 +1,4 @@
-"""Rate limits of tokens, keys and owners, and of failures by address."""
+"""Rate limits for tokens, keys and owners, and for failures and log-in attempts by address."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
     from infra_service.lib.api.limits import Usage
 
-#: Structured fields (RFC 9651) of draft-ietf-httpapi-ratelimit-headers-10: the limits, and the
-#: remaining requests of each.
+#: Headers of draft-ietf-httpapi-ratelimit-headers-10, as structured fields (RFC 9651): the limits,
+#: and the remaining requests for each limit.
 POLICY: Final = "RateLimit-Policy"
 REMAINING: Final = "RateLimit"
-#: The attribute of a request with the usage of its limits.
+#: The request attribute that contains the usage of the request's limits.
 _USAGES: Final = "rate_limit_usages"
 _COUNTED: Final = {
     "token": "requests of this token",
@@ -38,7 +38,7 @@ _COUNTED: Final = {
 
 
 class RateLimited(Throttled):
-    """Too many requests; ``metadata`` names the exceeded limit."""
+    """The request exceeds a rate limit, which ``metadata`` names."""
 
     def __init__(self, exceeded: Usage) -> None:
         kind, _name, most = exceeded.limit
@@ -47,17 +47,17 @@ class RateLimited(Throttled):
 
 
 class WithinLimits(BasePermission):
-    """Count each authenticated request for its token, key and owner.
+    """A permission that counts each authenticated request for its token, key and owner.
 
-    This is the first permission, because DRF checks throttles after permissions: requests rejected
-    by a later permission would not be counted.
+    This permission is the first, because DRF checks throttles after permissions, and would not
+    count requests that another permission rejects.
     """
 
     def has_permission(self, request: Request, _view: APIView) -> bool:
         """Return True within the limits.
 
         Raises:
-            RateLimited: with the exceeded limit.
+            RateLimited: a limit is exceeded.
         """
         caller: Any = request.auth
         if caller is None:
@@ -69,26 +69,27 @@ class WithinLimits(BasePermission):
 
 
 def count_exchange(request: HttpRequest, trust_policy_id: str, owner_id: uuid.UUID) -> None:
-    """Count a token exchange, after its proof has been verified and before a token exists.
+    """Count a token exchange, after the verification of its assertion.
 
     Raises:
-        RateLimited: with the exceeded limit.
+        RateLimited: a limit is exceeded.
     """
     _require(request, *_of_owner(trust_policy_id, owner_id))
 
 
 def count_failure(request: HttpRequest, token_id: str | None = None) -> Usage | None:
-    """Count a failed authentication for its address, and for its token if the token is known.
+    """Count a failed authentication for its address, and for its token if it is known.
 
-    Only failures are counted and rejected: many clients may share an address, and an expired token
-    must not block them. Secrets are too long to guess. An expired token does not count for its key
-    and owner, since anyone who found the token could block them.
+    Only failures are counted and rejected, because many clients may share an address, and a client
+    with an expired token must not block the other clients. Secrets are too long to guess. Failures
+    do not count for the key and the owner of a token, because a finder of an expired token could
+    block them.
     """
     limits = [Limit("address", _network(request), settings.RATE_LIMIT_FAILURES)]
     if token_id is not None:
         limits.append(_of_token(token_id))
     exceeded = limiter().hit(*limits)
-    if exceeded is not None:  # before, the count would reveal the requests of other clients
+    if exceeded is not None:  # else, the count reveals other clients' requests
         _describe_later(request, [exceeded])
     return exceeded
 
@@ -96,7 +97,8 @@ def count_failure(request: HttpRequest, token_id: str | None = None) -> Usage | 
 def count_login(request: HttpRequest) -> Usage | None:
     """Count an attempt to log in with a password.
 
-    Every attempt counts, and is rejected before the password is checked: a password can be guessed.
+    Every attempt counts, because passwords can be guessed. An attempt beyond the limit is rejected
+    before the password is checked.
     """
     return limiter().hit(Limit("login", _network(request), settings.RATE_LIMIT_LOGINS))
 
@@ -104,13 +106,13 @@ def count_login(request: HttpRequest) -> Usage | None:
 def add_headers(request: HttpRequest, response: HttpResponse) -> None:
     """Describe the limits of an authenticated request, or the limit that rejected the request.
 
-    The names of the limits are those in the metadata of ``RateLimited``.
+    The names of the limits match the metadata of ``RateLimited``.
     """
     usages: list[Usage] = getattr(request, _USAGES, [])
     if usages:
         limits = (usage.limit for usage in usages)
         response[POLICY] = ", ".join(f'"{kind}";q={most};w={WINDOW}' for kind, _, most in limits)
-        # Rounded up, as Retry-After is: the next window must have begun.
+        # Rounded up like Retry-After, so that the next window has begun.
         response[REMAINING] = ", ".join(
             f'"{each.limit.kind}";r={each.remaining};t={math.ceil(each.wait)}' for each in usages
         )
@@ -138,8 +140,8 @@ def _of_token(token_id: str) -> Limit:
 
 
 def _network(request: HttpRequest) -> str:
-    """Return the IPv4 address, or the IPv6 /64, which a single host may own."""
-    address: str = request.META["REMOTE_ADDR"]  # of the client: client_address.py
+    """Return the client's IPv4 address, or its IPv6 /64, which may belong to a single host."""
+    address: str = request.META["REMOTE_ADDR"]  # the client's address: client_address.py
     if ":" not in address:
         return address
     return str(ipaddress.ip_network((address, 64), strict=False).network_address)

@@ -1,12 +1,12 @@
-"""The trace id of a request, by W3C Trace Context (https://www.w3.org/TR/trace-context/)."""
+"""Parse the trace id of a request (https://www.w3.org/TR/trace-context/)."""
 
 from __future__ import annotations
 
 import re
 from typing import Final
 
-# Version, trace id, parent id and flags. Version ff and ids of zeros are invalid; version 00 has
-# exactly 55 characters, and a later version may continue after a hyphen.
+# Version, trace id, parent id and flags. Version ff and ids of zeros are invalid. Version 00 has
+# exactly 55 characters. A later version may continue after a hyphen.
 _TRACEPARENT: Final = re.compile(
     r"(?!ff|00.{54})[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)?"
 )

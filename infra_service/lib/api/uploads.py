@@ -1,4 +1,4 @@
-"""Rejection of uploaded files: no form of this service accepts a file."""
+"""Reject uploaded files, because no form of this service accepts files."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from django.core.files.uploadhandler import FileUploadHandler
 
 
 class FileRefused(SuspiciousOperation):
-    """A form with a file."""
+    """The form contains a file."""
 
 
 class RefusingUploadHandler(FileUploadHandler):
-    """An upload handler that rejects files unread, and large forms by their length.
+    """An upload handler that rejects files without reading them, and large forms.
 
     Django limits the fields of a multipart form, but not its files.
     """
@@ -27,7 +27,7 @@ class RefusingUploadHandler(FileUploadHandler):
         boundary: Any,  # noqa: ARG002
         encoding: Any = None,  # noqa: ARG002
     ) -> None:
-        """Check the size of the whole form.
+        """Check the size of the form.
 
         Raises:
             RequestDataTooBig: the form exceeds the limit.
@@ -41,7 +41,7 @@ class RefusingUploadHandler(FileUploadHandler):
         Raises:
             FileRefused: always.
         """
-        raise FileRefused("Forms accept no files.")
+        raise FileRefused("Forms do not accept files.")
 
     def receive_data_chunk(self, raw_data: bytes, start: int) -> None:
         """Do nothing: there is no file."""

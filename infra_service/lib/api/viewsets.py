@@ -1,8 +1,8 @@
-"""The base class of every viewset: wrapper, update mask, paths and responses.
+"""The base classes of viewsets: wrapper, update mask, paths and responses.
 
-A resource is wrapped in its name in requests and responses (``{"api_key": {…}}``); requests may
-omit the wrapper. A view declares ``resource``, ``resource_plural`` (the name of its list),
-``page_key`` (the unique columns that order the list) and ``not_found``.
+Requests and responses wrap a resource in its name (``{"api_key": {…}}``). Requests may omit the
+wrapper. A view declares ``resource``, ``resource_plural`` (the name of its list), ``page_key``
+(the unique columns that order the list) and ``not_found``.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
 M = TypeVar("M", bound=Model)
 
-#: Characters of an id in an error.
+#: The maximum number of characters of an id in an error.
 _MOST_OF_ID: Final = 100
 
 
 class ResourceRouter(SimpleRouter):
-    """Routes with and without a final slash, and ``@action`` methods as ``…/{id}:name``."""
+    """A router with an optional trailing slash, and ``@action`` methods as ``…/{id}:name``."""
 
     routes = [
         Route(
@@ -72,24 +72,24 @@ class ListView(GenericAPIView[M]):
 
 
 class ResourceViewSet(ViewSetMixin, ListView[M]):
-    """A resource's list and its single resources. Views add further methods."""
+    """A viewset with the methods list and retrieve. Views add further methods."""
 
     http_method_names = ["get", "head", "post", "put", "patch", "delete"]
     resource: ClassVar[str]
     resource_plural: ClassVar[str]
     page_key: ClassVar[tuple[str, ...]] = ("id",)
-    #: Alternative orders with an index, each unique like ``page_key``.
+    #: Alternative orders, each unique and with an index like ``page_key``.
     other_keys: ClassVar[tuple[tuple[str, ...], ...]] = ()
-    #: The orders, named by their first column, in which an item may move.
+    #: The orders, named after their first columns, in which an item may move.
     moving_orders: ClassVar[tuple[str, ...]] = ()
-    #: Columns that ``get_queryset`` fixes, which may be the first columns of indexes.
+    #: Columns to which ``get_queryset`` assigns a value. Indexes may begin with these columns.
     scoped_by: ClassVar[tuple[str, ...]] = ()
-    #: Filterable fields without an index, tested on a limited number of rows at a time.
+    #: Filterable fields without an index, which are tested on a limited number of rows at a time.
     searched_fields: ClassVar[tuple[str, ...]] = ()
     not_found: ClassVar[type[NotFound]] = NotFound
     names_missing: ClassVar[bool] = False
     lookup_field = "id"
-    # No colon, which starts a method's name, and no character that a database rejects.
+    # Excludes the colon, which precedes the name of a method, and characters that databases reject.
     lookup_value_regex = "[0-9A-Za-z._~-]+"
 
     def retrieve(self, _request: Request, **_path: str) -> Response:
@@ -97,10 +97,10 @@ class ResourceViewSet(ViewSetMixin, ListView[M]):
         return self.answer(self.get_object())
 
     def get_object(self) -> M:
-        """Return the resource of the path, from ``get_queryset``.
+        """Return the resource with the id in the path, from ``get_queryset``.
 
         Raises:
-            NotFound: ``not_found``, also for an id of the wrong form.
+            NotFound: the resource does not exist, or the id is malformed. See ``not_found``.
         """
         given = self.kwargs[self.lookup_field]
         try:
@@ -111,7 +111,7 @@ class ResourceViewSet(ViewSetMixin, ListView[M]):
     def missing(self, given: str) -> NotFound:
         """Return the error for a missing resource.
 
-        A resource with secrets does not repeat the given text, which may be a secret.
+        The error for a resource with secrets does not repeat the id, which may be a secret.
         """
         if not self.names_missing:
             return self.not_found()
@@ -120,7 +120,7 @@ class ResourceViewSet(ViewSetMixin, ListView[M]):
     def answer(
         self, instance: M, *, status: int = 200, secret: str | None = None, **beside: Any
     ) -> Response:
-        """Return the wrapped resource, with a new secret and further fields next to it."""
+        """Respond with the wrapped resource, a new secret and further fields next to it."""
         body: dict[str, Any] = {self.resource: self.get_serializer(instance).data, **beside}
         if secret is None:
             return Response(body, status)
@@ -145,15 +145,15 @@ class ResourceViewSet(ViewSetMixin, ListView[M]):
         return _validated(self.get_serializer(data=data, partial=True), path)
 
     def read_options(self, serializer: type[Serializer[Any]]) -> dict[str, Any]:
-        """Return the validated body of a method such as ``:rotate``, which has no wrapper."""
+        """Return the validated body, without a wrapper, of a method such as ``:rotate``."""
         return _validated(serializer(data=_body(self.request)), "")
 
 
 def by_id(queryset: QuerySet[M], text: str) -> M:
-    """Return the row with the id of a path. UUIDs must be in canonical form.
+    """Return the row with the id in a path. UUIDs must be in canonical form.
 
     Raises:
-        ObjectDoesNotExist: no such row, or an invalid id.
+        ObjectDoesNotExist: the row does not exist, or the id is invalid.
     """
     key = parse_uuid(text) if isinstance(queryset.model._meta.pk, UUIDField) else text
     if key is None:
@@ -169,7 +169,7 @@ def _body(request: Request) -> dict[str, Any]:
 
 
 def _unwrap(body: Mapping[str, Any], resource: str) -> tuple[Mapping[str, Any], str]:
-    """Return the resource's fields and their path, for errors."""
+    """Return the fields of the resource, and their path for errors."""
     if resource not in body:
         return body, "" if body else resource
     fields = body[resource]
@@ -184,7 +184,7 @@ def _unwrap(body: Mapping[str, Any], resource: str) -> tuple[Mapping[str, Any], 
 
 def _output_only(name: str) -> ErrorDetail:
     return ErrorDetail(
-        f"{name} is output-only, and the request changes no other field.", "output_only"
+        f"{name} is output-only, and the request does not change any other field.", "output_only"
     )
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class HelpFormatter(ArgumentDefaultsHelpFormatter, DjangoHelpFormatter):
-    """Help with useful defaults and unchanged indented lines."""
+    """A formatter that shows informative defaults and keeps indented lines unchanged."""
 
     def _get_help_string(self, action: Action) -> str | None:
         is_telling = action.default and not isinstance(action.default, bool)
@@ -36,17 +36,17 @@ class HelpFormatter(ArgumentDefaultsHelpFormatter, DjangoHelpFormatter):
 
 
 class HelpfulCommand(BaseCommand):
-    """A command with examples in its ``--help``, and with Django's own options last."""
+    """A command with examples in its ``--help``, and with Django's options last."""
 
-    #: Command lines without ".venv/bin/python manage.py".
+    #: Examples of command lines, without ".venv/bin/python manage.py".
     examples: ClassVar[tuple[str, ...]] = ()
 
     def get_version(self) -> str:
-        """Return the service's version for ``--version``, instead of Django's."""
+        """Return the version of the service for ``--version``, instead of Django's version."""
         return __version__
 
     def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
-        """Return the parser of the options, with the examples after its description."""
+        """Return the parser of the options, with the examples after the description."""
         parser = super().create_parser(
             prog_name, subcommand, formatter_class=HelpFormatter, **kwargs
         )
@@ -58,11 +58,11 @@ class HelpfulCommand(BaseCommand):
 class ServiceCommand(HelpfulCommand):
     """A command with a result as text or JSON.
 
-    ``self.stderr.write`` is for errors: on a terminal it is red.
+    ``self.stderr.write`` is for errors, and is red on a terminal.
     """
 
-    # Checks of the settings only. Checks of the code load every view, which doubles the start-up
-    # time; check and migrate run them.
+    # Run only the checks of the settings. The checks of the code load every view, which would
+    # double the start-up time. The commands check and migrate run them.
     requires_system_checks = ["settings"]
     _as_json = False
     _progress: Progress | None = None
@@ -78,17 +78,17 @@ class ServiceCommand(HelpfulCommand):
         return super().execute(*args, **options)
 
     def report(self, outcome: dict[str, Any], *lines: str) -> None:
-        """Print the result: the lines, or the outcome with ``--json``."""
+        """Print the result: the outcome with ``--json``, otherwise the lines."""
         self._clear_bar()
         self.stdout.write(json.dumps(outcome) if self._as_json else "\n".join(lines))
 
     def note(self, line: str) -> None:
-        """Write a line to standard error that is not an error."""
+        """Write a line that is not an error to standard error."""
         self._clear_bar()
         self.stderr.write(line, style_func=str)
 
     def problem(self, line: str) -> None:
-        """Write a warning to standard error; the command continues."""
+        """Write a warning to standard error. The command continues."""
         self._clear_bar()
         self.stderr.write(line)
 
@@ -98,10 +98,10 @@ class ServiceCommand(HelpfulCommand):
     ) -> Iterator[Progress]:
         """Count the progress of the block, with a bar on a terminal without ``--json``.
 
-        ``total`` may count rows, so it is called for a bar only.
+        ``total`` is called only for a bar, because it may count rows.
 
         Raises:
-            KeyboardInterrupt: the block was interrupted; the message has the progress.
+            KeyboardInterrupt: the block was interrupted. The message contains the progress.
         """
         is_shown = self.stderr.isatty() and not self._as_json
         self._progress = Progress(unit, *((total(), self.stderr) if is_shown else (None, None)))

@@ -1,9 +1,9 @@
-"""Environment files in systemd's format for ``manage.py --env-file``, without a shell.
+"""Read environment files in systemd's format, for ``manage.py --env-file``.
 
-A shell interprets ``&``, ``;`` and ``$`` in a value; ``. FILE`` can lose a setting and report
-success. The grammar is that of ``EnvironmentFile=`` in systemd.exec(5): comments, single and double
-quotes, backslashes, continued lines, and no substitution. Lines that systemd would ignore with a
-warning are errors.
+A shell interprets ``&``, ``;`` and ``$`` in values, so ``. FILE`` can lose a setting and still
+report success. The grammar matches ``EnvironmentFile=`` in systemd.exec(5): comments, single and
+double quotes, backslashes and continued lines, without substitution. Lines that systemd would
+ignore with a warning are errors.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _QUOTED: Final = re.compile(r"""'([^']*)'|"((?:\\[\s\S]|[^\\"])*)\"""")
 
 
 class EnvironmentFileError(Exception):
-    """An environment file that is unreadable or invalid; the message has the position."""
+    """An environment file is unreadable or invalid. The message contains the position."""
 
 
 def load_named(arguments: list[str]) -> list[str]:
@@ -41,7 +41,7 @@ def load_named(arguments: list[str]) -> list[str]:
     Later files override earlier files, and the environment overrides all files.
 
     Raises:
-        EnvironmentFileError: a missing file name, an unreadable file, or an invalid line.
+        EnvironmentFileError: a file name is missing, a file is unreadable, or a line is invalid.
     """
     program, *rest = arguments
     values: dict[str, str] = {}
@@ -50,7 +50,7 @@ def load_named(arguments: list[str]) -> list[str]:
         if not is_joined:
             file = rest.pop(0) if rest else ""
         if not file:
-            raise EnvironmentFileError(f"{option} needs the name of a file")
+            raise EnvironmentFileError(f"{option} requires a file name")
         values.update(read(Path(file)))
     for name, value in values.items():
         os.environ.setdefault(name, value)
@@ -61,7 +61,7 @@ def read(file: Path) -> Iterator[tuple[str, str]]:
     """Yield the name and the value of each variable.
 
     Raises:
-        EnvironmentFileError: the file is unreadable or has an invalid line.
+        EnvironmentFileError: the file is unreadable or contains an invalid line.
     """
     try:
         text = file.read_bytes().decode()

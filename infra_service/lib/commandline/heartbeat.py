@@ -1,7 +1,7 @@
-"""A heartbeat of long-running commands: a file that is renewed while their loops progress.
+"""The heartbeat of a long-running command: a file that its loops renew while they progress.
 
-A probe reads the file's modification time (docs/how-to/monitor.md). The loops themselves renew it,
-not a separate thread, so that a hanging loop stops the heartbeat.
+A probe reads the file's modification time (docs/how-to/monitor.md). The loops renew the file
+themselves, without a separate thread, so that a hanging loop stops the heartbeat.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser
     from collections.abc import Iterable
 
-#: Minimum seconds between renewals, and maximum seconds during a wait.
+#: The minimum time between renewals, and the maximum time without a renewal during a wait, in
+#: seconds.
 _RENEW_EVERY: Final = 1.0
 _WAIT: Final = 2.0
 
@@ -34,14 +35,14 @@ def add_heartbeat_option(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--heartbeat-file",
         metavar="F",
-        help="with --watch: renew the modification time of this file while the work progresses",
+        help="with --watch: update the modification time of this file while the work progresses",
     )
 
 
 class Heartbeat:
-    """The heartbeat file of a process, renewed once each of its loops has completed an iteration.
+    """The heartbeat of a process, renewed whenever each of its loops has completed an iteration.
 
-    It also notifies systemd if the unit sets ``WatchdogSec``.
+    The heartbeat also notifies systemd if the unit sets ``WatchdogSec``.
     """
 
     def __init__(self, file: str | None, loops: Iterable[str] = ("",)) -> None:
@@ -79,7 +80,8 @@ class Heartbeat:
             try:
                 self._renew()
             except CommandError as error:
-                # The loops go on: the probe or the watchdog restarts the process if this lasts.
+                # The loops continue. If the failure persists, the probe or the watchdog restarts
+                # the process.
                 if not self._is_failing:
                     log.warning("heartbeat_failed", error=str(error))
                 self._is_failing = True
@@ -93,7 +95,7 @@ class Heartbeat:
         except OSError as error:
             raise CommandError(f"--heartbeat-file cannot be written: {reason_of(error)}") from error
         if address := os.environ.get("NOTIFY_SOCKET"):
-            # sd_notify(3); a leading @ is an abstract address.
+            # See sd_notify(3). A leading @ denotes an abstract address.
             name = f"\0{address[1:]}" if address.startswith("@") else address
             try:
                 with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notifier:
@@ -106,7 +108,7 @@ class Heartbeat:
 
 
 class BeatingEvent(threading.Event):
-    """A stop event of a loop that renews the heartbeat at each check."""
+    """The stop event of a loop. Each check of the event renews the heartbeat."""
 
     def __init__(self, heartbeat: Heartbeat) -> None:
         super().__init__()
@@ -117,7 +119,7 @@ class BeatingEvent(threading.Event):
         return super().is_set()
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait like `threading.Event`, renewing the heartbeat during long waits."""
+        """Wait like `threading.Event`, and renew the heartbeat during long waits."""
         until = None if timeout is None else time.monotonic() + timeout
         while True:
             self._heartbeat.beat()

@@ -1,4 +1,4 @@
-"""Isolation of single failures in commands that process many items."""
+"""Isolate failures of single items in commands that process many items."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def recording_failures() -> Iterator[list[str]]:
 def isolated(work: str, item: object = "") -> Iterator[None]:
     """Log an exception of the block, and continue after it.
 
-    The exception of an unavailable or busy database is raised: every other item would fail as well.
+    Raise the exception of an unavailable or busy database, because all other items would also fail.
     """
     try:
         yield
@@ -51,7 +51,7 @@ def isolated(work: str, item: object = "") -> Iterator[None]:
 
 
 def process_isolated(work: str, items: Sequence[T], action: Callable[[Sequence[T]], None]) -> None:
-    """Process all items at once; if that fails, process each separately, ``isolated``.
+    """Process all items together. If this fails, process each item separately (``isolated``).
 
     ``action`` must undo its changes before it raises.
     """

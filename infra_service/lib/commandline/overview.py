@@ -1,4 +1,4 @@
-"""``manage.py help``: the service's commands by purpose, and Django's own after them."""
+"""``manage.py help``: the commands of the service by purpose, followed by Django's commands."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import Final
 from django.core.management import BaseCommand, ManagementUtility, get_commands
 from django.core.management.color import color_style
 
-#: The commands of each purpose, with a line each. Loading 25 commands for their help texts would
+#: The commands by purpose, each with a description. Loading all commands for their help texts would
 #: take seconds.
 PURPOSES: Final = {
     "Set-up": {
         "migrate": "Create or update the tables",
-        "check": "Check the settings; --deploy also for production",
+        "check": "Check the settings (--deploy: also for production)",
         "first_operator": "Create the first operator, with a token",
         "createsuperuser": "Create an administrator",
         "changepassword": "Change the password of a user",
         "setup_groups": "Create or reset the groups of the admin",
         "grant_service_role": "Limit the PostgreSQL role of the service",
-        "distribute": "Distribute tables over the workers of Citus",
+        "distribute": "Distribute tables across the workers of Citus",
         "seed_demo": "Create demo data",
     },
     "Keys, tokens and users": {
@@ -43,7 +43,7 @@ PURPOSES: Final = {
         "export_states": "Export all states as files",
     },
     "Maintenance": {
-        "rebuild_changes": "Compare all versions of all states again",
+        "rebuild_changes": "Recompute the changes of all states",
         "verify_states": "Check every stored document",
         "rotate_state_keys": "Re-encrypt all data with the newest key",
         "move_documents": "Move documents to or from an object store",
@@ -59,7 +59,7 @@ class ServiceUtility(ManagementUtility):
     """Django's command line with an overview of the service's commands."""
 
     def fetch_command(self, subcommand: str) -> BaseCommand:
-        """Return the command, and resume garbage collection without the loaded modules."""
+        """Return the command. Resume garbage collection, excluding the loaded modules."""
         command = super().fetch_command(subcommand)
         gc.freeze()
         gc.enable()
@@ -86,8 +86,8 @@ class ServiceUtility(ManagementUtility):
 def run(argv: list[str]) -> None:
     """Run a management command.
 
-    Garbage collection is suspended while Django loads: imports leave little garbage, and the
-    collector would traverse all modules again and again, for a fifth of the time.
+    Garbage collection is suspended while Django loads. Imports create little garbage, but the
+    collector would traverse all modules repeatedly, which takes a fifth of the time.
     """
     gc.disable()
     try:

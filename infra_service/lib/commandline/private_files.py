@@ -1,4 +1,4 @@
-"""Files that only their owner can read, written without following another user's links."""
+"""Write files that only their owner can read, without following links of other users."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ _EXISTING_FILE: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class NotRegularError(OSError):
-    """A FIFO, a device, a socket or a directory in the place of a file."""
+    """The path is a FIFO, a device, a socket or a directory instead of a regular file."""
 
     def __init__(self, path: Path) -> None:
-        super().__init__(errno.EINVAL, "It is not a regular file", str(path))
+        super().__init__(errno.EINVAL, "Not a regular file", str(path))
 
 
 class InsecureDirectoryError(OSError):
-    """A directory in which other users can replace files."""
+    """Other users can replace files in the directory."""
 
     def __init__(self, path: object) -> None:
         super().__init__(
             errno.EPERM,
-            "Other users own it or can write to it: use a private directory",
+            "Another user owns the directory or can write to it. Use a private directory",
             str(path),
         )
 
 
 def open_regular(path: Path, *, follow: bool = False) -> BufferedReader:
-    """Open a regular file for reading without blocking; reject a symbolic link unless ``follow``.
+    """Open a regular file for reading, without blocking. Reject a symbolic link unless ``follow``.
 
     Raises:
         NotRegularError, OSError: the file is not regular, or cannot be opened.
@@ -58,12 +58,12 @@ def _is_regular(descriptor: int) -> bool:
 
 
 class PrivateDirectory:
-    """An open directory, whose files are written through its descriptor, not through its path."""
+    """An open directory. Its files are written through its descriptor, not through its path."""
 
     def __init__(self, descriptor: int, name: object) -> None:
         self._descriptor = descriptor
         found = os.fstat(descriptor)
-        # Root may own it, as it owns the volumes of containers.
+        # Root may own the directory, such as a volume of a container.
         if found.st_uid not in (os.geteuid(), 0) or found.st_mode & stat.S_IWOTH:
             os.close(descriptor)
             raise InsecureDirectoryError(name)
@@ -73,16 +73,18 @@ class PrivateDirectory:
         """Open a directory, even if its path is a symbolic link.
 
         Raises:
-            InsecureDirectoryError, OSError: other users can write to it, or it cannot be opened.
+            InsecureDirectoryError: other users can write to the directory.
+            OSError: the directory cannot be opened.
         """
         return cls(os.open(path, _DIRECTORY), path)
 
     @classmethod
     def made(cls, path: Path) -> Self:
-        """Open a directory that only its owner can read; create it, and its parents, if missing.
+        """Open a directory that only its owner can read. Create missing directories.
 
         Raises:
-            InsecureDirectoryError, OSError: other users can write to it, or it cannot be created.
+            InsecureDirectoryError: other users can write to the directory.
+            OSError: the directory cannot be created or opened.
         """
         for parent in reversed((path, *path.parents)):
             _make(parent)
@@ -137,7 +139,7 @@ class PrivateDirectory:
 
 
 def sync(file: BinaryIO) -> None:
-    """Write a file to the disk."""
+    """Flush a file to the disk."""
     file.flush()
     os.fsync(file.fileno())
 

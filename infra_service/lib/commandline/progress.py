@@ -1,4 +1,4 @@
-"""Progress of a command: a bar on a terminal, and a count when it is interrupted."""
+"""The progress of a command: a bar on a terminal, and a count if the command is interrupted."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Progress:
         self.advance(done - self._done)
 
     def show(self, label: str, done: int, total: int | None) -> None:
-        """Show the progress of a unit; a new unit starts a new bar."""
+        """Show the progress with a label. A new label restarts the bar."""
         if self._bar is None:
             return
         if self._bar.desc != label:
@@ -64,7 +64,7 @@ def _layout(total: int | None) -> str:
 
 
 class _Plain:
-    """A command's terminal in the form that tqdm needs: without colours and added line ends."""
+    """A wrapper of a command's terminal for tqdm, without colours and added line ends."""
 
     def __init__(self, terminal: OutputWrapper) -> None:
         self._terminal = terminal
@@ -77,9 +77,9 @@ class _Plain:
 
 
 def _bar(unit: str, total: int | None, terminal: OutputWrapper) -> Any:
-    from tqdm import tqdm  # noqa: PLC0415 - a tenth of a second, for terminals only
+    from tqdm import tqdm  # noqa: PLC0415 - takes a tenth of a second, and only terminals need it
 
-    tqdm.monitor_interval = 0  # its thread serves bars with large steps only
+    tqdm.monitor_interval = 0  # only bars with large steps need its thread
     return tqdm(
         desc=unit,
         total=total,

@@ -1,4 +1,4 @@
-"""Commands that run until they are stopped."""
+"""Stop long-running commands on signals, or at the end of standard input."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def stopped_by_signals(stop: Callable[[], None]) -> Iterator[None]:
             interrupts.append(number)
             signal.signal(signal.SIGINT, signal.default_int_handler)
 
-    # A signal handler runs in the main thread, after a wait that started as the signal arrived, and
-    # may interrupt a thread that holds a lock of `stop`. So `stop` runs in its own thread, which
-    # the signal wakes through a socket.
+    # Python runs a signal handler in the main thread, possibly only after a long wait, or while the
+    # thread has a lock that `stop` requires. Therefore, `stop` runs in its own thread, which the
+    # signal wakes through a socket.
     woken, waker = socket.socketpair()
     waker.settimeout(0)
 
@@ -55,12 +55,12 @@ def stopped_by_signals(stop: Callable[[], None]) -> Iterator[None]:
 
 
 def stop_at_eof(stop: threading.Event) -> None:
-    """Set the event at the end of standard input, a pipe of the parent process."""
+    """Set the event at the end of standard input, such as a pipe from the parent process."""
     threading.Thread(target=_wait_for_eof, args=(stop,), daemon=True).start()
 
 
 def _wait_for_eof(stop: threading.Event) -> None:
-    # Not through sys.stdin: a thread that waits there would block the exit of the process.
+    # Do not use sys.stdin: a thread that reads from it would block the exit of the process.
     while os.read(0, 1024):
         pass
     stop.set()

@@ -1,4 +1,4 @@
-"""Text tables in the output of commands."""
+"""Format text tables for the output of commands."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def lines(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Yield the headings and each row, in columns as wide as their longest text."""
+    """Yield the headings and the rows, in columns as wide as their longest text."""
     widths = [max(map(len, column)) for column in zip(headings, *rows, strict=True)]
     for row in (headings, *rows):
         yield "  ".join(map(str.ljust, row, widths)).rstrip()

@@ -1,4 +1,4 @@
-"""The options of commands that repeat their work."""
+"""The options of commands that can repeat their work: ``--watch`` and others."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 
 def add_watch_options(parser: ArgumentParser, looked_for: str) -> None:
-    """Add ``--watch``, its interval, its stop conditions and the heartbeat."""
-    parser.add_argument("--watch", action="store_true", help="run until SIGTERM")
+    """Add ``--watch``, and its options for the interval, the end and the heartbeat."""
+    parser.add_argument("--watch", action="store_true", help="run until SIGTERM or SIGINT")
     parser.add_argument(
         "--interval", type=float, default=1.0, metavar="S",
         help=f"with --watch: seconds between two checks for {looked_for}",
@@ -32,13 +32,13 @@ def add_watch_options(parser: ArgumentParser, looked_for: str) -> None:
 
 
 def stop_of(options: Mapping[str, Any]) -> threading.Event:
-    """Return the event that stops the command, also set by the end of standard input if requested.
+    """Return the event that stops the command. ``--until-eof`` also sets it.
 
     Raises:
-        CommandError: an invalid interval, or an unwritable heartbeat file.
+        CommandError: the interval is invalid, or the heartbeat file is not writable.
     """
     if options["interval"] <= 0:
-        raise CommandError("--interval must be more than 0 seconds")
+        raise CommandError("--interval must be greater than 0 seconds")
     stop = BeatingEvent(Heartbeat(options["heartbeat_file"]))
     if options["watch"] and options["until_eof"]:
         stop_at_eof(stop)

@@ -17,10 +17,10 @@ _SIZE: Final = 200
 
 
 def batches_of(queryset: QuerySet[M], size: int = _SIZE) -> Iterator[list[M]]:
-    """Yield the rows in lists, in the order of their key, as they are when their list is read."""
+    """Yield lists of rows ordered by primary key. Each list is read when it is requested."""
     batch = list(queryset.order_by("pk")[:size])
     while batch:
-        last = batch[-1].pk  # a deleted instance has none
+        last = batch[-1].pk  # read now, because a deleted instance loses its key
         yield batch
         batch = list(queryset.filter(pk__gt=last).order_by("pk")[:size])
 

@@ -1,9 +1,9 @@
-"""Write many rows of a table with few statements; the only writer that uses COPY.
+"""Write many rows of a table with few statements. Only this module uses COPY.
 
-``bulk_create`` compiles each statement while its transaction is open: half a minute for 100,000
-workloads. Here the values are prepared before the transaction begins. PostgreSQL receives new rows
-by COPY, which costs it a fifth less than INSERT, and other rows as a JSON text, which costs this
-process a tenth of the time of arrays. SQLite receives them row by row.
+``bulk_create`` compiles each statement during the transaction, which takes half a minute for
+100,000 workloads. This module prepares the values before the transaction begins. PostgreSQL
+receives new rows through COPY, which costs the server a fifth less than INSERT, and other rows as
+JSON text, which takes this process a tenth of the time of arrays. SQLite receives rows one by one.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ if TYPE_CHECKING:
 NewRow: TypeAlias = str | Sequence[Any]
 
 _PLAIN: Final = (CharField, IntegerField)
-# The characters that end a value or a row of COPY, and its null.
+# The escapes of characters that end a value or a row in COPY, and the null value.
 _ESCAPES: Final = str.maketrans({"\\": r"\\", "\t": r"\t", "\n": r"\n", "\r": r"\r"})
 _NULL: Final = r"\N"
-# Rows of a statement on PostgreSQL, to limit its duration.
+# The maximum number of rows per statement on PostgreSQL, which limits its duration.
 _BATCH: Final = 5000
 
 
 class Writer:
-    """A writer of these columns of a model's table; ``columns`` begin with its key."""
+    """A writer of columns of a model's table. ``columns`` begins with the key."""
 
     def __init__(self, model: type[Model], columns: Sequence[str]) -> None:
         fields = {field.name: field for field in model._meta.concrete_fields}
@@ -58,16 +58,16 @@ class Writer:
 
     @cached_property
     def _is_postgresql(self) -> bool:
-        # Cached, because Django's connection takes as long to answer as the rest of a row.
+        # Cached, because the access to Django's connection takes as long as the rest of a row.
         return connection.vendor == "postgresql"
 
     def prepare(self, values: Sequence[Any]) -> Sequence[Any]:
-        """Return the values of a row as this database accepts them."""
+        """Return the values of a row in the form that the database accepts."""
         if self._is_postgresql:
             return values
         row = list(values)
         for at, field in enumerate(self._fields):
-            # Text and numbers need no conversion, which would take longer.
+            # Text and numbers do not require a slow conversion.
             if isinstance(field, JSONField):
                 row[at] = _json(row[at])
             elif not isinstance(field, _PLAIN):
@@ -75,9 +75,9 @@ class Writer:
         return row
 
     def new_row(self, values: Sequence[Any]) -> NewRow:
-        """Return a row to insert: for PostgreSQL a line of COPY's text, else its values.
+        """Return a row to insert: a line of COPY text for PostgreSQL, or the values.
 
-        A report may have 100,000 rows, and the garbage collector traverses values but not text.
+        A report may contain 100,000 rows, and the garbage collector traverses values but not text.
         """
         if not self._is_postgresql:
             return self.prepare(values)
@@ -92,7 +92,7 @@ class Writer:
             row[at] = _written(row[at])
         unknown = row.count(None)
         line = self._line % tuple([_NULL if v is None else v for v in row] if unknown else row)
-        # Few rows need escapes; checking each text separately takes longer.
+        # Few rows require escapes. Checking each value separately would take longer.
         if (
             line.count("\\") != unknown
             or line.count("\t") >= len(row)
@@ -103,7 +103,7 @@ class Writer:
         return line
 
     def insert(self, rows: Iterable[NewRow]) -> None:
-        """Insert the results of ``new_row``, whose keys must be new."""
+        """Insert the results of ``new_row``. The keys must be new."""
         if self._is_postgresql:
             self._copy(cast("Iterable[str]", rows))
         else:
@@ -137,14 +137,14 @@ class Writer:
     def add(self, rows: Iterable[Sequence[Any]]) -> None:
         """Add the last column to the row with the key in the other columns, or insert it.
 
-        No two of ``rows`` have the same key.
+        The keys in ``rows`` must be distinct.
         """
         *key, number = map(_quoted, self._columns)
         sums = f"{number} = {_quoted(self._table)}.{number} + excluded.{number}"
         self._insert(rows, f" ON CONFLICT ({', '.join(key)}) DO UPDATE SET {sums}")
 
     def subtract(self, rows: Sequence[Sequence[Any]]) -> None:
-        """Subtract the last column, and delete rows that reach zero."""
+        """Subtract the last column from the row with this key, and delete rows that reach zero."""
         *key, number = map(_quoted, self._columns)
         table = _quoted(self._table)
         if self._is_postgresql:
@@ -169,7 +169,7 @@ class Writer:
             )
 
     def _insert(self, rows: Iterable[Sequence[Any]], or_else: str = "") -> None:
-        """Insert rows; ``or_else`` is the SQL for conflicts."""
+        """Insert rows. ``or_else`` is the SQL for conflicts."""
         into = f"INSERT INTO {self._into()}"
         if self._is_postgresql:
             self._execute(f"{into} SELECT * FROM {self._given()}{or_else}", rows)  # noqa: S608 - columns' names
@@ -192,7 +192,7 @@ class Writer:
         return f"{_quoted(self._table)} ({', '.join(map(_quoted, self._columns))})"
 
     def _given(self) -> str:
-        """Return the rows as a table for PostgreSQL, with the same SQL for any number."""
+        """Return a table of the rows for PostgreSQL. Its SQL is independent of their number."""
         columns = zip(map(_quoted, self._columns), map(_type, self._fields), strict=True)
         typed = ", ".join(f"{name} {kind}" for name, kind in columns)
         return f"json_to_recordset(%s::json) AS given ({typed})"
@@ -220,7 +220,7 @@ def _json(value: Any) -> str | None:
     return None if value is None else msgspec.json.encode(value).decode()
 
 
-# All rows of a report share a timestamp or two.
+# All rows of a report share one or two timestamps.
 @lru_cache(maxsize=8)
 def _written(moment: dt.datetime | None) -> str | None:
     return None if moment is None else str(moment)
@@ -243,5 +243,5 @@ def _quoted(name: str) -> str:
 
 
 def _type(field: Field[Any, Any]) -> str | None:
-    # varchar(n) would truncate long values, which the column must reject.
+    # varchar(n) would truncate long values instead of rejecting them.
     return "text" if isinstance(field, CharField) else field.db_type(connection)

@@ -1,4 +1,4 @@
-"""The timeout for SQLite's write lock."""
+"""Change the timeout for SQLite's write lock."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def busy_timeout(milliseconds: int) -> Iterator[None]:
-    """Limit the wait for SQLite's lock in the block; PostgreSQL has its own timeouts."""
+    """Limit the wait for SQLite's lock in the block. Do nothing on other databases."""
     if connection.vendor != "sqlite":
         yield
         return
@@ -29,7 +29,7 @@ def busy_timeout(milliseconds: int) -> Iterator[None]:
 
 
 def without_waiting(write: Callable[[], int]) -> bool:
-    """Write to SQLite without waiting for its lock; return whether ``write`` changed any row."""
+    """Run ``write`` without waiting for SQLite's lock, and return whether it changed a row."""
     with busy_timeout(0):
         try:
             return bool(write())

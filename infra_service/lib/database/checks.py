@@ -1,4 +1,4 @@
-"""Start-up checks that query the database, run by ``migrate`` and ``check --database default``."""
+"""System checks of the database settings. Some query the database (``check --database``)."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def statements_may_be_prepared(
     wrappers = [connections[alias] for alias in databases or ()]
     return [
         Error(
-            "DATABASE_PREPARE_THRESHOLD is set, and a connection pooler between the "
+            "DATABASE_PREPARE_THRESHOLD is set, but a connection pooler between the "
             "service and PostgreSQL mixes up prepared statements.",
-            hint="Leave it unset, or enable prepared statements in the pooler (pgbouncer from "
-            "1.21 on: max_prepared_statements).",
+            hint="Unset DATABASE_PREPARE_THRESHOLD, or enable prepared statements in the pooler "
+            "(pgbouncer 1.21 or later: max_prepared_statements).",
             id="infra_service.E005",
         )
         for wrapper in wrappers
@@ -34,14 +34,15 @@ def statements_may_be_prepared(
 
 @register("settings")
 def replica_is_of_postgresql(**_kwargs: Any) -> list[CheckMessage]:
-    """Report a replica if a database is not PostgreSQL, and thus has no log positions."""
+    """Report a replica if a database is not PostgreSQL, because others have no log positions."""
     kinds = {connections[alias].vendor for alias in connections.settings}
     if replica.ALIAS not in connections.settings or kinds == {"postgresql"}:
         return []
     return [
         Error(
-            "DATABASE_REPLICA_URL is set, and it or DATABASE_URL is not PostgreSQL.",
-            hint="Only a streaming replica of PostgreSQL can be read.",
+            "DATABASE_REPLICA_URL is set, but it or DATABASE_URL does not name a PostgreSQL "
+            "database.",
+            hint="Only streaming replicas of PostgreSQL are supported.",
             id="infra_service.E004",
         )
     ]
@@ -51,7 +52,7 @@ def replica_is_of_postgresql(**_kwargs: Any) -> list[CheckMessage]:
 def replica_reports_its_position(
     databases: Sequence[str] | None = None, **_kwargs: Any
 ) -> list[CheckMessage]:
-    """Report a replica of Aurora: readers share the writer's storage and replay no log."""
+    """Report a replica of Aurora, because its readers do not replay a log."""
     if replica.ALIAS not in connections.settings or DEFAULT_DB_ALIAS not in (databases or ()):
         return []
     wrapper = connections[DEFAULT_DB_ALIAS]
@@ -64,9 +65,9 @@ def replica_reports_its_position(
         return []
     return [
         Error(
-            "DATABASE_REPLICA_URL is set, and the database is Amazon Aurora, whose readers do not "
+            "DATABASE_REPLICA_URL is set, but the database is Amazon Aurora. Its readers do not "
             "report the log position that a read has reached.",
-            hint="Leave it unset: the writer serves all reads.",
+            hint="Unset DATABASE_REPLICA_URL. The writer then serves all reads.",
             id="infra_service.E011",
         )
     ]
@@ -84,4 +85,4 @@ def _mixes_up(wrapper: Any) -> bool:
     try:
         return pooler.breaks_prepared_statements(parameters)
     except psycopg.OperationalError:
-        return False  # commands that need the database report it
+        return False  # commands that need the database report this error

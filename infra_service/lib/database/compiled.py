@@ -1,9 +1,8 @@
-"""Statements that are compiled once, for the most frequent queries.
+"""Compile the statements of the most frequent queries once.
 
-Compiling a queryset takes several times as long as PostgreSQL needs for a look-up by a unique
-index, and the SQL is the same on each request. A ``Parameter`` in the queryset represents a value
-that varies. Models, fields and conversions are the ORM's; this module contains no handwritten
-queries.
+Compiling a queryset takes several times as long as PostgreSQL needs for a lookup by a unique index,
+and the SQL is the same for each request. A ``Parameter`` in the queryset represents a value that
+varies. Queries are still defined by the ORM's models, fields and conversions.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ class Parameter(Expression):
         self.name = name
 
     def as_sql(self, _compiler: SQLCompiler, _connection: BaseDatabaseWrapper) -> tuple[str, Any]:
-        """Return a placeholder, with the parameter itself in the value's place."""
+        """Return a placeholder, with the parameter itself instead of a value."""
         return "%s", (self,)
 
 
@@ -56,10 +55,10 @@ class _Statement(Generic[M]):
 
 
 class CompiledQuery(Generic[M]):
-    """A ``values_list`` queryset with parameters; ``build`` is called at the first use.
+    """A ``values_list`` queryset with parameters. ``build`` is called at the first use.
 
-    PostgreSQL sends the row in binary: timestamps cost a third, and a large ``bytea`` avoids the
-    hexadecimal text, which doubles its size.
+    PostgreSQL sends the row in binary format. Decoding a timestamp takes a third of the time, and a
+    large ``bytea`` has half the size of its hexadecimal text.
     """
 
     def __init__(self, build: Callable[[], QuerySet[M, Any]]) -> None:
@@ -80,7 +79,7 @@ class CompiledQuery(Generic[M]):
         return _converted(row, statement, converters)
 
     def row_with(self, prefetch: Prefetch[Any], **given: Any) -> Sequence[Any] | None:
-        """Run the query, and store the row of a prefetch if the query finds a row."""
+        """Run the query and, if it finds a row, also store the row of the prefetch."""
         database = connections[DEFAULT_DB_ALIAS]
         own, converters = self._statement(database.vendor)
         other, other_converters = prefetch.query._statement(database.vendor)
@@ -119,9 +118,9 @@ def _first_row(
 
 
 class Prefetch(Generic[M]):
-    """A query whose row another query may load in its own round trip (``row_with``).
+    """A query for a row that another query can load in the same round trip (``row_with``).
 
-    The first column is never null.
+    The first column of the row is never null.
     """
 
     def __init__(self, query: CompiledQuery[M], **given: Any) -> None:
@@ -133,7 +132,7 @@ class Prefetch(Generic[M]):
         self._stored = [row]
 
     def row(self) -> Sequence[Any] | None:
-        """Return the prefetched row once; afterwards, query the current row."""
+        """Return the prefetched row once. Afterwards, query the current row."""
         return self._stored.pop() if self._stored else self.query.row(**self.given)
 
     def peek(self) -> Sequence[Any] | None:
@@ -144,12 +143,12 @@ class Prefetch(Generic[M]):
 
 
 class CompiledChange(Generic[M]):
-    """An UPDATE that inserts further rows, atomically, if it changes a row.
+    """An UPDATE that atomically inserts further rows if it changes a row.
 
-    The queryset may have parameters. Each of ``columns`` is set to the argument of the same name,
-    and ``fixed`` holds constant values or expressions. On PostgreSQL it is one statement in one
-    round trip and its own transaction, which never waits for a client. The loser of a race writes
-    nothing.
+    The queryset may have parameters. Each column in ``columns`` is set to the argument with the
+    same name. ``fixed`` contains constant values or expressions. On PostgreSQL, this is a single
+    statement in one round trip, in its own transaction, which never waits for a client. In a race,
+    only one update succeeds.
     """
 
     def __init__(self, build: Callable[[], QuerySet[M]], *columns: str, **fixed: Any) -> None:
@@ -165,7 +164,7 @@ class CompiledChange(Generic[M]):
         return _Statement(query.get_compiler(connection=connection))
 
     def run_with(self, *rows: Model, **given: Any) -> bool:
-        """Run the update and, if it changed a row, insert these; return whether it did."""
+        """Run the update. If it changed a row, insert ``rows`` and return True."""
         database = connections[DEFAULT_DB_ALIAS]
         update = self._statement(database.vendor)
         return _run(database, update.sql, update.filled(given, database), rows)
@@ -174,7 +173,7 @@ class CompiledChange(Generic[M]):
 def _run(
     database: BaseDatabaseWrapper, sql: str, values: Sequence[Any], rows: Sequence[Model]
 ) -> bool:
-    """Run a change and, if it changed a row, insert these; return whether it did."""
+    """Run a statement. If it changed a row, insert ``rows`` and return True."""
     if database.vendor == "postgresql" and rows:
         sql, values = _combined(database, sql, values, rows)
         rows = ()
@@ -200,7 +199,7 @@ def _combined(
 
 
 class CompiledInsert(Generic[M]):
-    """An atomic INSERT of rows, if a queryset with parameters finds a row."""
+    """An atomic INSERT of rows on the condition that a queryset with parameters finds a row."""
 
     def __init__(self, condition: Callable[[], QuerySet[M, Any]]) -> None:
         self._condition = condition
@@ -210,7 +209,7 @@ class CompiledInsert(Generic[M]):
         return _Statement(self._condition().query.get_compiler(connection=connection))
 
     def run(self, instance: Model, *rows: Model, **given: Any) -> bool:
-        """Insert the rows if the condition holds; return whether it did."""
+        """Insert the rows if the condition is true, and return whether it is true."""
         database = connections[DEFAULT_DB_ALIAS]
         into, places, values = _insertion(instance, database)
         condition = self._statement(database.vendor)

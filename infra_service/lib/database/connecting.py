@@ -1,16 +1,16 @@
-"""Connection settings of PostgreSQL, and the detection of dead connections.
+"""Default connection parameters of PostgreSQL, which detect dead connections.
 
-These are defaults of libpq parameters that ``DATABASE_URL`` can set (``?connect_timeout=5``).
-Without them a connection waits for minutes for a silent host.
+``DATABASE_URL`` can override these libpq parameters (``?connect_timeout=5``). Without them, a
+connection waits several minutes for a host that does not respond.
 """
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-#: In seconds, except for ``tcp_user_timeout`` in milliseconds.
+#: The parameters. Times are in seconds, except ``tcp_user_timeout``, which is in milliseconds.
 _DEFAULTS: Final[dict[str, str | int]] = {
-    # Per host: each unreachable host delays a new connection by this time.
+    # The timeout per host. Each unreachable host delays a new connection by this time.
     "connect_timeout": 3,
     # Disconnect after 6 s without an acknowledgement of sent data,
     "tcp_user_timeout": 6000,
@@ -19,12 +19,12 @@ _DEFAULTS: Final[dict[str, str | int]] = {
     "keepalives_idle": 3,
     "keepalives_interval": 1,
     "keepalives_count": 3,
-    # After a failover the former primary still accepts connections, and rejects writes.
+    # After a failover, the former primary may still accept connections, but rejects writes.
     "target_session_attrs": "read-write",
 }
 
 
-#: A replica is read-only, and is read only while it is a standby.
+#: A replica is read-only. The service reads a replica only while it is a standby.
 _OF_REPLICA: Final = {"target_session_attrs": "any"}
 
 

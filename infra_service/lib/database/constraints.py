@@ -1,4 +1,4 @@
-"""Detection of the constraint that a write violates."""
+"""Detect the constraint that a write violates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Deadlines for database queries that another server can run instead."""
+"""Set deadlines for queries that another server can run instead."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _moment: Final[ContextVar[float]] = ContextVar("deadline", default=math.inf)
 
 @contextmanager
 def within(seconds: float) -> Iterator[None]:
-    """Limit the time for PostgreSQL's responses in the block; then close the connections."""
+    """Limit the wait for PostgreSQL's responses in the block. A timeout closes the connection."""
     before = _moment.set(time.monotonic() + seconds)
     try:
         yield
@@ -25,5 +25,5 @@ def within(seconds: float) -> Iterator[None]:
 
 
 def remaining() -> float:
-    """Return the seconds until the deadline of the current block; infinite without a deadline."""
+    """Return the seconds until the deadline of the current block, or infinity without one."""
     return _moment.get() - time.monotonic()

@@ -1,8 +1,9 @@
-"""Database exceptions: retry now, retry later with a reason, or a programming error.
+"""Classify database exceptions as retryable conflicts, failures or programming errors.
 
-This module alone decides, by PostgreSQL's SQLSTATE and SQLite's result code. Codes that are missing
-here are programming errors, and a 500. ``wait`` is the time in seconds until a client may repeat
-the request. Without it a retry cannot succeed until an operator has acted.
+Only this module classifies exceptions, by the SQLSTATE of PostgreSQL and the result code of SQLite.
+Codes that are missing here are programming errors and cause a 500. ``wait`` is the time in seconds
+until a client may retry the request. Without ``wait``, retries cannot succeed until an operator has
+fixed the cause.
 """
 
 from __future__ import annotations
@@ -31,8 +32,7 @@ class DatabaseUnavailable(DatabaseFailure):
 
 class DatabaseBusy(DatabaseFailure):
     meaning = (
-        "Every connection to the database is in use, or, with SQLite, another writer "
-        "takes too long."
+        "Every connection to the database is in use or, with SQLite, another writer takes too long."
     )
     default_code = "DATABASE_BUSY"
     default_detail = "The database is overloaded. Try again."
@@ -40,14 +40,14 @@ class DatabaseBusy(DatabaseFailure):
 
 
 class DatabaseConflict(DatabaseFailure):
-    meaning = "Concurrent writers changed the object first, repeatedly."
+    meaning = "Concurrent writers repeatedly changed the object first."
     default_code = "WRITE_CONFLICT"
-    default_detail = "Too many writers at once; send the request again."
+    default_detail = "Too many concurrent writers. Send the request again."
     wait = 1
 
 
 class DatabaseLockTimeout(DatabaseFailure):
-    meaning = "Another transaction held the lock on the same row for too long."
+    meaning = "Another transaction locked the same row for too long."
     default_code = "DATABASE_LOCK_TIMEOUT"
     default_detail = "A concurrent change of the same object takes too long. Try again."
     wait = 5
@@ -63,7 +63,7 @@ class DatabaseStatementTimeout(DatabaseFailure):
 class DatabaseTransactionTimeout(DatabaseFailure):
     meaning = "The database closed a transaction that the service did not continue in time."
     default_code = "DATABASE_TRANSACTION_TIMEOUT"
-    default_detail = "The service was too slow for this transaction; try again."
+    default_detail = "The service was too slow for this transaction. Try again."
     wait = 5
 
 
@@ -77,7 +77,7 @@ class DatabaseReadOnly(DatabaseFailure):
 class DatabaseOutOfMemory(DatabaseFailure):
     meaning = "The database has too little memory for the request."
     default_code = "DATABASE_OUT_OF_MEMORY"
-    default_detail = "The database has too little memory for the request at present."
+    default_detail = "The database currently has too little memory for the request."
     wait = 30
 
 
@@ -88,12 +88,12 @@ class DatabaseFull(DatabaseFailure):
 
 
 class DatabaseDiskError(DatabaseFailure):
-    meaning = "The database cannot read or write its files; an operator must check its disk."
+    meaning = "The database cannot read or write its files. An operator must check its disk."
     default_code = "DATABASE_DISK_ERROR"
     default_detail = "The database cannot use its disk. Retries do not help. Contact an operator."
 
 
-#: All failures, for descriptions of the API.
+#: All failures, for the description of the API.
 FAILURES: Final[tuple[type[DatabaseFailure], ...]] = (
     DatabaseUnavailable, DatabaseBusy, DatabaseConflict, DatabaseLockTimeout,
     DatabaseStatementTimeout, DatabaseTransactionTimeout, DatabaseReadOnly, DatabaseOutOfMemory,
@@ -102,7 +102,7 @@ FAILURES: Final[tuple[type[DatabaseFailure], ...]] = (
 
 _LOST_WORKER: Final = "failure on connection marked as essential"
 
-# Full codes before classes, which are their first two characters.
+# Complete codes take precedence over classes, which are the first two characters of codes.
 _BY_SQLSTATE: Final[dict[str, type[DatabaseFailure]]] = {
     "08": DatabaseUnavailable,  # connection exceptions
     "25006": DatabaseReadOnly,  # read_only_sql_transaction
@@ -117,7 +117,7 @@ _BY_SQLSTATE: Final[dict[str, type[DatabaseFailure]]] = {
     "57014": DatabaseStatementTimeout,  # query_canceled
     "57": DatabaseUnavailable,  # admin_shutdown, crash_shutdown, cannot_connect_now, …
     "58": DatabaseDiskError,  # system errors: io_error
-    "72": DatabaseConflict,  # snapshot_too_old, which PostgreSQL had until 16
+    "72": DatabaseConflict,  # snapshot_too_old, up to PostgreSQL 16
     "XX001": DatabaseDiskError,  # data_corrupted: a damaged page
     "XX002": DatabaseDiskError,  # index_corrupted
 }
@@ -143,7 +143,7 @@ def failure_of(error: BaseException | None) -> DatabaseFailure | None:
 
 
 def is_repeatable(error: Error) -> bool:
-    """Return whether the database rolled back the whole transaction in favour of another."""
+    """Return whether the database rolled back the transaction because of a conflict."""
     return _kind_of(error) is DatabaseConflict
 
 
@@ -155,7 +155,7 @@ def _kind_of(error: Error) -> type[DatabaseFailure] | None:
     if isinstance(cause, (PoolTimeout, TooManyRequests)):
         return DatabaseBusy
     if sqlstate := getattr(cause, "sqlstate", None):
-        # Citus has no SQLSTATE for a worker that is lost before the commit.
+        # Citus does not set a specific SQLSTATE if it loses a worker before the commit.
         if str(cause).startswith(_LOST_WORKER):
             return DatabaseUnavailable
         return next((_BY_SQLSTATE[c] for c in (sqlstate, sqlstate[:2]) if c in _BY_SQLSTATE), None)

@@ -1,4 +1,4 @@
-"""Positions in an ordered list: the end of a page, and the condition for the rows beyond.
+"""Positions in an ordered list: the position of a row, and the condition for later rows.
 
 A key is a tuple of columns that are unique together and indexed, all ascending or all descending
 (``("-id",)``).
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 
 def columns_of(key: Sequence[str]) -> tuple[list[str], bool]:
-    """Return the columns, and whether the order is descending."""
+    """Return the columns of a key, and whether its order is descending."""
     return [name.removeprefix("-") for name in key], key[0].startswith("-")
 
 
 def reversed_key(key: Sequence[str]) -> list[str]:
-    """Return the key of the opposite order."""
+    """Return the key for the opposite order."""
     return [name[1:] if name.startswith("-") else f"-{name}" for name in key]
 
 
@@ -51,13 +51,13 @@ def beyond(key: Sequence[str], position: Sequence[Any], queryset: QuerySet[Any, 
         converted(queryset.model._meta.get_field(name), value)
         for name, value in zip(columns, position, strict=True)
     ]
-    # A row comparison, which an index serves; the usual OR of ANDs reads all rows before it.
+    # An index serves a row comparison. The usual OR of ANDs would read all preceding rows.
     compare = TupleLessThan if descending else TupleGreaterThan
     return compare(Tuple(*map(F, columns)), tuple(values))
 
 
 def converted(field: Any, value: Any) -> Any:
-    """Return a value of a position as its column has it.
+    """Convert a value of a position to the type of its column.
 
     Raises:
         ValidationError: the value is invalid for the column.
@@ -65,4 +65,4 @@ def converted(field: Any, value: Any) -> Any:
     try:
         return field.to_python(value)
     except (TypeError, ValueError, OverflowError) as error:  # a number instead of a time
-        raise ValidationError("none of the column's values") from error
+        raise ValidationError("not a value of the column") from error

@@ -1,4 +1,4 @@
-"""Shared parts of migrations: keys, and text columns compared by bytes.
+"""Shared parts of migrations: keys, and text columns compared in byte order.
 
 Applied migrations import this module, so a change here changes the schema of new databases.
 """
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 def uuid7_id() -> tuple[str, models.Field[Any, Any]]:
-    """Return the field ``id`` of a model whose primary key is a UUID of version 7."""
+    """Return the field ``id`` of a model with a UUIDv7 as the primary key."""
     return "id", models.UUIDField(default=uuid7, editable=False, primary_key=True, serialize=False)
 
 
 def composite_key(*columns: str) -> tuple[str, models.Field[Any, Any]]:
-    """Return the field ``pk`` of a model whose primary key consists of several columns."""
+    """Return the field ``pk`` of a model with a composite primary key."""
     return "pk", models.CompositePrimaryKey(
         *columns, blank=True, editable=False, primary_key=True, serialize=False
     )
@@ -29,20 +29,20 @@ def composite_key(*columns: str) -> tuple[str, models.Field[Any, Any]]:
 def unindexed_key(
     name: str, to: str, on_delete: Any, **options: Any
 ) -> tuple[str, models.Field[Any, Any]]:
-    """Return a foreign key whose column has no separate index."""
+    """Return a foreign key without a separate index."""
     return name, models.ForeignKey(to, on_delete, db_index=False, **options)
 
 
 def optional_text(name: str, max_length: int) -> tuple[str, models.Field[Any, Any]]:
-    """Return a text field with a database default of "", also for code that lacks the field."""
+    """Return a text field with the database default "", for older code without the field."""
     return name, models.CharField(blank=True, db_default="", default="", max_length=max_length)
 
 
 def compare_bytes(schema_editor: Any, table: str, columns: Mapping[str, int]) -> None:
-    """Compare text columns by bytes on PostgreSQL, as SQLite does.
+    """Change text columns to byte order on PostgreSQL, as on SQLite.
 
     An index then also serves prefixes, and the order does not depend on the server's locale or the
-    version of the system's libraries. ``columns`` has the maximum length of each column.
+    version of its libraries. ``columns`` maps each column to its maximum length.
     """
     if schema_editor.connection.vendor == "postgresql":
         changes = ", ".join(

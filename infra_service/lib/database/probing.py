@@ -1,4 +1,4 @@
-"""Test of the database within a time limit, even if all pooled connections are blocked."""
+"""Test the database within a time limit, even if all pooled connections are blocked."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ if TYPE_CHECKING:
 
     from django.db.backends.base.base import BaseDatabaseWrapper
 
-#: Seconds to connect to each host, and for each statement.
+#: The timeout for connecting to each host, and for each statement, in seconds.
 _BOUND: Final = 2
 
 
 @contextlib.contextmanager
 def connection_of_its_own() -> Iterator[BaseDatabaseWrapper]:
-    """Open a connection outside of the pool, which may be exhausted, and close it again.
+    """Open a connection outside the pool, which may be exhausted, and close it after the block.
 
-    SQLite has no server that could stall, and its readers never wait.
+    SQLite uses the existing connection, because its readers never wait.
     """
     wrapper = cast("Any", connection)
     if wrapper.vendor != "postgresql":
@@ -38,5 +38,5 @@ def connection_of_its_own() -> Iterator[BaseDatabaseWrapper]:
         with contextlib.closing(own):
             yield own
     except OperationalError:
-        wrapper.watch.suspect()  # so that later probes do not wait in turn
+        wrapper.watch.suspect()  # so that later probes fail immediately
         raise

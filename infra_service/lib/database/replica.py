@@ -1,10 +1,9 @@
-"""Reads from a replica that has caught up with the primary, or else from the primary.
+"""Read from a replica that has caught up with the primary, or else from the primary.
 
-This module alone decides. It reads the primary's log position. Once the replica has replayed the
-log up to it, it has everything that was acknowledged before, including this client's writes. A
-replica is not used if it is late, unreachable or failing, or if its history differs: that of a
-former primary or of another promotion. The reasons are in
-docs/adr/0027-replica-reads-after-catch-up.md.
+Only this module chooses the server. It reads the primary's log position. A replica that has
+replayed the log up to this position contains everything acknowledged before, including this
+client's writes. The module does not use a replica that is late, unreachable or failing, or that has
+another history, such as a former primary. See docs/adr/0027-replica-reads-after-catch-up.md.
 """
 
 from __future__ import annotations
@@ -33,15 +32,15 @@ log = structlog.get_logger("infra_service.replica")
 
 ALIAS: Final = "replica"
 HEADER: Final = "X-Data-Age"
-#: Seconds for which a worker process skips a replica that was behind or unreachable.
+#: The seconds for which a worker process skips a replica that was behind or unreachable.
 PAUSE: Final = 1.0
-#: Seconds after which the primary runs a query instead of the replica.
+#: The seconds after which the primary runs a query instead of the replica.
 QUERY: Final = 1.0
-#: Seconds between tests of a replica that is about to catch up.
+#: The seconds between tests of a replica that is catching up.
 _STEP: Final = 0.005
 
 _READS: Final = Counter(
-    "infra_replica_reads", "Reads that were eligible for the replica.", ["outcome"]
+    "infra_replica_reads", "Reads that were eligible for the replica, by outcome.", ["outcome"]
 )
 _SERVED, _BEHIND, _AWAY = (_READS.labels(name) for name in ("replica", "behind", "away"))
 _AGE: Final = Histogram(
@@ -49,7 +48,7 @@ _AGE: Final = Histogram(
     "The maximum age of data from the replica.",
     buckets=(0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, float("inf")),
 )
-#: The maximum age of the data that this request has read from the replica.
+#: The maximum age of data that this request has read from the replica.
 _age: contextvars.ContextVar[float | None] = contextvars.ContextVar("replica_age", default=None)
 _suspended_until = 0.0
 
@@ -57,8 +56,8 @@ _suspended_until = 0.0
 def read(query: Callable[[str], T]) -> T:
     """Run a query on the replica if it has caught up, or else on the primary.
 
-    ``query`` takes a database alias and must not write. The primary also runs it if the replica
-    fails.
+    ``query`` receives a database alias and must not write. If the replica fails, the primary runs
+    the query.
     """
     if ALIAS not in connections.settings or connection.in_atomic_block:
         return query(DEFAULT_DB_ALIAS)
@@ -91,26 +90,26 @@ def begin() -> None:
 
 
 def set_age_header(response: HttpResponse) -> None:
-    """Set the header with the maximum age in seconds of data from the replica, if any was read."""
+    """Set the header with the maximum age (s) of data from the replica, if any was read."""
     seconds = _age.get()
     if seconds is not None:
         response[HEADER] = f"{math.ceil(seconds * 1000) / 1000:.3f}"
 
 
 class _Position(NamedTuple):
-    """A position in the log of a server, and its history."""
+    """A position in the log of a server, and the identity of its history."""
 
     lsn: str
-    #: Identifies the data directory, which standbys share with their primary.
+    #: The system identifier, which standbys share with their primary.
     system: str
     #: The timeline's number, which a promotion increments, as 8 hex digits.
     timeline: str
-    #: Identifies the timeline, as promotions can reuse its number. None until it is marked.
+    #: A unique mark of the timeline, because promotions can reuse its number. None until it is set.
     mark: str | None
 
 
 def _position() -> _Position:
-    """Return the flushed position, behind everything acknowledged."""
+    """Return the flushed log position, which is after everything acknowledged."""
     with connection.cursor() as cursor:
         # A WAL file is named after its timeline.
         cursor.execute(
@@ -124,7 +123,7 @@ def _position() -> _Position:
 
 
 def _mark(timeline: str) -> None:
-    """Mark a new timeline of the primary; a read-only primary stays unmarked."""
+    """Mark a new timeline of the primary. A read-only primary remains unmarked."""
     with suppress(Error), connection.cursor() as cursor:
         cursor.execute(
             "INSERT INTO infra_service_timeline (number, mark)"
@@ -136,7 +135,7 @@ def _mark(timeline: str) -> None:
 def _catches_up(position: _Position, deadline: float) -> bool:
     """Return whether the replica has replayed up to the position before the deadline.
 
-    Its timeline is that of its last checkpoint, so a promoted replica needs a checkpoint first.
+    The timeline comes from the last checkpoint, so a promoted replica needs a checkpoint first.
     """
     while True:
         with connections[ALIAS].cursor() as cursor:

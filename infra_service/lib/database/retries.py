@@ -1,4 +1,4 @@
-"""Retries of transactions after a conflict in the database."""
+"""Retry transactions after a conflict in the database."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _PAUSES: Final = (0.01, 0.03, 0.1, 0.3)
 
 
 def retrying(action: Callable[P, R]) -> Callable[P, R]:
-    """Repeat an action that PostgreSQL has rolled back in favour of another transaction.
+    """Decorate an action to retry it if PostgreSQL rolls it back because of a conflict.
 
-    Inside a caller's transaction a retry is impossible, and the error is raised.
+    Within a transaction of the caller, a retry is impossible, and the error is raised.
     """
 
     @functools.wraps(action)

@@ -1,8 +1,8 @@
-"""Migrations of large tables while the service runs; small tables do not need them.
+"""Migration operations for large tables that do not interrupt the service.
 
-On PostgreSQL, their locks block reads and writes not at all or only briefly. On other databases,
-they are the ordinary operations. The migrations set ``atomic = False``, and can be repeated because
-they first drop the leftovers of an interrupted run.
+On PostgreSQL, their locks block reads and writes only briefly, if at all. On other databases, they
+are equal to the ordinary operations. Migrations that use them set ``atomic = False``. They can be
+repeated, because each operation first drops the leftovers of an interrupted run.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def _is_elsewhere(schema_editor: Any) -> bool:
 
 
 class AddIndexUnderTraffic(operations.AddIndexConcurrently):
-    """``CREATE INDEX CONCURRENTLY`` on PostgreSQL, an ordinary index elsewhere."""
+    """``CREATE INDEX CONCURRENTLY`` on PostgreSQL, an ordinary index on other databases."""
 
     def database_forwards(
         self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any
@@ -48,7 +48,7 @@ class AddIndexUnderTraffic(operations.AddIndexConcurrently):
 
 
 class RemoveIndexUnderTraffic(operations.RemoveIndexConcurrently):
-    """``DROP INDEX CONCURRENTLY`` on PostgreSQL, an ordinary ``DROP INDEX`` elsewhere."""
+    """``DROP INDEX CONCURRENTLY`` on PostgreSQL, ``DROP INDEX`` on other databases."""
 
     def database_forwards(
         self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any
@@ -69,12 +69,12 @@ class RemoveIndexUnderTraffic(operations.RemoveIndexConcurrently):
 
 
 class AddConstraintUnderTraffic(AddConstraint):
-    """A CHECK that applies to new rows at once, and is then validated for existing rows."""
+    """A CHECK that applies to new rows immediately, and is then validated for existing rows."""
 
     def database_forwards(
         self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any
     ) -> None:
-        """Add the constraint, then validate it, on PostgreSQL without blocking writes."""
+        """Add the constraint, then validate it. On PostgreSQL, this does not block writes."""
         where = (app_label, schema_editor, from_state, to_state)
         if _is_elsewhere(schema_editor):
             # SQLite copies the table atomically.
@@ -99,7 +99,7 @@ class AddConstraintUnderTraffic(AddConstraint):
 
 
 class AddUniqueUnderTraffic(AddConstraint):
-    """A unique constraint with a condition: an index, built without blocking writes."""
+    """A unique constraint with a condition: an index built without blocking writes."""
 
     def database_forwards(
         self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any
@@ -120,7 +120,7 @@ class AddUniqueUnderTraffic(AddConstraint):
 
 
 class RemoveConstraintUnderTraffic(RemoveConstraint):
-    """Remove a CHECK with a short lock; the reverse adds it as above."""
+    """The removal of a CHECK with a short lock. The reverse adds the CHECK under traffic."""
 
     def database_forwards(
         self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any

@@ -1,4 +1,4 @@
-"""Checks of addresses: safe for secrets, public, or inside a network."""
+"""Check addresses: safe for secrets, public, or inside a network."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LOOPBACK: Final = ipaddress.IPv4Address("127.0.0.1")
 
 
 def is_protected(url: str) -> bool:
-    """Return whether data sent to the URL is private: TLS or this machine, and no user in it."""
+    """Return whether the URL uses TLS or a loopback address, and contains no user name."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
@@ -34,7 +34,7 @@ def is_protected(url: str) -> bool:
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether a host is this machine."""
+    """Return whether a host is ``localhost`` or a loopback address."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -53,9 +53,10 @@ def is_inside(address: Address, networks: Collection[Network]) -> bool:
 
 
 def is_public(address: Address) -> bool:
-    """Return whether a connection to the address reaches the same peer from everywhere.
+    """Return whether the address reaches the same peer from every network.
 
-    6to4 and Teredo are not: a relay that the network chooses unpacks an IPv4 address from them.
+    6to4 and Teredo addresses are not public, because a relay that the network chooses unpacks an
+    IPv4 address from them.
     """
     return is_globally_reachable(_inner(address))
 
@@ -63,7 +64,7 @@ def is_public(address: Address) -> bool:
 def parse_literal(host: str) -> Address | None:
     """Return the address in the host of a URL, in any form that a resolver accepts, or None.
 
-    ``127.1``, ``0x7f.1`` and ``2130706433`` are 127.0.0.1.
+    For example, ``127.1``, ``0x7f.1`` and ``2130706433`` are 127.0.0.1.
     """
     try:
         return ipaddress.ip_address(host.partition("%")[0])
@@ -76,7 +77,7 @@ def parse_literal(host: str) -> Address | None:
 
 
 def _inner(address: Address) -> Address:
-    """Return the IPv4 address that a connection to an IPv6 address reaches, or the address."""
+    """Return the IPv4 address that an IPv6 address represents, or the address itself."""
     if isinstance(address, ipaddress.IPv4Address):
         return address
     if address in _NAT64:

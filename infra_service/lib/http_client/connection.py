@@ -1,7 +1,7 @@
-"""HTTP requests with a deadline, a size limit and an address policy; redirects are not followed.
+"""Send HTTP requests with a deadline, a size limit and an address policy, without redirects.
 
-Prevent SSRF with ``check``: a name is resolved once, all its addresses are checked, and the
-client connects to a checked address. A name that resolves otherwise later has no effect.
+``check`` prevents SSRF: the client resolves a name once, checks all its addresses, and connects to
+a checked address. A later change of the name's addresses has no effect.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
     from infra_service.lib.http_client.addresses import Address
 
-#: Bytes of a response besides twice its body's limit: chunks of six bytes are twice as long.
+#: The maximum bytes of a response, in addition to twice the limit of its body: the chunked encoding
+#: doubles the length of chunks of six bytes.
 _MAX_HEAD_BYTES: Final = 64 * 1024
 _PIECE: Final = 64 * 1024
 _PORTS: Final = {"https": 443, "http": 80}
@@ -36,7 +37,7 @@ _PORTS: Final = {"https": 443, "http": 80}
 class Response:
     status: int
     headers: Message
-    #: Empty if the limit was None.
+    #: The body, or empty if the limit was None.
     body: bytes = b""
 
     @property
@@ -46,13 +47,13 @@ class Response:
 
 
 def parse_url(url: str, schemes: Collection[str] = ("https",)) -> SplitResult:
-    """Return the parts of a URL with a host and without a user.
+    """Parse a URL, which must contain a host and no user name.
 
     Raises:
-        FetchError: the URL is malformed, or has another scheme.
+        FetchError: the URL is malformed, or has another scheme or a user name.
     """
     if not url.isascii() or not url.isprintable() or " " in url:
-        raise FetchError("this is not a valid URL")
+        raise FetchError("the URL is not valid")
     try:
         parts = urlsplit(url)
         is_sound = parts.scheme in schemes and bool(parts.hostname) and parts.port != 0
@@ -66,7 +67,7 @@ def parse_url(url: str, schemes: Collection[str] = ("https",)) -> SplitResult:
 
 
 def origin_of(url: str) -> str:
-    """Return scheme, host and port of a URL."""
+    """Return the scheme, host and port of a URL."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.hostname}:{parts.port or _PORTS[parts.scheme]}"
 
@@ -74,9 +75,9 @@ def origin_of(url: str) -> str:
 class Connection(http.client.HTTPConnection):
     """A connection to the origin of a URL.
 
-    ``context`` is for TLS; by default it trusts the system's authorities. ``check`` rejects an
-    address by a FetchError. ``proxy`` is host and port of a proxy that tunnels (CONNECT). With
-    ``keep`` the connection stays open for the next request.
+    ``context`` is the TLS context. The default trusts the system's certificate authorities.
+    ``check`` raises a FetchError to reject an address. ``proxy`` is the host and port of a
+    tunneling proxy (CONNECT). ``keep`` keeps the connection open for the next request.
     """
 
     def __init__(
@@ -89,8 +90,8 @@ class Connection(http.client.HTTPConnection):
         keep: bool = False,
     ) -> None:
         parts = urlsplit(url)
-        self.default_port = _PORTS[parts.scheme]  # the Host header has any other port
-        # With a port, because http.client would look for one in an IPv6 address.
+        self.default_port = _PORTS[parts.scheme]  # the Host header includes any other port
+        # Pass a port, because http.client would search for one in an IPv6 address.
         super().__init__(parts.hostname or "", parts.port or self.default_port)
         is_secure = parts.scheme == "https"
         self._context = (context or ssl.create_default_context()) if is_secure else None
@@ -108,14 +109,14 @@ class Connection(http.client.HTTPConnection):
         deadline: Deadline,
         limit: int | None,
     ) -> Response:
-        """Request a URL of this origin; return the response with a body of ``limit`` bytes at most.
+        """Request a URL of this origin, and return the response with at most ``limit`` bytes.
 
-        The body of an error is cut to the limit. With limit None no body is read.
+        The body of an error is truncated to the limit. If the limit is None, no body is read.
 
         Raises:
             TooLargeError: the body of a success exceeds the limit.
-            FetchError: no complete response before the deadline, or the address is rejected.
-                ``__cause__`` is the error of the network or of the protocol, if there is one.
+            FetchError: no complete response arrived before the deadline, or the address is
+                    rejected. ``__cause__`` is the error of the network or the protocol, if any.
             ValueError: a header contains a line break, or is not Latin-1.
         """
         self._deadline, self._limit = deadline, limit or 0
@@ -125,7 +126,7 @@ class Connection(http.client.HTTPConnection):
         try:
             if self.sock is None:
                 self.connect()
-            # A server may answer before it has read the whole body, for example to refuse it.
+            # A server may respond before it has read the whole body, for example to reject it.
             with contextlib.suppress(BrokenPipeError, ConnectionResetError):
                 self.request(method, target, body, lines)
             with self.getresponse() as response:
@@ -142,7 +143,7 @@ class Connection(http.client.HTTPConnection):
             raise
 
     def connect(self) -> None:
-        """Open the connection: through the proxy if there is one, and with TLS if configured."""
+        """Open the connection, through the proxy and with TLS if configured."""
         host, port = self._proxy or (self.host, self.port)
         self.sock = open_socket(host, port, self._deadline, self._check)
         if self._proxy:
@@ -154,14 +155,14 @@ class Connection(http.client.HTTPConnection):
             raise ConnectionAbortedError("shut down")
 
     def send(self, data: Any) -> None:
-        """Send bytes until the deadline; a TLS socket's ``sendall`` limits each piece only."""
+        """Send bytes until the deadline. ``sendall`` of a TLS socket only limits each piece."""
         view = memoryview(data)
         while view:
             self.sock.settimeout(self._deadline.left())
             view = view[self.sock.send(view[:_PIECE]) :]
 
     def shut_down(self) -> None:
-        """Interrupt a thread that waits for this connection; closing it would not."""
+        """Interrupt a thread that waits for this connection. Closing it would not interrupt it."""
         self._is_shut_down = True
         sock = self.sock
         if sock is not None:
@@ -186,12 +187,12 @@ class Connection(http.client.HTTPConnection):
 
 
 class _Bounded(io.RawIOBase):
-    """Reads from a socket until the deadline, and ``most`` bytes at most."""
+    """A reader of a socket until the deadline, limited to ``most`` bytes."""
 
     def __init__(self, sock: socket.socket, deadline: Deadline, most: int) -> None:
         self._sock, self._deadline = sock, deadline
         self._most = self._left = most
-        # Keeps the socket open until the response is read, also when http.client closes its own.
+        # Keeps the socket open until the response is read, even if http.client closes its file.
         self._file: Any = sock.makefile("rb", buffering=0)
 
     def readable(self) -> bool:
@@ -215,11 +216,11 @@ class _Bounded(io.RawIOBase):
 
 
 def _read(response: http.client.HTTPResponse, limit: int) -> bytes:
-    """Read a body.
+    """Read the body of a response.
 
     Raises:
         TooLargeError: the response is a success, and its body exceeds the limit.
-        http.client.IncompleteRead: the body is shorter than announced.
+        http.client.IncompleteRead: the body is shorter than its Content-Length.
     """
     announced = response.length
     is_success = response.status in range(200, 300)
@@ -233,5 +234,5 @@ def _read(response: http.client.HTTPResponse, limit: int) -> bytes:
     if announced is not None and len(body) < announced:
         raise http.client.IncompleteRead(body, announced - len(body))
     if not response.isclosed():
-        response.read()  # the end of a chunked body, so that the connection can be used again
+        response.read()  # read the end of a chunked body, so that the connection can be reused
     return body

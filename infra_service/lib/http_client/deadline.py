@@ -11,22 +11,22 @@ _LONGEST_PAUSE: Final = 300
 
 
 def retry_after_seconds(header: str | None, longest: int = _LONGEST_PAUSE) -> float | None:
-    """Return the seconds of a Retry-After header, at most ``longest``; None without seconds."""
+    """Return the seconds in a Retry-After header, at most ``longest``, or None without seconds."""
     if header is None or not header.isdecimal():
         return None
-    # Python converts no number of thousands of digits.
+    # Python rejects numbers with thousands of digits.
     return float(min(int(header.lstrip("0")[:9] or 0), longest))
 
 
 class Deadline:
-    """The deadline of a whole operation; ``idle_timeout`` limits each wait, in seconds."""
+    """The deadline of a whole operation. ``idle_timeout`` limits each wait, in seconds."""
 
     def __init__(self, seconds: float, idle_timeout: float = math.inf) -> None:
         self._at = time.monotonic() + seconds
         self._idle_timeout = idle_timeout
 
     def left(self) -> float:
-        """Return the seconds that the next wait may last.
+        """Return the maximum duration of the next wait, in seconds.
 
         Raises:
             FetchError: the deadline has passed.

@@ -4,11 +4,11 @@ from infra_service.lib.error_text import reason_of
 
 
 class FetchError(Exception):
-    """A failed request; its message gives the reason."""
+    """A request failed. The message states the reason."""
 
 
 class NoResponseError(FetchError):
-    """The network or the protocol failed; ``__cause__`` is the error."""
+    """The network or the protocol failed. ``__cause__`` is the error."""
 
     def __init__(self, error: Exception) -> None:
         # The text of an HTTPException can contain data from the server.
@@ -17,7 +17,7 @@ class NoResponseError(FetchError):
 
 
 class TooLargeError(FetchError):
-    """A body has ``size_bytes`` or more, and ``limit`` allows less."""
+    """A body has at least ``size_bytes`` bytes, which exceeds ``limit``."""
 
     def __init__(self, size_bytes: int, limit: int) -> None:
         super().__init__(f"the response is longer than {limit} bytes")

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 def open_socket(
     host: str, port: int, deadline: Deadline, check: Callable[[Address], None] | None = None
 ) -> socket.socket:
-    """Return a connection to the first address of the host that accepts it.
+    """Return a connection to the first address of the host that accepts one.
 
-    ``check`` rejects an address by a FetchError; then no address of the host is tried.
+    ``check`` raises a FetchError to reject an address. In this case, no address is tried.
 
     Raises:
-        FetchError: the name does not resolve, an address is rejected, or nothing listens there.
-            ``__cause__`` is the error of the network.
+        FetchError: the name does not resolve, an address is rejected, or no address accepts a
+                connection. ``__cause__`` is the error of the network.
     """
     found = _resolve(host, port, deadline)
     for *_, address in found:
@@ -51,7 +51,7 @@ def open_socket(
 
 
 def _resolve(host: str, port: int, deadline: Deadline) -> Any:
-    """Return the system's addresses of a name, in a thread: ``getaddrinfo`` has no timeout."""
+    """Resolve a name in a thread, because ``getaddrinfo`` has no timeout."""
     answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
 
     def resolve() -> None:

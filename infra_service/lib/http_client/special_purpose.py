@@ -1,8 +1,8 @@
-"""IANA's registries of special-purpose addresses, row by row, as of November 2025.
+"""IANA's registries of special-purpose addresses, as of November 2025.
 
 Sources: https://www.iana.org/assignments/iana-ipv4-special-registry/ and
-https://www.iana.org/assignments/iana-ipv6-special-registry/. ``ipaddress.is_global`` covers them
-partially, and differently in each release of Python.
+https://www.iana.org/assignments/iana-ipv6-special-registry/. ``ipaddress.is_global`` only covers a
+part of them, which differs between releases of Python.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 
 class Block(NamedTuple):
-    """A row of a registry; ``is_reachable`` is None for N/A."""
+    """A row of a registry. ``is_reachable`` is None for N/A."""
 
     network: str
     name: str
@@ -75,12 +75,12 @@ IPV6: Final = (
     Block("fc00::/7", "Unique-Local", "RFC 4193", is_reachable=False),
     Block("fe80::/10", "Link-Local Unicast", "RFC 4291", is_reachable=False),
 )
-#: Other addresses are reserved or multicast, unless a row above specifies them.
+#: The unicast addresses. Other addresses are reserved or multicast, unless a row above lists them.
 _UNICAST: Final = (
     *(ipaddress.ip_network(text) for text in ("0.0.0.0/1", "128.0.0.0/2", "192.0.0.0/3")),
     ipaddress.ip_network("2000::/3"),
 )
-#: Longest prefix first, because the most specific row decides.
+#: The longest prefixes come first, because the most specific row decides.
 _BLOCKS: Final = sorted(
     ((ipaddress.ip_network(block.network), block.is_reachable) for block in (*IPV4, *IPV6)),
     key=lambda row: -row[0].prefixlen,
@@ -88,7 +88,7 @@ _BLOCKS: Final = sorted(
 
 
 def is_globally_reachable(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
-    """Return whether an address is globally reachable unicast; N/A in the registry means no."""
+    """Return whether an address is globally reachable unicast. N/A counts as not reachable."""
     for network, is_reachable in _BLOCKS:
         if address in network:
             return bool(is_reachable)

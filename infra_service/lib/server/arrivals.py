@@ -1,4 +1,4 @@
-"""Connections without a thread: incomplete requests and unsent responses."""
+"""The state of connections without a thread: incomplete requests and unsent responses."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Final
 
 from infra_service.lib.server.pace import BODY_TIMEOUT, HEADER_TIMEOUT, LEAST_RATE
 
-#: Bodies up to this size are received before a thread starts: all bodies except for documents and
-#: reports, whose senders are authenticated first.
+#: Bodies up to this size are received before a thread starts. Only documents and reports may be
+#: larger, and their senders are authenticated first.
 LARGEST_BODY: Final = 1024 * 1024
-#: Seconds for a client to read the last response, or to finish sending, before the connection is
-#: closed.
+#: The time for a client to read the last response, or to finish sending, before the connection is
+#: closed, in seconds.
 LINGER: Final = 2.0
 
 _END: Final = b"\r\n\r\n"
@@ -25,8 +25,8 @@ _EXPECTATION: Final = re.compile(rb"\r\nexpect:[ \t]*100-continue[ \t]*(?=\r\n)"
 class Arrival:
     """The received bytes of an incomplete request, and its deadline.
 
-    ``is_ending`` means that the last response has been sent and the client should disconnect:
-    closing at once could destroy the response in transit (RFC 9112 §9.6).
+    ``is_ending`` means that the last response has been sent and the client should disconnect.
+    Closing the connection immediately could destroy the response in transit (RFC 9112 §9.6).
     """
 
     def __init__(self, seconds: float, *, largest_head: int = 0, is_ending: bool = False) -> None:
@@ -51,9 +51,9 @@ class Arrival:
         return len(self.received)
 
     def add(self, data: bytes) -> bool:
-        """Add received bytes; return whether a thread can process the request without waiting.
+        """Add received bytes, and return whether a thread can process the request without waiting.
 
-        The server's own parser rejects headers that are too large or invalid.
+        The server's parser later rejects headers that are too large or invalid.
         """
         if not self.received:
             self.deadline = min(self.deadline, time.monotonic() + HEADER_TIMEOUT)
@@ -70,14 +70,14 @@ class Arrival:
         return False
 
     def linger(self) -> None:
-        """Wait for the rest of a request that has already been answered.
+        """Extend the deadline to receive the rest of a request that already has a response.
 
-        Otherwise the kernel would send a reset, which may destroy the response in transit.
+        Otherwise, the kernel would send a reset, which may destroy the response in transit.
         """
         self.deadline = min(time.monotonic() + LINGER, self._ended_by)
 
     def _end_head(self, end: int) -> None:
-        """Determine the number of outstanding bytes."""
+        """Determine the number of bytes after which the request is complete."""
         self._complete_at = end + len(_END)
         headers = _FRAMING.findall(self.received, 0, end + len(_END))
         framing = {name.lower(): value for name, value in headers}
@@ -95,7 +95,7 @@ class Arrival:
 
 
 class Departure:
-    """The rest of a response that its client has not accepted yet, and its deadline."""
+    """The rest of a response that the client has not accepted yet, and its deadline."""
 
     is_idle = False
     is_ending = False

@@ -1,4 +1,4 @@
-"""``Connection: close`` in a response to a large body that is not read."""
+"""Announce the end of a connection in the response to a large, unread body."""
 
 from __future__ import annotations
 
@@ -15,16 +15,18 @@ if TYPE_CHECKING:
 
 
 def announce_end(application: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the application, whose responses announce the end of their connection.
+    """Wrap the application to send ``Connection: close`` if a part of a body is unread.
 
-    The worker does not wait for the rest of a rejected body, and closes the connection. A client
-    that expects it to stay open would send the next request into it (RFC 9112 §9.6).
+    The worker does not wait for the rest of a rejected body, but closes the connection. Without
+    this header, a client would send the next request on the same connection (RFC 9112 §9.6).
     """
 
     def run(environ: dict[str, Any], start_response: Any) -> Any:
         is_chunked = "HTTP_TRANSFER_ENCODING" in environ
         if not is_chunked and int(environ.get("CONTENT_LENGTH") or 0) <= LARGEST_BODY:
-            return application(environ, start_response)  # received before the thread
+            return application(
+                environ, start_response
+            )  # the body was received before the thread started
         response = start_response.__self__
 
         def start(*status_and_headers: Any) -> Any:
@@ -38,5 +40,5 @@ def announce_end(application: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _is_unread(reader: LengthReader | ChunkedReader) -> bool:
-    """Return whether a part of the body, or the end of a chunked body, was not read."""
+    """Return whether a part of the body, or the end of a chunked body, is unread."""
     return reader.parser is not None if isinstance(reader, ChunkedReader) else reader.length > 0

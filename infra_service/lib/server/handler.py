@@ -1,8 +1,8 @@
 """Django's WSGI handler, restricted to UTF-8.
 
-Django, DRF and Python's ``email`` look up every codec that a client names: in the charset of a
-Content-Type, and in the extended parameters (RFC 2231) of any header. Some codecs raise unexpected
-exceptions, and Python caches each looked-up name forever.
+Django, DRF and Python's ``email`` look up every codec that a client names in the charset of a
+Content-Type, or in an extended parameter (RFC 2231) of a header. Some codecs raise unexpected
+exceptions, and Python caches every name permanently.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from django.core.exceptions import BadRequest
 from django.core.handlers.wsgi import WSGIHandler, WSGIRequest
 from django.utils.http import parse_header_parameters
 
-#: Set in the environment of a request with an encoding other than UTF-8: the charset, or "" for an
-#: encoded parameter of a header.
+#: The key in the environment of a request with an encoding other than UTF-8. The value is the
+#: charset, or "" for an encoded parameter of a header.
 OTHER_ENCODING: Final = "infra_service.other_encoding"
-# The headers whose parameters are parsed.
+# The headers with parsed parameters.
 _PARSED: Final = ("CONTENT_TYPE", "HTTP_ACCEPT", "HTTP_CONTENT_DISPOSITION")
 _CHARSETS: Final = {"utf-8", "utf8", "us-ascii", "ascii"}
-# ``name*=``, with any characters between that a parser may treat as white space.
+# ``name*=``, with any characters between ``*`` and ``=`` that a parser may treat as white space.
 _EXTENDED: Final = re.compile(r"\*[^;=\w]*=")
 _EXTENDED_IN_PART: Final = re.compile(rb"^[\w-]+:.*\*[^;=\w\n]*=", re.MULTILINE)
 
 
 class ServiceRequest(WSGIRequest):
-    """A request that never looks up a codec."""
+    """A request that never looks up a codec that the client names."""
 
     def __init__(self, environ: dict[str, Any]) -> None:
         if (encoding := _named_encoding(environ)) is not None:

@@ -1,4 +1,4 @@
-"""The minimum pace of a client: a grace period, and a second per 64 KiB."""
+"""The minimum pace of clients: a timeout, which each 64 KiB extends by one second."""
 
 from __future__ import annotations
 
@@ -12,25 +12,26 @@ from infra_service.lib.environment import Environment
 
 _env = Environment()
 
-#: Seconds until the headers of a request must be complete.
+#: The time until the headers of a request must be complete, in seconds.
 HEADER_TIMEOUT: Final = _env.float("HEADER_TIMEOUT", default=15)
-#: Seconds for a body, and for a response, in addition to the time for its size.
+#: The time for a body and for a response, in seconds, in addition to the time for its size.
 BODY_TIMEOUT: Final = _env.float("BODY_TIMEOUT", default=30)
-#: Bytes that extend the deadline by a second.
+#: The number of bytes that extend the deadline by one second.
 LEAST_RATE: Final = 64 * 1024
-#: Bytes of a response that are sent without a thread: more than any response without a token.
+#: The maximum bytes of a response that are sent without a thread. A response to a request without a
+#: token is always smaller.
 LARGEST_REST: Final = 2 * 1024 * 1024
-#: The response that a client with ``Expect: 100-continue`` awaits before it sends its body.
+#: The response for which a client with ``Expect: 100-continue`` waits before it sends its body.
 CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
-# Bytes that are sent at a time while waiting.
+# The number of bytes per blocking send.
 _BLOCK: Final = 1024 * 1024
 
 
 class Pace:
-    """The remaining seconds to wait for a peer, extended by each transferred byte.
+    """The remaining time to wait for a peer, in seconds, extended by each transferred byte.
 
-    They never exceed the initial seconds: a fast peer that stops holds its memory and its thread no
-    longer than a peer that never sent anything.
+    The remaining time never exceeds the initial time, so that a fast peer that stops does not
+    occupy memory and a thread for longer than a peer that never sent anything.
     """
 
     def __init__(self) -> None:
@@ -42,14 +43,14 @@ class Pace:
 
 
 class PacedSocket(socket.socket):
-    """A connection whose blocking calls wait no longer than the pace allows.
+    """A connection that limits its blocking calls to the pace.
 
-    Only time inside the calls counts; the service's own processing time is excluded.
+    Only the time in these calls counts, without the processing time of the service.
     """
 
     receiving: Pace
     sending: Pace
-    #: Bytes that the worker's loop sends once the peer accepts them.
+    #: The bytes that the worker's loop sends when the peer accepts them.
     unsent: bytearray
     #: Whether the peer waits for ``CONTINUE`` before it sends the rest of its request.
     is_expecting: bool
@@ -77,10 +78,10 @@ class PacedSocket(socket.socket):
         return received
 
     def sendall(self, data: Any, flags: int = 0) -> None:
-        """Send as much as the peer accepts now. Buffer a small rest; wait for a large rest.
+        """Send as much as the peer accepts now. Buffer a small rest, or wait for a large rest.
 
         Raises:
-            BrokenPipeError: the peer is disconnected or too slow.
+            BrokenPipeError: the peer has disconnected or is too slow.
         """
         rest = memoryview(data)
         if not self.unsent:

@@ -1,4 +1,4 @@
-"""Errors that the server itself returns, before Django, in the project's error format."""
+"""Errors that the server returns before Django runs, in the format of the API."""
 
 from __future__ import annotations
 
@@ -7,21 +7,24 @@ from typing import Any, Final
 
 import msgspec
 
-# gunicorn's own messages quote the request, which may contain a token.
+# Messages of gunicorn are not used, because they quote the request, which may contain a token.
 _REASONS: Final = {
     400: ("BAD_REQUEST", "The request is malformed."),
     403: ("PERMISSION_DENIED", "The request is not allowed."),
     408: ("REQUEST_TIMEOUT", "The request did not arrive in time."),
     414: ("URI_TOO_LONG", "The request line is longer than 8190 bytes."),
     417: ("EXPECTATION_UNSUPPORTED", "Only the expectation 100-continue is supported."),
-    431: ("HEADERS_TOO_LARGE", "A header is longer than 8190 bytes, or there are over 100."),
-    501: ("TRANSFER_CODING_UNSUPPORTED", "The only transfer coding is chunked."),
+    431: (
+        "HEADERS_TOO_LARGE",
+        "A header is longer than 8190 bytes, or the request has more than 100 headers.",
+    ),
+    501: ("TRANSFER_CODING_UNSUPPORTED", "Only the transfer coding chunked is supported."),
 }
-_INTERNAL: Final = ("INTERNAL", "Internal error. The log has the details under this request id.")
+_INTERNAL: Final = ("INTERNAL", "Internal error. The log contains the details for this request id.")
 
 
 class StatusCapture:
-    """A connection that captures the status of gunicorn's error response and sends nothing."""
+    """A connection that captures gunicorn's error response instead of sending it."""
 
     def __init__(self, client: Any) -> None:
         self._client = client
@@ -36,8 +39,8 @@ class StatusCapture:
 
 
 def refusal(status: int, request_id: str) -> bytes:
-    """Return a complete response that closes the connection."""
-    # The worker class is imported before Django's settings.
+    """Return a complete error response that closes the connection."""
+    # Imported here, because the worker class is imported before Django's settings.
     from infra_service.lib.api.errors import error_body  # noqa: PLC0415
 
     reason, message = _REASONS.get(status, _INTERNAL)

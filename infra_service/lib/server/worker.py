@@ -1,14 +1,14 @@
 """A gunicorn thread worker that slow clients cannot exhaust.
 
-gunicorn assigns a thread to a connection that has sent a byte, or nothing for five seconds, and
-then waits for the rest of the request without a limit: 64 clients that send half a header block the
-service. Here the worker's loop receives requests. A thread starts once the headers are complete,
-and with them a body of up to 1 MiB. Larger bodies require a token; the thread receives them at a
-minimum rate. Requests that are incomplete at their deadline are ended, as are the oldest if their
-buffers exceed the budget.
+gunicorn assigns a thread to a connection that has sent a byte, or that has been silent for five
+seconds, and then waits for the rest of the request without a limit. 64 clients that send half a
+header would block the service. In this worker, the loop receives requests. A thread starts when the
+headers, and a body of up to 1 MiB, are complete. Larger bodies require a token, and the thread
+receives them at a minimum rate. The loop ends requests that are incomplete at their deadline, and
+the oldest requests if their buffers exceed the budget.
 
-The loop's methods are gunicorn's own; `tests/infra_service/test_worker.py` verifies the
-expectations about them.
+The methods of the loop belong to gunicorn. `tests/infra_service/test_worker.py` verifies the
+expected behaviour of these methods.
 """
 
 from __future__ import annotations
@@ -35,22 +35,22 @@ from infra_service.lib.server.connection_end import announce_end
 from infra_service.lib.server.pace import CONTINUE, HEADER_TIMEOUT, PacedSocket
 from infra_service.lib.server.server_errors import StatusCapture, refusal
 
-# Bytes of incomplete requests and unsent responses that a worker buffers.
+# The maximum bytes of incomplete requests and unsent responses that a worker buffers.
 _BUDGET: Final = 32 * 1024 * 1024
-#: The limit of connections with a sent last response that the client has not closed yet.
+#: The maximum number of connections that the client has not closed after the last response.
 _MOST_LINGERING: Final = 250
 _RECEIVED_AT_ONCE: Final = 64 * 1024
-# Their own threads serve them even when every other thread is busy or waits for the database, and
-# the first even when the second waits for it.
+# Each probe has its own thread, because all other threads may be busy or wait for the database.
+# readyz also queries the database, so it must not share a thread with healthz.
 _PROBES: Final = (b"healthz", b"readyz")
 _PROBE: Final = re.compile(rb"(?:GET|HEAD) /(%s)[/ ?]" % b"|".join(_PROBES))
 _AT_ONCE: Final = struct.pack("ii", 1, 0)
 
 
 class ServiceWorker(ThreadWorker):  # type: ignore[misc,unused-ignore]
-    """A worker that assigns threads only to requests ready to run.
+    """A worker that assigns threads only to requests that are ready to run.
 
-    It returns errors in the API's format.
+    It returns errors in the format of the API.
     """
 
     sockets: list[Any]
@@ -58,8 +58,8 @@ class ServiceWorker(ThreadWorker):  # type: ignore[misc,unused-ignore]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        # In the order in which the wait began. Connections that linger after their last response
-        # are separate, because ending them makes no room for a new connection.
+        # Connections in the order in which their wait began. Connections that linger after their
+        # last response are separate, because they do not count towards the limit.
         self._waiting: dict[Any, Arrival | Departure] = {}
         self._lingering: dict[Any, Arrival | Departure] = {}
         self._connections: set[Any] = set()
@@ -79,14 +79,14 @@ class ServiceWorker(ThreadWorker):  # type: ignore[misc,unused-ignore]
         super().init_process()
 
     def set_accept_enabled(self, enabled: bool) -> None:  # noqa: FBT001 - gunicorn's signature
-        """Accept connections, or stop. A worker that is stopping closes the port at once.
+        """Accept connections, or stop accepting. A stopping worker closes the port immediately.
 
-        gunicorn would close it last. Until then the kernel would accept connections and later reset
-        them, while a proxy could have chosen another instance.
+        gunicorn would close the port last. Until then, the kernel would accept connections and
+        later reset them, although a proxy could have chosen another instance.
 
-        A stop signal can arrive at any time. gunicorn then calls this with True although the worker
-        is stopping, or twice with False. The kernel resets the connections above the limit, and a
-        proxy tries another instance.
+        A stop signal can arrive at any time. gunicorn may then call this method with True although
+        the worker is stopping, or twice with False. The kernel resets the connections above the
+        limit, and a proxy tries another instance.
         """
         super().set_accept_enabled(enabled)
         if enabled or self.alive:
@@ -99,7 +99,7 @@ class ServiceWorker(ThreadWorker):  # type: ignore[misc,unused-ignore]
             listener.close()
 
     def accept(self, listener: Any) -> bool:
-        """Accept a connection; return whether a connection was waiting.
+        """Accept a connection, and return whether a connection was waiting.
 
         `murder_pending` ends the oldest connection above the limit.
         """
@@ -120,7 +120,7 @@ class ServiceWorker(ThreadWorker):  # type: ignore[misc,unused-ignore]
         return True
 
     def _count(self) -> None:
-        """Count connections for gunicorn, which stops accepting at the limit and exits at zero.
+        """Count the connections for gunicorn, which stops accepting at the limit and exits at 0.
 
         Lingering connections count only while the worker stops, so that responses are not cut off.
         """
@@ -130,7 +130,7 @@ class ServiceWorker(ThreadWorker):  # type: ignore[misc,unused-ignore]
         return Arrival(seconds, largest_head=self._largest_head)
 
     def _wait_for(self, conn: Any, pending: Arrival | Departure) -> None:
-        """Wait in the loop instead of a thread."""
+        """Wait for a connection in the loop instead of a thread."""
         conn.sock.settimeout(0)
         if isinstance(pending, Departure):
             event, react = selectors.EVENT_WRITE, self._send
@@ -141,7 +141,7 @@ class ServiceWorker(ThreadWorker):  # type: ignore[misc,unused-ignore]
         self._buffered += pending.size
 
     def _forget(self, conn: Any) -> None:
-        """Stop waiting."""
+        """Stop waiting for a connection."""
         if pending := self._waiting.pop(conn, None) or self._lingering.pop(conn, None):
             self._buffered -= pending.size
             self.poller.unregister(conn.sock)
@@ -149,7 +149,7 @@ class ServiceWorker(ThreadWorker):  # type: ignore[misc,unused-ignore]
     def _receive(self, conn: Any, client: PacedSocket) -> None:
         """Receive data, and assign a thread to a complete request."""
         arrival = self._waiting.get(conn) or self._lingering.get(conn)
-        if not isinstance(arrival, Arrival):  # ended earlier in this turn
+        if not isinstance(arrival, Arrival):  # ended earlier in this iteration
             return
         try:
             data = socket.socket.recv(client, _RECEIVED_AT_ONCE)
@@ -168,7 +168,7 @@ class ServiceWorker(ThreadWorker):  # type: ignore[misc,unused-ignore]
 
     def _add(self, conn: Any, arrival: Arrival, data: bytes) -> None:
         self._buffered += len(data)
-        if not data or arrival.add(data):  # a thread answers a request that ends too soon
+        if not data or arrival.add(data):  # a thread responds to a request that ends too soon
             self._forget(conn)
             self._begin(conn, bytes(arrival.received))
             return
@@ -190,10 +190,10 @@ class ServiceWorker(ThreadWorker):  # type: ignore[misc,unused-ignore]
         )
 
     def handle_request(self, req: Any, conn: Any) -> Any:
-        """Handle a request whose headers have been read; this runs in a thread.
+        """Handle a request in a thread, after its headers have been read.
 
-        A client that expects "100 Continue" gets it when the application starts to read the body,
-        because the application may reject the request by its headers.
+        A client that expects "100 Continue" receives it when the application starts to read the
+        body, because the application may reject the request based on its headers.
 
         Raises:
             InvalidHeader: an HTTP/1.1 request has no ``Host``, or more than one (RFC 9112 §3.2).
@@ -202,16 +202,16 @@ class ServiceWorker(ThreadWorker):  # type: ignore[misc,unused-ignore]
         if hosts > 1 or (hosts == 0 and req.version >= (1, 1)):
             raise InvalidHeader("Host")
         conn.sock.is_expecting = req._expected_100_continue
-        req._expected_100_continue = False  # gunicorn would send it at once
+        req._expected_100_continue = False  # gunicorn would send it immediately
         return super().handle_request(req, conn)
 
     def _keepalive_after(self, conn: Any, keepalive: bool) -> bool:  # noqa: FBT001 - gunicorn's signature
-        """Return whether the connection can serve another request: not behind an unread body."""
+        """Return whether the connection can serve another request: not after an unread body."""
         conn.sock.receiving.left = 0  # do not wait for the rest
         return bool(keepalive and conn.parser.finish_body())
 
     def finish_request(self, conn: Any, fs: Future[Any]) -> None:
-        """Continue with a connection whose thread has finished."""
+        """Continue with a connection after its thread has finished."""
         try:
             is_kept = not fs.cancelled() and fs.result() is True
             if conn.sock.unsent:
@@ -241,7 +241,7 @@ class ServiceWorker(ThreadWorker):  # type: ignore[misc,unused-ignore]
             self._go_on(conn, is_kept=departure.is_kept)
 
     def _go_on(self, conn: Any, *, is_kept: bool) -> None:
-        """Wait for the next request, or for the client to read its last response."""
+        """Wait for the next request, or until the client has read the last response."""
         if not is_kept:
             self._end(conn)
             return
@@ -255,7 +255,7 @@ class ServiceWorker(ThreadWorker):  # type: ignore[misc,unused-ignore]
     def murder_pending(self) -> None:
         """End the oldest connections above the limit, and incomplete requests at their deadline.
 
-        gunicorn calls this at each turn of its loop. At the limit it no longer calls `accept`.
+        gunicorn calls this method in each iteration. At the limit, it no longer calls `accept`.
         """
         while self._waiting and self._is_full():
             self._end_oldest()
@@ -296,18 +296,20 @@ class ServiceWorker(ThreadWorker):  # type: ignore[misc,unused-ignore]
 
     def _end_slow(self, conn: Any, pending: Arrival | Departure) -> None:
         """End a connection, with an error for a client that has sent data."""
-        if isinstance(pending, Departure):  # else the kernel would keep the unread data
+        if isinstance(pending, Departure):  # otherwise, the kernel would keep the unsent data
             conn.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
         if pending.is_idle or isinstance(pending, Departure):
             self._drop(conn)
             return
         self._forget(conn)
-        with contextlib.suppress(OSError):  # without waiting: it is short, or the client is gone
+        with contextlib.suppress(
+            OSError
+        ):  # does not block: the response is short, or the client has disconnected
             conn.sock.send(refusal(HTTPStatus.REQUEST_TIMEOUT, uuid7().hex))
         self._end(conn)
 
     def _end(self, conn: Any) -> None:
-        """Close the sending side, and close the connection once the client has done so."""
+        """Close the sending side, and close the connection after the client has closed its side."""
         try:
             conn.sock.shutdown(socket.SHUT_WR)
             self._wait_for(conn, Arrival(LINGER, is_ending=True))
@@ -325,7 +327,7 @@ class ServiceWorker(ThreadWorker):  # type: ignore[misc,unused-ignore]
         conn.close()
 
     def handle_error(self, req: Any, client: Any, addr: Any, exc: Any) -> None:
-        """Log the error with an id, and respond with gunicorn's status."""
+        """Log the error with a request id, and respond with gunicorn's status."""
         request_id = uuid7().hex
         capture = StatusCapture(client)
         with structlog.contextvars.bound_contextvars(request_id=request_id):

@@ -1,4 +1,4 @@
-"""Read clusters and report their workloads."""
+"""The command that reads clusters and reports their workloads."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _FAILURES = (KubernetesError, NotReportedError, ReportingEndedError)
 
 
 class Command(ServiceCommand):
-    """Synchronise the workloads of Kubernetes clusters with the service."""
+    """The command that synchronises the workloads of Kubernetes clusters with the service."""
 
     help = (
         "Read the workloads of Kubernetes clusters, once (the default) or continuously, "
@@ -50,17 +50,21 @@ class Command(ServiceCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         which = parser.add_mutually_exclusive_group(required=True)
-        which.add_argument("--cluster", metavar="NAME", help="the registered cluster to read")
+        which.add_argument(
+            "--cluster", metavar="NAME", help="name of the registered cluster to read"
+        )
         which.add_argument(
             "--all",
             action="store_true",
-            help="every registered cluster with a context of the same name in the kubeconfig",
+            help="read every registered cluster with a context of the same name in the kubeconfig",
         )
         how_often = parser.add_mutually_exclusive_group()
         how_often.add_argument(
             "--once", action="store_true", help="take a single snapshot (the default)"
         )
-        how_often.add_argument("--watch", action="store_true", help="follow changes until SIGTERM")
+        how_often.add_argument(
+            "--watch", action="store_true", help="watch for changes until SIGTERM or SIGINT"
+        )
         parser.add_argument(
             "--interval",
             type=int,
@@ -74,27 +78,27 @@ class Command(ServiceCommand):
             help="a kubeconfig file; the default is $KUBECONFIG, else ~/.kube/config",
         )
         where.add_argument(
-            "--in-cluster", action="store_true", help="the service account of this pod"
+            "--in-cluster", action="store_true", help="use the service account of this pod"
         )
         parser.add_argument(
             "--namespace",
             action="append",
             default=[],
             metavar="N",
-            help="read this namespace only; may be repeated",
+            help="read only this namespace; may be repeated",
         )
         parser.add_argument(
             "--context",
-            help="context of the kubeconfig; the default is NAME, else the current context",
+            help="context in the kubeconfig; the default is NAME, else the current context",
         )
         add_heartbeat_option(parser)
         reporting.add_arguments(parser)
 
     def handle(self, *_args: Any, **options: Any) -> None:
-        """Collect until finished, or until SIGTERM or SIGINT.
+        """Collect once, or until SIGTERM or SIGINT.
 
         Raises:
-            CommandError: a cluster is not registered, not reachable or no longer the same.
+            CommandError: a cluster is not registered, not reachable, or another cluster.
         """
         self._namespaces: list[str] = list(dict.fromkeys(options["namespace"]))
         self._failures: list[str] = []
@@ -115,13 +119,13 @@ class Command(ServiceCommand):
         with stopped_by_signals(stop), self.progress("workloads") as self._bar:
             if options["watch"]:
                 if not targets and not self._failures:
-                    raise CommandError("there is no cluster to follow")
+                    raise CommandError("there is no cluster to watch")
                 heartbeat = Heartbeat(options["heartbeat_file"], {t.name for t in targets})
                 self._watch(targets, interval, heartbeat)
             else:
                 for target in targets:
                     self._collect(target, interval)
-        # A signal is the regular end of following, even if single clusters failed earlier.
+        # A signal ends a watch regularly, even if some clusters failed earlier.
         if options["watch"] and stopped.is_set():
             return
         if self._failures:
@@ -129,12 +133,14 @@ class Command(ServiceCommand):
 
     def _targets(self, options: dict[str, Any]) -> list[Target]:
         if options["all"] and (options["in_cluster"] or options["context"]):
-            raise CommandError("--all needs a kubeconfig with a context for each cluster")
+            raise CommandError("--all requires a kubeconfig with a context for each cluster")
         if options["all"] and options["namespace"]:
-            raise CommandError("--namespace needs a single cluster")
+            raise CommandError("--namespace requires a single cluster")
         if options["report_to"] is not None:
             if options["all"]:
-                raise CommandError("an agent reports a single cluster: --report-to needs --cluster")
+                raise CommandError(
+                    "an agent reports a single cluster: --report-to requires --cluster"
+                )
             return [reporting.reporting_target(options, self.get_version())]
         reporting.refuse_options_of_agents(options)
         # An agent has no database, and imports nothing that needs a database.
@@ -145,7 +151,7 @@ class Command(ServiceCommand):
         return [registered.registered_cluster(options)]
 
     def _watch(self, targets: list[Target], interval: int | None, heartbeat: Heartbeat) -> None:
-        """Follow all clusters; the end of a cluster does not affect other clusters."""
+        """Watch all clusters, each in a thread. The end of a watch does not affect the others."""
         threads = [
             threading.Thread(
                 target=self._collect,
@@ -163,7 +169,7 @@ class Command(ServiceCommand):
     def _collect(
         self, target: Target, interval: int | None, heartbeat: Heartbeat | None = None
     ) -> None:
-        """Collect a cluster once, or follow it with a heartbeat."""
+        """Collect a cluster once, or watch it with a heartbeat."""
 
         def progress(resource: str, done: int, left: int | None) -> None:
             total = None if left is None else done + left
@@ -192,7 +198,7 @@ class Command(ServiceCommand):
         except _FAILURES as error:
             self._fail(target.name, error)
         except Exception as error:
-            # An exception in a thread would go unnoticed; the other clusters continue.
+            # An exception in a thread would remain unnoticed. The other clusters continue.
             log.exception("collection_failed", cluster=target.name)
             self._fail(target.name, error)
         finally:

@@ -1,4 +1,4 @@
-"""Small charts as inline SVG without scripts, in the page's colours, with their values as text."""
+"""Small charts as inline SVG, without scripts. Their values are also available as text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HEIGHT: Final = 60
 _GAP: Final = 2
 _WHOLE: Final = 20
 _SHOWN: Final = 12
-# The least height of a value above 0, so that its bar stays visible.
+# The minimum height of a value above 0, so that its bar is visible.
 _LEAST: Final = 2
 _THICK: Final = 12
 _SHARE: Final = (
@@ -39,7 +39,7 @@ def thousands(value: float) -> str:
 
 @register.simple_tag
 def identifier(value: object) -> str:
-    """Show the distinguishing end of an identifier, with the whole identifier as title."""
+    """Show the end of an identifier, which distinguishes it, with the full identifier as title."""
     text = str(value)
     shown = text if len(text) <= _WHOLE else f"…{text[-_SHOWN:]}"
     return format_html('<span class="identifier" title="{}">{}</span>', text, shown)
@@ -49,7 +49,7 @@ def identifier(value: object) -> str:
 def bar_chart(
     chart_id: str, points: Sequence[tuple[str, float]], title: str, unit: str = ""
 ) -> dict[str, Any]:
-    """Draw a bar for each ``(label, value)``; values are not negative."""
+    """Draw a bar for each ``(label, value)``. Values must not be negative."""
     step = WIDTH / max(len(points), 1)
     top = max((value for _, value in points), default=0) or 1
     bars = []
@@ -72,7 +72,7 @@ def bar_chart(
 def line_chart(
     chart_id: str, points: Sequence[tuple[str, float]], title: str, unit: str = ""
 ) -> dict[str, Any]:
-    """Draw a line through each ``(label, value)``, from zero; values are not negative."""
+    """Draw a line through each ``(label, value)``. Values must not be negative."""
     step = WIDTH / max(len(points) - 1, 1)
     top = max((value for _, value in points), default=0) or 1
     places = [
@@ -94,8 +94,9 @@ def shares(
 ) -> str:
     """Draw a bar of ``(name, label, value)`` parts, each with the class ``share-<name>``.
 
-    Names with a colour: ok, warning, error, lost, idle, used, beyond. The bar is filled up to the
-    sum of the parts if ``total`` is greater. A template would be slow: a list has hundreds of bars.
+    The names with a colour are ok, warning, error, lost, idle, used and beyond. If ``total``
+    exceeds the sum of the parts, the rest of the bar stays empty. A template would be too slow for
+    lists, which contain hundreds of bars.
     """
     whole = max(sum(value for *_, value in parts), total or 0) or 1
     bars, description, x = [], [], 0.0

@@ -1,4 +1,4 @@
-"""Lists: table cells labelled with their column, and links that change the order."""
+"""Template filters for lists: labelled cells, links that change the order, optional columns."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 register = template.Library()
 
-# Django's display of an empty value, which a card omits.
+# Django's display of an empty value, which cards omit.
 _ABSENT: Final = re.compile(r">(?:–|&ndash;)</t[dh]>$")  # noqa: RUF001 - a dash
 _CELL: Final = re.compile(r"<(td|th)\b")
 
@@ -41,7 +41,7 @@ def with_orders(headers: list[dict[str, Any]], cl: Any) -> Iterator[dict[str, An
 
 @register.filter
 def optional_columns(cl: Any) -> Iterator[tuple[str, str]]:
-    """Yield name and label of each column that can be hidden: all but the first, with the link."""
+    """Yield the names and labels of the columns that can be hidden: all but the first."""
     names = [name for name in cl.list_display if name != "action_checkbox"]
     for name in names[1:]:
         label = str(label_for_field(name, cl.model, cl.model_admin))

@@ -1,4 +1,4 @@
-"""Relative timestamps, such as "3 hours ago", with the exact time on hover and in the markup."""
+"""Format relative times, such as "3 hours ago", with the exact time on hover."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Line breaks within long words."""
+"""A template filter that allows line breaks within long words."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from django.utils.safestring import mark_safe
 register = template.Library()
 
 _BREAK: Final = mark_safe("<wbr>")
-# After separators in addresses, and between the words of names such as CrashLoopBackOff.
+# Breaks after separators in addresses, and between the words of names such as CrashLoopBackOff.
 _PLACES: Final = re.compile(r"(?<=[/.:=_\]])(?=\w)|(?<=[a-z])(?=[A-Z])")
 
 

@@ -1,7 +1,7 @@
-"""Pages of a list with a bounded amount of work, whatever the filters match.
+"""Read pages of a list with a bounded amount of work for any filter.
 
-``read_page`` is the entry point of the API and the admin. ``conditions`` splits a queryset's WHERE
-clause, ``indexes`` finds the indexes that serve it, ``bounded_tables`` adds a LIMIT below the
+``read_page`` is the entry point for the API and the admin. ``conditions`` splits the WHERE clause
+of a queryset, ``indexes`` finds suitable indexes, ``bounded_tables`` applies a LIMIT before the
 conditions without an index, and ``semi_joins`` starts from the rows of another table.
 """
 

@@ -1,8 +1,8 @@
-"""A list's table, limited to a number of rows before its other conditions are tested.
+"""Limit a list's table to a number of rows before the other conditions are tested.
 
 ``FROM (SELECT … FROM states_state WHERE … ORDER BY … LIMIT 5000) states_state WHERE …``: neither
 PostgreSQL nor SQLite moves a condition below a LIMIT, so the outer conditions are tested for at
-most that many rows. The subquery has the table's own name and all of its columns.
+most that number of rows. The subquery has the name and the columns of the table.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class OneOf(lookups.Exact):
     """``column = ANY (ARRAY[value])``, which PostgreSQL does not treat as a constant.
 
     PostgreSQL drops a column that equals a constant from the sort order, and can then use any index
-    with the rest of the order: it may read the primary key past a million other rows, because it
-    expects matching rows to be spread evenly. Only the first column of an index is compared this
-    way; any other column would lose the order.
+    for the rest of the order. Because it expects matching rows to be spread evenly, it may read the
+    primary key past a million other rows. Only the first column of an index is compared in this
+    form. For any other column, the scan would lose the order.
     """
 
     def as_sql(self, compiler: Any, connection: Any) -> tuple[str, Any]:
@@ -46,7 +46,7 @@ class OneOf(lookups.Exact):
 
 
 class Piece(BaseTable):
-    """A table reduced to the rows of a statement."""
+    """A table in FROM that is reduced to the rows of a statement."""
 
     def __init__(self, table_name: str, alias: str, sql: str, params: Sequence[Any]) -> None:
         super().__init__(table_name, alias)
@@ -57,7 +57,7 @@ class Piece(BaseTable):
 
 
 def forced(comparison: Comparison) -> Any:
-    """Return the comparison in a form that keeps its column in the sort order."""
+    """Return an equality in a form that keeps its column in the sort order on PostgreSQL."""
     lookup = comparison.lookup
     if comparison.kind is Kind.EQUAL and connection.vendor == "postgresql":
         return OneOf(lookup.lhs, lookup.rhs)
@@ -65,7 +65,7 @@ def forced(comparison: Comparison) -> Any:
 
 
 def from_statement(queryset: Any, sql: str, params: Sequence[Any]) -> Any:
-    """Return the queryset with the statement in place of its table."""
+    """Return the queryset with the statement instead of its table."""
     queryset = queryset.all()
     alias = queryset.query.get_initial_alias()
     table = queryset.model._meta.db_table
@@ -80,10 +80,10 @@ def statement_of(
     columns: Sequence[str] = (),
     after: tuple[Sequence[str], Sequence[Any]] | None = None,
 ) -> Statement:
-    """Return the statement that finds at most ``limit`` rows of an access.
+    """Return the statement that finds at most ``limit`` rows through an index.
 
-    It returns ``columns``, or else the columns that the queryset does not defer. ``after`` is a
-    page key and a position, behind which the rows begin.
+    The statement selects ``columns``, or else the columns that the queryset does not defer.
+    ``after`` is a page key and the position after which the rows begin.
     """
     several = _several(access)
     if several is None or not citus.joins_laterally():
@@ -101,8 +101,8 @@ def each_of(
 ) -> Statement:
     """Return the statement that finds up to ``limit`` rows for each value of an IN comparison.
 
-    An index scan for several values is unordered, so the planner might prefer to read the whole
-    table. A separate scan for each value is ordered.
+    An index scan for several values is unordered, so the planner might read the whole table. A
+    separate scan for each value is ordered.
     """
     several = _several(access)
     if several is None:
@@ -137,7 +137,7 @@ def rows_of(
     columns: Sequence[str] = (),
     after: tuple[Sequence[str], Sequence[Any]] | None = None,
 ) -> Any:
-    """Return the rows that an access finds in the queryset's table, in its order."""
+    """Return a query for the rows of an index scan in the queryset's table, in its order."""
     found = queryset.model._base_manager.all()
     found.query.get_initial_alias()
     found.query.deferred_loading = queryset.query.deferred_loading

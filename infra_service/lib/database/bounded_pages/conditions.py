@@ -1,4 +1,4 @@
-"""The conditions of a queryset's WHERE: comparisons of a column that an index may serve."""
+"""Split the WHERE clause of a queryset into comparisons, which an index may decide."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 
 class NamedBy(Exists):
-    """An EXISTS: whether a row of ``rows`` refers to this row's primary key in its ``column``.
+    """An EXISTS condition: ``column`` of a row in ``rows`` refers to this row's primary key.
 
-    A page is read from those rows if that is faster (``semi_joins``).
+    If it is faster, a page is read starting from ``rows`` (see ``semi_joins``).
     """
 
-    #: Whether a reference suffices; otherwise each referenced row is tested again.
+    #: Whether a reference is sufficient. Otherwise, each referenced row is tested again.
     is_exact: ClassVar[bool] = True
 
     def __init__(self, rows: QuerySet[Any, Any], column: str) -> None:
@@ -51,16 +51,16 @@ _KINDS: Final[dict[type[Any], Kind]] = {
     lookups.LessThanOrEqual: Kind.RANGE,
     lookups.Range: Kind.RANGE,
 }
-#: The cost of a look-up in another table, in text searches.
+#: The cost of a lookup in another table, as a number of text searches.
 _JOIN: Final = 10
 #: The last character in byte order.
 _LAST_CHARACTER: Final = "\U0010ffff"
 
 
 class Comparison(NamedTuple):
-    """A comparison that every row must pass, at ``node.children[position]``.
+    """A comparison that every row must satisfy, at ``node.children[position]``.
 
-    An implied comparison has no ``node``.
+    The ``node`` of an implied comparison is None.
     """
 
     column: str
@@ -71,9 +71,9 @@ class Comparison(NamedTuple):
 
 
 class Conditions(NamedTuple):
-    """A split WHERE clause: the comparisons, and the number of other conditions.
+    """The parts of a WHERE clause: the comparisons, and the number of other conditions.
 
-    ``named`` are the other conditions that test for references from another table.
+    ``named`` contains the other conditions that test for references from another table.
     """
 
     comparisons: tuple[Comparison, ...]
@@ -85,7 +85,7 @@ class Conditions(NamedTuple):
 
 
 def conditions_of(query: Any) -> Conditions:
-    """Return the conditions of the query's WHERE. Only those combined by AND can be comparisons."""
+    """Return the conditions of a query. Only conditions combined by AND can be comparisons."""
     comparisons: list[Comparison] = []
     named: list[NamedBy] = []
     others = 0
@@ -107,11 +107,11 @@ def conditions_of(query: Any) -> Conditions:
 
 
 def settle(query: Any) -> None:
-    """Remove the conditions that an equality of the same column makes redundant.
+    """Remove conditions that an equality on the same column makes redundant.
 
     Raises:
-        EmptyResultSet: no row can pass, for example because a list of wanted values is empty, or
-            because a column must be null and have a value.
+        EmptyResultSet: no row can match. For example, a list of values is empty, or a column would
+            have to be null and have a value.
     """
     _make_single_values_equalities(query)
     comparisons = conditions_of(query).comparisons
@@ -134,12 +134,12 @@ def settle(query: Any) -> None:
         if deciding.lookup.rhs not in values:
             raise EmptyResultSet
         node: Any = comparison.node
-        # By identity: the deciding comparison may be equal to it.
+        # Compare by identity, because the deciding comparison may be equal.
         node.children[:] = [child for child in node.children if child is not lookup]
 
 
 def _make_single_values_equalities(query: Any) -> None:
-    """Replace lists of one value, as in most bindings, so that an index keeps its order."""
+    """Replace IN with one value by an equality, so that an index provides its order."""
     for comparison in conditions_of(query).comparisons:
         lookup = comparison.lookup
         if comparison.kind is Kind.IN and len(lookup.rhs) == 1:
@@ -149,16 +149,16 @@ def _make_single_values_equalities(query: Any) -> None:
 
 
 def weight(query: Any) -> int:
-    """Return the cost of testing a row, as a number of searches of texts and labels.
+    """Return the cost of testing a row, as a number of text and label searches.
 
-    Comparisons of columns are not counted, as they cost less.
+    Comparisons of columns cost less, and are not counted.
     """
     return sum(_weight(leaf) for leaf in query.where.leaves())
 
 
 def _weight(leaf: Any) -> int:
     rhs = getattr(leaf, "rhs", None)
-    if isinstance(rhs, dict):  # a label, compared with each of several values
+    if isinstance(rhs, dict):  # a label compared with one or several values
         (values,) = rhs.values()
         return len(values) if type(values) is tuple else 1
     if _joins(leaf):
@@ -200,7 +200,7 @@ def _implied(lookup: Any, column: Col, model: Any) -> Iterator[Comparison]:
     """Yield the comparisons that a condition implies and an index can serve."""
     implied: list[Any] = []
     if isinstance(lookup, TextMatches):
-        # A prefix is a range if the column is sorted by bytes.
+        # A prefix is a range if the column is sorted in byte order.
         piece = lookup.rhs
         names = getattr(model, "byte_ordered", ())
         if piece.at_start and not piece.ignore_case and column.target.attname in names:

@@ -1,4 +1,4 @@
-"""The indexes of a model and the lists that they serve, derived from the model."""
+"""Derive the indexes of a model, and find the index for a list."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PageIndex:
-    """A B-tree: its columns with their direction, and the conditions of a partial index."""
+    """A B-tree index: its columns with their directions, and the conditions of a partial index."""
 
     columns: tuple[tuple[str, bool], ...]
     demands: tuple[tuple[str, Kind], ...] = ()
@@ -25,10 +25,10 @@ class PageIndex:
 
 @dataclass(frozen=True)
 class Access:
-    """An index scan: the comparisons that the index decides, and its order.
+    """An index scan: the comparisons that the index decides, and the order of the rows.
 
-    ``equal`` fix its first columns, ``within`` narrow the next column, and ``demanded`` are those
-    of a partial index. ``order`` has the format of ``order_by``.
+    ``equal`` contains equalities on the first columns, ``within`` comparisons of the next column,
+    and ``demanded`` the conditions of a partial index. ``order`` has the format of ``order_by``.
     """
 
     index: PageIndex
@@ -44,19 +44,19 @@ class Access:
 
     @property
     def decides(self) -> frozenset[int]:
-        """The ids of the comparisons, for set operations."""
+        """The ids of these comparisons, for set operations."""
         return frozenset(id(c.lookup) for c in self.comparisons)
 
     def decides_all(self, conditions: Conditions) -> bool:
-        """Return whether it decides every comparison of the conditions."""
+        """Return whether the scan decides all conditions."""
         written = {id(c.lookup) for c in conditions.comparisons if c.node is not None}
         return not conditions.others and written <= self.decides
 
     def is_to_be_forced(self, model: type[models.Model]) -> bool:
-        """Return whether the planner uses this index only if its first column stays in the order.
+        """Return whether the planner uses this index only if the order includes its first column.
 
-        If two indexes start with the same columns in different orders, the planner may choose the
-        wrong index and sort all rows that it finds.
+        If several indexes match, the planner may otherwise choose the wrong index and sort all rows
+        that it finds.
         """
         fixed = {comparison.column for comparison in self.equal}
         names = [name.removeprefix("-") for name in self.order]
@@ -68,13 +68,13 @@ class Access:
 
     @property
     def finds_single_row(self) -> bool:
-        """Return whether it finds at most a single row."""
+        """Return whether the scan finds at most one row."""
         return self.index.is_unique and len(self.equal) == len(self.index.columns)
 
 
 @functools.cache
 def indexes_of(model: type[models.Model]) -> tuple[PageIndex, ...]:
-    """Return the model's B-trees, in the order of their declaration."""
+    """Return the model's B-tree indexes, in the order of their declaration."""
     return tuple(_indexes(model._meta))
 
 
@@ -110,7 +110,7 @@ def _index(
 
 
 def _nulls(condition: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the NULL tests among conditions that must all hold."""
+    """Yield the NULL tests in conditions combined by AND."""
     if condition.negated or condition.connector != condition.AND:
         return
     for child in condition.children:
@@ -119,9 +119,9 @@ def _nulls(condition: Any) -> Iterator[tuple[str, Any]]:
 
 
 def walk(model: type[models.Model], conditions: Conditions, page_key: Sequence[str]) -> Access:
-    """Return the index in the order of the page key that decides the most comparisons.
+    """Return the scan in the order of the page key that decides the most comparisons.
 
-    A page key without an index is treated as indexed; a system check reports it.
+    A page key without an index is treated as indexed. A system check reports this error.
     """
     compared = tuple((comparison.column, comparison.kind) for comparison in conditions.comparisons)
     index = _index_to_walk(model, compared, tuple(page_key))
@@ -132,7 +132,7 @@ def walk(model: type[models.Model], conditions: Conditions, page_key: Sequence[s
 def _index_to_walk(
     model: type[models.Model], compared: tuple[tuple[str, Kind], ...], page_key: tuple[str, ...]
 ) -> PageIndex:
-    """Return the best index for comparisons of these kinds, for any values."""
+    """Return the best index for these kinds of comparisons, independent of the values."""
     conditions = Conditions(tuple(Comparison(*pair, lookup=None) for pair in compared), 0)
     sorted_by = PageIndex(tuple((n.removeprefix("-"), n.startswith("-")) for n in page_key))
     found = [
@@ -171,7 +171,7 @@ def _walk(index: PageIndex, conditions: Conditions, page_key: Sequence[str]) -> 
 
 
 def sets(model: type[models.Model], conditions: Conditions) -> list[Access]:
-    """Return the other accesses that find the rows, which may be few or many."""
+    """Return scans that find the rows in another order. They may find few or many rows."""
     found: dict[frozenset[int], Access] = {}
     for index in indexes_of(model):
         access = _set(index, conditions)
@@ -181,9 +181,9 @@ def sets(model: type[models.Model], conditions: Conditions) -> list[Access]:
 
 
 def ordered_by(model: type[models.Model], conditions: Conditions, column: str) -> Access | None:
-    """Return the index that has the rows of each of some values in the order of a column.
+    """Return the scan that finds the rows for each of several values in the order of a column.
 
-    The column is unique among the rows of a value. Of several indexes, the result is the index that
+    The column is unique among the rows of a value. Among several indexes, choose the index that
     decides the most comparisons.
     """
     unique = [
@@ -222,8 +222,8 @@ def _set(index: PageIndex, conditions: Conditions) -> Access | None:
 
 
 def _equal(index: PageIndex, conditions: Conditions) -> tuple[Comparison, ...]:
-    """Return the comparisons that fix the first columns."""
-    # In a unique index, many rows may be null.
+    """Return the equalities on the first columns of the index."""
+    # A unique index may contain many rows with null.
     kinds = (Kind.EQUAL,) if index.is_unique else (Kind.EQUAL, Kind.NULL)
     found: list[Comparison] = []
     for name, _ in index.columns:
@@ -235,7 +235,7 @@ def _equal(index: PageIndex, conditions: Conditions) -> tuple[Comparison, ...]:
 
 
 def _demanded(index: PageIndex, conditions: Conditions) -> tuple[Comparison, ...] | None:
-    """Return the comparisons that satisfy a partial index, or None if it is not applicable."""
+    """Return the comparisons that a partial index requires, or None if it is not applicable."""
     found: list[Comparison] = []
     for name, kind in index.demands:
         own = conditions.of(name, kind)

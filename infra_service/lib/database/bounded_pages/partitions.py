@@ -1,7 +1,7 @@
-"""Limits of the ids of a page, so that PostgreSQL reads only the partitions that may have its rows.
+"""Limit the ids of a page, so that PostgreSQL only reads partitions that may contain its rows.
 
 A model with monthly partitions names the column with the time of its ids in ``time_of_id``. The
-limits are beginnings of months: within a partition every row passes them, so that they do not
+limits are the beginnings of months. Every row in a partition satisfies them, so that they do not
 change the choice of an index.
 """
 
@@ -26,9 +26,9 @@ _LOWER = (lookups.GreaterThan, lookups.GreaterThanOrEqual)
 def within_partitions(
     rows: Any, queryset: Any, after: tuple[Sequence[str], Sequence[Any]] | None
 ) -> Any:
-    """Return the rows with limits of their ids, which no row of the queryset exceeds.
+    """Return the rows, with limits on their ids that exclude no row of the queryset.
 
-    ``after`` is a page key and a position, behind which the rows begin.
+    ``after`` is a page key and the position after which the rows begin.
     """
     column = getattr(queryset.model, "time_of_id", None)
     if column is None or connections[queryset.db].vendor != "postgresql":
@@ -53,9 +53,9 @@ def within_partitions(
 
 
 def _limits(comparison: Comparison) -> tuple[list[dt.datetime], list[dt.datetime]]:
-    """Return the earliest and the latest time that pass a comparison, where it has them.
+    """Return the earliest and the latest time that satisfy a comparison, if they are known.
 
-    A value of SQL has none.
+    They are unknown if the value is an SQL expression.
     """
     value: Any = comparison.lookup.rhs
     if comparison.kind is Kind.IN:

@@ -1,4 +1,4 @@
-"""Query plans of repeated statements on PostgreSQL."""
+"""Control the query plans of repeated statements on PostgreSQL."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 @contextmanager
 def planned_for_values(queryset: Any) -> Iterator[None]:
-    """Disable generic plans for the queries of this block, if values select their rows.
+    """Disable generic plans for the queries in the block if values select the rows.
 
     After five executions with common values, PostgreSQL would use a generic plan for a prepared
-    statement, which reads the whole table for a rare value.
+    statement, and read the whole table for a rare value.
     """
     connection = connections[queryset.db]
     if connection.vendor != "postgresql" or not is_selective(queryset):
@@ -33,5 +33,5 @@ def planned_for_values(queryset: Any) -> Iterator[None]:
 
 
 def is_selective(queryset: Any) -> bool:
-    """Return whether values select the rows, as some values may be rare and others common."""
+    """Return whether values select the rows. Some values may be rare and others common."""
     return any(not isinstance(leaf, IsNull) for leaf in queryset.query.where.leaves())

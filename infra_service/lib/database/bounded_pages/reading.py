@@ -1,16 +1,16 @@
-"""Read a page without OFFSET and COUNT, and with a limit on the rows that are read.
+"""Read a page without OFFSET and COUNT, with a limit on the number of rows read.
 
 A page is read in one of three ways.
 
-1. An index covers every condition and the order of the list: the page is its next rows. The index
-may belong to another table that refers to the list's rows (``semi_joins``).
+1. An index decides every condition and has the order of the list. The page contains its next rows.
+   The index may belong to another table that refers to the list's rows (``semi_joins``).
 2. An index finds at most ``MOST_ROWS`` rows, which are filtered and sorted. If it finds more rows
-for several values, and another index has the rows of each value in order, the next rows of each
-value are read.
+   for several values, and another index contains the rows of each value in order, the next rows of
+   each value are read.
 3. Otherwise, at most ``MOST_ROWS`` rows are read in the order of the list and filtered. The page
-may be short or even empty; the next page continues behind it.
+   may be short or even empty. The next page continues after the rows read.
 
-The cost of any filter is therefore limited, and the pages contain every match.
+The cost of any filter is therefore limited, and the pages contain all matching rows.
 """
 
 from __future__ import annotations
@@ -48,24 +48,25 @@ from infra_service.lib.database.keyset import beyond, columns_of, position_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-#: The limit of rows that are read for a page. It is lower if a row takes many text searches.
+#: The maximum number of rows read for a page. It is lower if a row requires many text searches.
 MOST_ROWS: Final = 5_000
 _LEAST_ROWS: Final = 1_000
-#: The limit of index entries for a page: an entry costs a tenth of a row.
+#: The maximum number of index entries read for a page. An entry costs a tenth of a row.
 _MOST_ENTRIES: Final = 50_000
 _SEARCHES: Final = 10_000
-#: Rows in the order of the list are scattered, and the end of the scan is read again. So their
-#: limit is half of that for the rows of an index scan, and a quarter for single look-ups by key.
+#: Rows in the order of the list are scattered, and the end of the scan is read twice. Their limit
+#: is therefore half the limit of an index scan. The limit of single lookups by key is a quarter.
 _DEARER_IN_ORDER: Final = 2
 _DEARER_BY_KEY: Final = 4
 
 
-#: A function of a queryset, an order as for ``order_by``, and a maximum number of rows.
+#: A function that reads rows of a queryset: its arguments are the queryset, an order for
+#: ``order_by``, and a maximum number of rows.
 Reader: TypeAlias = "Callable[[Any, Sequence[str], int], list[Any]]"
 
 
 class Page(NamedTuple):
-    """The rows of a page, and the position of the next page or None."""
+    """The rows of a page, and the position of the next page (or None)."""
 
     rows: list[Any]
     position: list[int | str] | None
@@ -83,7 +84,7 @@ class _Request(NamedTuple):
     read: Reader
 
     def beyond(self, queryset: Any) -> Any:
-        """Return the rows of the queryset behind the position."""
+        """Return the rows of the queryset after the position."""
         if self.position is None:
             return queryset
         return queryset.filter(beyond(self.key, self.position, queryset))
@@ -110,10 +111,10 @@ def read_page(
     size: int,
     read: Reader = instances,
 ) -> Page:
-    """Return up to ``size`` rows of the queryset behind the position, in the order of the key.
+    """Return up to ``size`` rows of the queryset after the position, in the order of the key.
 
-    ``read`` reads the first rows of a queryset in an order, as instances, dictionaries, or tuples
-    that begin with the columns of the key.
+    ``read`` returns the first rows of a queryset in an order, as instances, as dictionaries, or as
+    tuples that begin with the columns of the key.
 
     Raises:
         ValidationError: a value of the position is invalid for its column.
@@ -148,10 +149,10 @@ def _most_rows(queryset: Any) -> int:
 
 
 def few_rows(queryset: Any, parts: Sequence[Any], key: Sequence[str]) -> Any:
-    """Return a list of several segments reduced to the few rows that an index finds.
+    """Return a list with several segments, reduced to the few rows that an index finds.
 
-    Return None for many rows, if an index decides all conditions of each segment, or if the
-    conditions leave at most one segment.
+    Return None if the rows are many, if an index decides all conditions of each segment, or if at
+    most one segment can match.
     """
     settled = (_settled(queryset.filter(part)) for part in parts)
     possible = (part for part in settled if part is not None)
@@ -224,10 +225,10 @@ def _of_named(request: _Request, semi_join: SemiJoin, most: int) -> Page:
 def _few(
     queryset: Any, conditions: Conditions, most: int, known: frozenset[int] = frozenset()
 ) -> Any:
-    """Return the queryset reduced to the rows of the cheapest access, or None if those are many.
+    """Return the queryset reduced to the rows of the cheapest scan, or None if they are many.
 
-    A single statement counts the rows of each access, up to ``most`` and in the indexes alone.
-    Accesses that decide no more than the ``known`` comparisons are excluded.
+    A single statement counts the rows of each scan up to ``most``, and only reads the indexes.
+    Scans that only decide ``known`` comparisons are excluded.
     """
     accesses = [
         access for access in sets(queryset.model, conditions) if not access.decides <= known
@@ -257,5 +258,5 @@ def _counted(way: Access | SemiJoin, queryset: Any, limit: int) -> Statement:
 def _piece(way: Access | SemiJoin, queryset: Any, limit: int) -> Any:
     if isinstance(way, SemiJoin):
         return way.piece(queryset, limit)
-    # Unordered: only matching rows are sorted, and the rest, which may be wide, is not.
+    # Unordered, so that only matching rows are sorted. Other rows may be wide.
     return from_statement(queryset, *statement_of(replace(way, order=()), queryset, limit))

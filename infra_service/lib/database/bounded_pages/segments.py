@@ -1,6 +1,6 @@
-"""A list in segments: consecutive parts, each in an order with an index.
+"""Read a list in segments: consecutive parts, each ordered by an index.
 
-Together they provide orders that no single index has, such as worst first or nulls last.
+Together, the segments provide orders that a single index cannot, such as nulls last.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 
 
 class Segment(NamedTuple):
-    """The rows of a condition, in the order of a key; the conditions are disjoint."""
+    """The rows that match a condition, in the order of a key. The conditions are disjoint."""
 
     condition: Q
     key: Sequence[str]
 
 
 class SegmentPage(NamedTuple):
-    """Rows in reading order, with the positions of their start and end.
+    """Rows in the order of reading, with the positions of their start and end.
 
-    ``start`` is None without rows, and ``end`` is None at the end of the list. A position is the
-    number of a segment and a position within the segment.
+    ``start`` is None without rows, and ``end`` is None at the end of the list. A position consists
+    of the number of a segment and a position within the segment.
     """
 
     rows: list[Any]
@@ -40,9 +40,9 @@ class SegmentPage(NamedTuple):
 
 
 def with_nulls_last(model: Any, key: Sequence[str]) -> Sequence[Segment]:
-    """Return segments in the order of the key, with nulls of its first column last.
+    """Return segments in the order of the key, with nulls in its first column last.
 
-    Nulls are last in both directions, on each database.
+    Nulls are last in both directions, on all databases.
     """
     first = key[0].removeprefix("-")
     if not model._meta.get_field(first).null:
@@ -62,18 +62,18 @@ def read_segments(
     backwards: bool = False,
     reader_of: Callable[[Segment], Reader] = lambda _segment: instances,
 ) -> SegmentPage:
-    """Return up to ``size`` rows behind the position, or backwards before it.
+    """Return up to ``size`` rows after the position, or before the position if ``backwards``.
 
-    ``reader_of`` returns a reader as for ``read_page``, for the key of a segment.
+    ``reader_of`` returns the reader of a segment (see ``read_page``).
 
     Raises:
         ValidationError: the position is invalid.
     """
     number, *within = position or (0,)
     if not isinstance(number, int) or not 0 <= number < len(segments):
-        raise ValidationError("none of the list's segments")
+        raise ValidationError("not a segment of the list")
     if within and len(within) != len(segments[number].key):
-        raise ValidationError("none of the segment's positions")
+        raise ValidationError("not a position in the segment")
     with planned_for_values(queryset):
         read = reader_of(segments[0])
         few = _read_few(queryset, segments, position, size, backwards=backwards, read=read)
@@ -92,7 +92,7 @@ def read_segments(
         )
         within = []
         if not wanted:
-            # The page is full; this only detects the next page.
+            # The page is full. This only detects the next page.
             if page.rows or page.position is not None:
                 return _segment_page(segments, found, _position_in(segments, *found[-1]))
             continue
@@ -103,7 +103,7 @@ def read_segments(
 
 
 def ranked_by(segments: Sequence[Segment]) -> str | None:
-    """Return the column whose values alone distinguish the segments, if all have the same order."""
+    """Return the column that distinguishes the segments, if all have the same order, or None."""
     columns = {name for segment in segments for name, _ in _equalities(segment)}
     plain = all(len(_equalities(segment)) == 1 for segment in segments)
     same = all(segment.key == segments[0].key for segment in segments)
@@ -124,10 +124,10 @@ def _read_few(
     backwards: bool,
     read: Reader,
 ) -> SegmentPage | None:
-    """Read all segments at once if an index finds few rows of them together.
+    """Read all segments together if an index finds few rows, or return None.
 
-    This takes a statement to count and another to read the rows, instead of at least two per
-    segment.
+    This requires one statement to count the rows and one to read them, instead of at least two
+    statements per segment.
     """
     column = ranked_by(segments)
     if column is None:
@@ -160,7 +160,7 @@ def _read_few(
 
 
 def _value_of(row: Any, column: str, width: int) -> Any:
-    """Return a column of a row; in a tuple it follows the key."""
+    """Return a column of a row. In a tuple, it follows the key."""
     if isinstance(row, tuple):
         return row[width]
     return row[column] if isinstance(row, dict) else getattr(row, column)

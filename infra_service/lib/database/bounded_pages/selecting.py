@@ -1,8 +1,8 @@
-"""Rows of a queryset as columns of precompiled SQL.
+"""Select rows of a queryset as columns of precompiled SQL.
 
-Compiling the columns of a list takes longer than PostgreSQL needs to find the rows, so their SQL is
-compiled once and reused. The conditions vary and are compiled for each request, as Django does.
-Cached SQL never contains a value of a request.
+Compiling the columns of a list takes longer than PostgreSQL needs to find the rows, so the SQL of
+the columns is compiled once and reused. The conditions vary and are compiled for each request.
+Cached SQL never contains values from a request.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 
 class ColumnOf(Subquery):
-    """A column of the row that a foreign key refers to, as a scalar subquery.
+    """A column of the row to which a foreign key refers, as a scalar subquery.
 
-    When a page is selected as text, a single ``join`` provides all columns of that row.
+    If a page is selected as text, a single ``join`` provides all columns of this row.
     """
 
     def __init__(self, model: type[Model], key: str, shown: str) -> None:
@@ -30,12 +30,12 @@ class ColumnOf(Subquery):
         self.model, self.key, self.shown = model, key, shown
 
     def column(self) -> str:
-        """Return the column of the joined row."""
+        """Return the SQL name of the column in the joined row."""
         field: Any = self.model._meta.get_field(self.shown)
         return f'"{self.key}"."{field.column}"'
 
     def join(self, table: str) -> str:
-        """Return the SQL that joins the row under the key's name."""
+        """Return the SQL that joins the row, with the key's name as its alias."""
         meta: Any = self.model._meta
         return (
             f'LEFT JOIN "{meta.db_table}" "{self.key}"'
@@ -44,7 +44,7 @@ class ColumnOf(Subquery):
 
 
 class Columns(NamedTuple):
-    """The selected SQL with its parameters, and the joins that it needs."""
+    """The selected SQL, with its parameters and the joins that it requires."""
 
     sql: str
     params: tuple[Any, ...] = ()
@@ -60,11 +60,11 @@ def columns_sql(model: Any, names: Iterable[str]) -> list[str]:
 def select(
     columns: Columns, queryset: Any, order: Sequence[Any], limit: int
 ) -> list[tuple[Any, ...]]:
-    """Return the first rows of the queryset in this order, as these columns.
+    """Return these columns of the first rows of the queryset in this order.
 
     The order consists of columns, and may begin with an expression.
 
-    Only the rows of the page are joined: for a join below the LIMIT, the planner may first read a
+    Only the rows of the page are joined: with a join below the LIMIT, the planner may first read a
     whole table.
 
     Raises:

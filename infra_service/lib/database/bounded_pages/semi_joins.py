@@ -1,8 +1,9 @@
-"""Rows that another table refers to, such as the components of some states.
+"""Read rows to which another table refers, such as the components of some states.
 
-Reading the list would test each row for a reference, and might find a match in 250,000 rows. So a
-page is read from the referring rows: in the order of the list if an index of theirs has it, for
-keys or for copies of the list's columns; otherwise from all of them if they are few.
+Reading the list would test each row for a reference, and might find one match in 250,000 rows. A
+page is therefore read from the referring rows. If an index of the referring rows has the order of
+the list, by keys or by copies of the list's columns, they are read in this order. Otherwise, all
+referring rows are read if they are few.
 """
 
 from __future__ import annotations
@@ -37,23 +38,23 @@ if TYPE_CHECKING:
     from infra_service.lib.database.bounded_pages.bounded_tables import Statement
     from infra_service.lib.database.bounded_pages.conditions import Conditions
 
-#: The limit of column values that are searched separately, each of which may find a whole page.
+#: The maximum number of column values that are searched separately. Each may find a whole page.
 _MOST_VALUES: Final = 100
-#: The same if only index entries are read for each. SQLite limits a UNION to 500 parts.
+#: The same limit if only index entries are read. SQLite limits a UNION to 500 parts.
 _MOST_OWN_VALUES: Final = {"postgresql": 1_000, "sqlite": 400}
 
 
 @dataclass(frozen=True)
 class SemiJoin:
-    """An index access that finds the rows that refer to a list's rows."""
+    """An index scan of rows that refer to a list's rows."""
 
     access: Access
     condition: NamedBy
     #: The number of values that are searched separately.
     values: int = 1
-    #: The comparisons of the list that it decides, through copies in the referring rows.
+    #: The comparisons of the list that the scan decides, through copies in the referring rows.
     decides: frozenset[int] = frozenset()
-    #: Whether each row is referenced once, because the rows refer to themselves.
+    #: Whether the referring rows are the list's own rows, so that each key occurs once.
     is_own: bool = False
 
     def decides_all(self, conditions: Conditions) -> bool:
@@ -66,7 +67,7 @@ class SemiJoin:
         return statement_of(self.access, self.condition.rows, limit, [self.condition.column])
 
     def next_keys(self, limit: int, position: Sequence[Any] | None) -> Statement:
-        """Return the statement that finds the next referenced keys behind a position, sorted."""
+        """Return the statement that finds the next referenced keys after a position, sorted."""
         columns = [self.condition.column]
         after = None if position is None else (columns, position)
         sql, params = each_of(self.access, self.condition.rows, limit, columns, after)
@@ -84,7 +85,7 @@ class SemiJoin:
         return None if found is None else [str(found[0])]
 
     def piece(self, queryset: Any, limit: int) -> Any:
-        """Return the queryset reduced to the referenced rows, at most ``limit``."""
+        """Return the queryset reduced to at most ``limit`` referenced rows."""
         return self._restrict(queryset, self.keys(limit))
 
     def next_piece(self, queryset: Any, limit: int, position: Sequence[Any] | None) -> Any:
@@ -100,17 +101,17 @@ class SemiJoin:
 
 @dataclass(frozen=True)
 class Copied(SemiJoin):
-    """An access by an index of the referring rows, whose copied columns have the order of the list.
+    """An index scan of the referring rows that has the order of the list, through copied columns.
 
-    ``parts`` are the referring rows, filtered like the list: all of them, or parts that the index
-    has in the order of the list, which is ``key``.
+    ``parts`` contains the referring rows, filtered like the list: a single part, or several parts
+    that the index has in the order of the list. ``key`` is this order.
     """
 
     parts: tuple[Any, ...] = ()
     key: tuple[str, ...] = ()
 
     def next_keys(self, limit: int, position: Sequence[Any] | None) -> Statement:
-        """Return the statement that finds the next referenced keys behind a position, sorted."""
+        """Return the statement that finds the next referenced keys after a position, sorted."""
         sql, params = self._next(limit, position)
         return f'SELECT "next"."{self.condition.column}" FROM ({sql}) "next"', params  # noqa: S608 - compiled
 
@@ -126,8 +127,8 @@ class Copied(SemiJoin):
         return None if found is None else [str(value) for value in found]
 
     def _next(self, limit: int, position: Sequence[Any] | None, *, skipped: int = 0) -> Statement:
-        # No other index has this order, so the planner chooses this index unaided. Rows that refer
-        # to the same row are adjacent in it.
+        # The planner chooses this index, because no other index has this order. Rows that refer to
+        # the same row are adjacent in the index.
         columns = (*self.key, self.condition.column)
 
         def next_of(rows: Any, skipped: int = 0) -> Statement:
@@ -146,9 +147,9 @@ class Copied(SemiJoin):
 
 
 def _rows_of_keys(queryset: Any, keys: str, params: tuple[Any, ...]) -> Statement:
-    """Return the statement that reads the rows of some keys from the queryset's table.
+    """Return the statement that reads the rows with these keys from the queryset's table.
 
-    Each key is looked up separately: for a join, PostgreSQL may read the whole list.
+    Each key is looked up separately. With a join, PostgreSQL may read the whole list.
     """
     key = queryset.model._meta.pk
     rows = queryset.model._base_manager.all()
@@ -171,7 +172,7 @@ def _rows_of_keys(queryset: Any, keys: str, params: tuple[Any, ...]) -> Statemen
 
 
 def in_order(model: Any, conditions: Conditions, key: Sequence[str]) -> SemiJoin | None:
-    """Return the access that finds the referenced rows in the order of the list, if any."""
+    """Return the scan that finds the referenced rows in the order of the list, or None."""
     if list(key) != [model._meta.pk.attname]:
         return _copied(conditions, key)
     for condition in conditions.named:
@@ -185,10 +186,10 @@ def in_order(model: Any, conditions: Conditions, key: Sequence[str]) -> SemiJoin
 
 
 def each_in_order(model: Any, conditions: Conditions, key: Sequence[str]) -> SemiJoin | None:
-    """Return the access that has the rows of each of some values in order, if any.
+    """Return the scan that finds the rows of each of several values in order, or None.
 
-    The rows refer to themselves: the next keys of each value are read from the index alone, and
-    then the rows of the first of these keys.
+    The next keys of each value are read only from the index. Then, the rows of the first of these
+    keys are read.
     """
     if list(key) != [model._meta.pk.attname]:
         return None
@@ -202,7 +203,7 @@ def each_in_order(model: Any, conditions: Conditions, key: Sequence[str]) -> Sem
 
 
 def _copied(conditions: Conditions, key: Sequence[str]) -> Copied | None:
-    """Return the access by an index with copies of the columns that order the list."""
+    """Return the scan of an index with copies of the columns that order the list, or None."""
     for condition in conditions.named:
         model = condition.rows.model
         copies: frozenset[str] = getattr(model, "copied", frozenset())
@@ -224,20 +225,20 @@ def _copied(conditions: Conditions, key: Sequence[str]) -> Copied | None:
 
 
 def _parts_of(rows: Any) -> Iterator[tuple[Any, ...]]:
-    """Yield all rows as a single part, then the parts for the values of each merged column."""
+    """Yield a single part with all rows, then the parts for the values of each merged column."""
     yield (rows,)
     for column, values in getattr(rows.model, "merged", {}).items():
         yield tuple(rows.filter((column, value)) for value in values)
 
 
 def _fixed(rows: Any) -> list[tuple[str, Any]]:
-    """Return the columns and values of equalities: no index decides a duplicate condition."""
+    """Return the columns and values of equalities, to avoid duplicate conditions."""
     comparisons = conditions_of(rows.query).comparisons
     return [(c.column, c.lookup.rhs) for c in comparisons if c.kind is Kind.EQUAL]
 
 
 def found_by(conditions: Conditions) -> Iterator[SemiJoin]:
-    """Yield the ways to find all referring rows, which may be few or many."""
+    """Yield the scans that find all referring rows, which may be few or many."""
     for condition in conditions.named:
         inner = conditions_of(condition.rows.query)
         accesses = sets(condition.rows.model, inner)

@@ -1,9 +1,9 @@
-"""Django's PostgreSQL backend, with a connection only while a statement or a transaction runs.
+"""Django's PostgreSQL backend, which uses a connection only during a statement or transaction.
 
-Django takes a connection from the pool at a request's first statement and returns it at the end of
-the request, so slow reads of a body or slow writes of a response would block it. Here the
-connection returns to the pool when the last cursor outside of a transaction is closed, and at the
-end of the outermost transaction. This causes no round trip.
+Django checks out a connection from the pool for the first statement of a request, and returns it at
+the end of the request, so a slow request body or a slow response would occupy the connection. This
+backend returns the connection when the last cursor outside a transaction is closed, and at the end
+of the outermost transaction. This requires no round trip.
 """
 
 from __future__ import annotations
@@ -28,19 +28,18 @@ if TYPE_CHECKING:
     from psycopg.abc import Buffer
     from psycopg_pool import ConnectionPool
 
-# libpq never shrinks its buffers, so a connection that has carried a value of this size would keep
-# up to twice as much memory. Replacing it takes a few milliseconds, little compared to such a
-# value.
+# libpq never shrinks its buffers, so a connection that has transferred a value of this size would
+# keep up to twice as much memory. Replacing the connection only takes a few milliseconds.
 _LARGE: Final = 8 * 1024 * 1024
-# Longer statements have their placeholders converted again at each execution, with psycopg's limit
-# the look-up of a caller together with the state: a sixteenth of such a request's CPU.
+# psycopg converts the placeholders of longer statements at each execution. Its default limit would
+# affect the joint lookup of a caller and a state, and cost a sixteenth of the request's CPU.
 _queries.MAX_CACHED_STATEMENT_LENGTH = 8 * 1024
-# The server's response may be later than its statement timeout by this factor.
+# The maximum time until a response, as a multiple of the statement timeout.
 _LATE: Final = 1.25
 
 
 class _BinaryJsonLoader(Loader):
-    """A loader of binary JSON: removes the version byte and leaves decoding to Django."""
+    """A loader of binary JSON that removes the version byte and leaves decoding to Django."""
 
     format = Format.BINARY
 
@@ -64,7 +63,7 @@ class _ReturningCursor(CursorWrapper):
             raise
 
     def fetchone(self) -> Any:
-        """Return a row, or None; large documents are read in single rows."""
+        """Return a row or None. Code that reads large documents reads single rows."""
         with self.db.wrap_database_errors:
             row = self.cursor.fetchone()
         if row and bytes in map(type, row) and _any_large(row):
@@ -72,7 +71,7 @@ class _ReturningCursor(CursorWrapper):
         return row
 
     def close(self) -> None:
-        """Close the cursor, and return the connection if it is unused now."""
+        """Close the cursor, and return the connection if it is no longer used."""
         try:
             self.cursor.close()
         finally:
@@ -80,17 +79,17 @@ class _ReturningCursor(CursorWrapper):
 
 
 class _ReturningDebugCursor(_ReturningCursor, base.CursorDebugWrapper):
-    """A cursor that also records the statements and their times, for tests."""
+    """A cursor that also records statements and their durations, for tests."""
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
-    """A thread's access to the database."""
+    """The database connection of a thread, which returns to the pool when it is unused."""
 
     SchemaEditorClass = DatabaseSchemaEditor
 
     #: Whether this process serves requests, so that OPTIONS["request_timeouts"] apply.
     serves_requests = False
-    #: For each database by its alias, like Django's pools.
+    #: The watches by database alias, like Django's pools.
     _watches: ClassVar[dict[str, Watch]] = {}
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -109,14 +108,14 @@ class DatabaseWrapper(base.DatabaseWrapper):
         if pool is not None and not pool.closed:
             self._check_out(pool)
             return
-        self._is_connecting = True  # the check of the server's version also opens a cursor
+        self._is_connecting = True  # checking the server's version also opens a cursor
         try:
             super().connect()
         finally:
             self._is_connecting = False
 
     def _check_out(self, pool: ConnectionPool[Any]) -> None:
-        """Do the necessary part of Django's ``connect``, which takes five times as long."""
+        """Run only the necessary part of Django's ``connect``, which takes five times as long."""
         self.in_atomic_block = self.needs_rollback = False
         self.closed_in_transaction = self.errors_occurred = False
         self.savepoint_ids, self.atomic_blocks, self.run_on_commit = [], [], []
@@ -156,10 +155,10 @@ class DatabaseWrapper(base.DatabaseWrapper):
             connection.prepare_threshold = None
         if self.pool:
             stale_connections.count(connection)
-        return True  # a statement ran: without autocommit, its transaction must end
+        return True  # without autocommit, the transaction of the statement must end
 
     def _limit(self, connection: Any) -> None:
-        """Set the timeouts of requests, unless through a pooler, whose sessions are shared."""
+        """Set the timeouts of requests, except through a pooler, which shares sessions."""
         timeouts = self.settings_dict["OPTIONS"].get("request_timeouts", {})
         if self.serves_requests and timeouts:
             calls = ", ".join(["set_config(%s, %s, false)"] * len(timeouts))
@@ -174,7 +173,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return self._watches[self.alias]
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
-        """Check out a connection of the pool, or open a connection without a pool."""
+        """Check out a connection from the pool, or open a connection without a pool."""
         if self.pool is None:
             self.isolation_level = IsolationLevel.READ_COMMITTED
             return WatchedConnection.connect(**conn_params)
@@ -185,7 +184,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
             raise
 
     def _explain_timeout(self, pool: ConnectionPool[Any], error: PoolTimeout) -> None:
-        """Distinguish a pool that cannot open connections from a pool that is exhausted.
+        """Raise an error if the pool is not exhausted, but cannot open connections.
 
         Raises:
             OperationalError: the pool cannot open connections, or the server is stalled.
@@ -195,11 +194,11 @@ class DatabaseWrapper(base.DatabaseWrapper):
             raise OperationalError("the database could not be reached") from error
 
     def get_autocommit(self) -> bool:
-        """Return whether there is no transaction. Django would check out a connection for this."""
+        """Return whether no transaction is open, without checking out a connection."""
         return self.connection is None or self.autocommit
 
     def set_autocommit(self, autocommit: bool, *args: Any, **kwargs: Any) -> None:  # noqa: FBT001 - Django's signature
-        """Begin or end a transaction; its end returns the connection."""
+        """Begin or end a transaction. The end returns the connection."""
         if autocommit and self.connection is None and not self.in_atomic_block:
             return  # the lost connection ended the transaction
         super().set_autocommit(autocommit, *args, **kwargs)
@@ -220,11 +219,11 @@ class DatabaseWrapper(base.DatabaseWrapper):
         self._return_connection()
 
     def discard_connection(self) -> None:
-        """Close the connection instead of returning it to the pool, which opens a replacement."""
+        """Mark the connection to be closed and replaced instead of returned to the pool."""
         self._is_discarded = True
 
     def lose_connection(self) -> None:
-        """Close the connection instead of returning it, and all idle connections of the pool."""
+        """Mark the connection, and all idle connections of the pool, to be closed."""
         self._is_lost = True
 
     def close(self) -> None:
@@ -247,7 +246,9 @@ class DatabaseWrapper(base.DatabaseWrapper):
         elif self._is_discarded:
             connection.close()
         self._is_discarded = self._is_lost = False
-        connection._pool.putconn(connection)  # the connection's own pool; tests replace it
+        connection._pool.putconn(
+            connection
+        )  # the pool of this connection, because tests replace pools
 
 
 def _any_large(values: Iterable[Any]) -> bool:

@@ -1,4 +1,4 @@
-"""Conversion of a table to monthly partitions, while clients use it."""
+"""Convert a table to monthly partitions, while clients use the table."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from infra_service.lib.database.postgresql.partitions import (
     run,
 )
 
-# Each attempt waits for the table, and other statements wait behind it.
+# While an attempt waits for the lock on the table, other statements wait, too.
 _ATTEMPTS: Final = 5
 _PAUSE: Final = 2.0
 
@@ -27,19 +27,19 @@ _PAUSE: Final = 2.0
 def convert(table: str) -> None:
     """Turn a table into the first partition of a table with its name, while clients use it.
 
-    Only the last step locks the table, for some milliseconds. A repeated call continues an
-    interrupted one, and does nothing after a complete one.
+    Only the last step locks the table, for a few milliseconds. A repeated call continues an
+    interrupted conversion, and does nothing after a complete conversion.
 
     Raises:
-        OperationalError: other statements held the table for too long; nothing has changed.
-        IntegrityError: rows have ids of the future.
+        OperationalError: other statements locked the table for too long. Nothing has changed.
+        IntegrityError: rows have ids from the future.
     """
     with connection.cursor() as cursor:
         if not _is_plain(cursor, table):
             return
         run(cursor, "SELECT EXISTS (SELECT FROM {})", table)
         (has_rows,) = cursor.fetchone()
-    # Rows arrive until the last step, and its month may begin meanwhile.
+    # Clients insert rows until the last step, possibly in the next month.
     until = first_id(month_of(timezone.now(), later=2 if has_rows else 0))
     first = Partition(table, f"{table}_first", None, until)
     try:
@@ -56,7 +56,7 @@ def convert(table: str) -> None:
                     raise
                 time.sleep(_PAUSE)
     except BaseException:
-        # The limit must not outlive its months.
+        # The limit must not remain in the table: it would reject rows of later months.
         with transaction.atomic(), connection.cursor() as cursor:
             run(cursor, "ALTER TABLE {} DROP CONSTRAINT IF EXISTS {}", table, LIMIT)
         raise
@@ -64,7 +64,7 @@ def convert(table: str) -> None:
 
 
 def _limit_ids(first: Partition) -> None:
-    """Add and validate the limit of the ids, so that the last step need not read the table."""
+    """Add and validate a limit on the ids, so that the last step does not read the table."""
     with transaction.atomic(), connection.cursor() as cursor:
         limit_wait(cursor)
         run(cursor, "ALTER TABLE {} DROP CONSTRAINT IF EXISTS {}", first.table, LIMIT)
@@ -75,9 +75,10 @@ def _limit_ids(first: Partition) -> None:
 
 
 def _replace_by_partitioned(cursor: Any, first: Partition) -> None:
-    """Rename the table and its indexes, and attach it to a new table with its names.
+    """Rename the table and its indexes, and attach it to a new table with the old names.
 
-    The new table has the columns, defaults, indexes, triggers, privileges and owner of the old one.
+    The new table has the columns, defaults, indexes, triggers, privileges and owner of the old
+    table.
     """
     table, old = first.table, first.name
     run(cursor, "LOCK TABLE {} IN ACCESS EXCLUSIVE MODE", table)

@@ -1,10 +1,10 @@
-"""Monthly partitions of a table by its UUIDv7 key.
+"""Create and drop monthly partitions of a table by its UUIDv7 key.
 
-The first partition has everything older than the oldest month. Each month has a partition, which
-the owner of the table creates months ahead. The default partition accepts rows when that was
-missed, so that no insert fails; it becomes the partition of its months later.
+The first partition contains everything older than the oldest month. Each month has a partition,
+which the owner of the table creates months ahead. If a partition is missing, the default partition
+accepts the rows, so that inserts do not fail. It later becomes the partition of its months.
 
-The service's role needs no privilege on a partition: it reads and writes through the table.
+The service's role reads and writes through the table, and needs no privileges on partitions.
 """
 
 from __future__ import annotations
@@ -19,15 +19,16 @@ from django.utils import timezone
 from infra_service.lib.database.months import first_id, moment_of, month_of
 from infra_service.lib.database.postgresql.lock_waits import limit_wait
 
-#: The months after the present one for which partitions are created.
+#: The number of months after the current month for which partitions are created.
 AHEAD: Final = 3
-#: A CHECK of the ids of a table that is going to be attached, which then need not be read.
+#: The CHECK constraint on the ids of a table, because of which attaching the table does not read
+#: it.
 LIMIT: Final = "limit_of_partition"
 _BOUNDS: Final = re.compile(r"FROM \((?:'(.+)'|MINVALUE)\) TO \('(.+)'\)", re.ASCII)
 
 
 class Partition(NamedTuple):
-    """A partition: ids from ``lower`` (None: from the smallest) up to, and without, ``upper``."""
+    """A partition with the ids from ``lower`` (None means no limit) to ``upper`` (exclusive)."""
 
     table: str
     name: str
@@ -36,23 +37,23 @@ class Partition(NamedTuple):
 
     @property
     def is_month(self) -> bool:
-        """Return whether it begins with a month, unlike the first partition."""
+        """Return whether this is not the first partition, but begins with a month."""
         return self.lower is not None
 
     def has(self, id_: uuid.UUID) -> bool:
         return (self.lower is None or self.lower <= id_) and id_ < self.upper
 
     def drop(self, rows: int) -> bool:
-        """Drop this month if it has that number of rows and the first partition has none.
+        """Drop this month if it has exactly ``rows`` rows and the first partition is empty.
 
-        The first partition then extends to its end. Return whether the numbers were correct;
-        otherwise, and after a crash, nothing has changed. Only the owner of the table may do it.
+        The first partition then extends to the end of the month. Return False, without a change, if
+        the numbers do not match. Only the owner of the table can drop a partition.
         """
         extended = self._replace(name=f"{self.table}_first", lower=None)
         with transaction.atomic(), connection.cursor() as cursor:
             limit_wait(cursor)
             for name, expected in ((self.name, rows), (extended.name, 0)):
-                # Writers of these old rows wait; all other statements continue.
+                # Writers of these old rows wait. All other statements continue.
                 run(cursor, "LOCK TABLE {} IN SHARE MODE", name)
                 run(cursor, "SELECT count(*) FROM {}", name)
                 if cursor.fetchone()[0] != expected:
@@ -66,7 +67,7 @@ class Partition(NamedTuple):
 def partitions_of(table: str) -> list[Partition]:
     """Return the partitions in the order of their ids, without the default partition.
 
-    It is empty for a table without partitions, and for a missing table.
+    The list is empty if the table has no partitions or does not exist.
     """
     found = [
         Partition(table, name, uuid.UUID(match[1]) if match[1] else None, uuid.UUID(match[2]))
@@ -77,7 +78,7 @@ def partitions_of(table: str) -> list[Partition]:
 
 
 def names_of_partitions(table: str) -> list[str]:
-    """Return the names of all partitions, also of the default partition."""
+    """Return the names of all partitions, including the default partition."""
     return sorted(name for name, _bounds in _bounds_of(table))
 
 
@@ -98,7 +99,7 @@ def _bounds_of(table: str) -> list[tuple[str, str]]:
 
 
 def months_ready(table: str) -> int:
-    """Return the number of months after the present one that have partitions, at most ``AHEAD``."""
+    """Return the number of future months with partitions, at most ``AHEAD``."""
     newest = partitions_of(table)[-1:]
     now = timezone.now()
     ends = (first_id(month_of(now, later=months + 1)) for months in range(1, AHEAD + 1))
@@ -117,9 +118,9 @@ def is_owned(table: str) -> bool:
 
 
 def create_ahead(table: str) -> int:
-    """Create the missing partitions of the present month and the next ``AHEAD`` months.
+    """Create missing partitions of the current and the next ``AHEAD`` months. Return their number.
 
-    Return their number. Rows in the default partition are not moved: it becomes their partition.
+    Rows in the default partition are not moved: the default partition becomes their partition.
     """
     (*_, newest), created = partitions_of(table), 0
     months = [month_of(timezone.now(), later=number) for number in range(AHEAD + 2)]
@@ -139,7 +140,7 @@ def create_ahead(table: str) -> int:
 
 
 def _adopt_default(newest: Partition, upper: uuid.UUID) -> Partition:
-    """Turn the default partition with its rows into the partition of its months."""
+    """Turn the default partition, with its rows, into the partition of its months."""
     adopted, default = name_month(newest.table, newest.upper, upper), f"{newest.table}_default"
     with transaction.atomic(), connection.cursor() as cursor:
         limit_wait(cursor)
@@ -168,18 +169,18 @@ def _last_by_default(table: str) -> uuid.UUID | None:
 
 
 def name_month(table: str, lower: uuid.UUID, upper: uuid.UUID) -> Partition:
-    """Return a partition with the name of its first month."""
+    """Return a partition named after its first month."""
     return Partition(table, f"{table}_{moment_of(lower):%Y_%m}", lower, upper)
 
 
 def create(cursor: Any, partition: Partition) -> None:
-    """Create a partition. Attaching it locks the table less than creating it as a partition."""
+    """Create and attach a partition. This locks the table less than ``PARTITION OF``."""
     run(cursor, "CREATE TABLE {} (LIKE {} INCLUDING DEFAULTS)", partition.name, partition.table)
     attach(cursor, partition)
 
 
 def attach(cursor: Any, partition: Partition) -> None:
-    """Attach the table with the partition's name."""
+    """Attach the table with the name of the partition."""
     lower = "MINVALUE" if partition.lower is None else f"'{partition.lower}'"
     bounds = f"FOR VALUES FROM ({lower}) TO ('{partition.upper}')"
     run(cursor, f"ALTER TABLE {{}} ATTACH PARTITION {{}} {bounds}", partition.table, partition.name)
@@ -187,10 +188,10 @@ def attach(cursor: Any, partition: Partition) -> None:
 
 
 def protect(cursor: Any, table: str, partition: str) -> None:
-    """Give the partition the table's owner, and the triggers that a partition does not inherit.
+    """Set the owner of the partition, and add triggers that it does not inherit from the table.
 
-    It inherits triggers for each row, but neither those for a statement, such as TRUNCATE, nor, on
-    some versions of PostgreSQL, that they always fire.
+    A partition inherits triggers for each row, but not triggers for a statement, such as TRUNCATE.
+    On some versions of PostgreSQL, it does not inherit ENABLE ALWAYS.
     """
     cursor.execute(
         """
@@ -212,5 +213,5 @@ def protect(cursor: Any, table: str, partition: str) -> None:
 
 
 def run(cursor: Any, statement: str, *names: str) -> None:
-    """Run a statement with these names of tables, indexes and triggers."""
+    """Run a statement with these quoted names of tables, indexes or triggers."""
     cursor.execute(statement.format(*map(connection.ops.quote_name, names)))

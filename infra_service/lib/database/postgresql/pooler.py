@@ -1,7 +1,7 @@
-"""Detection of a pooler such as pgbouncer, and of the features that it breaks.
+"""Detect a pooler such as pgbouncer, and the features that it breaks.
 
-In transaction mode, each transaction may use another server process: session state such as prepared
-statements and settings is lost, or belongs to another client.
+In transaction mode, each transaction may use another server process. Session state, such as
+prepared statements and settings, is lost or belongs to another client.
 """
 
 from __future__ import annotations
@@ -13,24 +13,24 @@ import psycopg
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# A pooler may spread statements over several server processes.
+# A pooler may distribute statements to several server processes.
 _ROUNDS: Final = 5
 
 
 def is_between(connection: Any) -> bool:
-    """Return whether there is a pooler: statements and connection then have different processes.
+    """Return whether a pooler is between the client and the server, which costs a round trip.
 
-    A pooler reports its own process id. This takes a round trip.
+    A pooler reports its own process id for the connection, and not the id of the server process.
     """
     process = connection.execute("SELECT pg_backend_pid()").fetchone()[0]
     return bool(process != connection.info.backend_pid)
 
 
 def breaks_prepared_statements(parameters: Mapping[str, Any]) -> bool:
-    """Return whether two connections with these parameters mix up each other's prepared statements.
+    """Return whether two connections with these parameters mix up their prepared statements.
 
-    Both use the same names for them. Only a pooler that supports prepared statements, such as
-    pgbouncer from 1.21 on, separates them.
+    Both connections use the same statement names. Only a pooler that supports prepared statements,
+    such as pgbouncer 1.21 or later, separates them.
 
     Raises:
         OperationalError: the database does not respond.

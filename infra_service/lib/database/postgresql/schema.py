@@ -1,4 +1,4 @@
-"""Schema changes while the service runs."""
+"""The schema editor for migrations while the service runs."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from infra_service.lib.database.postgresql.lock_waits import limit_wait
 
 
 class DatabaseSchemaEditor(schema.DatabaseSchemaEditor):
-    """Django's schema editor with a lock timeout in transactions, because others queue behind it.
+    """Django's schema editor with a lock timeout, because other statements wait behind its locks.
 
-    Outside of a transaction there is no limit: CONCURRENTLY blocks no statements.
+    Outside a transaction, there is no timeout, because CONCURRENTLY does not block statements.
     """
 
     def __enter__(self) -> Self:

@@ -1,6 +1,6 @@
-"""Stale connections of a pool: dead, or connected to a former primary.
+"""Detect and drop stale connections of a pool: dead, or connected to a former primary.
 
-A closed connection is visible at its socket, at the cost of a system call and no round trip.
+The socket shows whether a connection is closed. This costs a system call, but no round trip.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 # read_only_sql_transaction: the server is a standby, or was set to read-only.
 _NO_PRIMARY: Final = "25006"
 
-# All connections that pools have opened. Unused connections are garbage collected.
+# All connections that pools have opened. Unreferenced connections are garbage collected.
 _opened: Final[WeakSet[Any]] = WeakSet()
 _counting: Final = threading.Lock()
 
@@ -44,8 +44,8 @@ def count(connection: Any) -> None:
 def open_in(pool: ConnectionPool[Any]) -> int:
     """Return the number of open connections of the pool, in use or not.
 
-    The pool's own ``pool_size`` includes connections that it only tries to open, which is all of
-    them while the server is down.
+    The pool's ``pool_size`` also counts connections that the pool is trying to open: all
+    connections while the server is down.
     """
     with _counting:
         opened = list(_opened)
@@ -55,8 +55,8 @@ def open_in(pool: ConnectionPool[Any]) -> int:
 def drop_all(connection: Any) -> None:
     """Close a lost connection, and all idle connections of its pool.
 
-    The cause of a loss, such as a failover, ends most connections, some of them without notice.
-    Connections that were opened after the first detected loss are kept.
+    The cause of a loss, such as a failover, usually ends most connections, some without notice.
+    Connections opened after the first detected loss are kept.
     """
     pool: ConnectionPool[Any] = connection._pool
     connection.close()
@@ -72,7 +72,7 @@ def is_read_only_server(error: Exception) -> bool:
 def _is_alive(connection: Any) -> bool:
     """Return whether the connection is open, according to the data in its socket.
 
-    The data may also be a notice or a changed setting, which do not end the connection.
+    The data may be a notice or a changed setting, which does not end the connection.
     """
     try:
         poll = select.poll()

@@ -1,9 +1,9 @@
-"""Detection of a stalled server, whose host accepts data while the server never responds.
+"""Detect a stalled server: its host accepts data, but the server does not respond.
 
-A stopped process, a hanging disk or a swapping host keeps its connections open, and its kernel
-acknowledges all data, so neither TCP timeouts nor those of PostgreSQL apply. After a long wait, a
-thread tests the server on a new connection and gives up if it does not respond. From then on, all
-threads fail at once until the server responds again.
+A host with a stopped process, a hanging disk or heavy swapping keeps its connections open, and its
+kernel acknowledges all data, so that the timeouts of TCP and PostgreSQL do not apply. After a long
+wait, a thread tests the server on a new connection, and fails if the server does not respond. From
+then on, all threads fail immediately until the server responds again.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from infra_service.lib.database import deadline
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
 
-#: Seconds without a response after which the server is tested.
+#: The seconds without a response after which the server is tested.
 TIMEOUT: Final = 5.0
-#: Seconds within which a healthy server accepts a connection and responds.
+#: The seconds within which a healthy server accepts a connection and responds.
 BOUND: Final = 2
-# Seconds between checks of the time while psycopg waits, unless a deadline is earlier.
+# The seconds between checks of the time while psycopg waits, unless a deadline is earlier.
 _INTERVAL: Final = 0.1
-# Seconds for which a test's result is valid.
+# The seconds for which a test result is valid.
 _FRESH: Final = 1.0
-# Seconds that other threads wait for a test: a recovered server responds sooner.
+# The seconds that other threads wait for a test. A recovered server responds sooner.
 _MOMENT: Final = 0.1
 
 
 class Watch:
-    """The shared status of a server, tested by a single thread at a time."""
+    """The status of a server, which threads share. One thread at a time tests the server."""
 
     def __init__(self, parameters: Mapping[str, Any]) -> None:
         self._parameters = {**parameters, "connect_timeout": BOUND, "autocommit": True}
@@ -52,7 +52,7 @@ class Watch:
         self._is_silent, self._checked_at = True, 0.0
 
     def refuse_if_silent(self) -> None:
-        """Fail after a short wait while the server is known to be stalled.
+        """Raise an error, after a short wait, while the server is known to be stalled.
 
         Raises:
             OperationalError: the server is stalled, according to the last test.
@@ -80,7 +80,7 @@ class Watch:
 
 
 class WatchedConnection(psycopg.Connection[Any]):
-    """A connection that does not wait for a stalled server."""
+    """A connection that stops waiting for a stalled server."""
 
     _longest: float | None = None
     _watch: Watch | None = None
@@ -90,7 +90,7 @@ class WatchedConnection(psycopg.Connection[Any]):
         self._longest, self._watch = longest, watch
 
     def wait(self, gen: Generator[Any, Any, Any], *args: Any, **kwargs: Any) -> Any:
-        """Wait for a generator of psycopg. Every wait except for connecting passes through here."""
+        """Wait for a generator of psycopg. All waits except connecting call this method."""
         left = deadline.remaining()
         if self._longest is not None or left < math.inf:
             gen = self._run_within_limits(gen, math.inf if self._longest is None else self._longest)

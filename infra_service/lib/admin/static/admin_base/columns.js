@@ -1,5 +1,5 @@
 "use strict";
-// The hidden columns of each list, which the browser remembers by the path of the page.
+// Show and hide the columns of lists. The browser stores the hidden columns by the path of the page.
 {
     const key = `columns ${location.pathname}`;
     const hidden = new Set(JSON.parse(localStorage.getItem(key) ?? "[]"));

@@ -1,5 +1,5 @@
 "use strict";
-// <button data-copy="id">: copies the text of the element with that id, and says so.
+// <button data-copy="id">: copy the text of the element with this id, and show a confirmation.
 document.addEventListener("click", async (event) => {
     const button = event.target.closest("button[data-copy]");
     if (!button) {
@@ -11,9 +11,9 @@ document.addEventListener("click", async (event) => {
         await navigator.clipboard.writeText(source.textContent.trim());
         done = true;
     } catch {
-        // No clipboard over plain HTTP or without permission: select, for the keyboard.
+        // Without a clipboard (plain HTTP, no permission), select the text for the keyboard.
         window.getSelection().selectAllChildren(source);
     }
     const status = document.getElementById(button.getAttribute("aria-describedby"));
-    status.textContent = done ? "Copied." : "Selected: press Ctrl+C.";
+    status.textContent = done ? "Copied." : "Selected. Press Ctrl+C.";
 });

@@ -1,5 +1,5 @@
 "use strict";
-// The sidebar of wide screens stays open or closed as the user left it.
+// Keep the sidebar on wide screens open or closed, as the user left it.
 document.documentElement.dataset.menu = localStorage.getItem("menu") ?? "open";
 document.addEventListener("DOMContentLoaded", () => {
     const { dataset } = document.documentElement;

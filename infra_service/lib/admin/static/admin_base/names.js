@@ -1,6 +1,6 @@
 "use strict";
-// <input data-names="address"> offers names that have what is typed; a <textarea>, which takes one
-// on a line, gets such a field above it, from which Enter or a choice adds a line.
+// <input data-names="address"> suggests names that contain the typed text. A <textarea> with one name
+// per line gets a search field. Enter, or a click on a suggestion, adds a line.
 const DELAY = 150;
 
 const offer = (input, address) => {
@@ -47,7 +47,7 @@ const offerForLines = (area, address) => {
         const name = input.value.trim();
         if (name) {
             area.value = `${area.value.trimEnd()}\n${name}`.trimStart();
-            said.textContent = `${name} is added.`;
+            said.textContent = `Added ${name}.`;
             input.value = "";
         }
     };
@@ -57,7 +57,7 @@ const offerForLines = (area, address) => {
             add();
         }
     });
-    // A choice of what is offered, and not a letter that is typed.
+    // The user has selected a suggestion, not typed a letter.
     input.addEventListener("input", (event) => {
         if (event.inputType === "insertReplacementText") {
             add();

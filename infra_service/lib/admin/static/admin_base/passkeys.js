@@ -1,5 +1,6 @@
 "use strict";
-// <form data-passkey="get|create">: asks a passkey the page's question, and sends what it answers.
+// <form data-passkey="get|create">: use or create a passkey with the options in the page, and submit
+// the credential.
 document.addEventListener("submit", async (event) => {
     const form = event.target.closest("form[data-passkey]");
     if (!form) {
@@ -15,6 +16,6 @@ document.addEventListener("submit", async (event) => {
         form.elements.credential.value = JSON.stringify(credential.toJSON());
         form.submit();
     } catch {
-        status.textContent = "No passkey has answered. Reload the page to try again.";
+        status.textContent = "The passkey did not respond. Reload the page to try again.";
     }
 });
