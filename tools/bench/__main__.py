@@ -1,8 +1,8 @@
 """Compare the service with its peers in one run: ``make bench`` (about half an hour).
 
-Starts a PostgreSQL, runs the benchmarks on it in sequence, and writes their table and the machine's
-description into docs/explanation/performance.md, between the two marks there, and the plot of
-``scale`` beside it.
+Starts PostgreSQL, runs the benchmarks in sequence, and writes their table and a description of the
+machine between the two marks in docs/explanation/performance.md. The benchmark ``scale`` also
+writes its plot.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tools.bench.figures import COLLECTED_IN, Figure, Remark
 
 DOCUMENT = ROOT / "docs/explanation/performance.md"
 START, END = "<!-- figures: written by make bench -->", "<!-- end of figures -->"
-# The million rows last: they enlarge the database that the benchmarks share.
+# Benchmarks with a million rows run last, because they enlarge the shared database.
 BENCHES = (
     "authentication", "filterlang", "push", "backend", "named", "reports", "terraform", "history",
     "moving", "assistants", "scale", "limits", "memory", "lists", "fleet",
@@ -54,7 +54,7 @@ def machine(url: str) -> str:
 
 
 def measure(url: str) -> tuple[list[Figure], list[Remark]]:
-    """Run every benchmark; return its figures and remarks in order."""
+    """Run every benchmark, and return the figures and remarks in order."""
     with tempfile.NamedTemporaryFile("r", prefix="infra-bench-") as collected:
         environment = {**os.environ, "DATABASE_URL": url, COLLECTED_IN: collected.name}
         for name in BENCHES:

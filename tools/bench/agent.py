@@ -1,7 +1,7 @@
-"""The memory of an agent of the largest cluster: ``python -m tools.bench.agent``.
+"""Measure the memory of an agent in the largest cluster: ``python -m tools.bench.agent``.
 
-A real service receives the reports of an agent that runs as in a pod, and reads 15,000 workloads
-with 150,000 pods of 11 KB in pages. With `--watch` it then follows them for some snapshots.
+The agent runs as in a pod. It reads 15,000 workloads with 150,000 pods of 11 KB in pages, and
+reports to a real service. With `--watch`, it then watches the cluster for several snapshots.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from tools.bench.reports import WORKLOADS, Pods
 from tools.live_kubernetes.scale import megabytes
 
 INTERVAL = 30
-# The image's environment, and a pod's mount paths on this machine. The image has neither rich nor
-# greenlet, which structlog would load.
+# The environment of the image, and the mount paths of a pod on this machine. The image does not
+# contain rich and greenlet, which structlog would load.
 MEMORY = {
     "MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": "131072", "MALLOC_TRIM_THRESHOLD_": "131072",
 }  # fmt: skip
@@ -42,8 +42,8 @@ manage.main()
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tools.bench.agent")
     parser.add_argument("--pods", type=int, default=150_000)
-    parser.add_argument("--snapshots", type=int, default=3, help="that are followed")
-    parser.add_argument("--small-pods", action="store_true", help="of 1 KB: it takes less time")
+    parser.add_argument("--snapshots", type=int, default=3, help="number of snapshots with --watch")
+    parser.add_argument("--small-pods", action="store_true", help="use pods of 1 KB (faster)")
     options = parser.parse_args()
     with live_server() as server, tempfile.TemporaryDirectory() as directory:
         for is_measured in (False, True):
@@ -58,7 +58,7 @@ def main() -> None:
 
 
 def encrypt(server: ReplayServer, directory: Path) -> Path:
-    """Enable TLS on the API server; return its certificate."""
+    """Enable TLS on the API server, and return its certificate."""
     certificate, key = self_signed(directory, "kubernetes")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
@@ -69,7 +69,7 @@ def encrypt(server: ReplayServer, directory: Path) -> Path:
 
 
 class Cluster(Pods):
-    """Pods with uids of realistic length, whose usage may be measured."""
+    """A cluster of pods with uids of realistic length, with or without metrics."""
 
     def __init__(self, total: int, *, is_measured: bool, small: bool) -> None:
         super().__init__(total, total * WORKLOADS // 150_000)
@@ -85,7 +85,7 @@ class Cluster(Pods):
         return pod
 
     def metrics_of(self, n: int) -> Any:
-        """Return the usage of a pod: distinct values, in the form of the metrics server."""
+        """Return distinct usage values of a pod, in the form of the metrics server."""
         metadata = self.pod(n)["metadata"]
         usage = {"cpu": f"{1_000_000 + 7919 * n}n", "memory": f"{100_000 + n}Ki"}
         return {
@@ -101,7 +101,7 @@ class Cluster(Pods):
 def measure(
     cluster: Cluster, server: LiveServer, account: tuple[str, str], how: str, snapshots: int
 ) -> None:
-    """Run the agent, and print its memory."""
+    """Run the agent, and print its memory usage."""
     host, _, port = cluster.server.url.removeprefix("http://").partition(":")
     body = json.dumps({"cluster": {"name": f"{how} {cluster.is_measured}"}}).encode()
     headers = {"Content-Type": "application/json"}

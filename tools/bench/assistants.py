@@ -1,7 +1,8 @@
-"""A tool's call beside the same request of the API: ``python -m tools.bench.assistants``.
+"""Compare a call of an MCP tool with the API request: ``python -m tools.bench.assistants``.
 
-A live server with 200 states, over one connection each; the two requests alternate, so that a noisy
-machine affects both. The difference of the medians is compared with a millisecond.
+The live server contains 200 states. Each request has its own connection. The two requests
+alternate, so that a noisy machine affects both. The target for the difference of the medians is
+1 ms.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ MESSAGE = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name":
 
 
 class Peer:
-    """A connection that sends the same request again and again."""
+    """A connection that sends the same request repeatedly."""
 
     def __init__(self, server: LiveServer, token: str) -> None:
         self.connection = http.client.HTTPConnection("127.0.0.1", server.port)
@@ -38,7 +39,7 @@ class Peer:
 
 
 def measure() -> tuple[float, float]:
-    """Return the median milliseconds of the tool's call and of the request."""
+    """Return the medians of the tool call and of the API request, in milliseconds."""
     taken: dict[str, list[float]] = {"tool": [], "api": []}
     with live_server(RATE_LIMIT_TOKEN="0", RATE_LIMIT_OWNER="0", WEB_WORKERS="1") as server:
         token = server.token("state:read", "state:write")
@@ -60,7 +61,7 @@ def main() -> None:
     tool, api = measure()
     met = "met" if tool - api <= TARGET else "not met"
     remark(
-        f"A call of the tool `list_states` takes {tool:.2f} ms, the same request of the API "
+        f"A call of the tool `list_states` takes {tool:.2f} ms, and the same API request takes "
         f"{api:.2f} ms (medians of {ROUNDS}; target: at most {TARGET:g} ms more; {met})."
     )
 

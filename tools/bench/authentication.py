@@ -1,11 +1,11 @@
-"""The cost of authentication: ``python -m tools.bench.authentication`` (on PostgreSQL).
+"""Measure the cost of authentication: ``python -m tools.bench.authentication`` (on PostgreSQL).
 
-The same empty DRF view without authentication, with ours, with djangorestframework-api-key and with
-django-rest-knox, in this process and without a socket, in two forms: as whole requests of the
-service (its WSGI application with middleware, the access event, the pooled connection), to which
-the target applies, and bare (resolver, DRF, view). The variants alternate, so that a noisy machine
-affects all. The median CPU time of this process is compared; the wall time, which includes
-PostgreSQL's part, is shown beside it.
+The same empty DRF view runs without authentication, with this service's authentication, with
+djangorestframework-api-key and with django-rest-knox, in this process and without sockets. Each
+variant runs as a complete request (the WSGI application with middleware, access event and pooled
+connection), to which the target applies, and as a bare view (resolver, DRF, view). The variants
+alternate, so that a noisy machine affects all. The comparison uses the median CPU time of this
+process. The output also contains the wall time, which includes PostgreSQL.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ urlpatterns: list[Any] = []
 
 
 def configure() -> str:
-    """Set up Django with the peers on a new database; return the database's name."""
+    """Set up Django with the peers on a new database, and return its name."""
     url = os.environ["DATABASE_URL"]
     name = f"bench_{secrets.token_hex(6)}"
     with psycopg.connect(url, autocommit=True) as connection:
@@ -119,7 +119,7 @@ def views() -> dict[str, Any]:
         permission_classes = (HasAPIKey,)
 
     class OnlyTheUser(KnoxAuthentication):  # type: ignore[misc]
-        """Hides a peer's ``request.auth`` from our middleware, which expects its own type."""
+        """knox without ``request.auth``, because our middleware expects its own type."""
 
         def authenticate(self, request: Any) -> Any:
             return super().authenticate(request)[0], None
@@ -140,7 +140,7 @@ def views() -> dict[str, Any]:
 
 
 def requests() -> dict[str, dict[str, Callable[[], Any]]]:
-    """Return, whole and bare, a function per variant that sends a request."""
+    """Return functions that send a request, by form (complete or bare) and variant."""
     from django.conf import settings
     from django.core.handlers.wsgi import WSGIHandler, WSGIRequest
     from django.urls import path
@@ -196,7 +196,7 @@ def measure(functions: dict[str, Callable[[], Any]]) -> dict[str, tuple[float, f
 
 
 def against_the_rest(figures: dict[str, tuple[float, float]]) -> list[Figure]:
-    """Compare our slowest variant with no authentication, and with each peer."""
+    """Compare our slowest variant with each peer, and with a view without authentication."""
     ways = {way: cpu for way, (cpu, _wall) in figures.items()}
     worst = max(cpu for way, cpu in ways.items() if way.startswith("ours"))
     common: dict[str, Any] = {"work": "authenticated request, CPU", "ours": worst, "unit": "µs"}
@@ -212,7 +212,7 @@ def against_the_rest(figures: dict[str, tuple[float, float]]) -> list[Figure]:
 def main() -> None:
     url, name = os.environ["DATABASE_URL"], configure()
     try:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # access events are written, but discarded
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # access events are written but discarded
         for kind, functions in requests().items():
             figures = measure(functions)
             base = figures["no authentication"]

@@ -1,8 +1,9 @@
-"""LOCK, GET, POST and UNLOCK against an ordinary backend: ``python -m tools.bench.backend``.
+"""Compare state operations with an ordinary backend: ``python -m tools.bench.backend``.
 
-With a latency of two milliseconds to PostgreSQL and a single client, where round trips dominate;
-and with PostgreSQL on the same machine and eight clients, where the CPU dominates. Ours and its
-peer (``tools.bench.naive``) are views of the same service, and alternate.
+The operations are LOCK, GET, POST and UNLOCK. They run with a single client and a latency of 2 ms
+to PostgreSQL, where round trips dominate, and with eight clients and PostgreSQL on the same
+machine, where the CPU dominates. This service's backend and the peer (``tools.bench.naive``) are
+views of the same service, and alternate.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ METHODS = ("LOCK", "GET", "POST", "UNLOCK")
 
 
 class Client:
-    """A kept connection with a state; minimal, so that the client's own time stays small."""
+    """A minimal client with a persistent connection and a state, which needs little time itself."""
 
     def __init__(self, port: int, token: str, place: str, size: int) -> None:
         self.connection = socket.create_connection(("127.0.0.1", port))
@@ -51,7 +52,7 @@ class Client:
         self.parts = before, after
 
     def cycle(self) -> dict[str, float]:
-        """Lock, get, push and unlock; return the duration of each in milliseconds."""
+        """Lock, get, push and unlock, and return the duration of each request in milliseconds."""
         self.serial += 1
         document = f'"serial": {self.serial}'.encode().join(self.parts)
         return {
@@ -62,7 +63,7 @@ class Client:
         }
 
     def send(self, method: str, path: str, body: bytes = b"") -> float:
-        """Send a request and read its answer; return the duration in milliseconds."""
+        """Send a request, read the response, and return the duration in milliseconds."""
         started = time.perf_counter()
         head = (
             f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {self.token}\r\n"
@@ -105,7 +106,7 @@ def prepared() -> Iterator[tuple[LiveServer, str]]:
 
 @contextlib.contextmanager
 def started(server: LiveServer, url: str) -> Iterator[int]:
-    """Run the server on the database at this address; yield its port."""
+    """Run the server with the database at this URL, and yield its port."""
     server.environment["DATABASE_URL"] = url
     server.start()
     try:
@@ -115,7 +116,7 @@ def started(server: LiveServer, url: str) -> Iterator[int]:
 
 
 def over_a_wire(server: LiveServer, token: str) -> Figure:
-    """Measure a single client's four requests in sequence."""
+    """Measure the four requests of a single client over a connection with latency."""
     url = server.environment["DATABASE_URL"]
     with wire_to(url, WIRE_SECONDS) as wire, started(server, wire.through(url)) as port:
         clients = {place: Client(port, token, place, 10_000) for place in (OURS, NAIVE)}
@@ -138,7 +139,7 @@ def over_a_wire(server: LiveServer, token: str) -> Figure:
         print(f"{place:16} {times}  {trips[place] / ROUNDS:.1f} round trips")
     ours, naive = (sum(medians[place].values()) for place in (OURS, NAIVE))
     return Figure(
-        work=f"LOCK, GET, POST, UNLOCK of 10 KB over a wire of {WIRE_SECONDS * 1000:.0f} ms",
+        work=f"LOCK, GET, POST, UNLOCK of 10 KB, {WIRE_SECONDS * 1000:.0f} ms database latency",
         ours=ours,
         peer=naive,
         peer_name="an ordinary Django backend",
@@ -148,7 +149,7 @@ def over_a_wire(server: LiveServer, token: str) -> Figure:
 
 
 def cycles_a_second(port: int, token: str, place: str, size: int) -> float:
-    """Return the cycles per second of this many clients, each with its own state."""
+    """Return the cycles per second of ``CLIENTS`` clients, each with its own state."""
     clients = [Client(port, token, place, size) for _ in range(CLIENTS)]
     end = time.monotonic() + SECONDS
     done = [0] * CLIENTS

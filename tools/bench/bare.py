@@ -1,4 +1,4 @@
-"""The service, and an answer without any application: the limit of the server alone."""
+"""The service with a response that bypasses the application: the limit of the server."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tools.bench.limits import BARE
 
 
 def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-    """Answer at once, or pass the request to the service."""
+    """Respond immediately to ``BARE``, or pass the request to the service."""
     if environ["PATH_INFO"] != BARE:
         answer: Iterable[bytes] = service(environ, start_response)
         return answer

@@ -1,7 +1,7 @@
-"""Load many states as rows: ``python -m tools.bench.bulk_states TOTAL``.
+"""Load many states directly into the database: ``python -m tools.bench.bulk_states TOTAL``.
 
-The states lie in the demo catalogue, after those that ``seed_demo`` can create with a history. Each
-has a single version, and no events.
+The states belong to the demo catalogue, and follow the states that ``seed_demo`` creates with a
+history. Each state has a single version and no events.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ _RESOURCE: Final = (
 
 
 def load_states(total: int, progress: Callable[[int], None], *, first: int = 0) -> Counter[str]:
-    """Create missing demo states from ``first`` to ``total``, each with a single version.
+    """Create missing demo states from ``first`` to ``total``. Return the number of rows by kind.
 
-    Return the number of new rows per kind.
+    Each state has a single version.
     """
     created: Counter[str] = Counter()
     for numbers in batches(total, first):
@@ -59,7 +59,7 @@ def load_states(total: int, progress: Callable[[int], None], *, first: int = 0) 
 
 
 def _catalogue(numbers: range) -> dict[str, uuid.UUID]:
-    """Create the missing entries of these states; return the ids of all by name."""
+    """Create missing catalogue entries of these states, and return the ids of all by name."""
     places = [place_of(number) for number in numbers]
     environments = _ids(Environment, {name: {} for name in ENVIRONMENTS})
     applications = _ids(Application, {place.application: {} for place in places})
@@ -68,7 +68,7 @@ def _catalogue(numbers: range) -> dict[str, uuid.UUID]:
 
 
 def _ids(model: type[CatalogueEntry], wanted: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the ids of entries by slug; create missing entries with the wanted fields."""
+    """Return the ids of entries by slug. Create missing entries with the wanted fields."""
     there = dict(model.objects.filter(slug__in=wanted).values_list("slug", "pk"))
     rows = [
         model(
@@ -92,7 +92,7 @@ def _state_id(number: int) -> uuid.UUID:
 
 def _state(ids: Mapping[str, uuid.UUID], number: int) -> tuple[State, StateVersion]:
     rng, created_at = SeededRandom(_STATE, number), BEGINNING + number * _PACE
-    # Draw the id first, as _state_id does.
+    # Draw the id first, like _state_id.
     state_id = row_id(rng, created_at)
     place = place_of(number)
     serial = 1 + int(rng.expovariate(1 / 12))
@@ -146,7 +146,7 @@ def _lock(state: State, rng: SeededRandom) -> None:
 
 
 def main() -> None:
-    """Load the states that follow the states with a history, up to the total."""
+    """Load the states after the states with a history, up to the total."""
     total = int(sys.argv[1])
     print(dict(load_states(total, lambda _done: None, first=MOST)))
     refresh_statistics(

@@ -1,4 +1,4 @@
-"""Results of a benchmark: our figure and a peer's, from the same run."""
+"""The results of a benchmark: figures of the service and of a peer from the same run."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ COLLECTED_IN = "BENCH_FIGURES"
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
-    """A comparison: ``ours`` and ``peer`` are in ``unit``; less is better.
+    """A comparison. ``ours`` and ``peer`` are in ``unit``, and less is better.
 
-    ``at_most`` limits ours / peer, ``at_least`` is the minimum of peer / ours.
+    ``at_most`` is the maximum of ours / peer, and ``at_least`` is the minimum of peer / ours.
     """
 
     work: str
@@ -42,7 +42,7 @@ class Figure:
         return self.at_least is not None and self.ratio >= self.at_least
 
     def row(self) -> tuple[str, ...]:
-        """Return the cells of a table: work, ours, peer, ratio, target, whether it is met."""
+        """Return the cells of a table: work, ours, peer, ratio, target, and whether it is met."""
         ours, peer = (
             f"{float(f'{value:.3g}'):,.10g} {self.unit}" for value in (self.ours, self.peer)
         )

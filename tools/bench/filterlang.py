@@ -1,9 +1,9 @@
-"""A filter of two terms against its peers: ``python -m tools.bench.filterlang``.
+"""Compare filterlang with its peers: ``python -m tools.bench.filterlang``.
 
-The same expression, from text to tree and from text to Django's ``Q``: this package, odata-query
-(an OData parser on sly, with a Django backend), and lark (LALR, the fastest of its parsers, with
-this package's own tokens and nodes). All alternate in a single process; medians of many rounds.
-Needs the dependency group ``bench``.
+The same filter with two terms is parsed to a tree and compiled to Django's ``Q``, by this package,
+by odata-query (an OData parser based on sly, with a Django backend) and by lark (LALR, its fastest
+parser, with the tokens and nodes of this package; only the tree). They alternate in a single
+process. The results are medians of many rounds. Requires requirements-bench.txt.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ODATA = "kind eq 'Deployment' and health_status eq 'DEGRADED'"
 ROUNDS = 300
 CALLS = 20
 
-# The whole language, so that lark's tables have their full size.
+# The grammar of the complete language, so that lark's tables have their full size.
 LARK = r"""
     ?start: disjunction
     ?disjunction: conjunction (_OR conjunction)*
@@ -80,7 +80,7 @@ def lark_parser() -> Callable[[str], Any]:
 
 
 def contenders() -> dict[str, dict[str, Callable[[], Any]]]:
-    """Return the timed functions by result and library, this package first."""
+    """Return the functions to measure by result and library. This package is the first."""
     from odata_query.django.django_q import AstToDjangoQVisitor
     from odata_query.grammar import ODataLexer, ODataParser
 
@@ -93,7 +93,7 @@ def contenders() -> dict[str, dict[str, Callable[[], Any]]]:
 
     lark = lark_parser()
     if lark(FILTER) != parse(FILTER):
-        sys.exit("lark does not read what filterlang reads")
+        sys.exit("lark and filterlang return different trees")
     return {
         "cold, text to tree": {
             "filterlang": lambda: parse(FILTER),
@@ -109,7 +109,7 @@ def contenders() -> dict[str, dict[str, Callable[[], Any]]]:
 
 
 def medians(works: dict[str, Callable[[], Any]]) -> dict[str, float]:
-    """Return the median µs of a call of each, alternating."""
+    """Return the median duration of a call of each function in µs. The functions alternate."""
     times: dict[str, list[float]] = {name: [] for name in works}
     for _ in range(ROUNDS):
         for name, work in works.items():
@@ -121,7 +121,7 @@ def medians(works: dict[str, Callable[[], Any]]) -> dict[str, float]:
 
 
 def main() -> None:
-    """Print a table: µs, and the ratio to this package."""
+    """Print the durations in µs, and the ratios to this package."""
     settings.configure(INSTALLED_APPS=["django.contrib.contenttypes"])
     django.setup()
     for title, works in contenders().items():

@@ -1,8 +1,8 @@
-"""All clusters at once: ``python -m tools.bench.fleet`` (on PostgreSQL).
+"""Measure lists over all clusters: ``python -m tools.bench.fleet`` (on PostgreSQL).
 
-200 clusters of 5,000 workloads each, created by SQL. For each filter, the duration of a page of 100
-in this process, without a network: the first page, and the 51st. The best of some requests, because
-the machine is shared.
+SQL creates 200 clusters with 5,000 workloads each. For each filter, the benchmark measures the
+first and the 51st page of 100 items, in this process, without a network. The result is the best of
+several requests, because the machine is shared.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tools.bench.lists import serving
 CLUSTERS, EACH = 200, 5_000
 ROUNDS = 15
 PAGES = 50
-#: Maximum milliseconds of a page, and of a page filtered by image.
+#: The maximum duration of a page, and of a page filtered by image, in milliseconds.
 PAGE, IMAGE = 15, 10
 PROXY = f"sha256:{hashlib.sha256(b'0-17').hexdigest()}"
 
@@ -77,7 +77,7 @@ INSERT INTO workloads_clusterimage (cluster_id, repository, tag, digest, workloa
 
 def make(url: str) -> None:
     with psycopg.connect(url) as connection:
-        # One statement per call: a call with parameters accepts no more.
+        # One statement per call, because a call with parameters only accepts one.
         for statement in MAKE.split(";\n"):
             if statement.strip():
                 connection.execute(statement % {"clusters": CLUSTERS, "each": EACH})
@@ -131,7 +131,7 @@ def filters_by_image_of_a_cluster() -> Iterator[tuple[str, str]]:
 
 
 def walk(client: Any, path: str, text: str) -> dict[str, Any]:
-    """Return the parameters of the page after fifty others, or of the last page."""
+    """Return the parameters of the 51st page, or of the last page."""
     query: dict[str, Any] = {"filter": text, "page_size": 100}
     for _ in range(PAGES):
         answer = client.get(path, query)
@@ -154,7 +154,7 @@ def milliseconds(client: Any, path: str, query: dict[str, Any]) -> float:
 
 
 def pages(client: Any, path: str, items: str, requested: Iterator[tuple[str, str]]) -> float:
-    """Print the durations of list pages; return the maximum."""
+    """Print the durations of list pages, and return the maximum."""
     print(f"{path:28} {'page 1':>10} {'items':>6} {'late page':>12}")
     most = 0.0
     for name, text in requested:

@@ -1,7 +1,8 @@
-"""Differences and resources of a state of 50 MB: ``python -m tools.bench.history``.
+"""Measure differences and resources of a state of 50 MB: ``python -m tools.bench.history``.
 
-Seconds of a whole request, and the peak memory of the server's processes, on the database in
-``DATABASE_URL``. The two versions differ in a tenth of 20,000 resources; in the worst case in all.
+The benchmark measures the seconds of a complete request, and the peak memory of the server's
+processes, on the database in ``DATABASE_URL``. The two versions differ in a tenth of 20,000
+resources or, in the worst case, in all resources.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ RESOURCES = 20_000
 
 
 def state(serial: int, *, changed_every: int, count: int = RESOURCES) -> bytes:
-    """Return a state of 2.5 KB per resource; each ``changed_every``-th differs between serials."""
+    """Return a state with 2.5 KB per resource. Serials differ in every n-th resource."""
     resources = []
     for number in range(count):
         revision = serial if number % changed_every == 0 else 0
@@ -73,7 +74,7 @@ def peak_mb(server: LiveServer) -> float:
 
 
 def ten_megabytes(server: LiveServer, masked: str, everything: str) -> None:
-    """Report the duration of a difference of 10 MB, and the share for masking secrets."""
+    """Report the duration of a difference of 10 MB, with and without masking secrets."""
     path = f"/api/v1/state/{uuid.uuid4()}/env/{uuid.uuid4()}"
     for serial in (1, 2):
         body = state(serial, changed_every=10, count=RESOURCES // 5)

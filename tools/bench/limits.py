@@ -1,9 +1,9 @@
-"""The distance to the service's limits: ``python -m tools.bench.limits`` (``DATABASE_URL``).
+"""Compare the throughput of the service with its limits: ``python -m tools.bench.limits``.
 
-Requests per second of eight clients: a bare WSGI application on the same gunicorn, an empty DRF
-view behind the whole service, the same with authentication, a LOCK with its UNLOCK, a GET, and a
-page. Beside each the rate of its statements in pgbench with as many clients: the limit of
-PostgreSQL alone.
+Measures the requests per second of eight clients on the database in ``DATABASE_URL``: to a bare
+WSGI application on the same gunicorn, to an empty DRF view of the service with and without
+authentication, pairs of LOCK and UNLOCK, GET requests, and pages of a list. pgbench then runs the
+statements of each request with the same number of clients, which is the limit of PostgreSQL.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ WORKS: dict[str, Send] = {
 
 
 def rate(clients: list[Client], send: Send) -> float:
-    """Return the clients' total calls per second."""
+    """Return the total calls of all clients per second."""
     done = [0] * len(clients)
     end = time.monotonic() + SECONDS
 
@@ -57,7 +57,7 @@ def rate(clients: list[Client], send: Send) -> float:
 
 
 class Recorded(Client):
-    """A client whose requests run in this process, which records their statements."""
+    """A client that runs its requests in this process, and records their statements."""
 
     def __init__(self, of: Client) -> None:
         self.path, self.lock_body, self.token = of.path, of.lock_body, of.token
@@ -85,7 +85,7 @@ def statements(of: Client, send: Send) -> list[str]:
     before = set(ids.all())
     recorded = Recorded(of)
     send(recorded)
-    # Compared in Python: on a fast machine the ids exceed the parameters of a statement.
+    # Compare in Python: on a fast machine, the ids exceed the maximum parameters of a statement.
     events = [pk.hex for pk in set(ids.all()) - before]
     return [_again(text, events) for text in recorded.statements]
 
@@ -98,7 +98,7 @@ def _again(text: str, events: list[str]) -> str:
 
 
 def _without_colons(literal: re.Match[str]) -> str:
-    """Return SQL without colons, which begin variables of pgbench."""
+    """Return an SQL literal without colons, which begin variables in pgbench."""
     prefix, text = literal.groups()
     if ":" not in text:
         return literal[0]
@@ -106,13 +106,13 @@ def _without_colons(literal: re.Match[str]) -> str:
 
 
 def pgbench_rate(url: str, each: list[list[str]]) -> float:
-    """Return how often per second pgbench completes a client's statements, for all clients."""
+    """Return the rate at which pgbench completes the statements of a request, for all clients."""
     with tempfile.TemporaryDirectory(prefix="infra-bench-") as directory:
         program = postgres.binaries(Path(directory)) / "pgbench"
         processes = []
         for number, texts in enumerate(each):
             script = Path(directory) / f"{number}.sql"
-            # Prepared once, like the service's statements.
+            # The statements are prepared once, like the statements of the service.
             script.write_text("".join(f"{text};\n" for text in texts))
             command = (program, "-n", "-M", "prepared", "-T", f"{SECONDS:.0f}", "-f", script, url)
             processes.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))

@@ -1,10 +1,11 @@
-"""Lists at a million rows: ``python -m tools.bench.lists [--rows N] [--url postgres://…]``.
+"""Measure lists of a million rows: ``python -m tools.bench.lists [--rows N] [--url URL]``.
 
-A page of 100 states as a whole request, against the same keyset with a ModelSerializer and against
-DRF's page numbers; the first page and the 5,000th. Interleaved, because the machine is shared;
-medians of the time that the client waits, and the CPU that server and database spend.
+Compares a complete request for a page of 100 states with the same keyset and a ModelSerializer, and
+with DRF's page numbers, on the first and the 5,000th page. The requests are interleaved, because
+the machine is shared. The results are the median wait of the client, and the CPU time of the server
+and the database.
 
-Without ``--url`` a PostgreSQL is started and filled, which takes minutes.
+Without ``--url``, the benchmark starts and fills a PostgreSQL server, which takes minutes.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ LIST = "/api/v1/states?page_size=100"
 
 
 def cpu_seconds(*roots: int) -> float:
-    """Return the CPU time of these processes and of what they started."""
+    """Return the CPU time of these processes and their descendants."""
     ticks, parents = {}, {}
     for entry in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
@@ -54,7 +55,7 @@ def serving(**environment: str) -> Iterator[LiveServer]:
     with tempfile.TemporaryDirectory(prefix="infra-bench-") as directory:
         server = LiveServer(Path(directory), **environment)
         with contextlib.suppress(subprocess.CalledProcessError):
-            server.prepare()  # the user may already exist
+            server.prepare()  # fails if the user already exists
         server.start()
         try:
             yield server
@@ -69,7 +70,7 @@ def postmaster(url: str) -> int:
 
 
 class Client:
-    """A kept connection with a token; minimal, so that the client's own time stays small."""
+    """A minimal client with a persistent connection, which needs little time itself."""
 
     def __init__(self, server: LiveServer, token: str = "") -> None:
         self.connection = socket.create_connection(("127.0.0.1", server.port))
@@ -98,7 +99,7 @@ class Client:
 
 
 def page_after(client: Client, pages: int) -> str:
-    """Read this many pages; return the token of the next page."""
+    """Read a number of pages, and return the token of the next page."""
     token = ""
     for _ in range(pages):
         token = json.loads(client.get(f"{LIST}&page_token={token}"))["next_page_token"]
@@ -106,7 +107,7 @@ def page_after(client: Client, pages: int) -> str:
 
 
 def requests(server: LiveServer, url: str, rows: int) -> list[Figure]:
-    """Return our request and its peers'; each returns the same page of 100 rows."""
+    """Measure our request and its peers, which return the same page of 100 rows."""
     client = Client(server)
     late = min(LATE, rows // 100 - 1)
     first, last = "this service, page 1", f"this service, page {late}"
@@ -131,7 +132,7 @@ def requests(server: LiveServer, url: str, rows: int) -> list[Figure]:
             if turn >= 0:
                 spent[name] += cpu_seconds(*pids) - before
     wait = {name: statistics.median(times) for name, times in waited.items()}
-    print(f"{'a page of 100 states':42} {'waited':>9} {'CPU':>10}")
+    print(f"{'a page of 100 states':42} {'wait':>9} {'CPU':>10}")
     for name in paths:
         print(f"{name:42} {wait[name]:6.2f} ms {spent[name] / ROUNDS * 1000:7.2f} ms")
     work = f"page of 100 states of {rows:,}"
@@ -151,7 +152,7 @@ def bench(url: str, rows: int) -> None:
 
 
 def fill(url: str, states: int, clusters: int = 0, workloads: int = 0) -> None:
-    """Migrate and seed: a demo, and further states in bulk."""
+    """Migrate the database, and create demo data and further states in bulk."""
     options = ("--clusters", str(clusters), "--workloads", str(workloads), "--json")
     with serving(DATABASE_URL=url) as server:
         print("seeded:", server.manage("seed_demo", *options))
@@ -162,7 +163,7 @@ def fill(url: str, states: int, clusters: int = 0, workloads: int = 0) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=1_000_000)
-    parser.add_argument("--url", help="a PostgreSQL that seed_demo has filled")
+    parser.add_argument("--url", help="a database that seed_demo has filled")
     given = parser.parse_args()
     if given.url:
         bench(given.url, given.rows)

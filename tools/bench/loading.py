@@ -1,4 +1,4 @@
-"""Load rows in bulk. Existing rows stay unchanged."""
+"""Load rows in bulk, without changing existing rows."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ T = TypeVar("T")
 #: The creation time of the first rows.
 BEGINNING: Final = dt.datetime(2025, 1, 1, tzinfo=dt.UTC)
 
-#: Rows per transaction; the next run continues an interrupted run.
+#: The number of rows per transaction. The next run continues an interrupted run.
 BATCH = 10_000
-# VACUUM also sets the visibility of new rows, which would slow down the first reader. SKIP_LOCKED:
-# autovacuum may hold the table, and the load must not fail for it.
+# VACUUM also sets the visibility of new rows, which would otherwise slow down the first reader.
+# SKIP_LOCKED prevents a failure while autovacuum has locked the table.
 _STATISTICS = "VACUUM (ANALYZE, SKIP_LOCKED)"
 
 
@@ -48,14 +48,14 @@ def new(
     row_id: Callable[[int], uuid.UUID],
     build: Callable[[int], T],
 ) -> list[T]:
-    """Build the rows for numbers without a row."""
+    """Build the rows that do not exist yet."""
     ids = {row_id(number): number for number in numbers}
     there = set(model._default_manager.filter(pk__in=ids).values_list("pk", flat=True))
     return [build(number) for key, number in ids.items() if key not in there]
 
 
 def insert(*tables: Sequence[Model]) -> None:
-    """Insert lists of rows, each of a table, in a transaction."""
+    """Insert lists of rows, one list per table, in one transaction."""
     with transaction.atomic():
         for rows in filter(None, tables):
             fields = type(rows[0])._meta.concrete_fields
@@ -65,7 +65,7 @@ def insert(*tables: Sequence[Model]) -> None:
 
 
 def refresh_statistics(*models: type[Model]) -> None:
-    """Refresh the planner's statistics at once; autovacuum would do it later."""
+    """Refresh the planner's statistics immediately, instead of waiting for autovacuum."""
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             for model in models:

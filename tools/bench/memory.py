@@ -1,7 +1,7 @@
-"""A worker's memory: ``python -m tools.bench.memory [--requests N]`` (with ``DATABASE_URL``).
+"""Measure a worker's memory: ``python -m tools.bench.memory [--requests N]`` (``DATABASE_URL``).
 
-After a first cycle of LOCK, GET, POST and UNLOCK of 10 KB, and after 100,000 requests of such
-cycles by eight clients.
+Measures after a first cycle of LOCK, GET, POST and UNLOCK of 10 KB, and after 100,000 requests of
+such cycles from eight clients.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def resident_mb(pid: int) -> float:
 
 
 def cycles(port: int, token: str, number: int) -> None:
-    """Send this many cycles, shared between the clients."""
+    """Send a number of cycles, distributed to the clients."""
     clients = [Client(port, token, OURS, 10_000) for _ in range(CLIENTS)]
 
     def work(client: Client) -> None:

@@ -1,4 +1,4 @@
-"""The tables of an ordinary state backend, the peer of ``tools.bench.backend``."""
+"""The models of an ordinary state backend, the peer of ``tools.bench.backend``."""
 
 from django.db import models
 

@@ -1,7 +1,7 @@
-"""The speed of ``import_states`` on SQLite: ``python -m tools.bench.moving``.
+"""Measure the speed of ``import_states`` on SQLite: ``python -m tools.bench.moving``.
 
-States of 20 KB from a directory, including the table before and the verification after; and the
-memory for ten times as many states.
+Imports states of 20 KB from a directory, including the overview before and the verification after
+the import. Also measures the memory for ten times as many states.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from tools.bench.push import state
 
 FEW, MANY = 200, 2000
 SIZE = 20_000
-#: The target: 50 states per second.
+#: The target: 20 ms per state, or 50 states per second.
 MILLISECONDS = 20
-#: Python, Django and the connection are ready before the clock starts.
+#: The measured program. The measurement excludes the start of Python, Django and the connection.
 _TIMED = """
 import json, resource, sys, time
 import django
@@ -38,7 +38,7 @@ print(json.dumps([seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 
 
 
 def imported(count: int) -> tuple[float, float]:
-    """Import this many states into a new service; return seconds and peak MiB."""
+    """Import a number of states into a new service, and return the seconds and the peak MiB."""
     with tempfile.TemporaryDirectory(prefix="infra-bench-") as name:
         directory = Path(name)
         (directory / "var").mkdir()
@@ -69,7 +69,7 @@ def main() -> None:
             work=f"import a state of {SIZE // 1000} KB, of {FEW}, on SQLite",
             ours=seconds / FEW * 1000,
             peer=MILLISECONDS,
-            peer_name=f"the target: {1000 // MILLISECONDS} a second",
+            peer_name=f"the target: {1000 // MILLISECONDS} per second",
             unit="ms",
             at_most=1,
         )

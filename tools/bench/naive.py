@@ -1,7 +1,7 @@
-"""An ordinary state backend: ``get_or_create``, an update, and a history row for each change.
+"""An ordinary state backend: ``get_or_create``, an update, and a history row per change.
 
-It has no authentication, audit log or encryption, and no rule but the lock; two clients that lock
-simultaneously may both succeed.
+It has no authentication, audit log or encryption, and the lock is its only rule. Two clients that
+lock simultaneously may both succeed.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""The extra cost of an address by names: ``python -m tools.bench.named``.
+"""Measure the extra cost of addresses with names: ``python -m tools.bench.named``.
 
-LOCK, GET, POST and UNLOCK of a small state, by a single client that alternates between the
-addresses. CPU time of the service's worker and of PostgreSQL is compared, because other load does
-not change it; names are resolved in the statement that finds the state, without a further wait.
+A single client sends LOCK, GET, POST and UNLOCK for a small state, and alternates between the
+addresses. The comparison uses the CPU time of the worker and of PostgreSQL, which other load does
+not change. Names need no additional round trip, because the statement that finds the state also
+resolves them.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from tools.bench.figures import Figure, publish, remark
 
 TURNS = 150
 CYCLES = 4
-#: Maximum milliseconds that names may add to a request.
+#: The maximum CPU time that names may add to a request, in milliseconds.
 MOST = 0.1
 ADDRESSES = {
     "ids": "",
@@ -45,7 +46,7 @@ def clients(port: int, token: str) -> dict[str, Client]:
 
 
 def cpu_of_requests(server: LiveServer) -> dict[str, tuple[float, float]]:
-    """Return the milliseconds of a request by each form: of the worker, and of PostgreSQL."""
+    """Return the CPU milliseconds of the worker and of PostgreSQL per request, by address."""
     ours = clients(server.port, server.token("state:read", "state:write"))
     (worker,) = server.workers()
     with psycopg.connect(server.environment["DATABASE_URL"]) as connection:
@@ -86,7 +87,7 @@ def main() -> None:
             f"A request to an address with {name} takes {worker:.3f} ms of the worker's CPU and "
             f"{database:.3f} ms of PostgreSQL's."
         )
-    # With an application, three names are resolved; the remark has the cost.
+    # The target excludes addresses with an application, which contain three names.
     by_ids, by_names = (sum(found[name]) for name in ("ids", "component/environment"))
     publish(
         Figure(

@@ -1,6 +1,6 @@
-"""The service together with its peers: lists with standard DRF, and an ordinary backend.
+"""The service with its peers: lists with standard DRF, and an ordinary state backend.
 
-A settings module and URLconf in one, so that a live server can use it.
+This is a settings module, which a live server can use.
 """
 
 from __future__ import annotations
@@ -11,6 +11,6 @@ from infra_service.settings import *  # noqa: F403 - the same service
 
 INSTALLED_APPS = [*INSTALLED_APPS, "tools.bench"]  # noqa: F405 - its settings
 ROOT_URLCONF = "tools.bench.peers_urls"
-# All requests of the benchmark use a single token.
+# All requests of a benchmark use the same token.
 RATE_LIMIT_TOKEN = 0
 LOGGING: dict[str, Any] = {"version": 1}

@@ -1,4 +1,4 @@
-"""Two ordinary lists of states, with our authentication and permission, and a naive backend."""
+"""The URLs of the peers: two ordinary lists of states with our permissions, and a backend."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class StateModelSerializer(serializers.ModelSerializer[State]):
 
 
 class States:
-    """The fields of both lists."""
+    """The common base of both lists."""
 
     serializer_class = StateModelSerializer
     renderer_classes = [JSONRenderer]
@@ -69,7 +69,7 @@ class States:
 
 
 class Keyset(States, ListView[State]):
-    """The same keyset with instances and a ModelSerializer."""
+    """A list with the same keyset, but with instances and a ModelSerializer."""
 
     resource_plural, page_key = "states", ("id",)
 
@@ -82,13 +82,13 @@ class Pages(PageNumberPagination):
 
 
 class PageNumber(States, ListAPIView[State]):
-    """DRF's page numbers: an OFFSET, and a COUNT on each request."""
+    """A list with DRF's page numbers: OFFSET, and COUNT for each request."""
 
     pagination_class = Pages
 
 
 class Empty(APIView):
-    """A view that does nothing; everything around it is the service's."""
+    """A view that does nothing, within the complete service."""
 
     public = True
     authentication_classes: Any = ()

@@ -1,7 +1,9 @@
-"""The cost of each filter at a million rows: ``python -m tools.bench.plans [--rows N] [--url …]``.
+"""Measure filters of a million rows: ``python -m tools.bench.plans [--rows N] [--url URL]``.
 
-EXPLAIN ANALYZE of the first page of each filter alone and of pairs: milliseconds, rows read, index.
-Without ``--url`` a PostgreSQL is started and filled, which takes minutes.
+Runs EXPLAIN ANALYZE for the first page of each filter and of pairs of filters, and prints the
+milliseconds, the rows read and the index.
+
+Without ``--url``, the benchmark starts and fills a PostgreSQL server, which takes minutes.
 """
 
 from __future__ import annotations
@@ -117,7 +119,7 @@ def newest_two_percent() -> None:
     newest = State.objects.order_by("-id")[: State.objects.count() // 50]
     pks = [state.pk for state in newest]
     State.objects.filter(pk__in=pks).update(application=application)
-    # A single state of each component; the rest keep their environments.
+    # Move one state per component. The other states keep their environments.
     one = {state.component_id: state.pk for state in newest}
     State.objects.filter(pk__in=list(one.values())).update(environment=environment)
 
@@ -147,7 +149,7 @@ def bench(url: str) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=1_000_000)
-    parser.add_argument("--url", help="a PostgreSQL that seed_demo has filled")
+    parser.add_argument("--url", help="a database that seed_demo has filled")
     given = parser.parse_args()
     if given.url:
         bench(given.url)

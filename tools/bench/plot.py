@@ -1,4 +1,4 @@
-"""Line plots in panels as SVG, without a library, for ``tools.bench.scale``."""
+"""Draw line plots in panels as SVG, without a library."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Panel(NamedTuple):
 
 
 def svg(panels: Sequence[Panel], places: Sequence[int], below: str) -> str:
-    """Return the panels side by side; ``places`` are the x values, ``below`` is the axis label."""
+    """Return the panels side by side. ``places`` are the x values, ``below`` labels the x axis."""
     width = LEFT + len(panels) * (WIDTH + BETWEEN)
     height = TOP + HEIGHT + 50 + 16 * max(len(panel.lines) for panel in panels)
     drawn = [
@@ -71,6 +71,6 @@ def _panel(panel: Panel, places: Sequence[int], below: str, left: int) -> str:
 
 
 def _round_up(value: float) -> float:
-    """Return the next round number for an axis of four parts."""
+    """Return the next round number for an axis with four parts."""
     unit = 10 ** math.floor(math.log10(value))
     return next(unit * times for times in (1, 2, 4, 6, 8, 10) if unit * times >= value)

@@ -1,8 +1,10 @@
-"""Pushes against their lower bounds: ``python -m tools.bench.push`` (on PostgreSQL).
+"""Compare pushes with their lower bounds: ``python -m tools.bench.push`` (on PostgreSQL).
 
-A push of 100 KB, as a whole request, against a committed insert of the same bytes by psycopg; a
-push of 10 MB, inside the request (the access event's duration), against the MD5 of the same bytes;
-and the peak memory that a worker gains by a push of 64 MiB, against the body.
+The comparisons are:
+
+- a complete request that pushes 100 KB, with a committed insert of the same bytes by psycopg
+- the duration of a push of 10 MB in the access event, with the MD5 of the same bytes
+- the increase in a worker's peak memory by a push of 64 MiB, with the size of the body
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ ROUNDS = 60
 
 
 def state(size: int, serial: int) -> bytes:
-    """Return a state document of about this size, as repetitive as real documents."""
+    """Return a state document of about ``size`` bytes, as repetitive as real documents."""
     rng = random.Random(serial)
     resources: list[dict[str, object]] = []
     written = 0
@@ -57,7 +59,7 @@ def milliseconds(work: Callable[[int], object], rounds: int) -> float:
 
 
 def durations(server: LiveServer, since: int) -> list[float]:
-    """Return the durations of pushes from the access events after this offset, in milliseconds."""
+    """Return the durations of pushes (ms), from the access events after an offset in the log."""
     lines = server.log.read_bytes()[since:].splitlines()
     events = [json.loads(line) for line in lines if line.startswith(b"{")]
     return [event["duration_ms"] for event in events if event.get("method") == "POST"]
@@ -71,7 +73,7 @@ def peak_bytes(server: LiveServer) -> int:
 
 
 class Client:
-    """A kept connection that pushes to a state."""
+    """A persistent connection that pushes to a state."""
 
     def __init__(self, server: LiveServer) -> None:
         self.connection = http.client.HTTPConnection("127.0.0.1", server.port)

@@ -1,10 +1,13 @@
-"""Reports at the size of a large cluster: ``python -m tools.bench.reports`` (on PostgreSQL).
+"""Measure reports of a large cluster: ``python -m tools.bench.reports`` (on PostgreSQL).
 
-1. A snapshot of 15,000 workloads of which 5 % changed: applied (the function), and as a whole
-request, gzip'd, on a live service.
-2. A cluster listed in pages from a real HTTP server: seconds, and the peak memory of the reading
-process. The same 1,500 workloads have ten times as many pods, and then as many pods belong to ten
-times as many workloads: memory follows the workloads alone.
+1. A snapshot of 15,000 workloads, of which 5 % changed: the function that applies it, and a
+complete
+   gzipped request to a live service.
+2. A cluster that is listed in pages from a real HTTP server: the seconds, and the peak memory of
+the
+   reading process. First, 1,500 workloads have ten times as many pods. Then, the same number of
+   pods belongs to ten times as many workloads. Memory should only depend on the number of
+   workloads.
 """
 
 from __future__ import annotations
@@ -39,7 +42,7 @@ def items() -> list[dict[str, Any]]:
 
 
 def item(n: int) -> dict[str, Any]:
-    """Return a workload in the form of an agent's report, of about half a kilobyte."""
+    """Return a workload of about 0.5 KB, in the form of an agent's report."""
     return {
         "namespace": f"team-{n % NAMESPACES}",
         "name": f"service-{n}",
@@ -74,7 +77,7 @@ def item(n: int) -> dict[str, Any]:
 
 
 def vary(reported: list[dict[str, Any]], rng: random.Random, count: int) -> None:
-    """Change this many workloads."""
+    """Change ``count`` workloads."""
     for n in rng.sample(range(WORKLOADS), count):
         reported[n]["replicas_ready"] = (reported[n]["replicas_ready"] + 1) % 11
         reported[n]["health_status"] = rng.choice(["HEALTHY", "DEGRADED", "ERROR"])
@@ -102,7 +105,7 @@ def over_http(server: LiveServer) -> None:
         return seconds, answer.json()["report"], len(sent)
 
     seconds, _counts, size = put(0)
-    print(f"first snapshot, a request of {size / 1e6:.1f} MB gzip'd      {seconds:6.2f} s")
+    print(f"first snapshot, a gzipped request of {size / 1e6:.1f} MB     {seconds:6.2f} s")
     print(f"  all unchanged                                  {put(1)[0]:6.2f} s")
     times = []
     for number in range(2, 9):
@@ -126,13 +129,13 @@ def over_http(server: LiveServer) -> None:
 
 
 def applied(environment: dict[str, str]) -> None:
-    """Run the function alone, in a process with the service's settings."""
+    """Run ``apply`` in a process with the service's settings."""
     code = "import django; django.setup(); from tools.bench.reports import apply; apply()"
     subprocess.run([sys.executable, "-c", code], env=environment, check=True)
 
 
 def apply() -> None:
-    """Apply snapshots of 15,000 workloads of which 5 % changed; print the median."""
+    """Apply snapshots of 15,000 workloads, of which 5 % changed, and print the median."""
     from apikeys.actors import Actor
     from workloads.models import Cluster
     from workloads.reporting.applying import apply_report
@@ -140,7 +143,7 @@ def apply() -> None:
 
     cluster = Cluster.objects.create(name="bench-apply")
     reported, rng, times = items(), random.Random(1), []
-    cpu: list[tuple[float, float]] = []  # of this process: parse a report, and merge it
+    cpu: list[tuple[float, float]] = []  # of this process: parsing and applying a report
     for number in range(8):
         moment = START + dt.timedelta(seconds=number)
         body = json.dumps({"reported_at": moment.isoformat(), "workloads": reported}).encode()
@@ -155,11 +158,11 @@ def apply() -> None:
     median = sorted(times[1:])[3]
     print(f"apply_report, 15,000 workloads, 5 % changed      {median:6.2f} s  (target {TARGET})")
     reading, merging = (sorted(spent)[3] for spent in zip(*cpu[1:], strict=True))
-    print(f"  its CPU, beside {reading:.2f} s to read the report       {merging:6.2f} s")
+    print(f"  its CPU, after {reading:.2f} s to parse the report       {merging:6.2f} s")
 
 
 class Pods:
-    """An API server that generates pods on request, so that it holds none of them."""
+    """An API server that generates pods on request, instead of storing them."""
 
     def __init__(self, total: int, workloads: int) -> None:
         from tests.apiserver import PODS, REPLICASETS, ReplayServer, recorded_lists
@@ -167,7 +170,7 @@ class Pods:
         self.workloads, self.replicas = workloads, total // workloads
         lists = recorded_lists()
         template = next(raw for raw in lists[PODS] if "annotations" in raw["metadata"])
-        # Real pods have 11 KB, mostly managed fields and environment.
+        # Real pods have 11 KB, mostly managed fields and environment variables.
         template["metadata"]["managedFields"] = [{"fieldsV1": {f"f:{n}": {} for n in range(500)}}]
         self.template = template
         self.deployments = self.numbered(lists["/apis/apps/v1/deployments"][0], "Deployment", None)
@@ -211,7 +214,7 @@ class Pods:
 
 
 class _Made:
-    """A list of pods in the order of their names, each generated on access."""
+    """A list of pods, ordered by name. Each pod is generated on access."""
 
     def __init__(self, total: int, make: Callable[[int], Any], start: int = 0) -> None:
         self.total, self.make, self.start = total, make, start
@@ -226,12 +229,12 @@ class _Made:
         return [self.make(n) for n in range(self.start, min(self.start + part.stop, self.total))]
 
     def after(self, key: str) -> _Made:
-        """Return the pods after namespace/name."""
+        """Return the pods after a namespace/name."""
         return _Made(self.total, self.make, int(key.rpartition("-")[2]) + 1)
 
 
 def listed(total: int, workloads: int) -> None:
-    """Read a cluster of this many pods in a separate process; print seconds and peak memory."""
+    """Read a cluster in a separate process, and print the seconds and the peak memory."""
     pods = Pods(total, workloads)
     with pods.server, tempfile.TemporaryDirectory() as directory:
         kubeconfig = str(pods.server.kubeconfig(Path(directory)))
@@ -241,7 +244,7 @@ def listed(total: int, workloads: int) -> None:
 
 
 def peak_megabytes() -> float:
-    """Return this process's peak; getrusage would include that of its parent."""
+    """Return the peak memory of this process. getrusage would include its parent's peak."""
     status = Path("/proc/self/status").read_text()
     return int(status.split("VmHWM:")[1].split()[0]) / 1024
 

@@ -1,9 +1,9 @@
-"""The index of resources at its size: ``python -m tools.bench.resources [--states N]``.
+"""Measure a large resource index: ``python -m tools.bench.resources [--states N]``.
 
-A million states with 30 resources each, created by SQL in the indexer's form, on a separate
-PostgreSQL: 25 GB of disk and half an hour. Then ``:find`` and pages of 100 as whole requests over
-HTTP, for a token with access to everything and a token with a binding; medians of the client's
-wait.
+SQL creates a million states with 30 resources each, in the indexer's form, on a separate PostgreSQL
+server. This requires 25 GB of disk and half an hour. The benchmark then measures complete HTTP
+requests to ``:find`` and for pages of 100 resources, with an unrestricted token and with a bound
+token. The results are medians of the client's wait.
 """
 
 from __future__ import annotations
@@ -29,15 +29,16 @@ from tools.bench.lists import Client, fill, serving
 EACH = 30
 ROUNDS = 40
 PAGES = 50
-#: Maximum milliseconds of a search and of a filtered page.
+#: The maximum duration of a search and of a filtered page, in milliseconds.
 FIND, PAGE = 5, 10
-#: Digests of a resource: its id, and its name or its ARN.
+#: The number of digests of a resource: its id, and its name or ARN.
 DIGESTS = 2
-#: The search terms, and the number of instances that each identifies, far apart.
+#: The search terms, and the number of instances that each term identifies, far apart.
 VALUES = {"one": 1, "a network": 2_000, "default": 100_000, "nobody": 0}
 TABLES = ("states_resourceentry", "states_resourcedigest")
 
-# A realistic skew of types: the first of 120 has a sixth of all, the last some thousandths.
+# A realistic distribution of types: the first of 120 types has a sixth of all resources, and the
+# last has a few thousandths.
 ENTRIES = """
 INSERT INTO states_resourceentry (id, state_id, component_id, environment_id, address, deposed,
         module, mode, type, name, index_key, provider, cluster_object)
@@ -86,9 +87,9 @@ def make(url: str) -> None:
 
 @contextlib.contextmanager
 def without_indexes(connection: psycopg.Connection[Any]) -> Iterator[None]:
-    """Build all indexes of the tables at the end: row by row it would take hours."""
+    """Drop all indexes and build them after the block. Maintaining them would take hours."""
     definitions = []
-    for table in reversed(TABLES):  # referenced tables after their references
+    for table in reversed(TABLES):  # tables that reference others come first
         connection.execute(f"ALTER TABLE {table} SET UNLOGGED")
         for name, kind, definition in connection.execute(
             "SELECT conname, contype::text, pg_get_constraintdef(oid) FROM pg_constraint"
@@ -109,7 +110,7 @@ def without_indexes(connection: psycopg.Connection[Any]) -> Iterator[None]:
 
 
 def name_values(connection: psycopg.Connection[Any]) -> None:
-    """Let the search terms identify some of the entries, by the key of this run."""
+    """Add digests of the search terms to some entries, with the key of this run."""
     import django
 
     django.setup()
@@ -133,10 +134,10 @@ def print_size(connection: psycopg.Connection[Any], states: int) -> None:
     (rows, of_rows), (digests, of_digests) = (sizes[table] for table in TABLES)
     total, resources = rows + of_rows + digests + of_digests, states * EACH
     remark(
-        f"The index of {states:,} states with {EACH} resources each: {total / 2**30:.1f} GiB, "
-        f"{total / states / 1024:.1f} KiB a state. Of {total / resources:.0f} bytes a resource the "
-        f"row takes {rows / resources:.0f}, its indexes {of_rows / resources:.0f}, and {DIGESTS} "
-        f"digests {(digests + of_digests) / resources:.0f}."
+        f"The index of {states:,} states with {EACH} resources each has {total / 2**30:.1f} GiB, "
+        f"or {total / states / 1024:.1f} KiB per state. Of {total / resources:.0f} bytes per "
+        f"resource, the row uses {rows / resources:.0f}, its indexes {of_rows / resources:.0f}, "
+        f"and {DIGESTS} digests {(digests + of_digests) / resources:.0f}."
     )
 
 
@@ -172,7 +173,7 @@ def filters(connection: psycopg.Connection[Any]) -> Iterator[tuple[str, str]]:
 
 
 def late(client: Client, path: str) -> str:
-    """Return the address of the page after fifty others, or of the last page."""
+    """Return the URL of the 51st page, or of the last page."""
     token = ""
     for _ in range(PAGES):
         following = json.loads(client.get(f"{path}&page_token={token}"))["next_page_token"]
@@ -192,7 +193,7 @@ def milliseconds(requested: Callable[[], bytes]) -> float:
 
 
 def pages(client: Client, connection: psycopg.Connection[Any]) -> float:
-    """Print the durations of pages; return the maximum."""
+    """Print the durations of pages, and return the maximum."""
     print(f"{'filter':28} {'page 1':>10} {'items':>6} {'late page':>12}")
     most = 0.0
     for name, text in filters(connection):
@@ -207,14 +208,14 @@ def pages(client: Client, connection: psycopg.Connection[Any]) -> float:
 
 
 def searches(client: Client) -> float:
-    """Print the durations of searches; return the maximum."""
+    """Print the durations of searches, and return the maximum."""
     most = 0.0
     for value in VALUES:
         requested = partial(client.post, "/api/v1/resources:find", json.dumps({"value": value}))
         found = len(json.loads(requested())["resources"])
         took = milliseconds(requested)
         most = max(most, took)
-        print(f":find {value}: {took:.2f} ms, {found} shown", flush=True)
+        print(f":find {value}: {took:.2f} ms, {found} results", flush=True)
     return most
 
 
@@ -230,17 +231,17 @@ def bench(url: str, server: LiveServer) -> None:
         for scope, options in (("everything", []), ("an application", bound)):
             (issued,) = server.run_commands((*start, *scopes, *options))
             client = Client(server, json.loads(issued)["secret"])
-            print(f"\nA token that sees {scope}")
+            print(f"\nA token with access to {scope}")
             common: dict[str, Any] = {"peer_name": "the target itself", "unit": "ms", "at_most": 1}
             publish(
                 Figure(
-                    work=f"search of a value, a token that sees {scope}",
+                    work=f"search for a value, a token with access to {scope}",
                     ours=searches(client),
                     peer=FIND,
                     **common,
                 ),
                 Figure(
-                    work=f"page of 100 resources, a token that sees {scope}",
+                    work=f"page of 100 resources, a token with access to {scope}",
                     ours=pages(client, connection),
                     peer=PAGE,
                     **common,
@@ -257,7 +258,7 @@ def measure(url: str) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--states", type=int, default=1_000_000)
-    parser.add_argument("--url", help="a PostgreSQL that was filled before")
+    parser.add_argument("--url", help="a database that an earlier run has filled")
     given = parser.parse_args()
     if given.url:
         measure(given.url)

@@ -1,9 +1,9 @@
-"""Many clients and workers: ``python -m tools.bench.scale [--seconds N]`` (with ``DATABASE_URL``).
+"""Measure many clients and workers: ``python -m tools.bench.scale [--seconds N]``.
 
-Cycles of LOCK, GET, POST and UNLOCK of 10 KB, each client with its own state, by 1, 2 and 4 workers
-and 1 to 64 clients. Writes docs/images/scale.svg: cycles per second, the median and the 99th
-percentile of their durations, and the CPU per cycle of service and PostgreSQL. The clients run in a
-single process on the same machine.
+1 to 64 clients send cycles of LOCK, GET, POST and UNLOCK of 10 KB, each for its own state, to 1, 2
+and 4 workers, with the database in ``DATABASE_URL``. Writes docs/images/scale.svg with the cycles
+per second, the median and the 99th percentile of their durations, and the CPU time per cycle of the
+service and PostgreSQL. The clients run in a single process on the same machine.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SIZE = 10_000
 
 
 class Point(NamedTuple):
-    """The results of this many clients and workers: milliseconds, except for the rate."""
+    """The results for a number of clients and workers: a rate, and times in milliseconds."""
 
     rate: float
     median: float
@@ -36,7 +36,7 @@ class Point(NamedTuple):
 
 
 def point(port: int, token: str, clients: int, seconds: float, pids: tuple[int, ...]) -> Point:
-    """Run the clients for this many seconds, after a warm-up cycle each."""
+    """Run the clients for ``seconds``, after a warm-up cycle each, and return the results."""
     all_clients = [Client(port, token, OURS, SIZE) for _ in range(clients)]
     taken: list[list[float]] = [[] for _ in all_clients]
     ready = threading.Barrier(clients + 1)
@@ -68,7 +68,7 @@ def point(port: int, token: str, clients: int, seconds: float, pids: tuple[int, 
 
 
 def draw(found: dict[int, list[Point]]) -> str:
-    """Return the plot."""
+    """Return the plot as SVG."""
     names = {workers: f"{workers} worker{'s' * (workers > 1)}" for workers in found}
 
     def lines(value: str, of: str = "", *, is_dashed: bool = False) -> list[Line]:
@@ -79,9 +79,9 @@ def draw(found: dict[int, list[Point]]) -> str:
 
     waits = [*lines("median", ", p50"), *lines("slowest", ", p99", is_dashed=True)]
     panels = [
-        Panel("cycles a second", lines("rate")),
-        Panel("milliseconds of a cycle", waits),
-        Panel("CPU of a cycle, ms", lines("cpu")),
+        Panel("cycles per second", lines("rate")),
+        Panel("milliseconds per cycle", waits),
+        Panel("CPU per cycle, ms", lines("cpu")),
     ]
     return svg(panels, CLIENTS, "clients")
 
@@ -108,7 +108,7 @@ def main() -> None:
         best = max(points, key=lambda each: each.rate)
         remark(
             f"{workers} worker{' completes' if workers == 1 else 's complete'} at most "
-            f"{best.rate:.0f} cycles of LOCK, GET, POST and UNLOCK of 10 KB a second, with "
+            f"{best.rate:.0f} cycles of LOCK, GET, POST and UNLOCK of 10 KB per second, with "
             f"{CLIENTS[points.index(best)]} clients (median {best.median:.0f} ms, 99th percentile "
             f"{best.slowest:.0f} ms; {best.cpu:.1f} ms of CPU per cycle, including PostgreSQL's)."
         )

@@ -1,8 +1,9 @@
-"""``terraform apply`` with this service and with Terraform's own ``pg`` backend, on one PostgreSQL.
+"""Compare ``terraform apply`` with this service and with Terraform's ``pg`` backend.
 
-``python -m tools.bench.terraform`` (with ``DATABASE_URL``). The same configuration in two working
-directories; each apply changes every resource. They alternate; medians of the whole command. With
-PostgreSQL on the same machine, and then over a network with two milliseconds of latency.
+Run ``python -m tools.bench.terraform`` (with ``DATABASE_URL``). Both use the same configuration, in
+two working directories, and the same PostgreSQL. Each apply changes every resource. The applies
+alternate, and the results are medians of the complete command. PostgreSQL runs on the same machine,
+first without latency and then with a latency of 2 ms.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ resource "terraform_data" "service" {{
 
 
 def applies(server: LiveServer, url: str) -> tuple[float, float]:
-    """Return the median seconds of an apply with ours and with the peer, both on this database."""
+    """Return the median seconds of an apply with our backend and with the peer."""
     with tempfile.TemporaryDirectory(prefix="infra-bench-") as scratch:
         address = f"{server.url}/api/v1/state/{uuid.uuid4()}/env/{uuid.uuid4()}"
         ours = Terraform(Path(scratch, "http"), address, server.token("state:read", "state:write"))
@@ -70,7 +71,7 @@ def main() -> None:
                 peer=peer,
                 peer_name="Terraform's pg backend, same PostgreSQL",
                 unit="s",
-                # Not slower; medians of the same backend differ by as much.
+                # The target is equality. Medians of the same backend differ by this much.
                 at_most=1.05,
             )
         )
@@ -86,7 +87,7 @@ def main() -> None:
                 work=f"{work}, PostgreSQL {WIRE_SECONDS * 1000:.0f} ms away",
                 ours=ours,
                 peer=peer,
-                peer_name="Terraform's pg backend over the same wire",
+                peer_name="Terraform's pg backend with the same latency",
                 unit="s",
                 at_most=1.0,
             )

@@ -1,7 +1,8 @@
-"""``make chaos``: faults of the components around the service, with real programs.
+"""``make chaos``: inject faults into the components around the service, with real programs.
 
-``python -m tools.chaos [NAME…]`` runs the named scenarios, or all. The exit status is 0 if every
-promise held and no request got a 500. ``CHAOS_LOGS=DIRECTORY`` keeps all logs.
+``python -m tools.chaos [NAME…]`` runs the named scenarios, or all scenarios. The exit status is 0
+if no promise was broken and no response had the status 500. ``CHAOS_LOGS=DIRECTORY`` keeps all
+logs.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ def main() -> int:
     """Create the hosts and run the scenarios within them, or list missing programs."""
     names = sys.argv[1:] or [*SCENARIOS]
     if unknown := sorted(set(names) - SCENARIOS.keys()):
-        sys.exit(f"There is no scenario {unknown[0]}; known are {', '.join(SCENARIOS)}.")
+        sys.exit(f"There is no scenario {unknown[0]}. The scenarios are {', '.join(SCENARIOS)}.")
     if os.getuid() != 0:
-        sys.exit("make chaos must run as root: it makes network namespaces and small file systems.")
+        sys.exit("make chaos requires root, to create network namespaces and file systems.")
     os.environ["PATH"] += ":/usr/sbin:/usr/local/sbin:/sbin"
     lacking = {name: programs.missing(SCENARIOS[name].needs) for name in names}
     runnable = [name for name in names if not lacking[name]]
@@ -36,7 +37,7 @@ def main() -> int:
         return _run(runnable)
     for name in names:
         if lacking[name]:
-            print(f"NOT RUN {name}: install Debian's {', '.join(lacking[name])}", flush=True)
+            print(f"NOT RUN {name}: install the packages {', '.join(lacking[name])}", flush=True)
     if not runnable:
         return 1
     with network.network():
@@ -50,7 +51,7 @@ def main() -> int:
 
 def _run(names: list[str]) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    os.environ["PGCONNECT_TIMEOUT"] = "3"  # of the clients that bypass the service
+    os.environ["PGCONNECT_TIMEOUT"] = "3"  # for clients that bypass the service
     outcomes: list[Outcome] = []
     for name in names:
         started = time.monotonic()
@@ -70,7 +71,7 @@ def _run(names: list[str]) -> int:
 
 
 def _keep_logs(name: str, directory: Path) -> None:
-    """Copy the logs of all programs to ``CHAOS_LOGS``, if it is set."""
+    """Copy the logs of all programs to ``CHAOS_LOGS`` if the variable is set."""
     if kept := os.environ.get("CHAOS_LOGS"):
         for log in [*directory.rglob("*.log"), *directory.rglob("log")]:
             target = Path(kept, name, log.relative_to(directory))

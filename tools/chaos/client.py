@@ -1,7 +1,7 @@
-"""Clients that continue through any fault, and remember the acknowledged requests.
+"""Clients that continue through any fault, and record the acknowledged requests.
 
-They are the clients of the tests with kills (tests/e2e/traffic.py), but repeat unanswered requests,
-as Terraform does, for the duration of the scenario.
+They extend the clients in tests/e2e/traffic.py, and repeat requests without a response for the
+duration of the scenario, like Terraform.
 """
 
 from __future__ import annotations
@@ -18,31 +18,31 @@ from tests.e2e.traffic import GoneError, Ledger, Traffic
 from tests.support.server import Answer
 from tools.chaos.service import Front, reason_of
 
-#: Statuses that a client repeats: the service requests it, or the proxy found no service. Terraform
-#: repeats a 500, too; the service's log has its cause.
+#: The statuses after which a client repeats a request: the service requests a retry, or the proxy
+#: has not reached the service. Terraform also repeats a request after a 500.
 _REPEATED = {500, 502, 503, 504}
 
 
 @dataclass
 class Seen:
-    """The observations of clients, in seconds of ``time.monotonic``."""
+    """The observations of clients. Times are from ``time.monotonic``."""
 
     reasons: Counter[tuple[int, str]] = field(default_factory=Counter)
     pushes: list[float] = field(default_factory=list)
     slowest: float = 0.0
 
     def first_push_after(self, moment: float) -> float | None:
-        """Return the seconds from this time to the first acknowledged push that began later."""
+        """Return the seconds from ``moment`` to the next acknowledged push, or None."""
         later = [pushed - moment for pushed in self.pushes if pushed > moment]
         return round(min(later), 1) if later else None
 
     def longest_gap(self) -> float:
-        """Return the longest time between two acknowledged pushes, of any client."""
+        """Return the longest time between two acknowledged pushes of any client."""
         return max((b - a for a, b in pairwise(sorted(self.pushes))), default=0.0)
 
 
 class ChaosTraffic(Traffic):
-    """Eight clients, four states, through the proxy."""
+    """Eight clients that use four states through the proxy."""
 
     def __init__(self, front: Front, token: str) -> None:
         super().__init__(front, token)
@@ -87,8 +87,9 @@ class ChaosTraffic(Traffic):
         return pushed
 
     def broken_promises(self) -> list[str]:
-        """Compare the database with each client's acknowledged requests; no client may write
-        meanwhile.
+        """Return differences between the database and the clients' acknowledged requests.
+
+        The clients must have stopped.
         """
         found = snapshot(self.front)
         wrong = contradictions(self.front, found)
@@ -103,7 +104,7 @@ def _key(ledger: Ledger) -> tuple[object, object]:
 
 
 def _out_of_order(ledger: Ledger, versions: list[dict[str, object]]) -> list[str]:
-    """Return the pushes of a client that were stored in the wrong order."""
+    """Return an error if the pushes of a client were stored in the wrong order."""
     if ledger.shared:
         return []
     stored = [ledger.sent[str(v["md5"])] for v in versions if v["md5"] in ledger.sent]

@@ -1,4 +1,4 @@
-"""PostgreSQL under Patroni: two hosts, etcd, and a haproxy that follows the primary."""
+"""A PostgreSQL cluster with Patroni: two hosts, etcd, and haproxy, which finds the primary."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ listen primary
 
 
 class Cluster:
-    """Patroni on the hosts ``a`` and ``b``. ``is_synchronous`` is Patroni's synchronous mode."""
+    """Patroni on the hosts ``a`` and ``b``. ``is_synchronous`` enables its synchronous mode."""
 
     def __init__(self, directory: Path, *, is_synchronous: bool) -> None:
         self.directory, self.is_synchronous = directory, is_synchronous
@@ -104,7 +104,7 @@ class Cluster:
         }
 
     def primary(self) -> str:
-        """Return the host that reports to be the primary, or nothing."""
+        """Return the host that reports that it is the primary, or ""."""
         for host in self.members:
             with contextlib.suppress(OSError, urllib.error.URLError):
                 url = f"http://{ADDRESSES[host]}:{_REST}/primary"
@@ -113,7 +113,7 @@ class Cluster:
         return ""
 
     def wait_for_primary(self, other_than: str = "", seconds: float = 90) -> str:
-        """Wait until a host is the primary, and return it."""
+        """Wait until a host, other than ``other_than``, is the primary, and return the host."""
         deadline = time.monotonic() + seconds
         while (host := self.primary()) in ("", other_than):
             logs = {name: read_tail(member.log) for name, member in self.members.items()}
@@ -122,7 +122,7 @@ class Cluster:
         return host
 
     def wait_for_replica(self, host: str, seconds: float = 90) -> None:
-        """Wait until a host replicates, synchronously if required."""
+        """Wait until a host replicates, synchronously in synchronous mode."""
         path = "synchronous" if self.is_synchronous else "replica"
         deadline = time.monotonic() + seconds
         while True:
@@ -134,19 +134,19 @@ class Cluster:
             time.sleep(0.3)
 
     def switch_over(self) -> None:
-        """Exchange the roles with a planned switchover."""
+        """Exchange the roles of the hosts with a planned switchover."""
         home = self.directory / f"patroni-{next(iter(self.members))}"
         run(["/usr/bin/patronictl", "-c", home / "patroni.yml", "switchover", "--force"])
 
     def kill_postgres(self, host: str) -> None:
-        """Kill the server, which leads its own process group."""
+        """Kill the PostgreSQL server of a host, with its process group."""
         pid_file = self.directory / f"patroni-{host}" / "data" / "postmaster.pid"
         with contextlib.suppress(ProcessLookupError):
             os.killpg(int(pid_file.read_text().split()[0]), signal.SIGKILL)
 
     @contextlib.contextmanager
     def up(self) -> Iterator[None]:
-        """Run all of it during the block."""
+        """Run the cluster during the block."""
         with running(self.etcd):
             wait_for_port(ADDRESSES["lab"], 2379)
             with contextlib.ExitStack() as stack:

@@ -1,4 +1,4 @@
-"""PostgreSQL servers on separate hosts, with a standby."""
+"""PostgreSQL servers on the hosts of a scenario, and standbys."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SETTINGS = {
 
 
 class Postgres:
-    """A server. ``data`` may be on a separate file system."""
+    """A PostgreSQL server. ``data`` may be on a separate file system."""
 
     def __init__(self, directory: Path, host: str = "lab", data: Path | None = None) -> None:
         self.host, self.directory = host, directory / f"postgres-{host}"
@@ -55,29 +55,29 @@ class Postgres:
         return f"postgres://postgres@{self.address}/postgres"
 
     def create(self) -> None:
-        """Create its data directory, and allow connections from every host of the lab."""
+        """Create the data directory, and allow connections from every host of the lab."""
         self._run("initdb", "-D", self.data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "-N")
         with (self.data / "pg_hba.conf").open("a") as access:
             access.write("host all all all trust\nhost replication all all trust\n")
 
     def follow(self, leader: Postgres) -> None:
-        """Copy another server, and follow it from the start."""
+        """Copy another server, to become its standby."""
         leader_address = ADDRESSES[leader.host]
         source = ("-h", leader_address, "-p", str(PORT), "-U", "postgres")
         self._run("pg_basebackup", *source, "-D", self.data, "-R", "-X", "stream", "-c", "fast")
 
     def start(self) -> None:
-        """Start it, and wait until it listens."""
+        """Start the server, and wait until it accepts connections."""
         self.program.start()
         wait_for_port(ADDRESSES[self.host], PORT)
         self.run_sql("SELECT 1", max_wait=30)
 
     def stop(self) -> None:
-        """Stop it immediately."""
+        """Stop the server immediately."""
         self.program.stop(signal.SIGQUIT)
 
     def run_sql(self, statement: str, max_wait: float = 5) -> list[tuple[object, ...]]:
-        """Run a statement as the administrator."""
+        """Run a statement as the superuser. Retry failed connections for ``max_wait`` seconds."""
         for attempt in range(int(max_wait * 5) + 1):
             try:
                 with psycopg.connect(self.url, autocommit=True, connect_timeout=3) as connection:
@@ -90,9 +90,10 @@ class Postgres:
         return []
 
     def promote(self) -> None:
-        """Promote a standby to primary, and wait until it is.
+        """Promote the standby, and wait until it is the primary.
 
-        No statement waits for it: replay may cancel a statement of a standby at any time.
+        Use pg_ctl instead of a statement, because replay may cancel a statement of a standby at any
+        time.
         """
         self._run("pg_ctl", "promote", "-D", self.data)
 

@@ -1,7 +1,7 @@
-"""Hosts for a scenario: network namespaces on a bridge, isolated from the network.
+"""The hosts of a scenario: network namespaces on a bridge, isolated from other networks.
 
-Everything runs within ``lab`` and the hosts, so that no address conflicts with the machine's own
-network.
+All programs run in ``lab`` or on one of the hosts, so that addresses do not conflict with the
+network of the machine.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from collections.abc import Iterator
 
 HOSTS = ("a", "b", "c")
 ADDRESSES = {"lab": "10.213.0.1", "a": "10.213.0.11", "b": "10.213.0.12", "c": "10.213.0.13"}
-# The parent creates the hosts and passes their name to the process within the lab.
+# The parent process creates the hosts, and passes the prefix to the process in the lab.
 PREFIX = os.environ.get("CHAOS_NETWORK", f"chaos-{os.getpid()}")
 
 
 def inside(host: str) -> list[str]:
-    """Return the command line prefix that runs a command on a host."""
+    """Return the prefix of a command line that runs a command on a host."""
     return ["ip", "netns", "exec", f"{PREFIX}-{host}"]
 
 
@@ -29,7 +29,7 @@ def _ip(*arguments: str, host: str = "") -> None:
 
 @contextlib.contextmanager
 def network() -> Iterator[None]:
-    """Create the hosts during the block."""
+    """Create the hosts, and delete them after the block."""
     made = []
     try:
         for host in ("lab", *HOSTS):
@@ -55,7 +55,8 @@ def network() -> Iterator[None]:
 def _make_neighbours_known() -> None:
     """Add permanent neighbour entries for every host.
 
-    Otherwise the kernel would soon report a host as unreachable, while a router reports nothing.
+    Otherwise, the kernel would soon report an isolated host as unreachable. Behind a router, a
+    client would receive no report.
     """
     for number, host in enumerate(ADDRESSES):
         device = "bridge0" if host == "lab" else "eth0"
@@ -69,13 +70,13 @@ def _make_neighbours_known() -> None:
 
 
 def cut(host: str) -> None:
-    """Isolate a host from all others: packets vanish silently.
+    """Isolate a host from all other hosts. Packets are dropped silently.
 
-    The address stays, so that connections hang as after the death of a switch.
+    The host keeps its address, so that connections hang as after the failure of a switch.
     """
     _ip("link", "set", f"to-{host}", "nomaster", host="lab")
 
 
 def mend(host: str) -> None:
-    """Reconnect it."""
+    """Reconnect an isolated host."""
     _ip("link", "set", f"to-{host}", "master", "bridge0", host="lab")

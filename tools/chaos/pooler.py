@@ -1,4 +1,4 @@
-"""pgbouncer in transaction mode: Debian's, or that in ``PGBOUNCER``."""
+"""pgbouncer in transaction mode: Debian's version, and the program in ``PGBOUNCER``."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ default_pool_size = 8
 
 
 class Pooler:
-    """A pgbouncer in front of a server."""
+    """pgbouncer in front of a PostgreSQL server."""
 
     def __init__(self, program: str, directory: Path, database: Postgres, more: str = "") -> None:
         self.port = free_port()
@@ -44,7 +44,7 @@ class Pooler:
 
 
 def version_of(program: str) -> tuple[int, ...]:
-    """Return the version of a pgbouncer."""
+    """Return the version of a pgbouncer program."""
     output = subprocess.run(
         [program, "--version"], capture_output=True, text=True, check=True
     ).stdout
@@ -54,5 +54,5 @@ def version_of(program: str) -> tuple[int, ...]:
 
 
 def programs() -> list[str]:
-    """Return the machine's own, and another if the environment names it."""
+    """Return the installed pgbouncer, and the program in ``PGBOUNCER`` if it is set."""
     return ["pgbouncer", *filter(None, [os.environ.get("PGBOUNCER")])]

@@ -1,4 +1,4 @@
-"""Programs on any host, stopped by their process ids."""
+"""Run programs on the hosts of a scenario, and stop them by process id."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tools.chaos.network import inside
 
-#: Debian's packages of the scenarios' programs.
+#: The Debian packages with the programs of the scenarios.
 PACKAGES = {
     "ip": "iproute2",
     "setpriv": "util-linux",
@@ -27,17 +27,17 @@ PACKAGES = {
     "patroni": "patroni",
     "patronictl": "patroni",
 }
-#: The user of PostgreSQL and its companions, which refuse root.
+#: The command that runs PostgreSQL and similar programs as another user, because they refuse root.
 UNPRIVILEGED = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
 
 
 def missing(needed: Iterable[str]) -> list[str]:
-    """Return the packages of those programs that are not installed."""
+    """Return the packages of missing programs."""
     return sorted({PACKAGES[name] for name in needed if not shutil.which(name)})
 
 
 class Program:
-    """A process, or a group of processes, on a host."""
+    """A program with its process group on a host."""
 
     def __init__(self, *command: str | Path, log: Path, host: str = "lab", **more: str) -> None:
         self.command = [*(inside(host) if host != "lab" else []), *map(str, command)]
@@ -50,7 +50,7 @@ class Program:
         return self._process.pid
 
     def start(self) -> None:
-        """Start it, as the leader of a process group."""
+        """Start the program as the leader of a process group."""
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
                 self.command,
@@ -62,11 +62,11 @@ class Program:
             )
 
     def has_ended(self) -> bool:
-        """Return whether it ended by itself."""
+        """Return whether the program has ended by itself."""
         return self._process is not None and self._process.poll() is not None
 
     def stop(self, number: signal.Signals = signal.SIGTERM, seconds: float = 20) -> None:
-        """Stop it, by force after a timeout."""
+        """Stop the program. Kill it after a timeout."""
         if self._process is None:
             return
         for last_word in (number, signal.SIGKILL):
@@ -80,7 +80,7 @@ class Program:
 
 @contextlib.contextmanager
 def running(*programs: Program) -> Iterator[None]:
-    """Run them during the block."""
+    """Run programs during the block."""
     with contextlib.ExitStack() as stack:
         for program in programs:
             stack.callback(program.stop)
@@ -89,13 +89,13 @@ def running(*programs: Program) -> Iterator[None]:
 
 
 def wait_for_port(address: str, port: int, seconds: float = 30) -> None:
-    """Wait until a server listens."""
+    """Wait until a server accepts connections."""
     deadline = time.monotonic() + seconds
     while True:
         with contextlib.suppress(OSError):
             socket.create_connection((address, port), timeout=1).close()
             return
-        assert time.monotonic() < deadline, f"nobody listens on {address}:{port}"
+        assert time.monotonic() < deadline, f"no server listens on {address}:{port}"
         time.sleep(0.05)
 
 
@@ -109,5 +109,5 @@ def run(command: Sequence[str | Path], host: str = "lab") -> str:
 
 
 def read_tail(path: Path, characters: int = 3000) -> str:
-    """Return the end of a log."""
+    """Return the end of a log file, or "" if it does not exist."""
     return path.read_text(errors="replace")[-characters:] if path.exists() else ""

@@ -1,4 +1,4 @@
-"""The table of outcomes."""
+"""Format the outcomes of scenarios as a table."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Outcome:
-    """The outcome of a scenario. It failed if ``broken`` is not empty."""
+    """The outcome of a scenario. ``broken`` contains the broken promises."""
 
     name: str
     statuses: Counter[int] = field(default_factory=Counter)
@@ -31,7 +31,7 @@ class Outcome:
 def table(outcomes: list[Outcome]) -> str:
     """Return the outcomes as a Markdown table."""
     lines = [
-        "| what happened | requests by status | first acknowledged push after | lost | more |",
+        "| fault | requests by status | first acknowledged push after | lost | details |",
         "|---|---|---|---|---|",
     ]
     for one in outcomes:

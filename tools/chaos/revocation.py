@@ -1,4 +1,4 @@
-"""A revocation is effective on every instance at once."""
+"""Check that a revocation is effective on every instance immediately."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SEED = ("seed_apikeys", "--user", "operator", "--scopes", "apikey:write,state:r
 
 
 def broken_promises(front: Front, rounds: int = 4) -> list[str]:
-    """Revoke tokens at an instance, and try them at each right after the answer."""
+    """Revoke tokens on one instance, and immediately test them on two instances."""
     seeded = json.loads(front.manage(*_SEED, "--name", f"chaos {uuid.uuid4()}"))
     key = seeded["api_keys"][0]["secret"]
     wrong = []
@@ -23,17 +23,17 @@ def broken_promises(front: Front, rounds: int = 4) -> list[str]:
         body = json.dumps({"access_token": {"name": "short", "scopes": ["state:read"]}}).encode()
         answer = here.request("POST", "/v1/access-tokens", body, token=key, headers=_JSON)
         if answer.status != 201:
-            wrong.append(f"no token is minted: {answer.status} {answer.body[:300]!r}")
+            wrong.append(f"minting a token failed: {answer.status} {answer.body[:300]!r}")
             continue
         minted = answer.json()
         if [_status(one, minted["secret"]) for one in (here, there)] != [200, 200]:
-            wrong.append("a new token is refused")
+            wrong.append("a new token was rejected")
         revoke = f"/v1/access-tokens/{minted['access_token']['id']}:revoke"
         if here.request("POST", revoke, b"{}", token=key, headers=_JSON).status != 200:
-            wrong.append("a token cannot be revoked")
+            wrong.append("revoking a token failed")
         statuses = [_status(one, minted["secret"]) for one in (there, here)]
         if statuses != [401, 401]:
-            wrong.append(f"a revoked token is answered with {statuses}")
+            wrong.append(f"the responses to a revoked token had the statuses {statuses}")
     return wrong
 
 

@@ -1,4 +1,4 @@
-"""The course of every scenario: clients push, a fault occurs, promises are compared."""
+"""Run a scenario: clients push while a fault occurs, and the promises are checked."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SCOPES = ("state:read", "state:write", "state:admin")
 
 @dataclass
 class Course:
-    """A scenario while it runs. From ``back`` on, the service should work."""
+    """A running scenario. ``back`` is the time when the fault ended."""
 
     front: Front
     traffic: ChaosTraffic
@@ -36,19 +36,19 @@ class Course:
         self.back = time.monotonic()
 
     def wait_for_pushes(self, more: int = 1, seconds: float = 60) -> None:
-        """Wait until each state got more acknowledged pushes; otherwise record a broken promise."""
+        """Wait for more acknowledged pushes of each state, or record a broken promise."""
         try:
             self.traffic.wait_until_each_has(more, seconds)
         except AssertionError:
-            self.outcome.broken.append(f"not each state had {more} more pushes in {seconds:.0f} s")
+            self.outcome.broken.append(f"not every state had {more} more pushes in {seconds:.0f} s")
 
     def slowest_whoami(self, seconds: float) -> str:
-        """Repeat ``whoami`` for this long; return the longest duration."""
+        """Repeat ``whoami`` for ``seconds``, and return the longest duration."""
         slowest, deadline = 0.0, time.monotonic() + seconds
         token = self.traffic.plan[0][1].backend.token
         while (started := time.monotonic()) < deadline:
             if (status := self.front.request("GET", "/v1/whoami", token=token).status) != 200:
-                self.outcome.broken.append(f"whoami was answered with {status}")
+                self.outcome.broken.append(f"whoami returned {status}")
             slowest = max(slowest, time.monotonic() - started)
             time.sleep(0.02)
         return f"{slowest * 1000:.0f} ms"
@@ -71,18 +71,18 @@ class Course:
             answer = ledger.backend.get()
             seen[f"{answer.status}{' ' + reason_of(answer) if answer.status != 200 else ''}"] += 1
             if answer.status == 200 and md5(answer.body) not in ledger.sent:
-                self.outcome.broken.append("bytes were read that nobody sent")
+                self.outcome.broken.append("a read returned bytes that no client sent")
         self.outcome.figures["reads"] = dict(seen)
 
     def probe(self) -> None:
-        """Check each second whether every instance is alive."""
+        """Check every second whether all instances are alive."""
         while not self._probing.wait(1):
             self.deaf += not self.front.is_alive()
 
 
 @contextlib.contextmanager
 def course(name: str, front: Front, *, probing: bool = True) -> Iterator[Course]:
-    """Run the clients during the block, then compare everything."""
+    """Run the clients during the block, then check the promises."""
     traffic = ChaosTraffic(front, front.token(*_SCOPES))
     this = Course(front, traffic, Outcome(name))
     before = front.answers_in_logs()
@@ -103,17 +103,17 @@ def course(name: str, front: Front, *, probing: bool = True) -> Iterator[Course]
     try:
         _compare(this)
     except (AssertionError, OSError, http.client.HTTPException) as error:
-        outcome.broken.append(f"the service did not come back: {error!r}")
+        outcome.broken.append(f"the service did not recover: {error!r}")
     outcome.statuses[500] = 0
     outcome.broken += front.exceptions_in_logs()
     for (path, status, _), n in (front.answers_in_logs() - before).items():
         if status == 500:
             outcome.statuses[500] += n
         if path.startswith("/healthz"):
-            outcome.broken.append(f"{n} answers with {status} at /healthz")
+            outcome.broken.append(f"{n} responses with {status} from /healthz")
     if this.deaf:
-        outcome.broken.append(f"/healthz did not answer within 1 s, {this.deaf} times")
-    print(table([outcome]), flush=True)  # the rest may take long
+        outcome.broken.append(f"/healthz did not respond within 1 s, {this.deaf} times")
+    print(table([outcome]), flush=True)  # the other scenarios may take long
 
 
 def _compare(this: Course) -> None:

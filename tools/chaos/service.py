@@ -1,4 +1,4 @@
-"""Two instances of the service behind nginx or haproxy, configured by the files in ``deploy/``."""
+"""Run two instances behind nginx or haproxy, with the configuration files in ``deploy/``."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ http {{
 
 
 class Front(LiveServer):
-    """The clients' view: the proxy's port, and the environment of all instances."""
+    """The service as clients see it: the port of the proxy, and all instances behind it."""
 
     def __init__(self, directory: Path, hosts: Sequence[str], **environment: str) -> None:
         super().__init__(directory, **environment)
@@ -39,7 +39,7 @@ class Front(LiveServer):
             home.mkdir()
             shared = {**self.environment, "VAR_DIR": str(home)}
             instance = LiveServer(home, **shared)
-            instance.environment.pop("PGCONNECT_TIMEOUT", None)  # it has its own
+            instance.environment.pop("PGCONNECT_TIMEOUT", None)  # the service sets its own timeout
             if host != "lab":
                 instance.address, instance.launcher = ADDRESSES[host], inside(host)
                 instance.environment["ALLOWED_HOSTS"] = f"127.0.0.1,{instance.address}"
@@ -47,9 +47,9 @@ class Front(LiveServer):
             self.instances.append(instance)
 
     def exceptions_in_logs(self) -> list[str]:
-        """Return the last line of each kind of exception caused by a bug, and their number.
+        """Return the last line and the number of each kind of logged exception, which is a bug.
 
-        Each appears once.
+        A later call only returns new exceptions.
         """
         found: Counter[str] = Counter()
         for instance in self.instances:
@@ -64,7 +64,7 @@ class Front(LiveServer):
         return [f"{n} times {text}" for text, n in found.items()]
 
     def answers_in_logs(self) -> Counter[tuple[str, int, str]]:
-        """Return the number of 500 and 503 answers per instance and reason."""
+        """Return the number of responses with 500 and 503 by path, status and reason."""
         found: Counter[tuple[str, int, str]] = Counter()
         for instance in self.instances:
             for line in instance.log.read_text(errors="replace").splitlines():
@@ -77,7 +77,7 @@ class Front(LiveServer):
         return found
 
     def is_alive(self) -> bool:
-        """Return whether each instance answers the liveness probe within a second."""
+        """Return whether each instance responds to the liveness probe within a second."""
         for instance in self.instances:
             try:
                 if instance.request("GET", "/healthz", timeout=1).status != 200:
@@ -109,7 +109,7 @@ def serving(
 
 @contextlib.contextmanager
 def serving_alone(directory: Path, var: Path, **environment: str) -> Iterator[Front]:
-    """Run an instance with the embedded database in ``var`` during the block."""
+    """Run one instance, with SQLite in the directory ``var``, during the block."""
     front = Front(directory, ("lab", "lab"), **environment, VAR_DIR=str(var))
     instance = LiveServer(directory / "instance-1", **front.environment)
     instance.environment["BIND"] = f"127.0.0.1:{instance.port}"
@@ -144,8 +144,8 @@ def _behind(front: Front, proxy: str) -> Iterator[None]:
 
 
 def reason_of(answer: Answer) -> str:
-    """Return the reason of an answer, or that it has another format."""
+    """Return the reason in a response, or a note if the response is not from the service."""
     try:
         return answer.reason
     except (ValueError, KeyError, TypeError):
-        return "(not of the service)"
+        return "(not from the service)"

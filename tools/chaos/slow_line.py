@@ -1,6 +1,6 @@
 """A TCP proxy with an adjustable delay, run on a host: ``slow_line ADDRESS PORT TARGET_PORT``.
 
-SIGUSR1 delays each part by two seconds, SIGUSR2 ends the delay.
+SIGUSR1 delays each block of data by two seconds. SIGUSR2 ends the delay.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Line:
 
 
 def main() -> None:
-    """Serve, with a delay between the two signals."""
+    """Run the proxy, with a delay between the two signals."""
     address, port, target = sys.argv[1:]
     line = Line(address, int(port), int(target))
     signal.signal(signal.SIGUSR1, lambda *_: setattr(line, "seconds", _SECONDS))

@@ -1,6 +1,4 @@
-"""Run the full fuzz test: ``python -m tools.fuzz [examples per operation] [seed]``, or ``make
-fuzz``.
-"""
+"""``make fuzz``: run the full fuzz test (``python -m tools.fuzz [EXAMPLES] [SEED]``)."""
 
 from __future__ import annotations
 
@@ -12,7 +10,7 @@ from tools.fuzz import running
 
 
 def main() -> None:
-    """Run every phase and every check; fail on the first deviation from the document."""
+    """Run every phase and every check of schemathesis, and exit with its status."""
     examples = sys.argv[1] if len(sys.argv) > 1 else "200"
     seed = sys.argv[2] if len(sys.argv) > 2 else str(secrets.randbelow(2**31))
     with live_server(**running.UNLIMITED) as server:

@@ -1,7 +1,7 @@
-"""Constraints of requests that JSON Schema cannot express; schemathesis loads this file.
+"""Hooks of schemathesis for constraints that JSON Schema cannot express.
 
-Valid generated requests are adjusted in these points before they are sent, so that they pass the
-validation. Invalid requests are sent unchanged.
+The hooks adjust generated valid requests, so that they pass the validation of the service. Invalid
+requests are sent unchanged.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ from schemathesis.generation.meta import TestPhase
 from schemathesis.openapi.checks import RejectedPositiveData
 
 OWN_IDS = os.environ["FUZZ_OWN_IDS"].split(",")
-# Few, so that requests meet: existing states, and places where states are created.
+# Existing states, and ids with which states are created. They are few, so that requests affect the
+# same objects.
 STATES = os.environ["FUZZ_STATES"].split(",")
 PLACES = [f"01941f29-7c00-7d82-b082-00000000000{digit}" for digit in range(3)]
-#: JSON's literals, as they appear in a path.
+#: Literals of JSON, as they appear in a path.
 _NOT_TEXT = {"0", "true", "false", "null"}
 WORDS = ["web", "cache", "network", "production", "100%", "o'hara", "it\\s", "naïve", "_"]
 _BOUND = ("component", "environment", "application")
@@ -33,18 +34,18 @@ _BOUND = ("component", "environment", "application")
 @schemathesis.deserializer("application/vnd.oai.openapi")
 def read_openapi(_context: Any, response: Any) -> Any:
     """Return the OpenAPI document of the service."""
-    # The C parser: the document has 12,000 lines, and is read repeatedly.
+    # The C parser is faster: the document has 12,000 lines and is read repeatedly.
     return yaml.load(response.content, Loader=yaml.CSafeLoader)
 
 
 @schemathesis.hook
 def before_call(_context: Any, case: Any, _kwargs: Any) -> None:
-    """Adjust a request."""
+    """Adjust a request before schemathesis sends it."""
     path = case.path_parameters or {}
     if path.get("id") in OWN_IDS:
-        # A request that revokes its own key or token would end the run.
+        # Revoking the key or token of the run would end the run.
         path["id"] = f"{path['id'][:4]}0"
-    # The same valid key with another body gets a 422, which is tested elsewhere.
+    # A repeated valid key with another body causes a 422, which other tests cover.
     if re.fullmatch(r"[ -~]{1,255}", (case.headers or {}).get("Idempotency-Key") or ""):
         case.headers["Idempotency-Key"] = str(uuid.uuid4())
     if case.meta is not None and case.meta.generation.mode.is_positive:
@@ -65,7 +66,7 @@ def _let_meet(path: dict[str, Any]) -> None:
 
 def _make_right(case: Any) -> None:
     query, body = case.query or {}, case.body
-    # Tokens of pages are signed, and cannot be generated.
+    # Page tokens are signed and cannot be generated.
     query.pop("page_token", None)
     _make_time_right(query)
     if "filter" in query:
@@ -94,12 +95,12 @@ def _make_right(case: Any) -> None:
 def _make_webhook_right(webhook: dict[str, Any]) -> None:
     right = {"url": "https://hooks.example.com/infra", "filter": "field['cluster'] = 'prod'"}
     webhook |= {name: right[name] for name in right.keys() & webhook.keys()}
-    if webhook.get("format") == "ocsf":  # permits a single type of event
+    if webhook.get("format") == "ocsf":  # allows only one event type
         webhook["format"] = "standard"
 
 
 def _make_time_right(query: dict[str, Any]) -> None:
-    """Make a period end after its beginning, and soon."""
+    """Set a valid period: the last day."""
     now = dt.datetime.now(dt.UTC)
     for name, moment in (("since", now - dt.timedelta(days=1)), ("until", now)):
         if name in query:
@@ -107,7 +108,7 @@ def _make_time_right(query: dict[str, Any]) -> None:
 
 
 def _whole(value: Any) -> Any:
-    """Turn 5.0 into 5: JSON Schema takes it for an integer, the service does not."""
+    """Convert 5.0 to 5: it is an integer in JSON Schema, but not in all parts of the service."""
     if isinstance(value, float) and value.is_integer():
         return int(value)
     if isinstance(value, dict):
@@ -116,7 +117,7 @@ def _whole(value: Any) -> Any:
 
 
 def _filter(fields: dict[str, Any], seed: str) -> str:
-    """Return a filter of these fields; deterministic for a seed."""
+    """Return a random filter with these fields, which is deterministic for a seed."""
     rng = random.Random(seed)
     first, *others = rng.choices(list(fields.items()), k=rng.randint(1, 3))
     text = _term(rng, *first)
@@ -157,7 +158,7 @@ def _value(rng: random.Random, about: dict[str, Any]) -> str:
 
 
 def _make_report_right(body: dict[str, Any]) -> None:
-    """Make a report current, with each workload once, and each described in a single way."""
+    """Make a report current and consistent, with each workload once."""
     body["reported_at"] = dt.datetime.now(dt.UTC).isoformat()
     places = set()
     for name in {"workloads", "upserts", "deletes"} & body.keys():
@@ -169,7 +170,7 @@ def _make_report_right(body: dict[str, Any]) -> None:
 
 
 def _without_repeats(item: dict[str, Any]) -> dict[str, Any]:
-    """Return replacements of the fields that contradict the rest of an item."""
+    """Return replacements for fields that contradict other fields of an item."""
     if item.get("health_status") is None:
         hidden = {"status_reason": ""} if item.get("status_reason") else {}
         if item.get("pods") is not None and item.get("replicas_desired") is None:
@@ -183,7 +184,7 @@ def _soon() -> str:
 
 
 def _make_credential_right(fields: dict[str, Any]) -> None:
-    """Give a credential a single future expiry and a single binding, to networks."""
+    """Set a single future expiry, valid networks and a valid binding of a credential."""
     if fields.get("allowed_networks"):
         fields["allowed_networks"] = ["10.0.0.0/8"]
     if fields.get("expires_at") is not None:
@@ -195,12 +196,12 @@ def _make_credential_right(fields: dict[str, Any]) -> None:
     if binding.get("cluster_id") is not None:
         for kind in _BOUND:
             binding.pop(f"{kind}_ids", None)
-    for kind in _BOUND:  # these names do not exist
+    for kind in _BOUND:  # names that do not exist
         binding.pop(f"{kind}s", None)
 
 
 def _seconds(given: Any, most: int, least: int = 0) -> Any:
-    """Return a duration within bounds, in the given form."""
+    """Return a duration within the bounds. Only durations as text are changed."""
     if not isinstance(given, str):
         return given
     whole = min(max(int(float(given.removesuffix("s"))), least), most)
@@ -209,17 +210,17 @@ def _seconds(given: Any, most: int, least: int = 0) -> Any:
 
 @schemathesis.hook
 def filter_failure(_context: Any, failure: Any, _case: Any, response: Any) -> bool:
-    """Return whether it is a failure.
+    """Return whether a failure that schemathesis reports is a real failure.
 
-    A valid request may be refused because its resource is in another state, or because another
-    resource in it does not exist. An empty parameter counts as absent, as in an empty form field.
-    In a path, a number is text, and a slug.
+    The service may reject a valid request because of the state of a resource, or because it refers
+    to a missing resource. An empty parameter counts as absent, like an empty form field. In a path,
+    a number is valid as a slug.
     """
     if isinstance(failure, RejectedPositiveData):
         error = response.json()["error"]
-        if isinstance(error, str):  # OAuth's form: a schema cannot generate signed tokens
+        if isinstance(error, str):  # OAuth's format: a schema cannot generate signed tokens
             return error != "invalid_grant"
-        if error["details"][0]["reason"] == "INVALID_FILE":  # nor Terraform's files
+        if error["details"][0]["reason"] == "INVALID_FILE":  # a Terraform file, too
             return False
         violations = [v for d in error["details"] for v in d.get("field_violations", [])]
         is_missing = {v["reason"] for v in violations} == {"UNKNOWN_APPLICATION"}

@@ -1,4 +1,4 @@
-"""Run schemathesis against a live server: generated requests, responses checked by the document."""
+"""Run schemathesis, which compares a live server with the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from tests.support.server import LiveServer
 
 CONFIG = Path(__file__).with_name("schemathesis.toml")
 DOCUMENT = ROOT / "docs" / "reference" / "openapi.yaml"
-#: The rate limits of a server for fuzzing: unlimited.
+#: The settings that disable the rate limits of the server.
 UNLIMITED = {"RATE_LIMIT_TOKEN": "0", "RATE_LIMIT_FAILURES": "0"}
 
 
 def prepare(server: LiveServer) -> dict[str, str]:
-    """Fill the server with data; return the configuration for schemathesis."""
+    """Create data on the server, and return the configuration for schemathesis."""
     user = ("--user", "operator", "--name", "fuzz", "--scopes", ",".join(Scope.values), "--json")
     demo = ("--states", "12", "--clusters", "2", "--workloads", "30")
     keys, token, _ = server.manage_all(
@@ -38,9 +38,9 @@ def prepare(server: LiveServer) -> dict[str, str]:
 
 
 def run(known: dict[str, str], output: IO[str], *options: str, config: Path = CONFIG) -> int:
-    """Run schemathesis with these options; return its exit code, 0 without findings.
+    """Run schemathesis with these options, and return its exit code (0 without findings).
 
-    The environment is minimal, because schemathesis scans it for proxies at each request.
+    The environment is minimal, because schemathesis searches it for proxies at each request.
     """
     command = [Path(sys.executable).with_name("schemathesis"), "--config-file", config]
     done = subprocess.run(
@@ -56,6 +56,6 @@ def run(known: dict[str, str], output: IO[str], *options: str, config: Path = CO
 
 
 def server_errors(server: LiveServer) -> list[str]:
-    """Return the unexpected lines of the server's log."""
+    """Return the lines about server errors in the server's log."""
     bad = ('"status":500', "unhandled_exception", "internal_error")
     return [line for line in server.log.read_text().splitlines() if any(b in line for b in bad)]

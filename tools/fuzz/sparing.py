@@ -1,8 +1,8 @@
-"""Hooks of the short run: values shared by many operations are tried in a single operation.
+"""Hooks of the short run, which test values that many operations share in a single operation.
 
-The service parses a field, a parameter and a body's type in the same way everywhere. So each
-operation gets each fault and each valid form of each of its fields; but of equivalent values, such
-as 25 scopes or five wrong types, only those that no other operation got.
+The service parses fields, parameters and media types in the same way for all operations. Each
+operation therefore receives each fault and each valid form of its fields. Of equivalent values,
+such as 25 scopes or five wrong types, it only receives those that no other operation has received.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from schemathesis.generation.meta import TestPhase
 # Imported for its hooks.
 import tools.fuzz.hooks  # noqa: F401
 
-#: Django knows the first, the second is unknown; the views do not determine the response.
+#: Methods to which views do not respond. Django knows the first method, but not the second.
 _NO_VIEWS_METHODS = {"TRACE", "QUERY"}
 
 _counts: Counter[tuple[str, ...]] = Counter()
@@ -34,7 +34,7 @@ def filter_case(context: Any, case: Any) -> bool:
     if case.method in _NO_VIEWS_METHODS:
         return _is_first(case.method)
     if case.meta.generation.mode.is_positive and case.body is NOT_SET:
-        # Without page tokens, some are equal (tools/fuzz/hooks.py).
+        # Without page tokens (see tools/fuzz/hooks.py), some cases are equal.
         query = {k: v for k, v in (case.query or {}).items() if k != "page_token"}
         if not _is_first(context.operation.label, repr((case.path_parameters, query))):
             return False
@@ -45,9 +45,9 @@ def _is_new(operation: str, about: Any) -> bool:
     """Return whether the case is new for the operation, or its form is new for all operations."""
     place = (str(about.scenario), str(about.parameter_location), str(about.parameter))
     here = (operation, *place, about.description)
-    # Only the last part of "trust_policy -> binding -> cluster_id: Incorrect type", or of "Object
-    # with valid 'api_key' value: Object with valid 'scopes' value: Enum value": other wrappers have
-    # it too.
+    # Use only the last part of "trust_policy -> binding -> cluster_id: Incorrect type" or "Object
+    # with valid 'api_key' value: Object with valid 'scopes' value: Enum value", because other
+    # wrappers contain the same part.
     *outer, field = re.split(r" -> | value: ", about.description)
     _counts[here] += 1
     nowhere_yet = _is_first(*place[:2], *outer[1:], field, _counts[here])

@@ -1,6 +1,7 @@
-"""Compare the collector with a real control plane: ``make live-kubernetes``.
+"""``make live-kubernetes``: test the collector with a real control plane.
 
-The exit status is 0 only if no row ever differed from the oracle, at any rest and after any fault.
+The exit status is 0 only if no row ever differed from the oracle, at every rest and after every
+fault.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _STORM = 45.0
 
 
 class Table:
-    """The lines of the result."""
+    """The table of results."""
 
     def __init__(self) -> None:
         self.lines: list[tuple[str, int, int, float]] = []
@@ -44,7 +45,7 @@ class Table:
             print(f"    {sentence}", flush=True)
 
     def show(self) -> None:
-        print(f"\n{'what':44} {'rows':>6} {'differ':>6} {'seconds':>8}")
+        print(f"\n{'comparison':44} {'rows':>6} {'differ':>6} {'seconds':>8}")
         for name, count, differ, seconds in self.lines:
             print(f"{name:44} {count:6} {differ:6} {seconds:8.0f}")
         rows = sum(count for _, count, _, _ in self.lines)
@@ -56,19 +57,19 @@ class Table:
 
 
 def main() -> int:
-    """Run all of it and return the exit status."""
+    """Run all comparisons and return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m tools.live_kubernetes")
-    parser.add_argument("--minutes", type=float, default=10, help="of random life")
-    parser.add_argument("--workloads", type=int, default=60, help="at the beginning")
+    parser.add_argument("--minutes", type=float, default=10, help="minutes of random changes")
+    parser.add_argument("--workloads", type=int, default=60, help="workloads at the start")
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument(
         "--fault",
         action="append",
         default=[],
-        help="only these, none of 'none'; a part of it records nothing",
+        help="run only this fault (repeatable, 'none' for no fault) and do not record",
     )
     parser.add_argument(
-        "--agent", action="store_true", help="the agent of deploy/agent instead; records nothing"
+        "--agent", action="store_true", help="test the agent in deploy/agent, and do not record"
     )
     parser.add_argument("--down", type=float, default=45, help="seconds without the API server")
     options = parser.parse_args()
@@ -98,7 +99,7 @@ def followed(
     table: Table,
     directory: Path,
 ) -> int:
-    """Compare the direct collector with the cluster; return its exit status."""
+    """Compare the collector with the cluster, and return the collector's exit status."""
     once(scene, table)
     if not options.fault:
         one_namespace(scene, service, directory, table)
@@ -110,7 +111,7 @@ def followed(
 
 def followed_by_the_agent(scene: AgentScene, options: argparse.Namespace, table: Table) -> int:
     started = time.monotonic()
-    table.add("rights of the account", *compared_rights(scene), time.monotonic() - started)
+    table.add("permissions of the account", *compared_rights(scene), time.monotonic() - started)
     return lived_through(scene, AGENT_FAULTS, options, table)
 
 
@@ -120,16 +121,16 @@ def lived_through(
     options: argparse.Namespace,
     table: Table,
 ) -> int:
-    """Run random changes and the faults; return the collector's exit status."""
+    """Run random changes and the faults, and return the collector's exit status."""
     scene.seconds_down = options.down
     storms(scene, options.minutes * 60, table)
     for fault in faults:
         if not options.fault or fault.__name__ in options.fault:
             table.add(fault.__name__.replace("_", " "), *played(fault, scene))
     ended = end(scene.collector)
-    print(f"the collector ended with {ended} after {scene.life.actions} actions")
+    print(f"the collector exited with {ended} after {scene.life.actions} actions")
     lines = scene.collected.log.read_text(errors="replace")
-    print(f"its log: {len(lines)} characters, {lines.count('Traceback')} tracebacks")
+    print(f"the log has {len(lines)} characters and {lines.count('Traceback')} tracebacks")
     return ended
 
 
@@ -151,7 +152,7 @@ def inhabited(plane: ControlPlane, seed: int) -> Iterator[tuple[Life, MetricsApi
 def prepared(
     plane: ControlPlane, life: Life, metrics: MetricsApi, service: LiveServer, directory: Path
 ) -> CollectorScene:
-    """Register the cluster, with the permissions in the documents, and start to follow it."""
+    """Register the cluster with the documented permissions, and start a collection."""
     admin = plane.api()
     COLLECTOR.grant(admin)
     token_file = directory / "token"
@@ -170,13 +171,13 @@ def prepared(
 
 
 def once(scene: CollectorScene, table: Table) -> None:
-    """Compare a snapshot of a cluster at rest, and then follow it."""
+    """Compare a snapshot of a cluster at rest, and then start to watch it."""
     started = time.monotonic()
     scene.collector.wait(120)
     scene.life.rest(12)
     again = scene.collected.collect(scene.kubeconfig, "--once").wait(120)
     count, found = scene.collected.differences(scene.admin)
-    table.add("--once", count, found + ([f"it ended with {again}"] if again else []),
+    table.add("--once", count, found + ([f"the collector exited with {again}"] if again else []),
               time.monotonic() - started)  # fmt: skip
     scene.collector = scene.collected.watch(scene.kubeconfig)
 
@@ -184,7 +185,7 @@ def once(scene: CollectorScene, table: Table) -> None:
 def one_namespace(
     scene: CollectorScene, service: LiveServer, directory: Path, table: Table
 ) -> None:
-    """Compare the view of an account with permissions in a single namespace."""
+    """Compare the reports of an account with permissions in a single namespace."""
     started = time.monotonic()
     namespace = "live-a"
     text = RBAC_OF_ONE.read_text().replace("shop", namespace)
@@ -202,8 +203,8 @@ def one_namespace(
     scene.life.rest(REST)
     count, found = collected.differences(scene.admin, namespaces=(namespace,))
     status = end(watching)
-    table.add("--namespace, a Role of its own", count,
-              found + ([f"it ended with {status}"] if status else []),
+    table.add("--namespace, with a Role", count,
+              found + ([f"the collector exited with {status}"] if status else []),
               time.monotonic() - started)  # fmt: skip
 
 
@@ -217,11 +218,11 @@ def storms(scene: Scene, seconds: float, table: Table) -> None:
         left -= storm
         scene.life.rest(2 * INTERVAL + 5)
         count, found = scene.collected.differences(scene.admin)
-        table.add(f"--watch, {storm:.0f} s of life", count, found, time.monotonic() - started)
+        table.add(f"--watch, {storm:.0f} s of changes", count, found, time.monotonic() - started)
 
 
 def record(scene: CollectorScene, directory: Path) -> None:
-    """Record this server's answers to all requests of the collector, for the tests' server."""
+    """Record the responses to all requests of the collector, for the API server of the tests."""
     relay = Relay(scene.plane.url, scene.plane.certificate)
     relay.start()
     path = directory / "recorded.kubeconfig"

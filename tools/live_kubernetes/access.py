@@ -1,4 +1,4 @@
-"""Accounts of a cluster with the permissions of our manifests, and their tokens."""
+"""Service accounts with the permissions in our manifests, and their tokens."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews"
 
 @dataclass(frozen=True)
 class Account:
-    """A service account, and the binding of the same name."""
+    """A service account, and the binding with the same name."""
 
     manifest: Path
     namespace: str
@@ -39,7 +39,7 @@ class Account:
         api.delete(f"{_BINDINGS}/{self.name}")
 
     def token(self, api: Api, **spec: object) -> str:
-        """Request a token, for the API server unless the spec names audiences."""
+        """Request a token. The audience is the API server, unless ``spec`` names others."""
         request = {
             "apiVersion": "authentication.k8s.io/v1",
             "kind": "TokenRequest",
@@ -49,7 +49,7 @@ class Account:
         return made
 
     def make_anew(self, api: Api) -> None:
-        """Delete and create it again, which revokes its tokens and changes its uid."""
+        """Recreate the account, which revokes its tokens and changes its uid."""
         api.delete(self.path)
         self.grant(api)
 
@@ -64,7 +64,7 @@ def documents(path: Path) -> list[dict[str, Any]]:
 
 
 def rights(rules: list[dict[str, Any]]) -> Rights:
-    """Return the permissions of rules: API group, resource, object name or "", and verb."""
+    """Return the permissions in rules: API group, resource, object name or "", and verb."""
     return {
         (group, resource, name, verb)
         for rule in rules
@@ -76,7 +76,7 @@ def rights(rules: list[dict[str, Any]]) -> Rights:
 
 
 def reviewed(api: Api, namespace: str) -> Rights:
-    """Return the API server's review of the token owner's permissions in a namespace."""
+    """Return the permissions of the token's account in a namespace, from the API server."""
     review = {
         "apiVersion": "authorization.k8s.io/v1",
         "kind": "SelfSubjectRulesReview",

@@ -1,7 +1,8 @@
-"""The agent, installed by docs/how-to/install-the-agent.md with the files of deploy/agent.
+"""Test the agent, installed according to docs/how-to/install-the-agent.md.
 
-kubectl applies the files, the trust policy is the how-to's, and the API server signs the tokens
-that the service exchanges. Only the kubelet is a stand-in, and no image runs; see `agent_pods`.
+kubectl applies the files in deploy/agent, the trust policy comes from the how-to, and the API
+server signs the tokens that the service exchanges. Only the kubelet is simulated, without an image
+(see `agent_pods`).
 """
 
 from __future__ import annotations
@@ -34,20 +35,20 @@ HOW_TO = ROOT / "docs/how-to/install-the-agent.md"
 DEPLOYMENT = ROOT / "deploy/agent/agent.yaml"
 _DEPLOYMENT = "/apis/apps/v1/namespaces/infra-agent/deployments/infra-agent"
 _BASE = "https://infra.example.com"
-# Seconds until a report: the agent restarts, and may be asked to retry in between.
+# The maximum seconds until a report, including a restart of the agent and retries.
 _MAX_WAIT = 60
 
 
 @dataclass(kw_only=True)
 class AgentScene(Scene):
-    """A scene whose collector is an agent, in pods."""
+    """A scene with an agent in pods as the collector."""
 
     collector: AgentPods
     service: LiveServer
     directory: Path
 
     def restart(self) -> bool:
-        """Delete the pods; return whether their replacements report."""
+        """Delete the pods, and return whether their replacements report."""
         before = self.collector.names
         for name in before:
             self.admin.delete(f"/api/v1/namespaces/{self.account.namespace}/pods/{name}")
@@ -64,7 +65,7 @@ class AgentScene(Scene):
 def installed(
     plane: ControlPlane, life: Life, metrics: MetricsApi, service: LiveServer, directory: Path
 ) -> AgentScene:
-    """Follow the how-to in its order, and wait for the first report."""
+    """Perform the steps of the how-to, and wait for the first report."""
     collected = Collected(service, service.token("cluster:read", "cluster:write"), plane.name)
     _apply(plane, AGENT.manifest)
     policy = trusted(plane, service, collected.cluster_id, directory)
@@ -91,7 +92,7 @@ def installed(
 
 
 def trusted(plane: ControlPlane, service: LiveServer, cluster_id: str, directory: Path) -> str:
-    """Create the how-to's trust policy for the account; return the policy's id."""
+    """Create the trust policy in the how-to for the account, and return the policy's id."""
     admin = plane.api()
     (text,) = re.findall(r"^```toml\n(.+?)^```", HOW_TO.read_text(), re.MULTILINE | re.DOTALL)
     text = text.replace(_printed_cluster(text), cluster_id)
@@ -111,9 +112,7 @@ def trusted(plane: ControlPlane, service: LiveServer, cluster_id: str, directory
 
 
 def compared_rights(scene: Scene) -> tuple[int, list[str]]:
-    """Return the number of the role's permissions, and missing or excess permissions of the
-    account.
-    """
+    """Return the number of permissions in the role, and how the account's permissions differ."""
     unprivileged = Account(AGENT.manifest, AGENT.namespace, "nobody")
     metadata = {"name": unprivileged.name, "namespace": unprivileged.namespace}
     scene.admin.apply([{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}])
@@ -129,22 +128,22 @@ def compared_rights(scene: Scene) -> tuple[int, list[str]]:
 
 
 def service_away(scene: AgentScene) -> str:
-    """The agent continues to follow the cluster, and the first report contains all changes."""
+    """Stop the service. The first report after its restart must contain all changes."""
     scene.service.stop()
     scene.life.go_on(30)
     scene.service.start()
-    return "" if scene.reports() else "no report came when the service was back"
+    return "" if scene.reports() else "no report arrived after the restart of the service"
 
 
 def pod_deleted(scene: AgentScene) -> str:
-    """A new pod starts, with new tokens; those of the old pod expire with it."""
+    """Delete the pod. A new pod must start and report with new tokens."""
     restarted = scene.restart()
     scene.life.go_on(CHURN)
     ended = scene.collector.ended
     return (
         ""
         if restarted and not any(ended)
-        else f"another one reports: {restarted}, it ended with {ended}"
+        else f"the new pod reports: {restarted}, the old pod exited with {ended}"
     )
 
 
@@ -160,7 +159,7 @@ def two_pods(scene: AgentScene) -> str:
 
 
 def account_made_anew(scene: AgentScene) -> str:
-    """A recreated account with the same name is refused, until the policy has its uid."""
+    """Recreate the account. The service must reject it until the policy contains its uid."""
     scene.account.make_anew(scene.admin)
     restarted = scene.restart()
     is_refused = "400 invalid_grant" in scene.collected.log.read_text()
@@ -171,7 +170,7 @@ def account_made_anew(scene: AgentScene) -> str:
     return (
         ""
         if right
-        else f"it reported at once: {restarted}, refused: {is_refused}, trusted: {reports_again}"
+        else f"reported: {restarted}, rejected: {is_refused}, reports again: {reports_again}"
     )
 
 

@@ -1,7 +1,7 @@
-"""A stand-in for the kubelet of the agent's pods: each is a process with its pod's mounts.
+"""A simulated kubelet for the agent's pods. Each pod is a process with the mounts of the pod.
 
-The image's command runs with the arguments that the API server has stored. The tokens are the API
-server's own, bound to the pod, and renewed at the kubelet's times.
+The command of the image runs with the arguments stored in the API server. The API server issues
+real tokens, which are bound to the pod and renewed at the same times as by the kubelet.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from tools.live_kubernetes.plane import ControlPlane
 Object = dict[str, Any]
 
 _ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
-# Like the kubelet: after four fifths of a token's lifetime.
+# Tokens are renewed after this share of their lifetime, like by the kubelet.
 _RENEWED_AFTER = 0.8
-# In a mount namespace, where it may mount without being root; $@ is the command.
+# Runs in a user and mount namespace, which allows mounting without root. $@ is the command.
 _ENTER = 'mount -t tmpfs tmpfs /run\n{mounts}\nexec "$@"'
 
 
 class AgentPods(threading.Thread):
-    """Runs every pod of the agent's namespace, and stops deleted pods."""
+    """A thread that runs every pod in the agent's namespace, and stops deleted pods."""
 
     def __init__(self, plane: ControlPlane, account: Account, log: Path) -> None:
         super().__init__(name="agent-pods", daemon=True)
@@ -40,7 +40,7 @@ class AgentPods(threading.Thread):
         self._api = plane.api()
         self._stopping = threading.Event()
         self._running: dict[str, _Pod] = {}
-        #: Exit statuses of the stopped processes.
+        #: The exit statuses of the stopped processes.
         self.ended: list[int] = []
 
     @property
@@ -49,12 +49,12 @@ class AgentPods(threading.Thread):
 
     def run(self) -> None:
         while not self._stopping.wait(0.5):
-            # The API server is stopped at times; the processes continue.
+            # The processes continue while the API server is stopped.
             with contextlib.suppress(OSError, ValueError):
                 self._tend()
 
     def poll(self) -> int | None:
-        """Return the exit status of a process that ended by itself."""
+        """Return the exit status of a process that has ended by itself, or None."""
         found = (pod.process.poll() for pod in self._running.values())
         return next((status for status in found if status is not None), None)
 
@@ -86,7 +86,7 @@ class AgentPods(threading.Thread):
 
 
 class _Pod:
-    """A pod: its volumes are directories, its container is a process."""
+    """A pod. Its volumes are directories, and its container is a process."""
 
     def __init__(self, plane: ControlPlane, account: Account, pod: Object, log: Path) -> None:
         self.name: str = pod["metadata"]["name"]
@@ -120,7 +120,7 @@ class _Pod:
             )
 
     def renew_tokens(self) -> None:
-        """Write the due tokens."""
+        """Write new tokens if they are due."""
         self._renew(self._directory / "account/token", {"expirationSeconds": 3607})
         for volume in self._pod["spec"]["volumes"]:
             for source in volume.get("projected", {}).get("sources", []):

@@ -1,4 +1,4 @@
-"""Requests of the harness itself: plain JSON, without the code under test."""
+"""Requests to an API server, without the code under test."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MERGE = "application/merge-patch+json"
 
 
 class RefusedError(OSError):
-    """An unsuccessful answer."""
+    """The response is not successful."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(f"{status}: {message[:300]}")
@@ -22,7 +22,7 @@ class RefusedError(OSError):
 
 
 class Api:
-    """An API server, with a token."""
+    """A client of an API server with a token."""
 
     def __init__(self, url: str, token: str, certificate: Path) -> None:
         self.url, self.token = url, token
@@ -30,14 +30,14 @@ class Api:
         self._pool: urllib3.PoolManager | None = None
 
     def get(self, path: str, *, raw: bool = False, accept: str = "application/json") -> Any:
-        """Return an object; with `raw` the status and the body."""
+        """Return an object or, with `raw`, the status and the body."""
         status, body = self._send("GET", path, headers={"Accept": accept})
         if raw:
             return status, body
         return self._object(status, body)
 
     def answer(self, path: str, accept: str) -> tuple[int, str, bytes]:
-        """Return the status, the content type and the body of a GET."""
+        """Return the status, the content type and the body of the response to a GET."""
         answer = self._request("GET", path, None, {"Accept": accept})
         return answer.status, answer.headers.get("Content-Type", ""), answer.data
 
@@ -55,13 +55,13 @@ class Api:
         return self._object(*self._send("PATCH", path, value, {"Content-Type": MERGE}))
 
     def delete(self, path: str, **options: object) -> None:
-        """Delete; a missing object is no error."""
+        """Delete an object, which may be missing."""
         status, body = self._send("DELETE", path, options or None)
         if status != 404:
             self._object(status, body)
 
     def apply(self, documents: Iterator[dict[str, Any]] | list[dict[str, Any]]) -> None:
-        """Create the objects of a manifest."""
+        """Create the objects in a manifest that do not exist yet."""
         for document in documents:
             group = document["apiVersion"]
             base = f"/apis/{group}" if "/" in group else f"/api/{group}"

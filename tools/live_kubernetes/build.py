@@ -1,7 +1,8 @@
-"""Build a control plane from Debian's source and packages: once, into a cache outside the tree.
+"""Build a control plane from Debian's source and packages once, in a cache outside the tree.
 
-Nothing is installed. apt downloads packages from the machine's configured sources; they are
-unpacked side by side. The source of Kubernetes is vendored, so Go needs no network.
+Nothing is installed. apt downloads packages from the configured sources of the machine, and they
+are unpacked in the cache. The source of Kubernetes includes its dependencies, so Go needs no
+network.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-# Go, etcd, kubectl, and the only library that must be newer than the vendored version.
+# Go, etcd, kubectl, and the only dependency that must be newer than the vendored version.
 PACKAGES = (
     "golang-1.19-go",
     "golang-1.19-src",
@@ -22,7 +23,7 @@ PACKAGES = (
     "golang-github-modern-go-reflect2-dev",
 )
 PROGRAMS = ("kube-apiserver", "kube-controller-manager")
-# Upstream's build scripts set it. Without it, charts with a `kubeVersion` are refused.
+# The build scripts of Kubernetes set the version. Charts with a `kubeVersion` require it.
 VERSION_FLAGS = " ".join(
     f"-X k8s.io/kubernetes/vendor/k8s.io/{package}/version.gitVersion=v1.20.2"
     for package in ("component-base", "client-go/pkg")
@@ -44,7 +45,7 @@ def cache_directory() -> Path:
 
 
 def binaries(cache: Path) -> Binaries:
-    """Return the programs; the first call builds them (10 minutes on two cores, 4 GB of disk)."""
+    """Return the programs. The first call builds them (10 minutes on two cores, 4 GB of disk)."""
     found = Binaries(
         etcd=cache / "root/usr/bin/etcd",
         kubectl=cache / "root/usr/bin/kubectl",
@@ -60,7 +61,7 @@ def binaries(cache: Path) -> Binaries:
 
 
 def _apt(cache: Path) -> list[str]:
-    """Return an apt with separate lists: the machine's sources, with source packages."""
+    """Return an apt command with separate lists of the machine's sources, and source packages."""
     parts = cache / "apt/sources.list.d"
     for directory in (parts, cache / "apt/lists/partial", cache / "apt/archives/partial"):
         directory.mkdir(parents=True, exist_ok=True)
@@ -94,7 +95,7 @@ def _unpack_packages(cache: Path, apt: list[str]) -> None:
 
 
 def _unpack_source(cache: Path, apt: list[str]) -> Path:
-    """Return a GOPATH with Kubernetes in its place, as its generators require."""
+    """Return a GOPATH that contains Kubernetes at the path that its generators require."""
     archives = cache / "source"
     archives.mkdir(exist_ok=True)
     _run([*apt, "source", "--download-only", "kubernetes"], archives)
@@ -104,7 +105,8 @@ def _unpack_source(cache: Path, apt: list[str]) -> Path:
     shutil.rmtree(gopath, ignore_errors=True)
     tree.parent.mkdir(parents=True)
     _run(["dpkg-source", "--no-check", "-x", str(description), str(tree)], cache)
-    # With the vendored version 1.0.1, programs of Go 1.19 crash under load ("fatal error: fault").
+    # With the vendored version 1.0.1, programs built by Go 1.19 crash under load ("fatal error:
+    # fault").
     reflect2 = tree / "vendor/github.com/modern-go/reflect2"
     shutil.rmtree(reflect2)
     shutil.copytree(cache / "root/usr/share/gocode/src/github.com/modern-go/reflect2", reflect2)
@@ -148,7 +150,7 @@ def _build(cache: Path, gopath: Path) -> None:
 def _generate_openapi(
     tree: Path, generated: Path, environment: dict[str, str], cache: Path
 ) -> None:
-    """Write the only file that upstream generates and does not ship."""
+    """Generate the only generated file that the source does not include."""
     generator = cache / "bin/openapi-gen"
     _run(
         ["go", "build", "-o", str(generator), "./vendor/k8s.io/kube-openapi/cmd/openapi-gen"],

@@ -1,11 +1,11 @@
-"""Follow docs/how-to/install-on-kubernetes.md on a real control plane, under traffic.
+"""Perform docs/how-to/install-on-kubernetes.md on a real control plane, under traffic.
 
-Helm, kubectl and psql run the how-to's commands, and a job of docs/how-to/keyless-pipelines.md
-applies with the real terraform. The pods are processes of this tree (`chart_pods`). While Helm
-upgrades and rolls back, clients push and lock through the Service. The exit status is 0 only if no
-request failed, no acknowledged push is lost and no container had a fault.
+Helm, kubectl and psql run the commands of the how-to, and a job from
+docs/how-to/keyless-pipelines.md runs the real terraform. The pods are processes of this tree
+(`chart_pods`). While Helm upgrades and rolls back, clients push and lock through the Service. The
+exit status is 0 only if no request failed, no acknowledged push was lost and no container failed.
 
-It creates the database and the roles of the how-to: run it with `python -m tests.support.postgres`.
+The how-to creates a database and roles. Run this program under `python -m tests.support.postgres`.
 """
 
 from __future__ import annotations
@@ -51,15 +51,15 @@ class Clients(Front):
     """Clients behind a proxy that terminates TLS."""
 
     def request(self, *given: Any, headers: dict[str, str] | None = None, **more: Any) -> Answer:
-        """Send a request as the proxy would forward it."""
+        """Send a request with the headers that the proxy would add."""
         forwarded = {"Host": HOST, "X-Forwarded-Proto": "https", "X-Forwarded-For": "192.0.2.7"}
         return super().request(*given, headers={**forwarded, **(headers or {})}, **more)
 
 
 def main() -> int:
-    """Install, apply, upgrade, roll back and uninstall; return the exit status."""
+    """Install, apply, upgrade, roll back and uninstall, and return the exit status."""
     with (
-        # The pods have a /tmp of their own, and `trust` reads the issuer's CA in a pod.
+        # Not in /tmp, because pods have their own /tmp, and `trust` reads the issuer's CA in a pod.
         tempfile.TemporaryDirectory(prefix="infra-chart-", dir="/var/tmp") as directory,
         issuer_server(Path(directory)) as issuer,
         control_plane(binaries(cache_directory())) as plane,
@@ -99,16 +99,16 @@ def main() -> int:
     print(*without_secrets(walk.transcript), sep="\n")
     for (phase, status), count in sorted(clients.answers.items()):
         print(f"{phase:40} {status:20} {count:6}")
-    print(f"{done} commands and files of the how-to, {traffic.acknowledged()} pushes acknowledged")
-    print("instances, in the order of their start:", *images)
+    print(f"{done} commands and files of the how-to, {traffic.acknowledged()} acknowledged pushes")
+    print("images of the instances, in the order of their start:", *images)
     print("pods:", *sorted({pod.component for pod in pods.pods}))
-    print(*wrong, f"{len(wrong)} things went wrong", sep="\n")
+    print(*wrong, f"{len(wrong)} problems", sep="\n")
     return 1 if wrong else 0
 
 
 @contextlib.contextmanager
 def running_pods(plane: ControlPlane) -> Iterator[ChartPods]:
-    """Run the pods of the how-to's namespace during the block."""
+    """Run the pods in the namespace of the how-to during the block."""
     Kubelets(plane.api()).make_nodes()
     pods = ChartPods(plane, "infra")
     pods.start()
@@ -119,7 +119,7 @@ def running_pods(plane: ControlPlane) -> Iterator[ChartPods]:
 
 
 def prepared(plane: ControlPlane, pods: ChartPods, apply: FirstApply) -> Walk:
-    """Return a walk with the programs and the addresses of this run."""
+    """Return a walk through the how-to with the programs and the addresses of this run."""
     home = apply.home
     programs = home / "bin"
     programs.mkdir()
@@ -138,7 +138,7 @@ def prepared(plane: ControlPlane, pods: ChartPods, apply: FirstApply) -> Walk:
     server = superuser.rpartition("@")[2].partition("/")[0]
     words = {
         ADDRESS: apply.url,
-        # The issuer and the proxy are on loopback; this machine has no name of the service.
+        # The issuer and the proxy are on loopback, and the service has no name on this machine.
         "host: infra.example.com": f"host: {HOST}\nsettings: {{ISSUER_NETWORKS: 127.0.0.0/8}}",
         "infra.example.com": HOST,
         "db.example.com:5432": server,
@@ -156,21 +156,21 @@ def prepared(plane: ControlPlane, pods: ChartPods, apply: FirstApply) -> Walk:
 
 
 def migrating(home: Path) -> LiveServer:
-    """Return an installation with the owner's role, from the how-to's file of Secrets."""
+    """Return an installation with the owner's role, from the Secrets in the how-to."""
     _namespace, service, owner = yaml.safe_load_all((home / "secrets.yaml").read_text())
     (home / "owner").mkdir()
     return LiveServer(home / "owner", **service["stringData"] | owner["stringData"])
 
 
 def followed(walk: Walk, home: Path, text: str) -> int:
-    """Follow a part of the how-to; return the number of its files and commands."""
+    """Perform a part of the how-to, and return the number of its files and commands."""
     part = home / HOW_TO.name
     part.write_text(text)
     return walk.through(part)
 
 
 def executed(pods: ChartPods, home: Path, arguments: str) -> str:
-    """Run a command of the service in an instance, like `kubectl exec`; return its output."""
+    """Run a command of the service in an instance, like `kubectl exec`. Return its output."""
     arguments, _, file = arguments.partition(" <")
     instance = next(pod for pod in pods.pods if pod.component == "service")
     command = ["python", "manage.py", *arguments.split()]
@@ -182,7 +182,7 @@ def executed(pods: ChartPods, home: Path, arguments: str) -> str:
 
 
 def failed(clients: Clients) -> list[str]:
-    """Return each broken connection and each 5xx."""
+    """Return the broken connections and the 5xx responses."""
     return [
         f"{phase}: {count} times {status}"
         for (phase, status), count in clients.answers.items()

@@ -1,7 +1,8 @@
-"""A stand-in for the kubelets of the chart's pods: each container is a process.
+"""A simulated kubelet for the pods of the chart. Each container is a process.
 
-The process has its container's command, settings, Secrets and volumes, on a read-only file system.
-Probes and hooks run as the pod declares. A pod at 10.244.0.7 listens on 127.244.0.7.
+The process has the command, settings, Secrets and volumes of the container, on a read-only file
+system. Probes and hooks run as declared. The pod with the address 10.244.0.7 listens on
+127.244.0.7.
 """
 
 from __future__ import annotations
@@ -29,17 +30,17 @@ from tools.live_kubernetes.pod_probes import Probe
 
 Object = dict[str, Any]
 
-# In a mount namespace, where it may mount without being root; $@ is the command.
+# Runs in a user and mount namespace, which allows mounting without root. $@ is the command.
 _ENTER = '{mounts}\nmount -o remount,bind,ro /\nexec "$@"'
 
 
 def loopback(address: str) -> str:
-    """Return the loopback address of a pod: Kubernetes refuses those as endpoints."""
+    """Return the loopback address of a pod. Kubernetes rejects loopback endpoints."""
     return f"127.{address.partition('.')[2]}"
 
 
 class ChartPods(threading.Thread):
-    """Runs the pods of a namespace."""
+    """A thread that runs the pods in a namespace."""
 
     def __init__(self, plane: ControlPlane, namespace: str) -> None:
         super().__init__(name="chart-pods", daemon=True)
@@ -51,7 +52,7 @@ class ChartPods(threading.Thread):
 
     @property
     def pods(self) -> list[Pod]:
-        """Return all pods since the start."""
+        """Return all pods that have been started."""
         return list(self._pods.values())
 
     def run(self) -> None:
@@ -86,7 +87,7 @@ class ChartPods(threading.Thread):
 
 
 class Pod(threading.Thread):
-    """The process of a pod with a single container."""
+    """A thread that runs the process of a pod with a single container."""
 
     def __init__(self, plane: ControlPlane, namespace: str, pod: Object, address: str) -> None:
         super().__init__(name=pod["metadata"]["name"], daemon=True)
@@ -99,7 +100,7 @@ class Pod(threading.Thread):
         self.log = plane.directory / f"{self.name}.log"
         self._leaving = threading.Event()
         self._began = now()
-        #: Failures that would restart or kill a container.
+        #: The failures because of which a kubelet would restart or kill the container.
         self.faults: list[str] = []
         self.exit_status: int | None = None
 
@@ -119,7 +120,7 @@ class Pod(threading.Thread):
         while not self._leaving.wait(0.1) and process.poll() is None:
             started = probes["startup"].passed()
             if probes["startup"].is_exhausted or (started and not probes["liveness"].passed()):
-                self.faults.append("it would be restarted")
+                self.faults.append("would be restarted")
                 break
             if not started:
                 continue
@@ -136,7 +137,7 @@ class Pod(threading.Thread):
             self._report("Failed" if process.returncode else "Succeeded", ready=False)
 
     def _start_container(self) -> subprocess.Popen[bytes] | None:
-        """Start the container as soon as its Secrets exist."""
+        """Start the container when its Secrets exist."""
         while not self._leaving.is_set():
             with contextlib.suppress(RefusedError):
                 return self.execute(self.command())
@@ -145,7 +146,7 @@ class Pod(threading.Thread):
         return None
 
     def command(self) -> list[str]:
-        """Return the container's command or the image's, with this machine's Python."""
+        """Return the command of the container or else of the image."""
         given: list[str] = self.container.get("command") or json.loads(arguments("CMD")[0])
         return given
 
@@ -173,7 +174,7 @@ class Pod(threading.Thread):
             )
 
     def environment(self) -> dict[str, str]:
-        """Return the settings of the image, the Secrets and the container, in this order."""
+        """Return the settings of the image, the Secrets and the container. Later ones win."""
         python = Path(sys.executable).parent
         settings = {"PATH": f"{python}:{os.environ['PATH']}", "PYTHONUNBUFFERED": "1"}
         for source in self.container["envFrom"]:
@@ -199,7 +200,7 @@ class Pod(threading.Thread):
         try:
             process.wait(max(deadline - time.monotonic(), 0))
         except subprocess.TimeoutExpired:
-            self.faults.append("it was killed after its grace period")
+            self.faults.append("was killed after its grace period")
             process.kill()
             process.wait()
 
@@ -221,7 +222,7 @@ class Pod(threading.Thread):
             "phase": phase, "podIP": self.address, "podIPs": [{"ip": self.address}],
             "conditions": conditions, "containerStatuses": [status], "startTime": self._began,
         }  # fmt: skip
-        with contextlib.suppress(OSError):  # it may have been deleted
+        with contextlib.suppress(OSError):  # the pod may have been deleted
             self._api.patch(f"{self._path}/status", {"status": shown})
 
 
@@ -231,10 +232,10 @@ def _mounted(source: Path, target: str) -> str:
 
 
 def faults(pods: Iterable[Pod]) -> list[str]:
-    """Return a sentence for each failure of a container."""
+    """Return a message for each failure of a container."""
     found = [f"{pod.name}: {fault}" for pod in pods for fault in pod.faults]
     return found + [
-        f"{pod.name}: ended with {pod.exit_status}"
+        f"{pod.name}: exited with {pod.exit_status}"
         for pod in pods
         if pod.exit_status not in (None, 0)
     ]

@@ -1,4 +1,4 @@
-"""Faults around a cluster while a collector follows it."""
+"""Faults around a cluster while a collector watches it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from tools.live_kubernetes.plane import ControlPlane, write_kubeconfig
 from tools.live_kubernetes.relay import Relay
 from tools.live_kubernetes.service import USAGE, Collected, Process, end, wait_for
 
-#: A watch lasts for a minute at most, and a pause for half a minute.
+#: The seconds until a collector has recovered: a watch lasts at most a minute, a pause half a
+#: minute.
 REST = 40.0
 CHURN = 12.0
 SceneT = TypeVar("SceneT", bound="Scene")
@@ -28,7 +29,7 @@ SceneT = TypeVar("SceneT", bound="Scene")
 
 @dataclass(kw_only=True)
 class Scene:
-    """A cluster with random changes, the service that shows it, and a collector between them."""
+    """A cluster with random changes, the service that receives reports, and the collector."""
 
     plane: ControlPlane
     admin: Api
@@ -49,7 +50,7 @@ class Scene:
 
 @dataclass(kw_only=True)
 class CollectorScene(Scene):
-    """A scene whose collector is `sync_workloads` with the database, and a kubeconfig."""
+    """A scene with `sync_workloads`, the database and a kubeconfig as the collector."""
 
     collector: subprocess.Popen[bytes]
     kubeconfig: Path
@@ -61,11 +62,11 @@ def api_server_stopped(scene: Scene) -> str:
     failing = wait_for(lambda: scene.is_failing("UNREACHABLE"), scene.seconds_down)
     scene.plane.start_api_server()
     scene.life.go_on(CHURN)
-    return "" if failing else "the collection did not say UNREACHABLE"
+    return "" if failing else "the collection status did not contain UNREACHABLE"
 
 
 def etcd_compacted(scene: Scene) -> str:
-    """Compact the history that the watches need while the collector is suspended."""
+    """Compact the history that the watches need, while the collector is suspended."""
     scene.collector.send_signal(signal.SIGSTOP)
     scene.life.go_on(CHURN)
     etcd = f"http://127.0.0.1:{scene.plane.etcd_port}/v3/kv"
@@ -80,7 +81,7 @@ def etcd_compacted(scene: Scene) -> str:
 
 
 def token_replaced(scene: CollectorScene) -> str:
-    """Replace the token; the old token is invalid as soon as the new token exists."""
+    """Recreate the account, which invalidates the old token, and write a new token."""
     scene.account.make_anew(scene.admin)
     scene.token_file.write_text(scene.account.token(scene.admin) + "\n")
     scene.life.go_on(60)
@@ -93,18 +94,18 @@ def permissions_removed(scene: Scene) -> str:
     scene.life.go_on(CHURN)
     scene.account.grant(scene.admin)
     scene.life.go_on(CHURN)
-    return "" if failing else "the collection did not say FORBIDDEN"
+    return "" if failing else "the collection status did not contain FORBIDDEN"
 
 
 def metrics_hang(scene: Scene) -> str:
-    """Health continues; usage becomes unknown, and known again after the metrics API recovers."""
+    """Let the metrics API hang. Health must stay correct, and usage must recover."""
     scene.metrics.hang.set()
     scene.life.go_on(CHURN)
     scene.life.rest(15)
     count, found = scene.collected.differences(scene.admin, without=USAGE)
     scene.metrics.hang.clear()
     scene.life.go_on(CHURN)
-    return "" if count and not found else f"while it hung: {found[:3]}"
+    return "" if count and not found else f"while the metrics API hung: {found[:3]}"
 
 
 def two_collectors(scene: CollectorScene) -> str:
@@ -117,7 +118,7 @@ def two_collectors(scene: CollectorScene) -> str:
 
 
 def half_open_connection(scene: CollectorScene) -> str:
-    """All connections of a collector die silently; another follows without a relay."""
+    """Freeze all connections of a collector silently, through a relay."""
     relay = Relay(scene.plane.url, scene.plane.certificate)
     relay.start()
     path = scene.kubeconfig.with_name("relay.kubeconfig")
@@ -140,7 +141,7 @@ def half_open_connection(scene: CollectorScene) -> str:
 
 
 def one_of_two_ends(scene: CollectorScene) -> str:
-    """Under --all --watch, a cluster whose registration is deleted does not affect the other."""
+    """Delete one of two clusters under --all --watch. The other must not be affected."""
     end(scene.collector)
     name = scene.collected.name
     second = Collected(scene.collected.service, scene.collected.token, f"{name}-second")
@@ -159,7 +160,7 @@ def one_of_two_ends(scene: CollectorScene) -> str:
         status = end(both)
         scene.collector = scene.collected.watch(scene.kubeconfig)
     right = started and alone and status == 0 and count and not found
-    return "" if right else f"started {started}, went on {alone}, ended {status}: {found[:3]}"
+    return "" if right else f"started {started}, continued {alone}, status {status}: {found[:3]}"
 
 
 FAULTS: tuple[Callable[[CollectorScene], str], ...] = (
@@ -175,7 +176,7 @@ FAULTS: tuple[Callable[[CollectorScene], str], ...] = (
 
 
 def played(fault: Callable[[SceneT], str], scene: SceneT) -> tuple[int, list[str], float]:
-    """Run a fault; return the number of compared rows, the differences, and seconds."""
+    """Run a fault. Return the number of compared rows, the differences and the seconds."""
     started = time.monotonic()
     text = fault(scene)
     scene.life.rest(REST)
@@ -183,5 +184,5 @@ def played(fault: Callable[[SceneT], str], scene: SceneT) -> tuple[int, list[str
     if text:
         found.insert(0, text)
     if scene.collector.poll() is not None:
-        found.insert(0, f"the collector has ended with {scene.collector.poll()}")
+        found.insert(0, f"the collector exited with {scene.collector.poll()}")
     return count, found, time.monotonic() - started

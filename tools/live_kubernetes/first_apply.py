@@ -1,7 +1,7 @@
-"""The first apply of the how-to: a job of GitHub Actions, nginx with TLS, and the real terraform.
+"""Run the first apply of the how-to: a GitHub Actions job, nginx with TLS and the real terraform.
 
-The issuer on loopback signs the job's token, as the platform would. nginx has `deploy/nginx.conf`
-and stands in for the ingress controller of the chart's Ingress.
+The issuer on loopback signs the job's token, like the platform. nginx with `deploy/nginx.conf`
+replaces the ingress controller for the chart's Ingress.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ _SECRET: Final = re.compile(r"(is[kps]_)\w{38}|(password )\S+|eyJ[\w.-]+")
 
 
 class FirstApply:
-    """The address of the service, its certificate, and the jobs of the pipeline."""
+    """The URL of the service, its certificate, and the jobs of the pipeline."""
 
     def __init__(self, issuer: IssuerServer, home: Path) -> None:
         self.home, self._port = home, free_port()
         self.url = f"https://{HOST}:{self._port}"
         self.jobs = PlatformJobs(self.url, issuer, home)
         certificate, key = self_signed(home, HOST)
-        # The how-to's files of the TLS Secret.
+        # The files for the TLS Secret in the how-to.
         self._files = certificate.rename(home / "infra.crt"), key.rename(home / "infra.key")
         self._authorities = home / "authorities.pem"
         self._authorities.write_text(issuer.ca + self._files[0].read_text())
 
     def run(self, service: int, transcript: Iterable[str]) -> list[str]:
-        """Run the job, with the policy that `trust` printed, against the Service at this port.
+        """Run the job against the Service at this port; return its commands and their output.
 
-        Return its commands and their output.
+        The trust policy is the policy that ``trust`` printed in the transcript.
         """
         (policy,) = re.findall(r"fed-\w+", "\n".join(transcript))
         self.jobs.trusted(blocks("toml")[0], policy)
@@ -69,5 +69,5 @@ class FirstApply:
 
 
 def without_secrets(lines: Iterable[str]) -> list[str]:
-    """Replace tokens, passwords and signed tokens."""
+    """Return the lines with tokens, passwords and signed tokens masked."""
     return [_SECRET.sub(lambda found: f"{found[1] or found[2] or 'eyJ'}…", line) for line in lines]

@@ -1,6 +1,6 @@
-"""A stand-in for the kubelets and the scheduler: pods get artificial nodes, and a status.
+"""Simulated kubelets and a scheduler, which assign artificial nodes and a status to pods.
 
-The annotation `live/behaviour`, which the harness changes, determines the fate of a pod.
+The annotation `live/behaviour`, which the test changes, determines the status of a pod.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def now() -> str:
 
 
 class Kubelets(threading.Thread):
-    """Checks all pods twice per second, and patches those that differ from the desired status."""
+    """A thread that checks all pods twice per second, and patches pods with an old status."""
 
     def __init__(self, api: Api) -> None:
         super().__init__(name="kubelets", daemon=True)
@@ -50,7 +50,7 @@ class Kubelets(threading.Thread):
         metadata, status = pod["metadata"], pod.get("status", {})
         path = f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}"
         behaviour = metadata.get("annotations", {}).get(BEHAVIOUR, "ready")
-        with contextlib.suppress(OSError):  # it may have been deleted
+        with contextlib.suppress(OSError):  # the pod may have been deleted
             if metadata.get("deletionTimestamp"):
                 self._api.delete(path, gracePeriodSeconds=0)
             elif status.get("phase") in ("Failed", "Succeeded"):
@@ -80,11 +80,11 @@ class Kubelets(threading.Thread):
         )
 
     def _patch(self, path: str, pod: Object, status: Object, behaviour: str) -> bool:
-        """Patch it unless it is current; the message of a status names its behaviour."""
+        """Patch the status unless it is current. Its message names the behaviour."""
         if pod.get("status", {}).get("message") == behaviour:
             return False
         text = {**status, "message": behaviour}
-        # A merge patch replaces whole lists.
+        # A merge patch replaces complete lists.
         self._api.patch(f"{path}/status", {"status": text})
         return True
 
@@ -107,7 +107,7 @@ def waiting_for_a_node(behaviour: str) -> Object:
 
 
 def run(pod: Object, behaviour: str) -> Object:
-    """Return the status of a pod that runs, crashes, waits or has ended."""
+    """Return the status of a pod that has a node, according to its behaviour."""
     if behaviour == "evicted":
         return {"phase": "Failed", "reason": "Evicted"}
     ready = behaviour in ("ready", "restarted", "killed")

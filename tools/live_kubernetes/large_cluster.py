@@ -1,4 +1,4 @@
-"""The objects of a large cluster, without an API server that would have to create them."""
+"""Generate the objects of a large cluster, without creating them through the API server."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Object = dict[str, Any]
 
 
 def objects(workloads: int, replicas: int) -> Iterator[tuple[str, Object]]:
-    """Yield keys and values of etcd: a Deployment, its ReplicaSet and its pods."""
+    """Yield keys and values for etcd: Deployments, each with its ReplicaSet and pods."""
     for number in range(workloads):
         namespace, name = namespace_of(number, workloads), f"w-{number:06d}"
         deployment = made("apps/v1", "Deployment", namespace, name, None)
@@ -44,7 +44,7 @@ def made(
     metadata: Object = {
         "name": name, "namespace": namespace, "uid": str(uuid.uuid4()), "generation": 1,
         "creationTimestamp": _MOMENT, "labels": {"app": name},
-        # Most of a real object consists of it.
+        # Managed fields are the largest part of real objects.
         "managedFields": [{
             "manager": "kubelet", "operation": "Update", "apiVersion": version, "time": _MOMENT,
             "fieldsType": "FieldsV1", "fieldsV1": {f"f:field-{n}": {} for n in range(60)},
@@ -91,7 +91,7 @@ def _running(name: str) -> Object:
 
 
 class MadeUsage(MetricsApi):
-    """The usage of every pod: near the figure in its name, and different at each reading."""
+    """A metrics API with usage near the figure in a pod's name, different at each reading."""
 
     def __init__(self, plane: ControlPlane, workloads: int, replicas: int) -> None:
         super().__init__(plane.api(), plane.directory)
@@ -101,7 +101,7 @@ class MadeUsage(MetricsApi):
             for replica in range(replicas)
         ]
 
-    def measured(self, where: str) -> list[Any]:  # noqa: ARG002 - it is asked for all
+    def measured(self, where: str) -> list[Any]:  # noqa: ARG002 - only called for all
         return [_pod_metrics(namespace, name) for namespace, name in self._names]
 
 

@@ -1,4 +1,4 @@
-"""Random changes of a cluster, in proportions that find faults rather than realistic ones."""
+"""Make random changes in a cluster, in proportions that find faults instead of realistic ones."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MOST_WORKLOADS = 90
 
 
 class Life:
-    """Creates, scales, rolls out, pauses, deletes, recreates, crashes and evicts."""
+    """A generator of random changes to workloads, pods and namespaces."""
 
     def __init__(self, api: Api, kubelets: Kubelets, seed: int) -> None:
         self._api, self._kubelets = api, kubelets
@@ -38,20 +38,20 @@ class Life:
             self._create()
 
     def go_on(self, seconds: float, pause: float = 0.15) -> None:
-        """Make random changes for this long."""
+        """Make random changes for ``seconds``."""
         ends = time.monotonic() + seconds
         actions: tuple[Callable[[], None], ...] = (
             *(self._create,) * 4, *(self._scale,) * 5, *(self._roll_out,) * 5, self._pause,
             *(self._delete,) * 3, self._make_again, *(self._turn,) * 12, self._churn_namespace,
         )  # fmt: skip
         while time.monotonic() < ends:
-            with contextlib.suppress(RefusedError):  # a conflict, or deleted meanwhile
+            with contextlib.suppress(RefusedError):  # a conflict, or a deleted object
                 self._rng.choice(actions)()
                 self.actions += 1
             time.sleep(pause)
 
     def rest(self, seconds: float) -> None:
-        """Wait until the cluster is stable, and then for this long."""
+        """Wait until the cluster is stable, and then for ``seconds``."""
         quiet, deadline = 0, time.monotonic() + 120
         while quiet < 8 and time.monotonic() < deadline:
             time.sleep(0.5)
@@ -146,14 +146,14 @@ class Life:
         self._api.delete(self._path(*place), propagationPolicy=policy)
 
     def _make_again(self) -> None:
-        """Delete, and recreate with the same name at once."""
+        """Delete a workload, and immediately recreate it with the same name."""
         place = self._some()
         self._api.delete(self._path(*place), propagationPolicy="Background")
         del self._workloads[place]
         self._create(place)
 
     def _turn(self) -> None:
-        """Make some pods of a namespace crash, recover or be evicted."""
+        """Make some pods in a namespace crash or recover, or evict or delete them."""
         pods = self._api.items(f"/api/v1/namespaces/{self._rng.choice(self._namespaces)}/pods")
         for pod in self._rng.sample(pods, min(3, len(pods))):
             metadata = pod["metadata"]
@@ -161,7 +161,7 @@ class Life:
             if self._rng.random() < 0.15:
                 self._api.delete(path)
             else:
-                # Only of a single pod: a template of evicted pods would be retried forever.
+                # Evict single pods only: a controller would replace evicted pods forever.
                 behaviour = self._rng.choice((*BEHAVIOURS, "evicted"))
                 self._api.patch(path, {"metadata": {"annotations": {BEHAVIOUR: behaviour}}})
 

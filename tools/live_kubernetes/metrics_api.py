@@ -1,4 +1,4 @@
-"""A stub of metrics.k8s.io behind the aggregator: the name of each running pod sets its usage."""
+"""A stub of metrics.k8s.io behind the aggregator. The name of a pod determines its usage."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ BASE = f"/apis/{GROUP}/v1beta1"
 
 
 def usage(name: str) -> tuple[int, int]:
-    """Return millicores and mebibytes of each container of a pod of this name."""
+    """Return the millicores and mebibytes of each container of a pod with this name."""
     number = zlib.crc32(name.encode())
     return number % 500, number % 300
 
 
 class MetricsApi:
-    """Serves PodMetrics of the pods of a cluster; `hang` makes it silent."""
+    """A server of PodMetrics for the running pods of a cluster. `hang` delays its responses."""
 
     def __init__(self, api: Api, directory: Path) -> None:
         self.hang = threading.Event()
@@ -93,7 +93,7 @@ class MetricsApi:
         return {"kind": "PodMetricsList", "apiVersion": version, "metadata": {}, "items": items}
 
     def measured(self, where: str) -> list[Any]:
-        """Return the PodMetrics of all pods, or of a namespace's."""
+        """Return the PodMetrics of all pods, or of the pods in a namespace."""
         pods = self._api.items(f"/api/v1{where}/pods")
         return [_measured(pod) for pod in pods if pod["status"].get("phase") == "Running"]
 

@@ -1,7 +1,7 @@
-"""The expected records of a cluster, computed from plain GETs.
+"""Compute the expected rows of a cluster from plain GET requests.
 
-It follows docs/reference/workload-health.md and shares no code with `workloads`, so that a mistake
-would have to be made twice.
+The oracle implements docs/reference/workload-health.md without code from `workloads`, so that a
+single mistake causes a difference.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SCALE = {
 
 
 class Oracle:
-    """A single read of a cluster."""
+    """The objects of a cluster, read once."""
 
     def __init__(self, api: Api) -> None:
         self.workloads = {kind: api.items(path) for kind, path in _PATHS.items()}

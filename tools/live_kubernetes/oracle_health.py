@@ -1,4 +1,4 @@
-"""The expected health: a second implementation of the reference's table."""
+"""Compute the expected health, as a second implementation of the table in the reference."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def health_of(  # noqa: C901, PLR0911, PLR0912, PLR0915 - the table, line by lin
         [created],
     ]
     earliest = [min(group) for group in moments if group]
-    # Ignore times ahead of the report, except deadlines.
+    # Ignore times far ahead of the report, except deadlines.
     deadlines = [min(moments[2])] if moments[2] else []
     earliest = [m for m in earliest if m in deadlines or (m - as_of).total_seconds() <= 300]
     begin = max(earliest[0], created) if earliest else created

@@ -1,4 +1,4 @@
-"""etcd, kube-apiserver and kube-controller-manager on free loopback ports."""
+"""Run etcd, kube-apiserver and kube-controller-manager on free loopback ports."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CONTROLLERS = (
 
 
 class ControlPlane:
-    """A cluster with artificial nodes and kubelets; see `kubelet`."""
+    """The control plane of a cluster. Its nodes and kubelets are simulated (see `kubelet`)."""
 
     def __init__(self, binaries: Binaries, directory: Path, name: str) -> None:
         self.binaries, self.directory, self.name = binaries, directory, name
@@ -35,7 +35,7 @@ class ControlPlane:
         self.port, self.etcd_port = free_port(), free_port()
         self.url = f"https://127.0.0.1:{self.port}"
         self.certificate = directory / "certificates/apiserver.crt"
-        # Off ("0") if the pages of a list may take longer than this: they would expire.
+        # "0" disables compaction, for lists that take longer than the interval and would expire.
         self.compaction_interval = "5m"
         self._peer_port = free_port()
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
@@ -96,7 +96,7 @@ class ControlPlane:
             "--max-mutating-requests-inflight=1000",
         )
         api = self.api()
-        # With a large cluster it loads for minutes before it is ready.
+        # With a large cluster, the API server loads for minutes before it is ready.
         for _ in range(1200):
             with contextlib.suppress(OSError):
                 if api.get("/readyz", raw=True)[0] == 200:
@@ -110,7 +110,7 @@ class ControlPlane:
         return Api(self.url, token or self.admin_token, self.certificate)
 
     def kubeconfig(self, path: Path, token: str = "", **user: str) -> Path:
-        """Write a kubeconfig, of the administrator unless there is a token or another user."""
+        """Write a kubeconfig for a token or a user. The default is the administrator."""
         return write_kubeconfig(
             path,
             {self.name: (self.url, self.certificate)},
@@ -160,7 +160,7 @@ class ControlPlane:
 
 
 def write_kubeconfig(path: Path, clusters: dict[str, tuple[str, Path]], user: object) -> Path:
-    """Write a kubeconfig with a context for each cluster and a common user."""
+    """Write a kubeconfig with a context for each cluster, and one user for all."""
     config = {
         "apiVersion": "v1",
         "kind": "Config",

@@ -1,4 +1,4 @@
-"""Probes of a pod, by their own periods and thresholds."""
+"""Run the probes of a pod with their declared periods and thresholds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Final
 
 
 class Probe:
-    """A probe of a container; without a declaration it succeeds."""
+    """A probe of a container. An undeclared probe always succeeds."""
 
     def __init__(
         self,
@@ -24,18 +24,18 @@ class Probe:
         self._ports: Final = {p["name"]: p["containerPort"] for p in container.get("ports", [])}
         self._address, self._execute = address, execute
         self._is_final = name == "startup"
-        # Before its first result, a container counts as alive, and as neither started nor ready.
+        # Before the first result, a container counts as alive, but not as started or ready.
         self._passed = self._declared is None or name == "liveness"
         self._failures = 0
         self._due = 0.0
 
     @property
     def is_exhausted(self) -> bool:
-        """Return whether as many probes in a row have failed as permitted."""
+        """Return whether the consecutive failures have reached the threshold."""
         return self._failures >= (self._declared or {}).get("failureThreshold", 3)
 
     def passed(self) -> bool:
-        """Return the result of the last probes, and probe if it is time."""
+        """Probe if a probe is due, and return the current result."""
         if self._declared is None or (self._is_final and self._passed):
             return self._passed
         now = time.monotonic()

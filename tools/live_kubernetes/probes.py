@@ -1,4 +1,4 @@
-"""Requests that the collector never sends, to record a real API server's answers."""
+"""Record a real API server's responses to requests that the collector never sends."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ ODD: tuple[tuple[str, dict[str, str]], ...] = (
 
 
 def probe(api: Api, version: str) -> int:
-    """Send all probes and write the answers; return their number."""
+    """Send all requests, write the responses to a file, and return their number."""
     found: dict[str, dict[str, Exchange]] = probed() if PROBES.exists() else {}
     requested = [(path, query, accept) for path, query in REQUESTS for accept in ACCEPTS]
     requested += [(path, query, _JSON) for path, query in ODD]

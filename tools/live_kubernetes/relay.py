@@ -1,7 +1,7 @@
-"""A plain-text relay before the API server: it records exchanges, and can freeze.
+"""A plain-text relay in front of the API server, which records exchanges and can freeze.
 
-A frozen relay keeps its connections open silently, like a firewall that has dropped their state;
-new connections are served.
+A frozen relay silently keeps its connections open, like a firewall that has dropped their state. It
+still serves new connections.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _HEADERS = ("Accept", "Accept-Encoding", "Authorization")
 
 
 class Relay:
-    """Forwards to an API server; `seen` has the exchanges by signature."""
+    """A relay to an API server. `seen` contains the exchanges by signature."""
 
     def __init__(self, url: str, certificate: Path) -> None:
         self.seen: dict[str, Exchange] = {}
@@ -75,7 +75,7 @@ class Relay:
         headers = {name: handler.headers[name] for name in _HEADERS if handler.headers[name]}
         answer = self._pool.request(
             "GET",
-            # Pages of a single item, so that every list has a continuation.
+            # Request pages with a single item, so that every list continues on another page.
             f"{self._url}{handler.path}".replace("limit=500", "limit=1"),
             headers=headers,
             preload_content=False,
@@ -116,12 +116,12 @@ class Relay:
 
 
 def text(body: bytes) -> str:
-    """Return the kind of an answer; of a watch, that of the object of its first event."""
+    """Return the kind of the object in a response, or in the first event of a watch."""
     first = body.partition(b"\n{")[0]
     try:
         value = json.loads(first)
     except ValueError:
-        # A long list, of which only the beginning is kept.
+        # Only the beginning of a long list is available.
         kind = body.partition(b'"kind":"')[2].partition(b'"')[0]
         return kind.decode(errors="replace")[:60]
     event = value.get("object", value)

@@ -1,10 +1,10 @@
-"""The cost of a large cluster: ``python -m tools.live_kubernetes.scale``.
+"""Measure the cost of a large cluster: ``python -m tools.live_kubernetes.scale``.
 
-The objects are written to etcd directly, in the API server's form: the creation of 15,000
+The program writes the objects directly to etcd, in the API server's form, because creating 15,000
 Deployments with 150,000 pods would take an hour. The API server and the collector are real. A
-metrics API behind the API server returns different figures of every pod at each reading.
+metrics API behind the API server returns different figures for every pod at each reading.
 
-Under `python -m tests.support.postgres` it also reports the writes of the service's database.
+Under `python -m tests.support.postgres`, it also reports the writes in the service's database.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _BATCH = 400
 
 
 def main() -> int:
-    """Fill a cluster, follow it, and print the cost."""
+    """Fill a cluster, watch it, and print the cost."""
     parser = argparse.ArgumentParser(prog="python -m tools.live_kubernetes.scale")
     parser.add_argument("--workloads", type=int, default=15_000)
     parser.add_argument("--pods", type=int, default=150_000)
-    parser.add_argument("--snapshots", type=int, default=6, help="that are followed, a minute each")
+    parser.add_argument("--snapshots", type=int, default=6, help="number of one-minute snapshots")
     options = parser.parse_args()
     with (
         control_plane(binaries(cache_directory()), controllers=False) as plane,
@@ -65,7 +65,7 @@ def main() -> int:
 
 
 def fill(plane: ControlPlane, workloads: int, replicas: int) -> int:
-    """Write the objects to etcd; return their number."""
+    """Write the objects to etcd, and return their number."""
     pool = urllib3.PoolManager(retries=False)
     count = 0
     batch: list[Object] = []
@@ -90,7 +90,7 @@ def encoded(text: str) -> str:
 
 
 def collect(plane: ControlPlane, service: LiveServer, snapshots: int) -> None:
-    """Register the cluster, read it once, and follow it for some snapshots."""
+    """Register the cluster, read it once, and watch it for several snapshots."""
     code = "from workloads.models import Cluster; Cluster.objects.create(name='large')"
     service.manage("shell", "--no-imports", "-c", code)
     kubeconfig = plane.kubeconfig(service.directory / "kubeconfig")
@@ -110,7 +110,7 @@ def collect(plane: ControlPlane, service: LiveServer, snapshots: int) -> None:
             before = written(service)
             for _ in range(snapshots):
                 line = process.stdout.readline().decode().strip()
-                print(f"    then {line}: {megabytes(process.pid)} MB, "
+                print(f"    {line}: {megabytes(process.pid)} MB, "
                       f"at most {megabytes(process.pid, 'VmHWM')}", flush=True)  # fmt: skip
             process.terminate()
             for label, count in (written(service) - before).items():
@@ -119,22 +119,22 @@ def collect(plane: ControlPlane, service: LiveServer, snapshots: int) -> None:
 
 
 def written(service: LiveServer) -> Counter[str]:
-    """Return the bytes that PostgreSQL has written; 0 with SQLite."""
+    """Return the rows and bytes that PostgreSQL has written; empty with SQLite."""
     url = service.environment.get("DATABASE_URL")
     if not url:
         return Counter()
-    # A session flushes its statistics when it ends, or a second later.
+    # A session flushes its statistics when it ends, or after a second.
     time.sleep(2)
     with contextlib.closing(psycopg.connect(url)) as connection:
         rows, hot, wal = connection.execute(
             "SELECT n_tup_upd, n_tup_hot_upd, pg_current_wal_lsn() - '0/0'::pg_lsn"
             " FROM pg_stat_user_tables WHERE relname = 'workloads_workload'"
         ).fetchone() or (0, 0, 0)
-    return Counter({"rows updated": rows, "of them in place": hot, "bytes of WAL": int(wal)})
+    return Counter({"rows updated": rows, "rows updated in place": hot, "bytes of WAL": int(wal)})
 
 
 def megabytes(pid: int, label: str = "VmRSS") -> int:
-    """Return a process's memory; 0 if it has exited."""
+    """Return the memory of a process in MB, or 0 if it has exited."""
     try:
         status = Path(f"/proc/{pid}/status").read_text()
     except OSError:

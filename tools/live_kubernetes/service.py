@@ -1,4 +1,4 @@
-"""The service under test with a collector, and the comparison of its rows with the oracle's."""
+"""Run a collector for a cluster in the service, and compare the rows with the oracle."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ USAGE = ("cpu_used_millicores", "memory_used_bytes")
 
 
 class Process(Protocol):
-    """The interface of a collector: a process, or the pods of an agent."""
+    """The interface of a collector: a process, or an agent's pods."""
 
     def poll(self) -> int | None: ...
 
@@ -70,7 +70,7 @@ class Collected:
                 return found
 
     def collect(self, kubeconfig: Path, *options: str) -> subprocess.Popen[bytes]:
-        """Start `sync_workloads` as a process, for this cluster unless with --all."""
+        """Start `sync_workloads` as a process, for this cluster or with --all."""
         which = () if "--all" in options else ("--cluster", self.name)
         with self.log.open("ab") as log:
             return subprocess.Popen(
@@ -90,16 +90,16 @@ class Collected:
     def differences(
         self, api: Api, *, namespaces: tuple[str, ...] = (), without: tuple[str, ...] = ()
     ) -> tuple[int, list[str]]:
-        """Return the number of compared rows, and a sentence per difference."""
+        """Return the number of compared rows, and a message for each difference."""
         snapshot = dt.datetime.fromisoformat(self.cluster()["last_snapshot_at"])
         oracle = Oracle(api)
         shown = self.rows()
-        # Some rules depend on the time alone: a row is judged at the snapshot or at a later delta.
+        # Some rules only depend on the time. A row is from the snapshot or from a later delta.
         moments = [snapshot, dt.datetime.now(dt.UTC)]
         answers = [oracle.rows(moment) for moment in moments]
         expected = {p for p in answers[0] if not namespaces or p[1] in namespaces}
-        found = [f"{place}: not shown" for place in expected - set(shown)]
-        found += [f"{place}: shown, and gone" for place in set(shown) - expected]
+        found = [f"{place}: missing" for place in expected - set(shown)]
+        found += [f"{place}: not deleted" for place in set(shown) - expected]
         for place in expected & set(shown):
             each: list[list[str]] = [
                 [
@@ -115,7 +115,7 @@ class Collected:
 
 
 def end(process: Process) -> int:
-    """Stop a collector like an operator, and return its exit status."""
+    """Stop a collector with SIGTERM, and return its exit status."""
     if process.poll() is None:
         process.send_signal(signal.SIGTERM)
     return process.wait(60)

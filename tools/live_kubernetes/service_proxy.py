@@ -1,4 +1,4 @@
-"""A stand-in for kube-proxy: connections to a Service go to its ready pods, in turn."""
+"""A simulated kube-proxy, which forwards connections to the ready pods of a Service in rotation."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import time
 from tools.live_kubernetes.api import Api
 from tools.live_kubernetes.chart_pods import loopback
 
-# Seconds until a node knows of a change of the endpoints.
+# The seconds until a node receives a change of the endpoints.
 LAG = 1.0
 
 
 class ServiceProxy(socketserver.ThreadingTCPServer):
-    """Listens on a free loopback port; without endpoints it closes the connection."""
+    """A proxy on a free loopback port. Without endpoints, it closes connections."""
 
     daemon_threads = True
     request_queue_size = 128
@@ -41,7 +41,7 @@ class ServiceProxy(socketserver.ThreadingTCPServer):
         self.server_close()
 
     def choose(self) -> tuple[str, int] | None:
-        """Return the next endpoint."""
+        """Return the next endpoint, or None."""
         known = self._endpoints
         return known[next(self._turn) % len(known)] if known else None
 
@@ -75,7 +75,7 @@ class _Connection(socketserver.BaseRequestHandler):
 
 
 def _copy(source: socket.socket, target: socket.socket) -> None:
-    """Copy until the end of the source, and end the target too."""
+    """Copy until the end of the source, then close the target for sending."""
     with contextlib.suppress(OSError):
         while part := source.recv(65536):
             target.sendall(part)

@@ -1,7 +1,7 @@
-"""``make mutants``: change the rules, a single change at a time, and check that a test fails.
+"""``make mutants``: make one change in the rules at a time, and check that a test fails.
 
-``make mutants ROOM=states/rules`` selects the modules whose paths begin so. The exit status is 0 if
-enough mutants die, and ``alive.toml`` gives the reason of each survivor.
+``make mutants ROOM=states/rules`` selects modules by the beginning of their paths. The exit status
+is 0 if tests kill enough mutants, and ``alive.toml`` contains the reason for each survivor.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ENOUGH = 0.95
 
 
 def main(prefix: str = "") -> int:
-    """Judge the mutants of the rooms and print the table; return 0 on success."""
+    """Judge the mutants of the rooms, print the table, and return 0 on success."""
     start = time.monotonic()
     found = [mutant for room in ROOMS if room.startswith(prefix) for mutant in mutants(room)]
     print(f"{len(found)} mutants", flush=True)
@@ -43,7 +43,7 @@ def main(prefix: str = "") -> int:
         if not left[mutant.room]:
             print(f"\n{_minutes(start)}: {mutant.room}", flush=True)
     for room, was, becomes in sorted(listed):
-        print(f"listed, and not alive: {room}: {was}  ->  {becomes}")
+        print(f"listed but not alive: {room}: {was}  ->  {becomes}")
     _print_table(counts)
     print(_minutes(start))
     total = sum(counts.values(), Counter[str]())
@@ -64,7 +64,7 @@ def _reasons() -> dict[tuple[str, str, str], str]:
 
 
 def _print_table(counts: dict[str, Counter[str]]) -> None:
-    print("| module | mutants | killed | alive | of these unexplained | killed |")
+    print("| module | mutants | killed | alive | unexplained | share killed |")
     print("| --- | --- | --- | --- | --- | --- |")
     rows = {**counts, "all": sum(counts.values(), Counter[str]())}
     for room, count in rows.items():

@@ -1,4 +1,4 @@
-"""A mutant in a new process that imports it as the module itself."""
+"""Test a mutant in a new process that imports the mutant instead of the module."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-# Loaded once, for all the processes that are forked from this process.
+# Imported only once: the forked processes share these modules.
 import django.test  # noqa: F401
 import kubernetes  # noqa: F401
 import playwright.sync_api  # noqa: F401
@@ -22,13 +22,14 @@ from tools.mutants.rooms import ROOMS
 from tools.mutants.verdicts import PYTEST, Verdict, in_a_fork, skip_shrinking
 
 _SECONDS = 180
-#: The failed test, written by a fork, and the killers of each room, the latest first.
+#: The id of the failed test, which a fork writes.
 _failed: Final = mmap.mmap(-1, 4096)
+#: The tests that killed mutants, per module, the latest first.
 _killers: Final[dict[str, list[str]]] = defaultdict(list)
 
 
 class _First:
-    """A pytest plugin: runs these tests first, and reports the failed test."""
+    """A pytest plugin that runs the given tests first, and reports the failed test."""
 
     def __init__(self, tests: list[str]) -> None:
         self._places = {name: place for place, name in reversed(list(enumerate(tests)))}
@@ -44,7 +45,7 @@ class _First:
 
 
 def judge_fresh(mutant: Mutant, tests: list[str]) -> Verdict:
-    """Run all tests of the mutant's room, these first."""
+    """Run all tests of the mutant's module, the given tests first."""
     path = str(Path(mutant.room).resolve())
     get_code = importlib.machinery.SourceFileLoader.get_code
 
@@ -54,7 +55,7 @@ def judge_fresh(mutant: Mutant, tests: list[str]) -> Verdict:
         return get_code(loader, name)
 
     def attempt() -> Verdict:
-        # A database of its own: that of the other process is in use.
+        # A separate database, because the other process uses the configured database.
         address = urlsplit(os.environ.get("DATABASE_URL", ""))
         if address.scheme.startswith("postgres"):
             os.environ["DATABASE_URL"] = address._replace(path="/fresh").geturl()

@@ -1,4 +1,4 @@
-"""All changes of a module's text that may change its behaviour."""
+"""Generate mutants: all changes of a module's source code that may change its behavior."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tools.mutants.operators import OPERATORS
 
 @dataclass(frozen=True)
 class Mutant:
-    """A single change of a module."""
+    """A module with a single change."""
 
     room: str
     lines: range
@@ -29,7 +29,10 @@ class Mutant:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """Return the key of a survivor's reason: without the line number, which changes."""
+        """Return the key of the mutant in ``alive.toml``.
+
+        The key does not contain the line number, which changes often.
+        """
         return self.room, self.was, self.becomes
 
     def __str__(self) -> str:
@@ -37,13 +40,13 @@ class Mutant:
 
 
 def mutants(room: str) -> list[Mutant]:
-    """Return a module's mutants in the order of its lines, without equivalent ones."""
+    """Return a module's mutants in line order, without equivalent mutants."""
     source = Path(room).read_text()
     statements = list(_statements(ast.parse(source)))
     seen = {_executed_part(source)}
     found = []
     tree = get_ast(source)
-    parsed = pickle.dumps(tree)  # faster to load than the text is to parse
+    parsed = pickle.dumps(tree)  # loading the pickle is faster than parsing the text
     for operator in OPERATORS:
         nodes = ast_nodes(tree)
         places = [place for node in nodes for place in operator.mutation_positions(node)]
@@ -52,7 +55,7 @@ def mutants(room: str) -> list[Mutant]:
                 mutated = (
                     MutationVisitor(occurrence, operator).walk(pickle.loads(parsed)).get_code()
                 )
-            except AttributeError:  # cosmic-ray does not support a dotted name of an exception
+            except AttributeError:  # cosmic-ray does not support a dotted exception name
                 continue
             runs = _executed_part(mutated)
             if runs is None or runs in seen:
@@ -68,7 +71,7 @@ def mutants(room: str) -> list[Mutant]:
 
 
 def _statements(tree: ast.AST) -> Iterator[range]:
-    """Return the lines of each statement; of a compound statement, those before its body."""
+    """Yield the lines of each statement; for a compound statement, the lines before its body."""
     for node in ast.walk(tree):
         if isinstance(node, ast.stmt):
             body = getattr(node, "body", None)
@@ -84,7 +87,7 @@ def _change(source: str, mutated: str) -> tuple[str, str]:
 
 
 class _WithoutTypes(ast.NodeTransformer):
-    """Removes code that only type checkers or authors notice."""
+    """A transformer that removes code without effect at run time."""
 
     def visit_arg(self, node: ast.arg) -> ast.arg:
         node.annotation = None
@@ -97,7 +100,7 @@ class _WithoutTypes(ast.NodeTransformer):
         return self.generic_visit(node)
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
-        # Restrictions of a dataclass or a msgspec.Struct on its authors, and its storage.
+        # These options of a dataclass or msgspec.Struct only restrict its use or its storage.
         decorators = [one for one in node.decorator_list if isinstance(one, ast.Call)]
         for has_words in (node, *(one for one in decorators if _is_dataclass(one))):
             words = [word for word in has_words.keywords if word.arg not in _FOR_WRITERS]

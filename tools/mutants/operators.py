@@ -1,7 +1,8 @@
-"""Changes of a module: cosmic-ray's operators, one of each kind, and four of our own.
+"""The mutation operators: a selection of cosmic-ray's operators, and four additional operators.
 
-cosmic-ray replaces an operator by every other operator. ``a + b`` gives eleven mutants, most of
-which raise a ``TypeError`` in any test: they would improve the figure without information.
+cosmic-ray would replace each Python operator by every other operator. ``a + b`` would produce
+eleven mutants, and most of them raise a ``TypeError`` in any test. They would increase the share
+of killed mutants, but say nothing about the tests.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ _CHOSEN: Final = (
 
 
 class _Own(Operator):
-    """An operator that makes at most one change to a node."""
+    """A mutation operator that makes at most one change to a node."""
 
     @classmethod
     def examples(cls) -> tuple[()]:
@@ -67,7 +68,7 @@ class RemoveStatement(_Own):
             return False
         statement = node.children[0]
         if statement.type == "expr_stmt":
-            # A missing name would be a NameError in any test.
+            # Without the assignment to a plain name, any test would raise a NameError.
             target, operator = statement.children[0], statement.children[1]
             return target.type != "name" or (operator.type == "operator" and operator.value != "=")
         return statement.type in ("atom_expr", "raise_stmt", "return_stmt") or (
@@ -81,7 +82,7 @@ class RemoveStatement(_Own):
 
 
 class RemoveNamedArgument(_Own):
-    """Remove ``name=value`` of a call: a condition of a query, a detail of an event."""
+    """Remove a keyword argument of a call, such as a condition of a query."""
 
     def applies(self, node: Any) -> bool:
         return self._named(node) and node.parent.type in ("trailer", "arglist")
@@ -100,7 +101,7 @@ class RemoveNamedArgument(_Own):
 
 
 class ReplaceInWithNotIn(_Own):
-    """Replace ``in`` by ``not in``."""
+    """Replace ``in`` with ``not in``."""
 
     def applies(self, node: Any) -> bool:
         return node.type == "keyword" and node.value == "in" and node.parent.type == "comparison"
@@ -110,7 +111,7 @@ class ReplaceInWithNotIn(_Own):
 
 
 class ReplaceNotInWithIn(_Own):
-    """Replace ``not in`` by ``in``."""
+    """Replace ``not in`` with ``in``."""
 
     def applies(self, node: Any) -> bool:
         return node.type == "comp_op" and [part.value for part in node.children] == ["not", "in"]

@@ -1,6 +1,7 @@
-"""The modules with rules, each with the tests that must detect a changed rule.
+"""The modules to mutate, each with the tests that must detect a mutant.
 
-Only tests in this process qualify: a server that a test starts does not contain the mutant.
+The listed tests run the code in their own process. A server that a test starts does not contain
+the mutant.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""A mutant in a process that has already loaded its module.
+"""Turn a loaded module into a mutant, without importing the module again.
 
-Functions get the mutated code in place, wherever they are referenced. Values of module-level
-statements are computed again, with their dependents, and replaced wherever they were imported.
+Functions get the mutated code in place, so all references to them use it. Changed module-level
+statements and the assignments that depend on them run again, and the new values replace the old
+values in all modules that imported them.
 """
 
 from __future__ import annotations
@@ -15,43 +16,43 @@ from dataclasses import dataclass
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
-_FUNCTION = 0x2  # inspect.CO_NEWLOCALS: neither a module's code nor a class's
+_FUNCTION = 0x2  # inspect.CO_NEWLOCALS: only the code of a function has this flag
 
 
 class RanAtImportError(Exception):
-    """The change is in code that ran at import, and cannot be applied afterwards."""
+    """The changed code already ran during the import, so the change has no effect."""
 
 
 def functions_of(path: str) -> list[FunctionType]:
-    """Return every function that the module's text defines."""
-    gc.unfreeze()  # tests/conftest.py freezes loaded objects, which get_objects() then omits
+    """Return every function that the module's source file defines."""
+    gc.unfreeze()  # get_objects() would omit the objects that tests/conftest.py has frozen
     return [
         thing
         for thing in gc.get_objects()
-        # isinstance() would dereference a weak proxy, whose object may be gone.
+        # isinstance() would dereference a weak proxy, and its object may no longer exist.
         if type(thing) is FunctionType and thing.__code__.co_filename == path
     ]
 
 
-#: A function's code, its mutant, and whether it is in no other function.
+#: A function's code, the mutated code, and whether the function is outside all other functions.
 _Codes = tuple[CodeType, CodeType, bool]
 
 
 @dataclass
 class Change:
-    """A mutant as the changes to its loaded module."""
+    """The changes that turn a loaded module into a mutant."""
 
     path: str
     codes: list[_Codes]
     statements: list[ast.stmt]
-    #: The original statements: a control for the effect of running them again.
+    #: The original statements, which run again as a control.
     originals: list[ast.stmt]
 
     def make(self, functions: list[FunctionType]) -> None:
-        """Change the module.
+        """Apply the changes to the module.
 
         Raises:
-            RanAtImportError: the change is impossible.
+            RanAtImportError: the change cannot be applied.
         """
         for before, after, is_outermost in self.codes:
             held = [
@@ -65,13 +66,13 @@ class Change:
             for function in held:
                 try:
                     function.__code__ = after
-                except ValueError as error:  # another number of closure variables
+                except ValueError as error:  # the number of closure variables differs
                     raise RanAtImportError from error
         run_again(self.path, self.statements)
 
 
 def run_again(path: str, statements: list[ast.stmt]) -> None:
-    """Run statements of a module again, and replace their values wherever they were imported."""
+    """Run a module's statements again, and replace their values in all modules."""
     module = next(m for m in list(sys.modules.values()) if getattr(m, "__file__", None) == path)
     for statement in statements:
         names = _names_made(statement)
@@ -92,7 +93,7 @@ def change_of(path: str, old: str, new: str) -> Change:
     """Return the change that turns the loaded module into the mutant.
 
     Raises:
-        RanAtImportError: the change is impossible.
+        RanAtImportError: the change cannot be applied.
     """
     olds, news = ast.parse(old, path).body, ast.parse(new, path).body
     if len(olds) != len(news):
@@ -113,7 +114,7 @@ def change_of(path: str, old: str, new: str) -> Change:
             again.append(place)
             names.update(made)
     again.sort()
-    # Of the whole text: the compiler's flags depend on the module's imports.
+    # Compile the whole text, because the compiler's flags depend on the module's imports.
     texts = [compile(text, path, "exec", dont_inherit=True) for text in (old, new)]
     codes = list(_codes(*texts, is_module=True))
     return Change(path, codes, [news[i] for i in again], [olds[i] for i in again])
@@ -124,12 +125,12 @@ def _differ(before: ast.stmt, after: ast.stmt) -> bool:
 
 
 def _compiled(statement: ast.stmt, path: str = "") -> CodeType:
-    """Compile a statement; its annotations are for type checkers, and need not run."""
+    """Compile a statement, without code that evaluates its annotations."""
     return compile(ast.Module([statement], []), path, "exec", __future__.annotations.compiler_flag)
 
 
 def _runs_otherwise(before: ast.stmt, after: ast.stmt) -> bool:
-    """Return whether the difference exceeds the bodies of functions."""
+    """Return whether the statements also differ outside of function bodies."""
     codes = [_compiled(statement) for statement in (before, after)]
     try:
         list(_codes(*codes))
@@ -139,7 +140,7 @@ def _runs_otherwise(before: ast.stmt, after: ast.stmt) -> bool:
 
 
 def _names_made(statement: ast.stmt) -> set[str]:
-    """Return the names that running the statement again would set; classes are excluded."""
+    """Return the names that running the statement again would set, except classes."""
     if isinstance(statement, ast.FunctionDef):
         return {statement.name}
     if isinstance(statement, ast.AnnAssign):
@@ -161,10 +162,10 @@ def _names_read(statement: ast.stmt) -> set[str]:
 def _codes(
     old: CodeType, new: CodeType, *, is_module: bool = False, is_outermost: bool = True
 ) -> Iterator[_Codes]:
-    """Return the code objects of different functions, from the outside in.
+    """Yield the code objects of functions that differ, outer functions first.
 
     Raises:
-        RanAtImportError: the surrounding code differs too, and is not a module's.
+        RanAtImportError: the code of a class differs too.
     """
     inner_old = [const for const in old.co_consts if isinstance(const, CodeType)]
     inner_new = [const for const in new.co_consts if isinstance(const, CodeType)]

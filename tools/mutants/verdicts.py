@@ -1,4 +1,4 @@
-"""The verdict on a mutant, determined in a separate process."""
+"""Determine the verdict on a mutant in a forked process."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import Final
 
-#: pytest options: a fixed order, and without output for readers.
+#: The pytest options for a fixed test order and minimal output.
 PYTEST: Final = (
     "-q", "--no-header", "--no-summary", "--tb=no",
     "-p", "no:randomly", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:schemathesis",
@@ -16,16 +16,16 @@ PYTEST: Final = (
 
 
 class Verdict(StrEnum):
-    """The outcome of a mutant."""
+    """The result of the tests of a mutant."""
 
     KILLED = "killed"
     ALIVE = "alive"
-    #: Its code has already run, and the tests do not run it again.
+    #: The mutated code has already run, so the mutant must be tested in a new process.
     ELSEWHERE = "elsewhere"
 
 
 def in_a_fork(attempt: Callable[[], Verdict], seconds: float) -> Verdict:
-    """Return the attempt's verdict; a crash or a timeout counts as killed."""
+    """Run the attempt in a fork and return its verdict; a crash or a timeout counts as killed."""
     verdicts = list(Verdict)
     pid = os.fork()
     if pid == 0:
@@ -44,8 +44,8 @@ def in_a_fork(attempt: Callable[[], Verdict], seconds: float) -> Verdict:
 
 
 def skip_shrinking() -> None:
-    """Disable shrinking in hypothesis: any failing example kills a mutant."""
-    # Imported late: pytest warns of plugins that were imported before it could rewrite them.
+    """Disable shrinking in hypothesis, because any failing example kills a mutant."""
+    # Imported late: pytest warns about plugins that were imported before it could rewrite them.
     from hypothesis import Phase, settings
 
     settings.register_profile(

@@ -1,4 +1,7 @@
-"""Mutants in forks of a process in which everything is imported, collected and migrated."""
+"""Test mutants in forks of a process that has imported the code and collected the tests.
+
+The database of the process is also migrated.
+"""
 
 from __future__ import annotations
 
@@ -27,19 +30,19 @@ from tools.mutants.rooms import ROOMS
 from tools.mutants.swapping import RanAtImportError, change_of, functions_of, run_again
 from tools.mutants.verdicts import PYTEST, Verdict, in_a_fork, skip_shrinking
 
-#: The seconds that a test may take in addition to ten times its own time, on a busy machine.
+#: The seconds that a test may take in addition to ten times its normal duration.
 _SECONDS: Final = 20
 _Cache: Final = type(functools.cache(lambda: None))
 
 
-#: A mutant's verdict and, if it must be tried elsewhere, the tests, the likeliest first.
+#: A mutant's verdict and, for ``ELSEWHERE``, the tests to run, the most likely to fail first.
 _Judged = tuple[Verdict, list[str]]
 
 
 def judge_warm(mutants: list[Mutant], listed: set[tuple[str, str, str]]) -> Iterator[_Judged]:
-    """Yield the verdict of each mutant, while the next mutants are tried.
+    """Yield the verdict of each mutant, while a child process tests the next mutants.
 
-    The mutants with the listed keys are known to survive.
+    ``listed`` contains the keys of the mutants that are known to survive.
     """
     receiving, sending = os.pipe()
     pid = os.fork()
@@ -51,7 +54,7 @@ def judge_warm(mutants: list[Mutant], listed: set[tuple[str, str, str]]) -> Iter
                 plugin.coverage.start()
                 files = sorted({file for mutant in mutants for file in ROOMS[mutant.room]})
                 code = int(pytest.main([*PYTEST, *files], plugins=[plugin]))
-        except Exception:  # noqa: BLE001 - whatever it is, this process must not go on as another
+        except Exception:  # noqa: BLE001 - the child must not continue with the parent's code
             traceback.print_exc()
         finally:
             sys.stdout.flush()
@@ -68,14 +71,14 @@ def judge_warm(mutants: list[Mutant], listed: set[tuple[str, str, str]]) -> Iter
 
 
 class _Warm:
-    """A pytest plugin: runs all tests once for their coverage, then each mutant in a fork."""
+    """A pytest plugin that runs all tests once for their coverage, then each mutant in a fork."""
 
     def __init__(
         self, mutants: list[Mutant], listed: set[tuple[str, str, str]], answer: IO[bytes]
     ) -> None:
         self._mutants, self._listed, self._answer = mutants, listed, answer
         self._paths = {mutant.room: str(Path(mutant.room).resolve()) for mutant in mutants}
-        # Started before any import: code that runs then belongs to no test.
+        # Started before all imports: the code that runs during imports does not belong to a test.
         self.coverage = Coverage(
             data_file=None, config_file=False, include=list(self._paths.values())
         )
@@ -91,7 +94,10 @@ class _Warm:
     def pytest_fixture_setup(
         self, fixturedef: pytest.FixtureDef[Any], request: Any
     ) -> Generator[None, object, object]:
-        """Record fixtures that serve in a thread, which a fork lacks: each fork starts its own."""
+        """Record the fixtures that run a server in a thread.
+
+        A fork does not inherit threads, so each fork must start the server again.
+        """
         made = yield
         if isinstance(made, IssuerServer):
             self._ends.append(functools.partial(fixturedef.finish, request))
@@ -110,14 +116,14 @@ class _Warm:
             return True
         for end in self._ends:
             end()
-        # Results of tests on mutants are not printed.
+        # Do not print the results of the tests of mutants.
         session.config.pluginmanager.unregister(name="terminalreporter")
         functions = {path: functions_of(path) for path in self._paths.values()}
         packages = {room.partition("/")[0] for room in ROOMS}
         self._caches = [
             thing
             for thing in gc.get_objects()
-            # isinstance() would dereference a weak proxy, whose object may be gone.
+            # isinstance() would dereference a weak proxy, and its object may no longer exist.
             if type(thing) is _Cache and str(thing.__module__).partition(".")[0] in packages
         ]
         gc.collect()
@@ -131,7 +137,7 @@ class _Warm:
         return True
 
     def _covered(self, session: pytest.Session) -> dict[str, dict[int, list[str]]]:
-        """Run all tests; return the tests that cover each line, per path."""
+        """Run all tests and return the tests that cover each line, per path."""
         for item in session.items:
             self.coverage.switch_context(item.nodeid)
             start = time.perf_counter()
@@ -153,12 +159,12 @@ class _Warm:
         except RanAtImportError:
             return Verdict.ELSEWHERE, self._ordered(mutant, set(self._took))
         comers = {name for line in mutant.lines for name in covered.get(line, ())}
-        # Values computed again may affect any test; values computed once affect more than the
-        # covering tests.
+        # A value that is computed at import can affect any test, not only the tests that cover
+        # the line.
         is_made_once = bool(change.statements) or "" in comers
         tests = self._ordered(mutant, set(self._took) if is_made_once else comers)
         if is_made_once and mutant.key in self._listed:
-            return Verdict.ELSEWHERE, tests  # it would be tried there anyway
+            return Verdict.ELSEWHERE, tests  # judge_fresh() would test a survivor anyway
 
         def attempt() -> Verdict:
             try:
@@ -184,20 +190,20 @@ class _Warm:
         return verdict, tests
 
     def _ordered(self, mutant: Mutant, names: set[str]) -> list[str]:
-        """Return those of these tests that belong to the room, the likeliest to fail first."""
+        """Return the tests of the mutant's module, the most likely to fail first."""
         kills = self._kills[mutant.room]
         of_room = [name for name in names if name.startswith(ROOMS[mutant.room])]
         return sorted(of_room, key=lambda name: (-kills[name], self._took[name]))
 
     def _outcome(self, session: pytest.Session, tests: list[str]) -> Verdict:
-        """Run tests until the first failure, with empty caches of the module."""
-        left = _leave_connections()  # noqa: F841 - kept: closing them would end the parent's
+        """Run tests until the first failure, and start with empty caches."""
+        left = _leave_connections()  # noqa: F841 - closing them would end the parent's connections
         for cache in self._caches:
             cache.cache_clear()
         items = {item.nodeid: item for item in session.items}
         for place, name in enumerate(tests):
             self._place[:] = place.to_bytes(4)
-            # The limit per test detects an endless loop early.
+            # The time limit per test detects an endless loop early.
             signal.setitimer(signal.ITIMER_REAL, _SECONDS + 10 * self._took[name])
             _run(items[name], session)
             if self._failed:
@@ -206,9 +212,9 @@ class _Warm:
 
 
 def _leave_connections() -> list[Any]:
-    """Let this fork open its own connections to PostgreSQL; return those of its parent.
+    """Disconnect this fork from PostgreSQL and return the parent's connections.
 
-    SQLite's database is in memory, so the fork has a copy.
+    The fork then opens its own connections. A SQLite database is in memory, so the fork has a copy.
     """
     left = []
     for wrapper in connections.all(initialized_only=True):
@@ -219,5 +225,5 @@ def _leave_connections() -> list[Any]:
 
 
 def _run(item: pytest.Item, session: pytest.Session) -> None:
-    """Run a test; the session's fixtures stay for the next."""
+    """Run a test, and keep the fixtures of the session for the next test."""
     item.config.hook.pytest_runtest_protocol(item=item, nextitem=session)

@@ -1,8 +1,9 @@
 """Write the files of a release: ``python -m tools.release [DIRECTORY]``.
 
-They are the source of the commit, a CycloneDX bill of materials for each list of packages of an
-image, and SLSA provenance, which names the inputs by their digests. The same commit has the same
-files, byte for byte. Images are built and attested elsewhere (docs/how-to/deploy.md).
+The files are the source code of the commit, a CycloneDX bill of materials for each requirements
+file of the images, and SLSA provenance with the digests of the inputs. The same commit always
+produces the same files, byte for byte. docs/how-to/deploy.md explains how to build and attest the
+images.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-#: The lists of packages that the Dockerfile installs for the service, its extras and the agent.
+#: The requirements files that the Dockerfile installs for the service, its extras and the agent.
 LISTS: Final = {
     "infra-service": "requirements.txt",
     "infra-service-kubernetes": "requirements-kubernetes.txt",
@@ -29,13 +30,13 @@ _RELEASE: Final = "urn:infra-service:make-release"
 
 
 def write(directory: Path, root: Path = ROOT) -> list[Path]:
-    """Replace the release files of the checkout ``root``; return them.
+    """Write the release files of the checkout ``root`` into the directory and return their paths.
 
     Raises:
         SystemExit: the checkout has uncommitted changes.
     """
     if _git(root, "status", "--porcelain"):
-        sys.exit("The checkout has uncommitted changes; a release is a commit.")
+        sys.exit("The checkout has uncommitted changes. Commit them before you make a release.")
     version = _version(root)
     directory.mkdir(parents=True, exist_ok=True)
     source = directory / f"infra-service-{version}.tar"
@@ -63,14 +64,14 @@ def provenance(made: list[Path], root: Path, version: str) -> dict[str, Any]:
                     *(_described(root / name, name) for name in inputs),
                 ],
             },
-            # No build service: the files are as trustworthy as the machine that ran the program.
+            # There is no build service: trust in the files depends on the machine that built them.
             "runDetails": {"builder": {"id": _RELEASE}},
         },
     }
 
 
 def _bill(directory: Path, root: Path, name: str, version: str) -> Path:
-    """Write the bill of materials of a list of packages, as CycloneDX 1.6."""
+    """Write the bill of materials of a requirements file in the format CycloneDX 1.6."""
     path = directory / f"{name}-{version}.cdx.json"
     options = (
         "--output-reproducible",
@@ -93,7 +94,7 @@ def _dump(path: Path, content: dict[str, Any]) -> None:
 
 
 def _described(path: Path, name: str) -> dict[str, Any]:
-    """Return a resource descriptor with the digest of a file."""
+    """Return an in-toto resource descriptor with the digest of a file."""
     return {"name": name, "digest": {"sha256": hashlib.sha256(path.read_bytes()).hexdigest()}}
 
 

@@ -1,8 +1,8 @@
 """Build the documentation site: ``python -m tools.site [DIRECTORY]``.
 
-Writes ``site/docs``, which the service serves at ``/docs/`` from its next start on. The pages run
-under the service's content policy, so scripts within the pages become files. Each page is also
-there as Markdown, and ``llms.txt`` lists them.
+The output directory is ``site/docs`` by default. The service serves it at ``/docs/`` after its next
+start. The service's Content-Security-Policy blocks inline scripts, so the build moves them to
+files. The site also contains each page as Markdown, and ``llms.txt`` lists the pages.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def build(site: Path) -> None:
-    """Replace ``site`` by a new build.
+    """Replace the directory ``site`` with a new build.
 
     Raises:
         SystemExit: Zensical reported an error or a broken link.
@@ -36,7 +36,7 @@ def build(site: Path) -> None:
         if done.returncode:
             sys.exit(re.sub(r"\x1b\[[\d;]*m", "", done.stdout))
         built = work / "site"
-        # The service answers unknown paths itself.
+        # The service returns its own response for unknown paths.
         (built / "404.html").unlink()
         scripts.adapt(built)
         for page in (work / "docs").rglob("*.md"):

@@ -1,4 +1,4 @@
-"""The navigation of ``mkdocs.yml``, and ``llms.txt`` (https://llmstxt.org) made of it."""
+"""Read the navigation of ``mkdocs.yml``, and generate ``llms.txt`` (https://llmstxt.org)."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ _LINK: Final = re.compile(r"\[([^\]]+)\]\([^)]+\)")
 
 
 class _Loader(yaml.SafeLoader):
-    """A loader that leaves out the Python objects of Zensical's options."""
+    """A YAML loader that ignores the Python objects in Zensical's options."""
 
 
 _Loader.add_multi_constructor("tag:yaml.org,2002:python/", lambda *_: None)
 
 
 def sections(config: Path) -> Iterator[tuple[str, list[str]]]:
-    """Yield each section's title, empty for the home page, and the paths of its pages."""
+    """Yield each section's title and the paths of its pages; the home page has no title."""
     options: dict[str, Any] = yaml.load(config.read_text(), _Loader)
     for entry in options["nav"]:
         yield from [("", [entry])] if isinstance(entry, str) else entry.items()
 
 
 def llms_txt(config: Path, docs: Path) -> str:
-    """Return a list of all pages in Markdown, with the first sentence of each."""
+    """Return a Markdown list of all pages, with the first sentence of each page."""
     parts = []
     for title, pages in sections(config):
         lines = [_line(docs, page) for page in pages]

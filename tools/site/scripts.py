@@ -1,4 +1,7 @@
-"""Adapt the pages to the service's content policy: ``script-src 'self'; style-src 'self'``."""
+"""Adapt the pages to the service's Content-Security-Policy.
+
+The policy contains ``script-src 'self'; style-src 'self'``.
+"""
 
 from __future__ import annotations
 
@@ -8,19 +11,20 @@ import re
 from pathlib import Path
 from typing import Final
 
-#: Scripts without attributes; ``<script type="application/json">`` contains data.
+#: Only scripts without attributes: ``<script type="application/json">`` contains data.
 _SCRIPT: Final = re.compile(r"<script>(.*?)</script>", re.DOTALL)
-#: The search inserts its styles as an element, which the policy blocks. A style sheet is permitted.
+#: The search inserts its styles as a ``style`` element, which the policy blocks. The policy permits
+#: a ``CSSStyleSheet`` object.
 _STYLE: Final = re.compile(r'(\w+)\.appendChild\(\w+\("style",\{\},(\w+\.toString\(\))\)\)')
 _SHEET: Final = r"(s=>(s.replaceSync(\2),\1.adoptedStyleSheets=[s]))(new CSSStyleSheet)"
 _FILES: Final = Path("assets", "javascripts")
 
 
 def adapt(site: Path) -> None:
-    """Replace each script in the pages of ``site`` by a file that runs at the same position.
+    """Move each inline script of the pages in ``site`` to a file that runs at the same position.
 
     Raises:
-        ValueError: this version of Zensical inserts the styles of its search in another way.
+        ValueError: this version of Zensical inserts the styles of its search differently.
     """
     (bundle,) = (site / _FILES).glob("bundle.*.js")
     text, count = _STYLE.subn(_SHEET, bundle.read_text())

@@ -1,4 +1,4 @@
-"""Copy the documents into the tree of the site, and adapt their links."""
+"""Copy the documents into the directory of the site, and adapt their links."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ import shutil
 from pathlib import Path
 from typing import Final
 
-#: Documents with another place in the site than below ``docs``.
+#: Documents with a different path in the site than in the directory ``docs``.
 _MOVED: Final = {
     "README.md": "index.md",
     "docs/README.md": "documents.md",
     "docs/adr": "adr/index.md",
     **{name: name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")},
 }
-#: Files outside of ``docs`` to which documents link.
+#: Files and directories outside of ``docs`` to which documents link.
 _FILES: Final = ("Dockerfile", "compose.yaml", "deploy")
 _LINK: Final = re.compile(r"(?s)^```.*?^```$|`[^`\n]*`|(!?\[[^\]]*\])\(([^)\s]+)\)", re.MULTILINE)
 _TITLE: Final = re.compile(r"^# (.+)$", re.MULTILINE)
 
 
 def write(root: Path, docs: Path) -> None:
-    """Write the tree of the site into ``docs``, from the repository in ``root``."""
+    """Copy the documents of the repository in ``root`` into the directory ``docs``."""
     places = _places(root)
     for source, place in places.items():
         if source.is_file():
@@ -39,7 +39,7 @@ def write(root: Path, docs: Path) -> None:
 
 
 def _places(root: Path) -> dict[Path, str]:
-    """Return the place in the site of each file, and of directories with an index."""
+    """Return the path in the site of each file, and of each directory with an index page."""
     places = {path: str(path.relative_to(root / "docs")) for path in _files(root / "docs")}
     for name in _FILES:
         path = root / name
@@ -49,7 +49,7 @@ def _places(root: Path) -> dict[Path, str]:
 
 
 def _files(directory: Path) -> list[Path]:
-    """Return the files below the directory, without links and hidden files: all get published."""
+    """Return the files to publish from the directory, without symbolic links and hidden files."""
     return [
         path
         for path in directory.rglob("*")
@@ -60,7 +60,10 @@ def _files(directory: Path) -> list[Path]:
 
 
 def _relinked(source: Path, places: dict[Path, str]) -> str:
-    """Return the document with the links of its place; links to missing files become text."""
+    """Return the document with links that match its new path.
+
+    Links to files outside of the site become plain text.
+    """
 
     def link(found: re.Match[str]) -> str:
         label, address = found.groups()

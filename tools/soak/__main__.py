@@ -1,8 +1,13 @@
-"""``make soak``: an hour of steady traffic on PostgreSQL, with a check for growth.
+"""``make soak``: run the service under steady traffic for an hour, and check for growth.
 
-``SOAK_SECONDS`` and ``SOAK_RATE`` (requests per second of all eight clients) change it. The exit
-status is 0 if every request got a 200, the memory of a worker after 100,000 requests is at most a
-tenth above that after 10,000, and housekeeping bounded the size.
+``SOAK_SECONDS`` changes the duration, and ``SOAK_RATE`` the requests per second of all eight
+clients together. The service uses PostgreSQL. The exit status is 0 if each of these statements
+holds:
+
+- Each request got the status 200.
+- No worker process ended.
+- Each worker used at most 10 % more memory after 100,000 requests than after 10,000.
+- The database and the tables of versions and audit events grew by at most 25 % in the second half.
 """
 
 from __future__ import annotations
@@ -27,7 +32,7 @@ _MEMORY_GROWTH, _SIZE_GROWTH = 1.1, 1.25
 
 
 def main() -> int:
-    """Run the test and print everything; return 0 if nothing grew."""
+    """Run the test, print the measurements, and return 0 if there was no problem."""
     kept = {"STATE_VERSIONS_KEPT": str(_KEPT), "STATE_VERSIONS_DAYS": "0"}
     with live_server(**kept, AUDIT_EVENTS_KEPT_DAYS="2", RATE_LIMIT_TOKEN="0") as server:
         archives = server.directory / "archives"
@@ -47,7 +52,7 @@ def main() -> int:
 
 
 def _course(server: LiveServer, removed: list[str]) -> Iterator[Sample]:
-    """Sample everything while the clients run, and run housekeeping a few times."""
+    """Yield samples while the clients run, and run housekeeping six times."""
     start = time.monotonic()
     housekeepings = 0
     while (passed := time.monotonic() - start) < _SECONDS:
@@ -86,9 +91,9 @@ def _problems(samples: list[Sample]) -> list[str]:
         problems.append("a worker ended")
     for pid in samples[0].workers:
         few, many = memory_after(samples, pid, _FEW), memory_after(samples, pid, _MANY)
-        print(f"a worker's own memory: {few} KB after {_FEW:,} requests, {many} after {_MANY:,}")
+        print(f"memory of a worker: {few} KB after {_FEW:,} requests, {many} KB after {_MANY:,}")
         if few and many and many > few * _MEMORY_GROWTH:
-            problems.append("the memory of a worker grew by more than a tenth")
+            problems.append("the memory of a worker grew by more than 10 %")
     half, last = samples[len(samples) // 2].figures, samples[-1].figures
     problems += [
         f"{name} grew from {half[name]} at half-time to {last[name]}"
@@ -102,7 +107,7 @@ def _report(samples: list[Sample], seen: Seen) -> None:
     start, end = samples[0].moment, samples[-1].moment
     tenth = (end - start) / 10
     total = sum(seen.statuses.values())
-    print(f"{total:,} requests of {CLIENTS} clients in {end - start:.0f} s: {dict(seen.statuses)}")
+    print(f"{total:,} requests by {CLIENTS} clients in {end - start:.0f} s: {dict(seen.statuses)}")
     for kind in seen.taken:
         first = seen.milliseconds(kind, start, start + tenth)
         last = seen.milliseconds(kind, end - tenth, end)
@@ -118,7 +123,7 @@ def _report(samples: list[Sample], seen: Seen) -> None:
 
 
 def _extent(values: list[int]) -> str:
-    return f"{values[0]:,} at the start, {values[-1]:,} at the end, {max(values):,} at most"
+    return f"{values[0]:,} at the start, {values[-1]:,} at the end, maximum {max(values):,}"
 
 
 if __name__ == "__main__":

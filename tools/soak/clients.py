@@ -1,4 +1,4 @@
-"""Clients that keep a steady rate for hours, and record the duration of each request."""
+"""Clients that send requests at a steady rate, and record the duration of each request."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from tools.bench.push import state
 
 CLIENTS = 8
 PUSHED = 100_000
-_READS = 4  # rounds of three small reads for each push
+_READS = 4  # for each push, this number of rounds with three reads each
 
 
 @dataclass
 class Seen:
-    """The requests: start time, and seconds until the answer was read."""
+    """The start time and the duration in seconds of each request, and the responses."""
 
     taken: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
     statuses: Counter[int] = field(default_factory=Counter)
     wrong: Counter[str] = field(default_factory=Counter)
 
     def milliseconds(self, kind: str, since: float, until: float) -> tuple[float, float]:
-        """Return the median and the 99th percentile of those that began within this period."""
+        """Return the median and the 99th percentile of the requests that began in the period."""
         found = sorted(s for began, s in self.taken.get(kind, []) if since <= began < until)
         if not found:
             return 0.0, 0.0
@@ -39,7 +39,7 @@ class Seen:
 
 
 class Clients:
-    """Eight clients, each with its own state, with a common rate of requests per second."""
+    """Eight clients, each with its own state, that together send ``rate`` requests per second."""
 
     def __init__(self, server: LiveServer, rate: float) -> None:
         self.server, self.seen = server, Seen()
@@ -65,7 +65,7 @@ class Clients:
         backend = Backend(self.server, self._token)
         due = time.monotonic() + number * self._pause / CLIENTS
         for serial in itertools.count(1):
-            # A connection for each round, so that they are distributed over the workers again.
+            # A new connection for each round, so that all workers receive requests.
             connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=60)
             with contextlib.closing(connection):
                 for kind, method, path, body in self._round(backend, serial):
@@ -75,7 +75,7 @@ class Clients:
                     self._send(connection, kind, method, path, body)
 
     def _round(self, backend: Backend, serial: int) -> Iterable[tuple[str, str, str, bytes | None]]:
-        """Return the requests of a Terraform run, and page views in between."""
+        """Yield the requests of a Terraform run, with other read requests between them."""
         lock = uuid.uuid4()
         info = json.dumps(lock_info(lock)).encode()
         yield "lock", "LOCK", backend.path, info

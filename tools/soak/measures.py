@@ -1,4 +1,4 @@
-"""Sizes of a service and its database, measured from outside."""
+"""Measure the worker processes of a service and its database from outside."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.server import LiveServer
 from tools.bench.push import state
 
 _PUSHES = 50
-# Each request is counted in a single bucket.
+# The stored buckets are not cumulative: each request is counted in a single bucket.
 _OF_REQUESTS = "django_http_requests_latency_seconds_by_view_method_bucket"
 
 
@@ -33,7 +33,7 @@ class Worker:
 
 @dataclass(frozen=True)
 class Sample:
-    """All measurements at a point in time."""
+    """The measurements of the workers and the database at a point in time."""
 
     moment: float
     workers: dict[int, Worker]
@@ -41,7 +41,7 @@ class Sample:
 
 
 def sample(server: LiveServer) -> Sample:
-    """Take all measurements."""
+    """Measure the workers and the database."""
     workers = {pid: _worker(server, pid) for pid in server.workers()}
     return Sample(time.monotonic(), workers, _database(server))
 
@@ -78,9 +78,9 @@ def _database(server: LiveServer) -> dict[str, int]:
 
 
 def costs_of_a_push(server: LiveServer, size: int) -> dict[str, int]:
-    """Return the growth of the database by a push of this size, as repetitive as real states."""
+    """Return the average growth of the database in bytes per push of a state of this size."""
     backend = Backend(server, server.token("state:write", "state:read"))
-    # Allocate pages and fill caches first.
+    # The first pushes allocate pages and fill caches.
     _push(backend, lambda serial: state(size, serial), range(1, 11))
     with psycopg.connect(server.environment["DATABASE_URL"], autocommit=True) as connection:
         before = _database(server)
@@ -106,17 +106,17 @@ def _push(backend: Backend, document: Callable[[int], bytes], serials: range) ->
 
 
 def memory_after(samples: list[Sample], pid: int, requests: int) -> int | None:
-    """Return a worker's memory after this many requests: the median of five samples."""
+    """Return the median memory of a worker in the first five samples after this many requests."""
     own = [s.workers[pid] for s in samples if pid in s.workers]
     later = [one.kilobytes for one in own if one.requests >= requests][:5]
     return int(statistics.median(later)) if later else None
 
 
 def make_events_older(server: LiveServer, days: int) -> None:
-    """Move audit events weeks into the past, because housekeeping archives none from today.
+    """Move today's audit events into the past, so that housekeeping archives them.
 
-    The audit log is append-only, so this needs the administrator's permissions, and writers wait
-    meanwhile.
+    The audit log is append-only, so the function disables the trigger as the administrator.
+    Writers wait during the transaction.
     """
     with psycopg.connect(server.environment["DATABASE_URL"]) as connection:
         trigger = "TRIGGER auditevent_append_only"

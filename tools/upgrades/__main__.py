@@ -1,10 +1,11 @@
 """Upgrade from the previous release and back, under traffic: ``python -m tools.upgrades COMMIT``.
 
-The previous release is checked out beside this tree. On PostgreSQL, with both roles, two instances
-serve behind nginx with ``deploy/nginx.conf`` while the owner migrates the schema. They restart in
-turn, there and back. On SQLite, and for ``make run``, the service is stopped, migrated and started.
-Every answer is counted. A 5xx other than 503 with Retry-After, a broken connection or a lost push
-fails the run with status 1.
+The program checks out the previous release in a temporary directory. On PostgreSQL, two instances
+run behind nginx with ``deploy/nginx.conf`` while the owner's role migrates the schema. The
+instances restart one after the other, first with the new code, then with the old code again. On
+SQLite, the program stops the service, migrates the database and starts the service again. It counts
+the responses by status. The exit status is 1 after a 5xx response other than 503 with Retry-After,
+an unexpected 4xx response, a broken connection, a lost push or an exception in a log.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from tools.upgrades.clients import Everything, Front
 
 _SCOPES = "state:read,state:write,state:admin,state:secrets,cluster:read,cluster:write,audit:read"
 _KEY_SCOPES = "apikey:read,apikey:write,state:read"
-# Rows of the tables that seed_demo leaves empty, written by the previous release.
+# This script fills the tables that seed_demo leaves empty. It runs with the server's code.
 _FILL = """
 import datetime as dt, hashlib, sys, django
 django.setup()
@@ -57,7 +58,7 @@ fill(ApiKey, count // 10, lambda i: ApiKey(
 
 @contextlib.contextmanager
 def checkout(commit: str, parent: Path) -> Iterator[Path]:
-    """Check out a commit beside this tree during the block."""
+    """Check out a commit in a worktree below ``parent`` during the block."""
     path = parent / "before"
     subprocess.run(["git", "worktree", "add", "--detach", path, commit], cwd=ROOT, check=True)
     try:
@@ -67,11 +68,11 @@ def checkout(commit: str, parent: Path) -> Iterator[Path]:
 
 
 def fill(server: LiveServer, rows: int) -> None:
-    """Fill the large tables, with the code of the server."""
+    """Fill the large tables with the code of the server's release."""
     demo = ("seed_demo", "--clusters", "4", "--workloads", str(rows), "--json")
     bulk = ["-m", "tools.bench.bulk_states", str(rows)]
     has_bulk = (server.root / "tools" / "bench" / "bulk_states.py").exists()
-    # In 5cadb4f8 and before, seed_demo loads any number of states.
+    # Up to the commit 5cadb4f8, seed_demo also created any number of states.
     server.manage(*demo, *(() if has_bulk else ("--states", str(rows))))
     for arguments in (*([bulk] if has_bulk else ()), ["-c", _FILL, str(rows)]):
         subprocess.run(
@@ -80,7 +81,7 @@ def fill(server: LiveServer, rows: int) -> None:
 
 
 def clients(server: LiveServer, front: Front) -> Everything:
-    """Create the tokens, and the clients that use them."""
+    """Create the tokens and return the clients that use them."""
     token = server.token(_SCOPES)
     names = ("--user", "operator", "--name", "clients", "--scopes", _KEY_SCOPES)
     key = json.loads(server.manage("seed_apikeys", *names, "--json"))["api_keys"][0]["secret"]
@@ -89,7 +90,7 @@ def clients(server: LiveServer, front: Front) -> Everything:
 
 
 def instance(home: Path, root: Path, name: str, shared: dict[str, str], port: int) -> LiveServer:
-    """Return an instance with the code of a release, not started yet."""
+    """Return an instance with the code of a release, without starting it."""
     directory = home / f"{name}-{root.name}"
     directory.mkdir()
     given = {k: v for k, v in shared.items() if k != "VAR_DIR"}
@@ -99,7 +100,7 @@ def instance(home: Path, root: Path, name: str, shared: dict[str, str], port: in
 
 
 def migrate(roles: Roles, root: Path) -> None:
-    """Migrate as the owner, with the code of a release, like the unit infra-migrate."""
+    """Migrate the database as its owner with the code of a release, like the unit infra-migrate."""
     started = time.monotonic()
     roles.migrating.root = root
     commands = (("migrate",), ("setup_groups",), ("grant_service_role", roles.service))
@@ -108,7 +109,7 @@ def migrate(roles: Roles, root: Path) -> None:
 
 
 def rolling(old_root: Path, home: Path, rows: int, seconds: int) -> list[str]:
-    """Upgrade and downgrade on PostgreSQL, with two instances behind nginx; return the problems."""
+    """Upgrade and downgrade two instances behind nginx on PostgreSQL; return the problems."""
     with running() as postgres, contextlib.ExitStack() as ends:
         os.environ["DATABASE_URL"] = postgres.url
         ends.callback(os.environ.pop, "DATABASE_URL")
@@ -151,7 +152,7 @@ def rolling(old_root: Path, home: Path, rows: int, seconds: int) -> list[str]:
         restart(old[0], new[0])
         phase("5 new code")
         restart(old[1], new[1])
-        phase("6 back: the old release migrates nothing")
+        phase("6 back: migrate with the old release")
         migrate(roles, old_root)
         phase("7 back: old and new code")
         restart(new[0], old[0])
@@ -178,7 +179,7 @@ def unanswered(front: Front) -> list[str]:
 
 
 def broken_promises(server: LiveServer, everything: Everything) -> list[str]:
-    """Compare the stored pushes with the acknowledged pushes, and read all their documents."""
+    """Return the differences between the acknowledged pushes and the stored states."""
     found = snapshot(server, *(ledger.backend for ledger in everything.ledgers))
     return [wrong for ledger in everything.ledgers for wrong in ledger.broken_promises(found)]
 
@@ -195,14 +196,14 @@ def exceptions(server: LiveServer) -> list[str]:
 
 
 def report_result(front: Front, everything: Everything) -> None:
-    """Print the number of each answer, by phase."""
+    """Print the number of responses by phase and status."""
     for (phase, status), count in sorted(front.answers.items()):
         print(f"{phase:40} {status:20} {count:6}")
     print(f"{everything.acknowledged()} pushes acknowledged", flush=True)
 
 
 def embedded(old_root: Path, home: Path, rows: int) -> list[str]:
-    """Stop, migrate and start on SQLite, and back; return the problems."""
+    """Upgrade, downgrade and upgrade a stopped instance on SQLite; return the problems."""
     old = instance(home, old_root, "sqlite", {}, free_port())
     old.prepare()
     fill(old, rows)
@@ -233,11 +234,11 @@ def embedded(old_root: Path, home: Path, rows: int) -> list[str]:
 
 
 def main() -> int:
-    """Run the requested tests; return 1 after a problem."""
+    """Run the selected tests; return 1 after a problem."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("commit", help="the release before")
-    parser.add_argument("--rows", type=int, default=100_000, help="rows of each large table")
-    parser.add_argument("--seconds", type=int, default=10, help="of each phase")
+    parser.add_argument("commit", help="the commit of the previous release")
+    parser.add_argument("--rows", type=int, default=100_000, help="number of rows per large table")
+    parser.add_argument("--seconds", type=int, default=10, help="duration of each phase")
     parser.add_argument("--only", choices=("postgresql", "sqlite"))
     options = parser.parse_args()
     wrong: list[str] = []
@@ -248,7 +249,7 @@ def main() -> int:
                 wrong += rolling(old_root, home, options.rows, options.seconds)
             if options.only != "postgresql":
                 wrong += embedded(old_root, home, options.rows)
-    print(*wrong, f"{len(wrong)} things went wrong", sep="\n")
+    print(*wrong, f"{len(wrong)} problems", sep="\n")
     return 1 if wrong else 0
 
 

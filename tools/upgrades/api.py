@@ -1,8 +1,9 @@
-"""Compare the HTTP API with the last release.
+"""Compare the HTTP API with the API of the last release.
 
-A document is reduced to promises, one line each: an operation, a parameter, a field with its type,
-an accepted or returned value of an enumeration, a field that is always present. A client of the
-release may rely on all of them (docs/reference/stability.md).
+The functions reduce an OpenAPI document to its promises, with one line for each promise. A promise
+is an operation, a parameter, a field with its type, an accepted or returned value of an
+enumeration, or a field that is always present. Clients of the release may rely on each promise
+(docs/reference/stability.md).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 FILE: Final = Path(__file__).with_name("released_api.json")
-#: Breaking changes that are accepted, with the reason: {promise: reason}.
+#: The accepted breaking changes, each with the reason: {promise: reason}.
 ACCEPTED: Final[dict[str, str]] = {}
 
 _METHODS: Final = {"get", "put", "post", "delete", "head", "patch"}
@@ -23,12 +24,12 @@ _KEPT: Final = {
     *("in", "name", "schema", "$ref", "type", "enum", "required", "properties", "items"),
     *("allOf", "oneOf", "anyOf", "additionalProperties"),
 }
-#: Below these keys, all keys are names.
+#: Objects with these keys contain names as keys, and all names are kept.
 _NAMED: Final = {"paths", "schemas", "properties", "responses", "content"}
 
 
 def reduced(document: Schema) -> dict[str, Any]:
-    """Return the parts of an OpenAPI document on which promises depend."""
+    """Return the parts of an OpenAPI document that define promises."""
     kept = _reduced({"paths": document["paths"]}, is_named=False)
     for operations in kept["paths"].values():
         for operation in operations.values():
@@ -39,14 +40,14 @@ def reduced(document: Schema) -> dict[str, Any]:
 
 
 def write(document: Schema) -> None:
-    """Write the reduced document of a release, with a line for each path and schema."""
+    """Write the reduced document of a release with one line per path and schema."""
     parts = reduced(document)
     paths, schemas = map(_lines, (parts["paths"], parts["components"]["schemas"]))
     FILE.write_text(f'{{"paths":{paths},"components":{{"schemas":{schemas}}}}}\n')
 
 
 def _lines(block: Schema) -> str:
-    """Return an object in JSON with a line for each member."""
+    """Return a JSON object with one line per member."""
     members = (
         f"{json.dumps(name)}:{json.dumps(value, separators=(',', ':'))}"
         for name, value in block.items()
@@ -55,35 +56,35 @@ def _lines(block: Schema) -> str:
 
 
 def breaks(released: Schema, current: Schema) -> list[str]:
-    """Return broken promises of the release, and new demands on its clients.
+    """Return the broken promises of the release, and new requirements for its clients.
 
-    New fields, operations, optional parameters and values of an enumeration are compatible.
+    New fields, operations, optional parameters and enumeration values are compatible.
     """
     before, now = set(_promises(released)), set(_promises(current))
     places = {promise.partition(": ")[0] for promise in before}
     removed = [
         promise
         for promise in before - now
-        # A request may demand less.
+        # A field of a request may become optional.
         if _is_response(promise) or not promise.endswith(" required")
     ]
     new = [
         promise
         for promise in now - before
         if (promise.endswith(" required") and _is_demand(promise, places, before))
-        # A response has a further type, such as null.
+        # A field of a response has an additional type, such as null.
         or (_is_response(promise) and ": " in promise and promise.partition(": ")[0] in places)
     ]
     return sorted([f"removed: {p}" for p in removed] + [f"added: {p}" for p in new])
 
 
 def _is_demand(promise: str, places: set[str], before: set[str]) -> bool:
-    """Return whether a request of the release would now lack something."""
+    """Return whether the new API rejects requests of the release without a new required field."""
     place = promise.removesuffix(" required")
     method, path, part, *_ = place.split()
     if _is_response(promise) or f"{method} {path}" not in before:
         return False
-    # In a new object of a body, required fields demand nothing of the release's clients.
+    # Clients of the release do not send a new object, so its required fields do not affect them.
     return not part.startswith("request") or place.rpartition(".")[0] in places
 
 

@@ -1,4 +1,4 @@
-"""Clients of a service during an upgrade, and their responses."""
+"""Clients that send requests during an upgrade, and count the responses."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from tests.support.server import Answer, LiveServer
 
 
 def filtered(path: str, field: str, value: str) -> str:
-    """Return the address of a list, filtered by the value of a field."""
+    """Return the path of a list with a filter for the value of a field."""
     expression = f"field['{field}'] = {value}"
     return f"{path}?{urlencode({'filter': expression})}"
 
 
 class Front(LiveServer):
-    """The service behind a proxy, or an instance; counts the answers by phase."""
+    """The service behind a proxy, or a single instance; counts the responses by phase."""
 
     def __init__(self, port: int) -> None:
         self.port = port
@@ -34,10 +34,10 @@ class Front(LiveServer):
         self._mutex = threading.Lock()
 
     def request(self, *given: Any, **more: Any) -> Answer:
-        """Send a request, and count its answer; ``no answer`` is a broken connection.
+        """Send a request and count its response; ``no answer`` is a broken connection.
 
         Raises:
-            GoneError: there was no answer.
+        GoneError: the service did not respond.
         """
         try:
             answer = super().request(*given, **more)
@@ -52,7 +52,7 @@ class Front(LiveServer):
 
 
 def is_busy(answer: Answer) -> bool:
-    """Return whether the service asks the client to repeat the request."""
+    """Return whether the response tells the client to repeat the request."""
     return answer.status == 503 and answer.headers.get("Retry-After", "").isdecimal()
 
 
@@ -86,7 +86,7 @@ class Everything(Traffic):
         raise GoneError
 
     def _send(self, method: str, path: str, body: Any = None, *, key: str = "") -> Any:
-        """Send JSON; return the answer's body if it is 200."""
+        """Send JSON, repeat the request while the service is busy, and return the response body."""
         content = None if body is None else json.dumps(body).encode()
         kept: list[Answer] = []
 
@@ -108,7 +108,7 @@ class Everything(Traffic):
         return kept[-1].json() if kept[-1].body else {}
 
     def read_lists(self) -> None:
-        """Read a page of every list, with and without a filter."""
+        """Read a page of each list, and of two lists with a filter."""
         for path in (
             "/api/v1/states",
             filtered("/api/v1/states", "serial", "3"),
@@ -124,7 +124,7 @@ class Everything(Traffic):
         self._send("GET", "/v1/access-tokens", key=self.key)
 
     def read_contents(self) -> None:
-        """Read the contents and changes of a state that other clients push to."""
+        """Read the newest version and the resources of a state that other clients push to."""
         backend = self.ledgers[0].backend
         path = filtered("/api/v1/states", "component_id", f"'{backend.component_id}'")
         for state in self._send("GET", path).get("states", []):
@@ -138,7 +138,7 @@ class Everything(Traffic):
         time.sleep(0.05)
 
     def report(self) -> None:
-        """Send a snapshot of a cluster, each time with other figures."""
+        """Send a snapshot with changing figures; create, change and delete a cluster."""
         for cluster_id in self.clusters[-1:]:
             now = dt.datetime.now(dt.UTC)
             items = [
@@ -163,7 +163,7 @@ class Everything(Traffic):
         time.sleep(0.05)
 
     def make_keys(self) -> None:
-        """Create, rename and rotate a key, mint from it, then use and revoke the results."""
+        """Create, rename and rotate a key, mint and use a token, then revoke the key."""
         made = self._send(
             "POST",
             "/v1/api-keys",

@@ -1,8 +1,9 @@
-"""Write the facts that the next release must respect: ``python -m tools.upgrades.released``.
+"""Record the schema and the API of a release: ``python -m tools.upgrades.released``.
 
-Run at each release, with the settings of any deployment. ``released.json`` has the last migration
-of each app, and each column of the code, with whether the code fills it: nullable columns may stay
-empty. ``released_api.json`` has the HTTP API.
+Tests compare the next release with these files. Run the program at each release, with the settings
+of any deployment. ``released.json`` contains the last migration of each app, and for each column
+whether the code always fills it or the column is nullable. ``released_api.json`` contains the HTTP
+API.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ FILE: Final = Path(__file__).with_name("released.json")
 
 
 def released() -> dict[str, Any]:
-    """Return these facts."""
+    """Return the last migrations and the columns of the release."""
     from django.apps import apps
     from django.db.migrations.loader import MigrationLoader
 

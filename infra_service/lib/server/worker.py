@@ -219,7 +219,7 @@ class ServiceWorker(ThreadWorker):  # type: ignore[misc,unused-ignore]
                 self._keep_within_budget()
             else:
                 self._go_on(conn, is_kept=is_kept)
-        except Exception:  # noqa: BLE001 - whatever it is, the loop goes on
+        except Exception:  # noqa: BLE001 - the loop must continue
             self._drop(conn)
 
     def _send(self, conn: Any, client: PacedSocket) -> None:

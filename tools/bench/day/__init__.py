@@ -1,1 +1,1 @@
-"""A company's day against a running service, with rising load until it is too slow."""
+"""Simulate a company's day against a running service, with rising load until it is too slow."""

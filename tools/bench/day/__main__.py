@@ -1,10 +1,10 @@
-"""``make bench-day``: the largest company that a service on this machine carries.
+"""``make bench-day``: find the largest company that a service on this machine can serve.
 
-Starts PostgreSQL, gunicorn, the indexer and the delivery of webhooks, and sends the load of
-``proportions`` at its scheduled times, whether or not the service keeps up (an open loop). Each
-step adds teams until the 99th percentile of a kind of request is above its limit or a response is
-unexpected. Two steps between the last two then narrow the capacity down. The clients run on the
-same machine and use its CPU too.
+Starts PostgreSQL, gunicorn, the indexer and the delivery of webhooks, and sends the load in
+``proportions`` at its scheduled times, even if the service does not keep up (an open loop). Each
+step doubles the teams until the 99th percentile of a kind of request exceeds its limit, or a
+response is unexpected. Two more steps then narrow down the capacity. The clients run on the same
+machine and also use its CPU.
 
 Prints tables, and writes docs/images/day.svg.
 """
@@ -36,7 +36,7 @@ _PLOT = ROOT / "docs/images/day.svg"
 
 @contextlib.contextmanager
 def service() -> Iterator[tuple[Company, tuple[int, ...]]]:
-    """Run the service with a company; yield it with the ids of the commands' processes."""
+    """Run the service with a company. Yield the company and the process ids of the commands."""
     settings = {
         **dict.fromkeys(("RATE_LIMIT_TOKEN", "RATE_LIMIT_OWNER", "RATE_LIMIT_KEY"), "0"),
         **dict.fromkeys(("ISSUER_NETWORKS", "WEBHOOK_NETWORKS"), "127.0.0.0/8"),
@@ -54,7 +54,7 @@ def service() -> Iterator[tuple[Company, tuple[int, ...]]]:
 
 @contextlib.contextmanager
 def _command(server: LiveServer, name: str) -> Iterator[int]:
-    """Run a command with ``--watch``."""
+    """Run a command with ``--watch`` and yield its process id."""
     process = subprocess.Popen(
         [sys.executable, "manage.py", name, "--watch"],
         cwd=ROOT, env=server.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
@@ -73,8 +73,8 @@ def show(step: Step) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.bench.day", description=__doc__)
-    parser.add_argument("--teams", type=int, default=50, help="of the first step (default: 50)")
-    parser.add_argument("--seconds", type=float, default=45, help="of each step (default: 45)")
+    parser.add_argument("--teams", type=int, default=50, help="teams in the first step (50)")
+    parser.add_argument("--seconds", type=float, default=45, help="length of a step (45)")
     options = parser.parse_args()
     if "DATABASE_URL" not in os.environ:
         with postgres.running() as server:
@@ -83,8 +83,8 @@ def main() -> int:
             return subprocess.run(command, env=environment, check=False).returncode
     with service() as (company, commands):
         company.grow_to(1)
-        costs = costs_of(company, commands)  # while nothing else is in the queues
-        take(company, options.teams, options.seconds / 5, commands)  # loads modules, fills caches
+        costs = costs_of(company, commands)  # while the queues are otherwise empty
+        take(company, options.teams, options.seconds / 5, commands)  # warm-up
         steps = capacity(company, options.teams, options.seconds, commands, show)
     good = [step for step in steps if not step.problems]
     print("", *tables.HEADER, *map(tables.row, steps), sep="\n")

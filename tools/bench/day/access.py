@@ -1,4 +1,4 @@
-"""Access to the service: a policy that trusts pipelines, a session of the admin, a webhook."""
+"""Set up access to the service: a trust policy for pipelines, an admin session, a webhook."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ conditions = [{conditions}]
 
 
 def trust(server: LiveServer, issuer: IssuerServer) -> str:
-    """Trust the issuer's pipelines; return the id of the policy."""
+    """Create a trust policy for the issuer's pipelines, and return its id."""
     (server.directory / "ca.pem").write_text(issuer.ca)
     conditions = ", ".join(
         "{" + ", ".join(f"{name} = {json.dumps(v)}" for name, v in condition.items()) + "}"
@@ -46,7 +46,7 @@ def trust(server: LiveServer, issuer: IssuerServer) -> str:
 
 
 def log_in(server: LiveServer) -> str:
-    """Log in through the admin's form; return the cookies."""
+    """Log in through the admin's form, and return the cookies."""
     path = "/admin/login/"
     form = server.request("GET", path)
     csrf = re.search(r'name="csrfmiddlewaretoken" value="([^"]+)"', form.body.decode())
@@ -67,7 +67,7 @@ def log_in(server: LiveServer) -> str:
 
 
 def subscribe(server: LiveServer, receiver: Receiver) -> None:
-    """Deliver each push and each change of health to the receiver."""
+    """Create a webhook that delivers each push and each health change to the receiver."""
     types = ["state.push", "workload.health_changed"]
     webhook = {"name": "day", "url": receiver.url, "event_types": types}
     answer = server.request(

@@ -1,4 +1,4 @@
-"""A client whose requests are timed, and the states and clusters that clients work on."""
+"""A client that measures its requests, and the states and clusters that clients use."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class UnexpectedStatusError(Exception):
 
 
 class Client:
-    """A connection, whose requests are timed by kind."""
+    """A connection that records the duration of its requests by kind."""
 
     def __init__(self, port: int, due: float, record: Callable[[str, float], None]) -> None:
         self._due, self._record = due, record
@@ -45,9 +45,9 @@ class Client:
         headers: Headers,
         body: bytes | Callable[[], bytes] | None = None,
     ) -> bytes:
-        """Send a request; record the milliseconds since it was due, or since the last response.
+        """Send a request. Record the milliseconds since it was due, or since the last response.
 
-        The time that a client needs to make the body does not count.
+        The time to create the body does not count.
 
         Raises:
             UnexpectedStatusError: the status is not 2xx.
@@ -74,7 +74,7 @@ class Client:
 
 
 class State:
-    """A state, on which a single pipeline works at a time."""
+    """A state, which one pipeline uses at a time."""
 
     def __init__(self, size: int) -> None:
         self.size, self.serial = size, 0
@@ -94,7 +94,7 @@ def _document(size: int) -> tuple[bytes, bytes]:
 
 
 class Cluster:
-    """A cluster, which sends a single report at a time."""
+    """A cluster, which sends one report at a time."""
 
     def __init__(self, cluster_id: str, size: int) -> None:
         self.path, self.size = f"/api/v1/clusters/{cluster_id}/workloads", size
@@ -105,7 +105,7 @@ class Cluster:
         return self._report(workloads=[item(n) for n in range(self.size)])
 
     def delta(self) -> bytes:
-        """Change the usage and, in one of ten workloads, the health."""
+        """Return a delta that changes the usage and, in one of ten workloads, the health."""
         changed = []
         rng = random.Random(next(self._changes))
         count = max(1, int(self.size * proportions.CHANGED_SHARE))

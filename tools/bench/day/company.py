@@ -1,4 +1,4 @@
-"""The company: its pipelines, agents and people as clients of the service, over HTTP."""
+"""The company: pipelines, agents and users that use the service over HTTP."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from tools.bench.day.clients import (
     UnexpectedStatusError,
 )
 
-#: Work that is due at a time of the monotonic clock.
+#: A function that does work, called with its due time on the monotonic clock.
 Work = Callable[[float], None]
-#: The seconds after the start, and the work.
+#: The time after the start in seconds, and the work.
 Arrival = tuple[float, Work]
 
-#: The lists that people open, by name.
+#: The lists that users open, by name.
 LISTS: Final = {
     "states": "/api/v1/states?page_size=50",
     "locked states": "/api/v1/states?filter=field['locked'] = 'true'",
@@ -55,7 +55,7 @@ _PAGES: Final = (
 
 
 class Company:
-    """Teams that use a service, and the durations of their requests."""
+    """The teams that use a service, and the durations of their requests."""
 
     def __init__(self, server: LiveServer, issuer: IssuerServer) -> None:
         self.server, self.teams = server, 0
@@ -73,13 +73,13 @@ class Company:
         self.milliseconds[kind].append(milliseconds)
 
     def shrink_to(self, teams: int) -> None:
-        """Stop using the states and clusters of later teams, which stay in the database."""
+        """Stop using the states and clusters of further teams, which remain in the database."""
         self.teams = teams
         del self.states[sum(len(proportions.states_of(team)) for team in range(teams)) :]
         del self.clusters[sum(len(proportions.clusters_of(team)) for team in range(teams)) :]
 
     def grow_to(self, teams: int) -> None:
-        """Create the states and clusters of the teams that are missing."""
+        """Create the states and clusters of missing teams."""
         for team in range(self.teams, teams):
             for size in proportions.states_of(team):
                 self.states.append(State(size))
@@ -108,7 +108,7 @@ class Company:
         return answer.body
 
     def rates(self) -> dict[Work, float]:
-        """Return how often each kind of work arrives, per second."""
+        """Return the arrivals per second of each kind of work."""
         hourly = {
             self._pipeline: self.teams * proportions.PIPELINES_PER_HOUR,
             self._page: self.teams * proportions.PAGES_PER_HOUR,
@@ -121,7 +121,7 @@ class Company:
         }
 
     def arrivals(self, seconds: float, rng: random.Random) -> list[Arrival]:
-        """Return the random arrivals of this many seconds, in order."""
+        """Return random arrivals during ``seconds``, in order."""
         found = []
         for work, rate in self.rates().items():
             moment = rng.expovariate(rate)
@@ -131,7 +131,7 @@ class Company:
         return sorted(found, key=lambda arrival: arrival[0])
 
     def run(self, work: Work, due: float) -> None:
-        """Do the work of an arrival; count an unexpected response or a broken connection."""
+        """Do the work of an arrival. Count an unexpected response or a broken connection."""
         try:
             work(due)
         except (UnexpectedStatusError, OSError, http.client.HTTPException) as error:
@@ -155,7 +155,7 @@ class Company:
                     path = f"{one.path}?ID={lock_id}"
                     client.send(push, "POST", path, bearer, one.next_document)
                 client.send("unlock", "UNLOCK", one.path, bearer, lock)
-            one.is_in_use.release()  # never after a failure: it may still be locked
+            one.is_in_use.release()  # not after a failure, because the state may still be locked
         finally:
             client.close()
 
@@ -209,7 +209,7 @@ class Company:
 
     @staticmethod
     def _free(things: list[Any]) -> Any:
-        """Return a random thing that is not in use, as in use."""
+        """Return a random object that is not in use, and mark it as in use."""
         while True:
             one = random.choice(things)
             if one.is_in_use.acquire(blocking=False):

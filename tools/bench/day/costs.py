@@ -1,4 +1,4 @@
-"""The costs of a single request of each kind, from many requests in sequence."""
+"""Measure the costs of a request of each kind, from many requests in sequence."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _HEADER = (
 
 
 def costs_of(company: Company, commands: tuple[int, ...]) -> list[str]:
-    """Return a Markdown table. The clients' own work is not included."""
+    """Return a Markdown table of the costs, which exclude the work of the clients."""
     settle(company.server)
     states = {state.size: state for state in company.states}
     clusters = {cluster.size: cluster for cluster in company.clusters}

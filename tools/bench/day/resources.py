@@ -1,4 +1,4 @@
-"""The resources that the service and its database use, measured from outside."""
+"""Measure the resources that the service and its database use, from outside."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from tests.e2e.crowd import memory_of
 from tests.support.server import LiveServer
 from tools.bench.lists import cpu_seconds, postmaster
 
-#: Bytes of WAL in two seconds of a service without load.
+#: The bytes of WAL in two seconds below which the service counts as idle.
 _QUIET: Final = 50_000
 _WAL: Final = "SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Resources:
-    """CPU in seconds since the start of each process; sizes in bytes."""
+    """CPU time in seconds since the start of each process, and sizes in bytes."""
 
     moment: float
-    #: The workers, and the commands that index states and deliver webhooks.
+    #: The CPU time of the workers, the indexer and the delivery of webhooks.
     service_cpu: float
     postgresql_cpu: float
-    #: This process, which sends the load.
+    #: The CPU time of this process, which sends the load.
     clients_cpu: float
     wal: int
     database: int
 
     @classmethod
     def used(cls, server: LiveServer, commands: tuple[int, ...]) -> Self:
-        """Measure now."""
+        """Return the resources used until now."""
         url = server.environment["DATABASE_URL"]
         with psycopg.connect(url, autocommit=True) as connection:
             row = connection.execute(f"{_WAL}, pg_database_size(current_database())").fetchone()
@@ -48,7 +48,7 @@ class Resources:
         )
 
     def since(self, earlier: Resources) -> Resources:
-        """Return the differences."""
+        """Return the differences to an earlier measurement."""
         differences = {
             field.name: getattr(self, field.name) - getattr(earlier, field.name)
             for field in fields(self)
@@ -57,9 +57,9 @@ class Resources:
 
 
 def settle(server: LiveServer) -> None:
-    """Wait until the indexer and the deliveries are idle, for three minutes at most.
+    """Wait until the indexer and the deliveries are idle, at most three minutes.
 
-    Vacuum first, which would otherwise run during a measurement.
+    Run VACUUM first, so that autovacuum does not run during a measurement.
     """
     with psycopg.connect(server.environment["DATABASE_URL"], autocommit=True) as connection:
         connection.execute("VACUUM ANALYZE")
@@ -74,14 +74,14 @@ def settle(server: LiveServer) -> None:
 
 
 def memory(server: LiveServer) -> tuple[int, int]:
-    """Return the bytes of the service's workers, and of PostgreSQL's processes."""
+    """Return the memory of the service's workers and of PostgreSQL's processes, in bytes."""
     root = postmaster(server.environment["DATABASE_URL"])
     children = Path(f"/proc/{root}/task/{root}/children").read_text().split()
     return memory_of(server), sum(_proportional(pid) for pid in (root, *map(int, children)))
 
 
 def _proportional(pid: int) -> int:
-    """Return the bytes of a process, with its part of shared memory; 0 if it has exited."""
+    """Return the memory of a process with its part of shared memory, or 0 if it has exited."""
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     except OSError:

@@ -1,4 +1,4 @@
-"""Steps of the test: a company of a size, its load, and the results."""
+"""The steps of the test: the load of a company with a number of teams, and its results."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from tools.bench.day.company import Arrival, Company
 from tools.bench.day.resources import Resources, memory, settle
 
 _THREADS = 64
-#: Steps between the last capacity and the first overload.
+#: The number of steps between the last good step and the first overload.
 _NARROWING = 2
 
 
 @dataclass(frozen=True)
 class Step:
-    """A company's results: sorted milliseconds per kind of request, and the resources used."""
+    """The results of a step: sorted milliseconds per kind of request, and resources used."""
 
     teams: int
     clusters: int
@@ -36,9 +36,9 @@ class Step:
 
     @property
     def problems(self) -> list[str]:
-        """Return the reasons why the service does not carry this company."""
+        """Return the reasons why the service cannot serve this company."""
         slow = [
-            f"99 of 100 {kind}: {self.percentile(kind, 0.99):.0f} ms"
+            f"99th percentile of {kind}: {self.percentile(kind, 0.99):.0f} ms"
             for kind in self.milliseconds
             if self.percentile(kind, 0.99) > limit_of(kind)
         ]
@@ -60,7 +60,7 @@ def limit_of(kind: str) -> int:
 
 
 def take(company: Company, teams: int, seconds: float, commands: tuple[int, ...]) -> Step:
-    """Send the load of this many teams."""
+    """Send the load of ``teams`` teams, and return the results."""
     company.grow_to(teams)
     settle(company.server)
     company.milliseconds.clear()
@@ -86,7 +86,7 @@ def take(company: Company, teams: int, seconds: float, commands: tuple[int, ...]
 
 
 def send(company: Company, arrivals: list[Arrival]) -> None:
-    """Start each arrival at its time, and wait until all have ended."""
+    """Start the work of each arrival at its time, and wait until all work has ended."""
     waiting: queue.SimpleQueue[Arrival | None] = queue.SimpleQueue()
 
     def work() -> None:
@@ -113,7 +113,7 @@ def capacity(
     commands: tuple[int, ...],
     show: Callable[[Step], None],
 ) -> list[Step]:
-    """Double the teams until the service is overloaded, then narrow down; return all steps."""
+    """Double the teams until the service is overloaded, narrow down, and return all steps."""
     steps, good, teams = [], 0, first
     while True:
         steps.append(take(company, teams, seconds, commands))

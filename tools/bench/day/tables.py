@@ -1,4 +1,4 @@
-"""The results as Markdown tables and as a plot."""
+"""Format the results as Markdown tables and as a plot."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from tools.bench.plot import Line, Panel, svg
 
 _COLUMNS = (
     "teams", "states", "clusters", "workloads", "requests per second",
-    "p99 of the slowest kind, ms", "CPU of the service", "of PostgreSQL", "of the clients",
-    "WAL per second, MB", "carried",
+    "p99 of the slowest kind, ms", "service CPU", "PostgreSQL CPU", "client CPU",
+    "WAL per second, MB", "within limits",
 )  # fmt: skip
 HEADER = (f"| {' | '.join(_COLUMNS)} |", "|" + "---|" * len(_COLUMNS))
 
@@ -41,7 +41,7 @@ _DRAWN = ("push", "workloads", "page", "report")
 
 
 def draw(steps: list[Step]) -> str:
-    """Return the plot: durations and CPU by the number of teams."""
+    """Return a plot of durations and CPU by the number of teams."""
     shown = [kind for kind in _DRAWN if all(kind in step.milliseconds for step in steps)]
     slowest = [
         Line(f"{kind}, p99", [step.percentile(kind, 0.99) for step in steps], number)

@@ -1,4 +1,4 @@
-"""Scenarios by name. A scenario gets an empty directory and returns its outcomes."""
+"""Scenarios by name. A scenario receives an empty directory and returns its outcomes."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from tools.chaos.scenarios import (
 
 
 class Scenario(NamedTuple):
-    """A function that returns the outcomes, and the programs that it runs."""
+    """A scenario: the function that returns the outcomes, and the programs that it needs."""
 
     run: Callable[[Path], list[Outcome]]
     needs: tuple[str, ...]
 
 
-#: Two instances behind nginx, with PostgreSQL.
+#: The programs for two instances behind nginx, with PostgreSQL.
 _SERVICE = ("ip", "nginx", "setpriv")
 
 SCENARIOS: dict[str, Scenario] = {

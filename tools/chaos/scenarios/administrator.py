@@ -1,4 +1,4 @@
-"""An administrator changes a database under traffic."""
+"""A scenario in which an administrator changes a database under traffic."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _OTHERS = "FROM pg_stat_activity WHERE datname = current_database() AND pid <> p
 
 
 def administrator_mistakes(directory: Path) -> list[Outcome]:
-    """Set the primary to read only; terminate connections; time out idle transactions."""
+    """Set the primary to read-only, terminate connections, cancel statements, set a timeout."""
     database = Postgres(directory, "a")
     outcomes = []
     try:
@@ -53,7 +53,7 @@ def _cancel(this: Course, database: Postgres) -> None:
 
 
 def _idle_in_transaction(this: Course, database: Postgres) -> None:
-    """Use a timeout of 1 ms: it hits each transaction with Python between statements."""
+    """Set a timeout of 1 ms, which affects all transactions with Python between statements."""
     _set(database, "idle_in_transaction_session_timeout", "1ms")
     time.sleep(6)
     _set(database, "idle_in_transaction_session_timeout", "0")
@@ -66,7 +66,7 @@ def _set(database: Postgres, name: str, value: str) -> None:
 
 
 _ACTIONS = {
-    "primary set to read only for 6 s": _read_only,
+    "primary set to read-only for 6 s": _read_only,
     "all connections terminated 30 times": _terminate,
     "all statements cancelled 100 times": _cancel,
     "idle_in_transaction_session_timeout of 1 ms for 6 s": _idle_in_transaction,

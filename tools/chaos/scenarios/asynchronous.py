@@ -1,4 +1,4 @@
-"""A failover to a standby that lags behind: lost writes and refused clients."""
+"""A scenario of a failover to a lagging standby: lost writes and rejected clients."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tools.chaos.service import Front, serving
 
 
 def lost_lock(directory: Path) -> list[Outcome]:
-    """Cut off the standby, take a lock, then promote the standby."""
+    """Isolate the standby, acquire a lock, then promote the standby."""
     primary, standby = Postgres(directory, "a"), Postgres(directory, "b")
     try:
         primary.create()
@@ -53,15 +53,15 @@ def _lose(front: Front, primary: Postgres, standby: Postgres) -> Outcome:
         if seen != expected:
             outcome.broken.append(f"{label}: {seen} instead of {expected}")
 
-    # Processes with a stale connection answer 503 once, and the client repeats the request.
+    # Processes with a stale connection respond with 503 once, and the client repeats the request.
     wait_until(lambda: backend.push(document(3), lock).status != 503, 60)
-    note("its holder pushes", backend.push(document(3), lock), (409, "LOCK_NOT_HELD"))
+    note("the owner pushes", backend.push(document(3), lock), (409, "LOCK_NOT_HELD"))
     wait_until(lambda: backend.lock(str(other)).status != 503, 60)
-    note("another one locks", backend.lock(str(other)), (200, ""))
-    note("its holder pushes then", backend.push(document(3), lock), (423, "STATE_LOCKED"))
+    note("another client locks", backend.lock(str(other)), (200, ""))
+    note("the owner then pushes", backend.push(document(3), lock), (423, "STATE_LOCKED"))
     if backend.get().body != document(1):
-        outcome.broken.append("the state is neither the old one nor refused")
-    outcome.figures["lost"] = "1 of 2 pushes, as must be expected"
+        outcome.broken.append("the state is not the old version")
+    outcome.figures["lost"] = "1 of 2 pushes, as expected"
     return outcome
 
 

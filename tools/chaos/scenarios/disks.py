@@ -1,4 +1,4 @@
-"""PostgreSQL's disk is full."""
+"""A scenario in which PostgreSQL's disk is full."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _UNPRIVILEGED = 65534
 
 
 def full_disk_of_postgresql(directory: Path) -> list[Outcome]:
-    """Data and write-ahead log on one file system. The supervisor restarts the server."""
+    """Fill the file system with the data and the WAL. Restart the server if it ends."""
     with small_disk(directory / "disk", 400, _UNPRIVILEGED) as disk:
         database = Postgres(directory, "a", data=disk.path / "data")
         try:
@@ -34,7 +34,7 @@ def full_disk_of_postgresql(directory: Path) -> list[Outcome]:
                 with contextlib.suppress(psycopg.Error):
                     database.run_sql("SELECT 1")
                 if database.program.has_ended():
-                    this.outcome.figures["PostgreSQL itself"] = "gave up, and was started again"
+                    this.outcome.figures["PostgreSQL itself"] = "ended, and was restarted"
                     database.start()
                 this.is_back()
                 this.wait_for_pushes()

@@ -1,4 +1,4 @@
-"""SQLite: the disk is full or read-only, another process locks it, a backup runs."""
+"""Scenarios with SQLite: a full or read-only disk, a lock of another process, a backup."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
 _HELD = 60
-#: The seconds that a writer waits; readers must not wait for a writer.
+#: The seconds that a writer waits. Readers must not wait for writers.
 _BUSY_TIMEOUT = 20
 _WRITTEN = ("db.sqlite3", "db.sqlite3-wal")
-#: More than the threads of both workers.
+#: More writers than the threads of both workers.
 _WRITERS = 100
 # From docs/how-to/deploy.md.
 _BACKUP = "import sqlite3, sys; a, b = map(sqlite3.connect, sys.argv[1:]); a.backup(b)"
 
 
 def disk_lock_and_backup(directory: Path) -> list[Outcome]:
-    """An instance whose ``var/`` is on a small file system."""
+    """Run one instance with ``var/`` on a small file system, and inject each fault."""
     outcomes = []
     with (
         small_ext4(directory / "var", 400) as disk,
@@ -58,10 +58,11 @@ def _full(_this: Course, disk: SmallDisk) -> None:
 
 
 def _read_only(this: Course, disk: SmallDisk) -> None:
-    """Reads of documents are refused, too, because each writes an audit event.
+    """Make the database read-only. Reads of documents also fail, because they write audit events.
 
-    Requests on a thread without a connection are also refused: opening a connection writes.
-    SQLite's shared memory file stays writable: it is mapped, so the kernel would kill its writers.
+    Requests on a thread without a connection also fail, because opening a connection writes.
+    SQLite's shared memory file remains writable. It is mapped, so the kernel would kill its
+    writers.
     """
     reader = _Reader(this.front)
     disk.set_read_only(True, *_WRITTEN)
@@ -72,7 +73,7 @@ def _read_only(this: Course, disk: SmallDisk) -> None:
 
 
 def _locked(this: Course, disk: SmallDisk) -> None:
-    """Writers are refused after their timeout; lists stay readable meanwhile."""
+    """Lock the database. Writers fail after their timeout, but lists remain readable."""
     reader = _Reader(this.front)
     with _holding(disk):
         reader.start()
@@ -81,7 +82,7 @@ def _locked(this: Course, disk: SmallDisk) -> None:
 
 
 def _crowd(this: Course, disk: SmallDisk) -> None:
-    """Start more writers than threads."""
+    """Lock the database, and start more writers than threads."""
     reader, seen = _Reader(this.front), Counter[str]()
     token = this.traffic.ledgers[0].backend.token
 
@@ -99,12 +100,12 @@ def _crowd(this: Course, disk: SmallDisk) -> None:
     reader.finish(this)
     this.outcome.figures[f"{_WRITERS} more writers"] = dict(seen)
     if set(seen) - {"200", "503 DATABASE_BUSY"}:
-        this.outcome.broken.append(f"writers were answered with {dict(seen)}")
+        this.outcome.broken.append(f"writers received {dict(seen)}")
 
 
 @contextmanager
 def _holding(disk: SmallDisk) -> Iterator[None]:
-    """Hold the database's only write lock during the block."""
+    """Acquire the database's only write lock for the block."""
     with closing(sqlite3.connect(disk.path / "db.sqlite3", isolation_level=None)) as holder:
         holder.execute("PRAGMA busy_timeout = 30000")
         holder.execute("BEGIN IMMEDIATE")
@@ -115,7 +116,7 @@ def _holding(disk: SmallDisk) -> Iterator[None]:
 
 
 class _Reader(threading.Thread):
-    """Reads a list each half second, and checks the readiness of the service."""
+    """A thread that reads a list and checks the readiness of the service every half second."""
 
     def __init__(self, front: Front) -> None:
         super().__init__()
@@ -133,19 +134,19 @@ class _Reader(threading.Thread):
             self.slowest = max(self.slowest, time.monotonic() - started)
 
     def finish(self, this: Course, expected: Collection[int] = (200,)) -> None:
-        """Stop, and return the result."""
+        """Stop, and record the result in the outcome."""
         self._end.set()
         self.join()
         this.outcome.figures["lists and /readyz meanwhile"] = dict(self.statuses)
         this.outcome.figures["slowest of them"] = f"{self.slowest:.1f} s"
         if not self.statuses[200] or self.statuses.keys() - set(expected):
-            this.outcome.broken.append("lists were not read meanwhile, or the service not ready")
+            this.outcome.broken.append("lists could not be read, or the service was not ready")
         if self.slowest > _BUSY_TIMEOUT / 2:
             this.outcome.broken.append(f"a list took {self.slowest:.0f} s")
 
 
 def _backed_up(this: Course, disk: SmallDisk) -> None:
-    """The copy is a complete database, with everything acknowledged before the backup began."""
+    """Check that a backup is complete and contains everything acknowledged before its start."""
     promised = {md5 for ledger in this.traffic.ledgers for md5 in [*ledger.acknowledged]}
     copy = disk.path.parent / "backup" / "db.sqlite3"
     copy.parent.mkdir()
@@ -158,13 +159,13 @@ def _backed_up(this: Course, disk: SmallDisk) -> None:
         f"{len(stored)} versions, verify_states: {found.strip()}"
     )
     if promised - stored or '"problems": []' not in found:
-        this.outcome.broken.append("the backup is not whole")
+        this.outcome.broken.append("the backup is not complete")
 
 
 _ACTIONS = {
     "SQLite: the disk is full for 10 s": _full,
-    "SQLite: the disk takes no writes for 10 s": _read_only,
-    f"SQLite: another process holds the database for {_HELD} s": _locked,
-    f"SQLite: the same, and {_WRITERS} more writers": _crowd,
-    "SQLite: backed up": _backed_up,
+    "SQLite: the files are read-only for 10 s": _read_only,
+    f"SQLite: another process locks the database for {_HELD} s": _locked,
+    f"SQLite: another process locks the database, and {_WRITERS} more writers": _crowd,
+    "SQLite: backup": _backed_up,
 }

@@ -1,4 +1,4 @@
-"""Instances of the service are killed, restarted in turn, or cut off with their host."""
+"""Scenarios in which instances are killed, restarted one by one, or isolated with their host."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 _KILLS = 4
 _ROUNDS = 3
 _PROXIES = ("nginx", "haproxy")
-#: Seconds of the isolation of a host: longer than the proxies' timeout.
+#: The seconds for which a host is isolated, which exceed the timeout of the proxies.
 _AWAY = 45
-#: The maximum duration of a request: the proxy waits for the lost host, then repeats the request.
+#: The maximum seconds of a request: the proxy waits for the lost host, then repeats the request.
 _SLOWEST = 40
 
 
 def killed_and_restarted(directory: Path) -> list[Outcome]:
-    """Clients use a proxy, which forwards requests from an unavailable instance to the other."""
+    """Inject the faults behind each proxy, which must use the available instance."""
     database = Postgres(directory, "b")
     try:
         database.create()
@@ -57,7 +57,7 @@ def _behind(proxy: str, directory: Path, database: Postgres) -> list[Outcome]:
         name = f"{proxy}: the host of one instance is cut off for {_AWAY} s"
         with course(name, front, probing=False) as cut_off:
             _cut_off(cut_off)
-    # A partial response breaks off with its host; no proxy can repeat it.
+    # A response may break off when its host is isolated. A proxy cannot repeat a partial response.
     broken_off = (0, "(no answer: IncompleteRead)")
     return [
         killed.outcome,
@@ -67,18 +67,18 @@ def _behind(proxy: str, directory: Path, database: Postgres) -> list[Outcome]:
 
 
 def _answered_by_the_service(this: Course, allowed: Collection[tuple[int, str]] = ()) -> Outcome:
-    """Return the outcome; the proxy must not have answered itself, nor a client waited long."""
+    """Return the outcome. Errors from the proxy and long waits are broken promises."""
     bad = [
         key for key in this.outcome.reasons if key[0] in (0, 502, 503, 504) and key not in allowed
     ]
-    this.outcome.broken += [f"a client saw {status} {why}" for status, why in bad]
+    this.outcome.broken += [f"a client received {status} {why}" for status, why in bad]
     if this.traffic.history.slowest > _SLOWEST:
         this.outcome.broken.append(f"a request took {this.traffic.history.slowest:.0f} s")
     return this.outcome
 
 
 def _kill(this: Course) -> None:
-    """Kill all processes of an instance each time, like a power cut."""
+    """Repeatedly kill all processes of an instance, like a power failure."""
     for _ in range(_KILLS):
         instance = random.choice(this.front.instances)
         time.sleep(random.uniform(0.5, 2))
@@ -88,7 +88,7 @@ def _kill(this: Course) -> None:
 
 
 def _restart(this: Course) -> None:
-    """Restart the instances in turn, waiting only for ``/readyz`` in between."""
+    """Restart one instance after the other, waiting only for ``/readyz`` in between."""
     for _ in range(_ROUNDS):
         for instance in this.front.instances:
             this.outcome.figures["exit code"] = instance.stop()
@@ -96,11 +96,11 @@ def _restart(this: Course) -> None:
 
 
 def _cut_off(this: Course) -> None:
-    """Isolate an instance: the other continues, and the first resumes its pending work."""
+    """Isolate an instance. The other continues, and the first later resumes its pending work."""
     network.cut("a")
     started = time.monotonic()
     this.wait_for_pushes(more=5)
-    this.outcome.figures["each state pushed 5 times after"] = f"{time.monotonic() - started:.1f} s"
+    this.outcome.figures["5 pushes of each state after"] = f"{time.monotonic() - started:.1f} s"
     time.sleep(max(0.0, started + _AWAY - time.monotonic()))
     network.mend("a")
     this.is_back()

@@ -1,4 +1,4 @@
-"""Many clients at once: idle ones, active ones, and slow uploads."""
+"""A scenario with many simultaneous clients: idle connections, active clients, slow uploads."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from tools.chaos.service import Front, serving
 
 _IDLE, _ACTIVE, _SLOW = 1000, 50, 200
 _SECONDS = 30
-#: The maximum of the 99th percentile of small requests, in seconds.
+#: The limit for the 99th percentile of small requests, in seconds.
 _MOST = 0.1
-#: Requests per second of all active clients together. Each pauses for a second on average: without
-#: pauses, fifty clients would only queue for the processor.
+#: The total requests per second of the active clients. Each client pauses for a second on average.
+#: Without pauses, the clients would only queue for the processor.
 _RATE = float(os.environ.get("CHAOS_RATE", "50"))
 
 
 def many_clients(directory: Path) -> list[Outcome]:
-    """1,000 idle connections, 200 uploads of a few bytes per second, 50 active clients."""
+    """Measure active clients while many connections are idle or upload slowly."""
     database = Postgres(directory, "a")
     try:
         database.create()
@@ -57,24 +57,24 @@ def _measure(front: Front) -> Outcome:
         logged = [one.log.stat().st_size for one in front.instances]
         busy = _latencies(front, backend, _ACTIVE, _SECONDS, outcome.statuses)
     outcome.figures = {
-        "one client alone": _percentiles(quiet),
-        "with all of them": _percentiles(busy),
-        "of that in the service": _percentiles(_logged(front, logged)),
-        "requests a second": f"{len(busy) / _SECONDS:.0f}",
+        "one client": _percentiles(quiet),
+        "all clients": _percentiles(busy),
+        "all clients, within the service": _percentiles(_logged(front, logged)),
+        "requests per second": f"{len(busy) / _SECONDS:.0f}",
         "load": ", ".join(f"{value:.1f}" for value in os.getloadavg()),
     }
-    # On a busy machine the figure depends on the scheduling of its processors.
+    # On a busy machine, the figure depends on the scheduling of the processors.
     if os.getloadavg()[0] < (os.cpu_count() or 1) and _high(busy) > _MOST:
-        outcome.broken.append(f"a small request in a hundred took over {_MOST * 1000:.0f} ms")
+        outcome.broken.append(f"1 % of small requests took more than {_MOST * 1000:.0f} ms")
     if bad := {status for status in outcome.statuses if status != 200}:
-        outcome.broken.append(f"small requests were answered with {bad}")
+        outcome.broken.append(f"small requests received {bad}")
     return outcome
 
 
 def _latencies(
     front: Front, backend: Backend, clients: int, seconds: float, statuses: Counter[int]
 ) -> list[float]:
-    """Return the durations of small requests, in seconds; each client keeps its connection."""
+    """Return the durations of small requests over persistent connections, in seconds."""
     taken: list[float] = []
     deadline, think = time.monotonic() + seconds, clients / _RATE
 
@@ -101,7 +101,7 @@ def _latencies(
 
 
 def _upload_slowly(front: Front, backend: Backend, end: threading.Event) -> None:
-    """Begin 200 pushes, and send each a few bytes per second."""
+    """Begin 200 pushes, and send a few bytes per second for each push."""
     head = (
         f"POST {backend.path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {backend.token}"
         "\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n\r\n{"
@@ -119,7 +119,7 @@ def _upload_slowly(front: Front, backend: Backend, end: threading.Event) -> None
 
 
 def _logged(front: Front, since: list[int]) -> list[float]:
-    """Return the service's durations of these requests, from the start of their thread."""
+    """Return the durations in the service's log, from the start of a request's thread."""
     return [
         json.loads(line)["duration_ms"] / 1000
         for instance, start in zip(front.instances, since, strict=True)

@@ -1,4 +1,4 @@
-"""The object store is late, returns errors or wrong data, is cut off, or hangs."""
+"""A scenario in which the object store returns errors or wrong data, or does not respond."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FAULTS = ("missing", "altered", "after", "silence")
 
 
 def store_misbehaves(directory: Path) -> list[Outcome]:
-    """Inject each fault briefly, four times, and then for four seconds; clients push and read."""
+    """Inject each fault four times briefly, and then for four seconds, under traffic."""
     database = Postgres(directory, "a")
     outcomes = []
     try:

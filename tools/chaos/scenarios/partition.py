@@ -1,4 +1,4 @@
-"""The primary's host is cut off, and the standby is promoted by hand."""
+"""A scenario in which the primary's host is isolated, and the standby is promoted manually."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tools.chaos.report import Outcome
 from tools.chaos.scenario import course
 from tools.chaos.service import serving
 
-#: The seconds until a monitor decides that the primary is lost.
+#: The seconds until a monitor would declare the primary as lost.
 _DECISION = 6
 
 
 def network_partition(directory: Path) -> list[Outcome]:
-    """Two hosts in ``DATABASE_URL``, synchronous replication, silent loss of connections."""
+    """Isolate the primary and promote its synchronous standby. Both are in ``DATABASE_URL``."""
     primary, standby = Postgres(directory, "a"), Postgres(directory, "b")
     try:
         primary.create()
@@ -35,7 +35,7 @@ def network_partition(directory: Path) -> list[Outcome]:
                 this.is_back()
                 this.wait_for_pushes()
                 steady = time.monotonic() - this.back
-                this.outcome.figures["each state pushed after"] = f"{steady:.1f} s"
+                this.outcome.figures["a push of each state after"] = f"{steady:.1f} s"
             network.mend("a")
             if this.outcome.back_after is None or this.outcome.back_after > 10:
                 this.outcome.broken.append("no acknowledged push within 10 s of the promotion")

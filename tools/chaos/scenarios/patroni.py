@@ -1,4 +1,4 @@
-"""Patroni changes the primary: by hand, by a death, by a partition; haproxy is in front."""
+"""Scenarios in which Patroni, behind haproxy, changes the primary."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tools.chaos.service import serving
 
 
 def changes_of_primary(directory: Path) -> list[Outcome]:
-    """Synchronous replication: acknowledged writes are on both hosts."""
+    """Switch over, kill and isolate the primary, with synchronous replication."""
     cluster = Cluster(directory, is_synchronous=True)
     outcomes = []
     with cluster.up(), serving(directory, DATABASE_URL=cluster.url) as front:
@@ -37,7 +37,7 @@ def _switch_over(this: Course, cluster: Cluster, former: str) -> None:
 
 
 def _die(this: Course, cluster: Cluster, former: str) -> None:
-    """Kill Patroni and PostgreSQL at once, like a power failure."""
+    """Kill Patroni and PostgreSQL, like a power failure."""
     member = cluster.members[former]
     member.stop(signal.SIGKILL)
     cluster.kill_postgres(former)
@@ -53,6 +53,6 @@ def _partition(this: Course, cluster: Cluster, former: str) -> None:
 
 _ACTIONS = {
     "Patroni: switchover behind haproxy": _switch_over,
-    "Patroni: the primary dies": _die,
-    "Patroni: the primary is cut off": _partition,
+    "Patroni: the primary is killed": _die,
+    "Patroni: the primary is isolated": _partition,
 }

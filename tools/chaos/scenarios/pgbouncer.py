@@ -1,4 +1,4 @@
-"""A pgbouncer in transaction mode in front of the database restarts."""
+"""A scenario in which a pgbouncer in transaction mode restarts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _KNOWS_PREPARED = (1, 21)
 
 
 def in_transaction_mode(directory: Path) -> list[Outcome]:
-    """Run each pgbouncer with default settings; newer versions also with prepared statements."""
+    """Restart each pgbouncer with default settings. Newer ones also with prepared statements."""
     outcomes = []
     for number, program in enumerate(programs()):
         outcomes += _with(program, directory / str(number), {})
@@ -33,7 +33,7 @@ def _with(program: str, directory: Path, settings: dict[str, str]) -> list[Outco
     more = "max_prepared_statements = 100" if settings else ""
     pooler = Pooler(program, directory / "pgbouncer", database, more)
     version = ".".join(map(str, version_of(program)))
-    words = "prepared statements" if settings else "no setting"
+    words = "prepared statements" if settings else "default settings"
     try:
         database.create()
         database.start()

@@ -1,4 +1,4 @@
-"""The Redis that counts requests is unavailable, slow, or full."""
+"""A scenario in which Redis, which counts requests, is unavailable, slow or full."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from tools.chaos.service import serving
 
 _HOST, _LINE, _REDIS = "c", 6379, 6380
 _SECONDS = 7
-#: The maximum wait of a request for its counter, plus the latency of a busy machine.
+#: The maximum wait of a request for its counters, and a tolerance for a busy machine, in seconds.
 _MOST, _LATE = 0.1, 0.05
 
 
 class Parts:
-    """Redis on a separate host, and a connection to it that can be slow."""
+    """Redis on a separate host, behind a proxy with an adjustable delay."""
 
     def __init__(self, directory: Path) -> None:
         address = ADDRESSES[_HOST]
@@ -45,13 +45,13 @@ class Parts:
         self.administrator = redis.Redis(address, _REDIS)
 
     def start(self) -> None:
-        """Start Redis again."""
+        """Restart Redis."""
         self.redis.start()
         wait_for_port(ADDRESSES[_HOST], _REDIS)
 
     @contextlib.contextmanager
     def up(self) -> Iterator[None]:
-        """Run both during the block."""
+        """Run Redis and the proxy during the block."""
         with running(self.redis, self.line), contextlib.closing(self.administrator):
             for port in (_LINE, _REDIS):
                 wait_for_port(ADDRESSES[_HOST], port)
@@ -59,7 +59,7 @@ class Parts:
 
 
 def redis_fails(directory: Path) -> list[Outcome]:
-    """Requests continue, and wait at most a tenth of a second for their counter."""
+    """Check that requests continue, and wait at most 0.1 s for their counters."""
     database, parts = Postgres(directory, "a"), Parts(directory)
     outcomes = []
     try:
@@ -75,7 +75,7 @@ def redis_fails(directory: Path) -> list[Outcome]:
                     this.is_back()
                     this.wait_for_pushes()
                 if this.outcome.statuses[503] or this.outcome.statuses[429]:
-                    this.outcome.broken.append("a request was refused because of Redis")
+                    this.outcome.broken.append("a request was rejected because of Redis")
                 outcomes.append(this.outcome)
     finally:
         network.mend(_HOST)
@@ -84,7 +84,7 @@ def redis_fails(directory: Path) -> list[Outcome]:
 
 
 def _measure(this: Course, url: str) -> None:
-    """Time requests and their waits for Redis, beside a thread that only sleeps."""
+    """Measure requests and waits for Redis, and compare the waits with a sleeping thread."""
     limiter, slowest = Limiter(RedisCounters(url)), {"hit": 0.0, "sleep": 0.0}
     acts: dict[str, Callable[[], object]] = {
         "hit": lambda: limiter.hit(Limit("token", "chaos", 1 << 30)),
@@ -109,17 +109,17 @@ def _measure(this: Course, url: str) -> None:
     this.outcome.figures["longest wait for Redis"] = f"{hit * 1000:.0f} ms"
     this.outcome.figures["longest sleep of 100 ms meanwhile"] = f"{sleep * 1000:.0f} ms"
     if hit > sleep + _LATE:
-        this.outcome.broken.append(f"one waited {hit * 1000:.0f} ms for Redis")
+        this.outcome.broken.append(f"a request waited {hit * 1000:.0f} ms for Redis")
 
 
 _FAULTS: dict[str, tuple[Callable[[Parts], object], Callable[[Parts], object]]] = {
-    "answers": (lambda _: None, lambda _: None),
-    "stands still": (
+    "responds": (lambda _: None, lambda _: None),
+    "is stopped": (
         lambda parts: os.killpg(parts.redis.pid, signal.SIGSTOP),
         lambda parts: os.killpg(parts.redis.pid, signal.SIGCONT),
     ),
-    "is a black hole": (lambda _: network.cut(_HOST), lambda _: network.mend(_HOST)),
-    "answers after 2 s": (
+    "is isolated": (lambda _: network.cut(_HOST), lambda _: network.mend(_HOST)),
+    "responds after 2 s": (
         lambda parts: os.killpg(parts.line.pid, signal.SIGUSR1),
         lambda parts: os.killpg(parts.line.pid, signal.SIGUSR2),
     ),
@@ -127,5 +127,5 @@ _FAULTS: dict[str, tuple[Callable[[Parts], object], Callable[[Parts], object]]] 
         lambda parts: parts.administrator.config_set("maxmemory", 1),
         lambda parts: parts.administrator.config_set("maxmemory", 0),
     ),
-    "is away": (lambda parts: parts.redis.stop(), lambda parts: parts.start()),
+    "is down": (lambda parts: parts.redis.stop(), lambda parts: parts.start()),
 }
