@@ -169,7 +169,7 @@ def test_no_link_is_followed(old: list[str], tmp_path: Path) -> None:
 def test_directory_writable_by_other_users_is_rejected(old: list[str], tmp_path: Path) -> None:
     tmp_path.chmod(0o777)
 
-    with pytest.raises(ArchiveError, match="Other users own it or can write to it"):
+    with pytest.raises(ArchiveError, match="Another user owns the directory or can write to it"):
         archive_all(tmp_path)
 
 

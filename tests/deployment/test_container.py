@@ -241,7 +241,7 @@ def test_the_agents_image_needs_no_other_file(tmp_path: Path) -> None:
     )  # fmt: skip
 
     assert program == "python"
-    assert started.stderr.startswith("CommandError: This is not a pod: ")
+    assert started.stderr.startswith("CommandError: The process does not run in a pod: ")
 
 
 @pytest.mark.long

@@ -114,7 +114,7 @@ def test_an_option_of_a_command_is_the_commands() -> None:
 
 @pytest.mark.parametrize("arguments", [["--env-file"], ["--env-file=", "check"]])
 def test_missing_file_is_reported(arguments: list[str]) -> None:
-    with pytest.raises(EnvironmentFileError, match="--env-file needs the name of a file"):
+    with pytest.raises(EnvironmentFileError, match="--env-file requires a file name"):
         environment_files.load_named(["manage.py", *arguments])
 
 

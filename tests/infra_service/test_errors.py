@@ -60,7 +60,7 @@ def test_unknown_path_is_not_found(client: Client, path: str) -> None:
         "error": {
             "code": 404,
             "status": "NOT_FOUND",
-            "message": "There is no resource at this path; /api/docs/ lists the available paths.",
+            "message": "There is no resource at this path. /api/docs/ lists the available paths.",
             "details": [
                 {
                     "@type": "type.googleapis.com/google.rpc.ErrorInfo",
@@ -120,7 +120,7 @@ def test_path_with_another_prefix_is_not_found(
 
     assert (response.status_code, error_reason(response)) == (404, "NOT_FOUND")
     error = response.json()["error"]
-    assert error["message"] == f"There is no resource at this path; use {meant} instead."
+    assert error["message"] == f"There is no resource at this path. Use {meant} instead."
     assert error["details"][0]["metadata"] == {"suggestion": meant}
 
 

@@ -395,6 +395,6 @@ def test_admin_page_shows_the_managing_state(backend: Backend, cluster: Cluster)
     environment = Environment.objects.get().pk
     row = f"shop-web in {environment} kubernetes_deployment_v1.web its uid"
     assert f"Managed by State Address Matched by {row}" in text
-    assert "No state in the index of resources contains it." in text_of(
+    assert "No state in the resource index manages this workload." in text_of(
         person("viewer").get(pages["other"])
     )

@@ -113,4 +113,4 @@ def test_budget_must_cover_the_largest_request(
     settings.MEMORY_BUDGET_BYTES -= 1
     (error,) = run_checks()
     assert error.id == check_id
-    assert f"{limit} allows takes {factor} times its size" in error.msg
+    assert f"{limit} allows requires {factor} times its size" in error.msg

@@ -169,7 +169,7 @@ def test_rejected_actions_show_the_reason(state: State) -> None:
     assert "The state has no version with this number" in text_of(missing)
     for number in ("", "0", "x", str(2**31)):
         answer = client.post(page(state, "restore-version"), {"number": number})
-        assert "Please correct the marked fields." in text_of(answer), number
+        assert "Correct the marked fields." in text_of(answer), number
     assert State.objects.get().revision == state.revision
 
 

@@ -137,9 +137,9 @@ URL = "https://infra.example.com"
     (("--cluster", "prod-eu-1", "--report-to", URL), "--cluster must be the id of the cluster"),
     (("--cluster", ID, "--report-to", "http://infra.example.com", "--token-file", "t"),
      "the service's address must have the form https://host"),
-    (("--cluster", ID, "--report-to", URL), "--report-to needs --token-file, or --trust-policy"),
+    (("--cluster", ID, "--report-to", URL), "--report-to requires --token-file, or --trust-policy"),
     (("--cluster", ID, "--report-to", URL, "--trust-policy", "fed-1"),
-     "--trust-policy needs --identity-token-file"),
+     "--trust-policy requires --identity-token-file"),
     (("--cluster", ID, "--report-to", URL, "--token-file", "t", "--token-cache", "c"),
      "--identity-token-file and --token-cache require --trust-policy"),
     (("--cluster", ID, "--report-to", URL, "--token-file", "t", "--trust-policy", "fed-1"),
@@ -149,8 +149,8 @@ URL = "https://infra.example.com"
      "/nonexistent contains no certificate authorities"),
     (("--cluster", ID, "--report-to", URL, "--token-file", "t", "--kubeconfig", "/nonexistent"),
      "Invalid kube-config file"),
-    (("--cluster", "prod-eu-1", "--token-file", "t"), "--token-file needs --report-to"),
-    (("--cluster", "prod-eu-1", "--ca-file", "t"), "--ca-file needs --report-to"),
+    (("--cluster", "prod-eu-1", "--token-file", "t"), "--token-file requires --report-to"),
+    (("--cluster", "prod-eu-1", "--ca-file", "t"), "--ca-file requires --report-to"),
 ])  # fmt: skip
 def test_invalid_options_are_rejected(options: tuple[str, ...], message: str) -> None:
     with pytest.raises(CommandError, match=message):

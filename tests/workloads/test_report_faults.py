@@ -160,7 +160,7 @@ def test_number_of_reported_faults_is_limited(agent: Agent, cluster: Cluster) ->
         (f"workloads.{n}.replicas_ready", "OUT_OF_RANGE") for n in range(100)
     ]
     assert response.json()["error"]["message"] == (
-        "The report is refused and nothing of it is stored. The first of more than 100 faults: "
+        "The report was rejected, and nothing was stored. The first of more than 100 faults: "
         "workloads.0.replicas_ready: Expected `int` >= 0."
     )
     assert nothing_is_stored(cluster)

@@ -77,5 +77,5 @@ def test_until_it_is_stopped(
 
 
 def test_interval_of_zero_is_rejected(db: None) -> None:
-    with pytest.raises(CommandError, match="--interval must be more than 0 seconds"):
+    with pytest.raises(CommandError, match="--interval must be greater than 0 seconds"):
         call_command("deliver_events", "--watch", "--interval", "0")

@@ -165,7 +165,7 @@ def test_account_of_the_pod_is_used(pod: Account) -> None:
 
 
 @pytest.mark.parametrize(("is_closed", "message"), [
-    (True, "stopped before it was read"), (False, "took longer than 30 s"),
+    (True, "the client stopped during the request"), (False, "took longer than 30 s"),
 ])  # fmt: skip
 def test_data_after_a_shutdown_is_not_a_response(
     pod: Account, monkeypatch: pytest.MonkeyPatch, *, is_closed: bool, message: str
