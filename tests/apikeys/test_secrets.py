@@ -131,7 +131,7 @@ def test_failures_do_not_disclose_secrets(
 
     assert response.status_code == 500
     assert response.json()["error"]["message"] == (
-        "Internal error. The log contains the details for this request id."
+        "Internal error. The log contains the details under this request id."
     )
     without(response.content.decode(), [owner.secret, *made])
     logged = "".join(capfd.readouterr())
