@@ -95,7 +95,7 @@ def test_components_are_found_by_name_with_the_keyboard(page: Page, live: LiveSe
     expect(offered).to_have_count(1)
     page.keyboard.press("Enter")
     expect(finder).to_have_value("")
-    expect(page.get_by_text("finder-network is added.")).to_be_visible()
+    expect(page.get_by_text("Added finder-network.")).to_be_visible()
     expect(page.locator("#id_component_ids")).to_have_value("finder-network")
     page.get_by_role("button", name="Issue").click()
     page.get_by_role("link", name="Continue to the API key").click()

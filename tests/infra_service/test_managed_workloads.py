@@ -393,7 +393,7 @@ def test_admin_page_shows_the_managing_state(backend: Backend, cluster: Cluster)
     assert "Workloads States manage 1 of 2 workloads." in overview
     text = text_of(viewer.get(pages["web"]))
     environment = Environment.objects.get().pk
-    row = f"shop-web in {environment} kubernetes_deployment_v1.web its uid"
+    row = f"shop-web in {environment} kubernetes_deployment_v1.web uid"
     assert f"Managed by State Address Matched by {row}" in text
     assert "No state in the resource index manages this workload." in text_of(
         person("viewer").get(pages["other"])

@@ -76,7 +76,9 @@ def test_directory_writable_by_other_users_is_rejected(tmp_path: Path, bits: int
     root.chmod(bits)
 
     for opened in (PrivateDirectory.made, PrivateDirectory.existing):
-        with pytest.raises(InsecureDirectoryError, match="Another user owns the directory or can write to it"):
+        with pytest.raises(
+            InsecureDirectoryError, match="Another user owns the directory or can write to it"
+        ):
             opened(root)
 
 

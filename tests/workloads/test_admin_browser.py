@@ -55,7 +55,9 @@ def test_cluster_page_links_to_a_failing_workload(
     # Not the row of webhooks in the navigation.
     web = page.locator("#result_list").get_by_role("row").filter(has_text="web")
     expect(web).to_contain_text("50 of 200 m")
-    expect(web.get_by_role("img", name="CPU usage compared with the requested amount")).to_be_visible()
+    expect(
+        web.get_by_role("img", name="CPU usage compared with the requested amount")
+    ).to_be_visible()
     page.get_by_role("link", name="Error", exact=True).click()
     expect(page.locator("#result_list tbody tr")).to_have_count(1)
     page.get_by_role("link", name="queue", exact=True).click()

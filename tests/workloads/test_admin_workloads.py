@@ -162,7 +162,7 @@ def test_page_shows_a_workload(workload: NewWorkload) -> None:
         "Cluster: prod-eu-1", "Namespace: shop", "Kind: Deployment", "Degraded", "OOMKilled: app",
         "1 of 2", "31 of 200 m", "400 m", "182 of 256 MiB", "512 MiB",
         "app registry.example.com/app:1.4.2 running yes 0", "<b> <i>x</i>",
-        "registry.example.com/app registry.example.com 1.4.2 not known",
+        "registry.example.com/app registry.example.com 1.4.2 unknown",
     ):  # fmt: skip
         assert part in text, part
     healthy = workload(name="healthy")

@@ -92,7 +92,10 @@ def server_error(request: HttpRequest) -> HttpResponse:
     if _is_for_people(request):
         return _page(request, status, reason, "Something went wrong", _NOT_YOURS)
     return _plain(
-        request, status, reason, "Internal error. The log contains the details under this request id."
+        request,
+        status,
+        reason,
+        "Internal error. The log contains the details under this request id.",
     )
 
 

@@ -20,7 +20,10 @@ _REASONS: Final = {
     ),
     501: ("TRANSFER_CODING_UNSUPPORTED", "Only the transfer coding chunked is supported."),
 }
-_INTERNAL: Final = ("INTERNAL", "Internal error. The log contains the details under this request id.")
+_INTERNAL: Final = (
+    "INTERNAL",
+    "Internal error. The log contains the details under this request id.",
+)
 
 
 class StatusCapture:

@@ -229,7 +229,7 @@ def test_missing_pod_is_reported(
 ) -> None:
     monkeypatch.delenv(missing)
 
-    with pytest.raises(ConnectionSetupError, match="are not set"):
+    with pytest.raises(ConnectionSetupError, match="is not set"):
         connect.in_cluster()
 
 

@@ -315,7 +315,7 @@ def test_an_event_without_an_end(
     resource = client_module.Resource(STATEFULSETS)
 
     with (
-        pytest.raises(KubernetesError, match="an incomplete watch event"),
+        pytest.raises(KubernetesError, match="a watch event of more than"),
         client.watch(resource, "1") as events,
     ):
         list(events)
