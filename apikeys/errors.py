@@ -231,7 +231,7 @@ class ApiKeyExpired(APIException):
 
 
 class TooManyApiKeys(APIException):
-    """An owner at the limit of active keys, which bounds the transaction of a revocation."""
+    """An owner at the limit of active keys. The limit bounds the transaction of a revocation."""
 
     meaning = "The owner has reached the maximum number of active keys."
     status_code = 400

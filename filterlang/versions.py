@@ -19,10 +19,10 @@ _VERSION: Final = re.compile(
     rf"({_NUMBER}(?:\.{_NUMBER}){{0,2}})(?:-({_IDENTIFIERS}))?(?:\+{_IDENTIFIERS})?", re.ASCII
 )
 _PARTS: Final = 3
-#: Follows the numbers of a release, which sorts after all of its pre-releases.
+#: The text after the numbers of a release, which sorts the release after its pre-releases.
 _RELEASE: Final = "~"
 _PRE_RELEASE: Final = "-"
-#: Ends an identifier, and sorts before all characters of an identifier.
+#: The end of an identifier, which sorts before all characters of an identifier.
 _END: Final = " "
 
 

@@ -1,9 +1,10 @@
 """Prevent writes with wrong encryption keys by a canary, a known encrypted value in the database.
 
-The service verifies the canary at the start of the server, in ``/readyz`` and ``check --database
-default``, and before the first encryption of each process, because the database may have been
-unreachable at the start. The first verification creates the canary, unless the newest document
-needs a missing key. ``rotate_state_keys`` encrypts the canary with the first key.
+The service verifies the canary at the start of the server, and in ``/readyz`` and ``check
+--database default``. The database may have been unreachable at the start, so each process also
+verifies the canary before its first encryption. The first verification creates the canary, unless
+the newest document needs a missing key. ``rotate_state_keys`` encrypts the canary with the first
+key.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ def _usable_port(given: str) -> int:
     between both services. Requests for a state would then alternate between two databases.
     """
     if not (given.isascii() and given.isdecimal() and 0 < int(given[:6]) < 2**16):
-        sys.exit(f"PORT={given} is not a port (1 to 65535), as in PORT=8001 make run")
+        sys.exit(f"PORT={given} is not a port (1 to 65535). Example: PORT=8001 make run")
     port = int(given)
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # TIME_WAIT is not a listener

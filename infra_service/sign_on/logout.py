@@ -1,7 +1,7 @@
 """Logout at the provider (OpenID Connect RP-Initiated Logout 1.0).
 
 The session stores the provider's ``end_session_endpoint``, so that a logout does not wait for the
-provider, and the ID token, which is encrypted because it contains personal data.
+provider. The session also stores the ID token, encrypted because it contains personal data.
 """
 
 from __future__ import annotations

@@ -4,9 +4,9 @@ A flapping workload appears once in a message. A report that changes thousands o
 single message.
 
 ``HealthPosition`` records the time until which the changes of a cluster are published, on the clock
-of its reporter. No change can appear before this time, because the service applies the reports of a
-cluster in sequence, with a compare-and-swap of the cluster's row, and each report has a later time
-than the previous report.
+of its reporter. No change can appear before this time: the service applies the reports of a cluster
+in sequence, by a compare-and-swap of the cluster's row, and rejects a report that is not later than
+the previous report.
 """
 
 from __future__ import annotations

@@ -94,7 +94,7 @@ def test_invalid_port_is_rejected(port: str, monkeypatch: pytest.MonkeyPatch) ->
     with pytest.raises(SystemExit) as refused:
         main()
 
-    message = f"PORT={port} is not a port (1 to 65535), as in PORT=8001 make run"
+    message = f"PORT={port} is not a port (1 to 65535). Example: PORT=8001 make run"
     assert refused.value.code == message
 
 

@@ -25,7 +25,7 @@ class Command(ServiceCommand):
     help = (
         "Delete versions and states beyond their retention, unused catalogue entries, "
         "unreferenced objects, access tokens that expired long ago, expired sessions, old history "
-        "and old webhook deliveries, and archive old audit events. The service can keep running. "
+        "and old webhook deliveries. Also archive old audit events. The service can keep running. "
         "The command skips a part that another process is running, and continues after a failed "
         "part. See docs/how-to/retention.md."
     )

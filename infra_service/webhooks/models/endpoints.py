@@ -79,8 +79,8 @@ class WebhookEndpoint(GrantHolder):
     event_types = models.JSONField(default=list)
     filter = models.CharField(max_length=MAX_FILTER, blank=True)
     format = models.CharField(max_length=10, choices=Format.choices, default=Format.STANDARD)
-    # The nonce and the AES-256-GCM ciphertext of the secret, which signing requires in plain text,
-    # encrypted with the key ``encryption_key``.
+    # The nonce and the AES-256-GCM ciphertext of the secret, encrypted with the key
+    # ``encryption_key``. A digest would not suffice, because signing requires the secret.
     secret = models.BinaryField()
     encryption_key = models.CharField(max_length=16)
     # The replaced secret, encrypted in the same way, and the time until which it signs.
