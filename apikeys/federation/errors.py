@@ -34,8 +34,8 @@ class IssuerShared(PermissionDenied):
     )
     default_code = "ISSUER_SHARED"
     default_detail = (
-        "The issuer has policies of other owners, or policies that grant more than your "
-        "token has. Ask an operator to change the issuer."
+        "The issuer has policies of other owners, or policies with permissions that your token "
+        "lacks. Ask an operator to change the issuer."
     )
 
 

@@ -112,7 +112,7 @@ class TrustPolicy(GrantHolder):
 
     id = models.CharField(primary_key=True, max_length=40, default=trust_policy_id, editable=False)
     issuer = models.ForeignKey(Issuer, on_delete=models.PROTECT, related_name="policies")
-    # The machine user that owns the tokens.
+    # The machine account that owns the tokens.
     owner = models.ForeignKey(
         "apikeys.User", on_delete=models.PROTECT, related_name="trust_policies", db_index=False
     )

@@ -97,7 +97,7 @@ def start() -> None:
     own = Resource({SERVICE_NAME: "infra-service", SERVICE_VERSION: __version__})
     # OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES take precedence.
     provider = TracerProvider(resource=own.merge(OTELResourceDetector().detect()))
-    # An exiting worker waits for its last exports. The default timeout is 10 seconds for each.
+    # An exiting worker waits for its last exports. The default timeout of an export is 10 seconds.
     os.environ.setdefault("OTEL_EXPORTER_OTLP_TIMEOUT", "3")
     provider.add_span_processor(Processor(OTLPSpanExporter()))
     trace.set_tracer_provider(provider)
