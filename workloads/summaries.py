@@ -46,8 +46,8 @@ def summarize(workloads: QuerySet[Workload, Any], *, by: str) -> dict[str, Any]:
     """Return the groups, ordered by their columns, and their total.
 
     ``by`` is the first column of a group: ``namespace`` for a single cluster, or ``cluster_id`` for
-    all clusters. For all clusters, the ``MANAGED`` counts are null for more than ``MOST_JOINED``
-    workloads.
+    all clusters. In a summary of all clusters, the ``MANAGED`` counts are null if there are more
+    than ``MOST_JOINED`` workloads.
     """
     columns = (by, *GROUPED)
     is_single_cluster = by == "namespace"

@@ -109,7 +109,7 @@ def contenders() -> dict[str, dict[str, Callable[[], Any]]]:
 
 
 def medians(works: dict[str, Callable[[], Any]]) -> dict[str, float]:
-    """Return the median duration of a call of each function in µs. The functions alternate."""
+    """Return the median duration of a call of each function in µs. The calls are interleaved."""
     times: dict[str, list[float]] = {name: [] for name in works}
     for _ in range(ROUNDS):
         for name, work in works.items():

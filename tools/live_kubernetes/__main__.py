@@ -234,7 +234,7 @@ def record(scene: CollectorScene, directory: Path) -> None:
     for options in ((), ("--namespace", "live-a", "--namespace", "live-b")):
         scene.collected.collect(path, "--once", *options).wait(120)
         watching = scene.collected.watch(path, *options)
-        # Until each watch has reached its timeout.
+        # The changes continue until each watch has reached its timeout.
         scene.life.go_on(70)
         end(watching)
     relay.close()

@@ -1,4 +1,4 @@
-"""Make random changes in a cluster, in proportions that find faults instead of realistic ones."""
+"""Make random changes in a cluster, in proportions that are chosen to find faults."""
 
 from __future__ import annotations
 

@@ -45,5 +45,5 @@ class ExpiredError(RefusedError):
 
     @property
     def is_final(self) -> bool:
-        """Return False, because a new list resolves it."""
+        """Return False, because a new list resolves the error."""
         return False

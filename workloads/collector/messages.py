@@ -25,7 +25,7 @@ def report_line(cluster: str, synced: Synced, *, as_json: bool) -> str:
 
 
 def trouble_lines(cluster: str, troubles: Sequence[Trouble], *, as_json: bool) -> list[str]:
-    """Describe why a cluster is not reported; without troubles, that the watch is restored."""
+    """Describe why a cluster is not reported, or that its watch has been restored."""
     if as_json:
         summary = [
             {**dataclasses.asdict(trouble), "since": trouble.since.isoformat(timespec="seconds")}

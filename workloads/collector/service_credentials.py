@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger("workloads.collector")
 
-# A token is replaced after this share of its lifetime. While it is valid, a failed exchange is
-# retried after this number of seconds.
+# The share of a token's lifetime after which the collector exchanges a new token.
 _RENEWED_AFTER: Final = 2 / 3
+# The seconds between attempts if the exchange fails while the old token is still valid.
 _RETRY_SECONDS: Final = 30.0
 # The maximum size of a token file, in bytes.
 _MOST_BYTES: Final = 16 * 1024
@@ -76,9 +76,9 @@ class _Exchanged(msgspec.Struct):
 class ExchangedToken:
     """The token that the service issues in exchange for the pod's own token.
 
-    The service accepts each token of the pod only once. A restarted container would have to wait
-    until Kubernetes rotates it. `kept` is therefore a file for the issued token, on an in-memory
-    volume of the pod, or None.
+    The service accepts each token of the pod only once, so a restarted container would have to wait
+    until Kubernetes rotates the token. `kept` is therefore a file for the issued token on an
+    in-memory volume of the pod, or None.
     """
 
     def __init__(

@@ -148,7 +148,7 @@ def _some_missing(case: Case) -> str:
 
 
 def _stuck(case: Case) -> str:
-    """Return the reason why a further pod is not ready, unless the rollout is paused."""
+    """Return the reason why another pod is not ready, unless the rollout is paused."""
     unnamed = "" if case.workload.paused else Reason.REPLICAS_NOT_READY
     return _waiting(case) or most_frequent(case.pods.starting) or unnamed
 

@@ -65,8 +65,8 @@ class Cluster(models.Model):
     workloads_error = models.IntegerField(default=0)
     # The time of the newest report in progress, so that older reports are rejected.
     announced_report_at = models.DateTimeField(null=True)
-    # The last report that is included in the image rows. If it is not the last report, a release
-    # without images applied the last report, and the rows are rebuilt.
+    # The time of the last report that is included in the image rows. If a release without images
+    # applied a later report, the rows are rebuilt.
     images_report_at = models.DateTimeField(null=True)
     # The last time when the usage of a large number of workloads was stored.
     usage_stored_at = models.DateTimeField(null=True)

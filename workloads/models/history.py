@@ -62,8 +62,8 @@ class Transition(models.Model):
 
     pk = models.CompositePrimaryKey("workload_id", "number")
     workload_id = models.UUIDField()
-    # The number of the transition of this workload, to which a report adds at most one. The numbers
-    # restart after all transitions of the workload have been deleted.
+    # The number of the transition within the workload. A report adds at most one transition per
+    # workload. The numbers restart after all transitions of the workload have been deleted.
     number = models.IntegerField()
     cluster_id = models.UUIDField()
     since = models.DateTimeField(null=True)

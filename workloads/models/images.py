@@ -2,8 +2,8 @@
 
 Each writer of workloads updates the rows in the same transaction
 (``workloads.reporting.image_rows``). The rows copy the columns that lists need, so that a list
-reads a single index. They have no foreign keys, because the previous release, which does not know
-these tables, deletes workloads and clusters.
+reads a single index. The tables have no foreign keys: during an upgrade, the previous release
+deletes workloads and clusters without deleting their rows in these tables.
 """
 
 from __future__ import annotations

@@ -122,5 +122,5 @@ class ContentEncodingUnsupported(APIException):
 
 
 def shown(moment: dt.datetime) -> str:
-    """Return a time (aware) in the format of the API."""
+    """Return a timezone-aware time in the format of the API."""
     return f"{moment.astimezone(dt.UTC):%Y-%m-%dT%H:%M:%S.%fZ}"

@@ -93,7 +93,7 @@ class Item(PlaceForm, kw_only=True):
             "state.",
         ),
     ] = []
-    # Further facts from which the health is derived.
+    # Additional facts that determine the health.
     replicas_updated: Annotated[
         Count | None,
         Meta(

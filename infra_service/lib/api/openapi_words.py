@@ -139,7 +139,7 @@ def wrapped(
 ) -> Any:
     """Return the schema of a wrapped resource, with the fields next to it."""
     resource = serializer(partial=partial, required=required)
-    # Copied, because serializer fields keep the order of their creation.
+    # Copies of the fields follow the resource, because fields keep the order of their creation.
     wrapper: Any = inline_serializer(name, {field: resource, **copy.deepcopy(beside)})
     wrapper.wraps = field  # for infra_service.openapi.wrappers, which describes both
     return wrapper

@@ -34,7 +34,7 @@ def statements_may_be_prepared(
 
 @register("settings")
 def replica_is_of_postgresql(**_kwargs: Any) -> list[CheckMessage]:
-    """Report a replica if a database is not PostgreSQL, because others have no log positions."""
+    """Return an error for a replica without PostgreSQL: only PostgreSQL has log positions."""
     kinds = {connections[alias].vendor for alias in connections.settings}
     if replica.ALIAS not in connections.settings or kinds == {"postgresql"}:
         return []

@@ -143,7 +143,7 @@ class Prefetch(Generic[M]):
 
 
 class CompiledChange(Generic[M]):
-    """An UPDATE that atomically inserts further rows if it changes a row.
+    """An UPDATE that also inserts other rows, in the same transaction, if it changes a row.
 
     The queryset may have parameters. Each column in ``columns`` is set to the argument with the
     same name. ``fixed`` contains constant values or expressions. On PostgreSQL, this is a single

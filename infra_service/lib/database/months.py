@@ -31,12 +31,12 @@ def moment_of(id_: uuid.UUID) -> dt.datetime:
 
 
 def lowest_id(since: dt.datetime) -> uuid.UUID:
-    """Return a lower limit for the ids of rows since a time: the beginning of a month."""
+    """Return a lower limit for the ids of rows since a time: the first id of a month."""
     return first_id(month_of(_valid(since) - _APART))
 
 
 def highest_id(until: dt.datetime) -> uuid.UUID:
-    """Return an upper limit for the ids of rows until a time: the beginning of a month."""
+    """Return an upper limit for the ids of rows until a time: the first id of a later month."""
     return first_id(month_of(_valid(until) + _APART, later=1))
 
 

@@ -45,7 +45,7 @@ class Client:
         headers: Headers,
         body: bytes | Callable[[], bytes] | None = None,
     ) -> bytes:
-        """Send a request. Record the milliseconds since it was due, or since the last response.
+        """Send a request. Record the milliseconds since the request was due, or since the last response.
 
         The time to create the body does not count.
 
@@ -74,7 +74,7 @@ class Client:
 
 
 class State:
-    """A state, which one pipeline uses at a time."""
+    """A state that only one pipeline uses at a time."""
 
     def __init__(self, size: int) -> None:
         self.size, self.serial = size, 0

@@ -137,8 +137,8 @@ class _Reader(threading.Thread):
         """Stop, and record the result in the outcome."""
         self._end.set()
         self.join()
-        this.outcome.figures["lists and /readyz meanwhile"] = dict(self.statuses)
-        this.outcome.figures["slowest of them"] = f"{self.slowest:.1f} s"
+        this.outcome.figures["lists and /readyz during the fault"] = dict(self.statuses)
+        this.outcome.figures["slowest of these requests"] = f"{self.slowest:.1f} s"
         if not self.statuses[200] or self.statuses.keys() - set(expected):
             this.outcome.broken.append("lists could not be read, or the service was not ready")
         if self.slowest > _BUSY_TIMEOUT / 2:

@@ -54,7 +54,7 @@ def _behind(proxy: str, directory: Path, database: Postgres) -> list[Outcome]:
             _restart(restarted)
             restarted.is_back()
             restarted.wait_for_pushes()
-        name = f"{proxy}: the host of one instance is cut off for {_AWAY} s"
+        name = f"{proxy}: the host of one instance is isolated for {_AWAY} s"
         with course(name, front, probing=False) as cut_off:
             _cut_off(cut_off)
     # A response may break off when its host is isolated. A proxy cannot repeat a partial response.

@@ -12,7 +12,7 @@ from tools.chaos.report import Outcome
 from tools.chaos.scenario import course
 from tools.chaos.service import serving
 
-#: The seconds until a monitor would declare the primary as lost.
+#: The seconds until a monitor would declare the primary lost.
 _DECISION = 6
 
 

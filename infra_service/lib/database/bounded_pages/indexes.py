@@ -171,7 +171,7 @@ def _walk(index: PageIndex, conditions: Conditions, page_key: Sequence[str]) -> 
 
 
 def sets(model: type[models.Model], conditions: Conditions) -> list[Access]:
-    """Return scans that find the rows in another order. They may find few or many rows."""
+    """Return scans that find the rows in another order than the list's, whatever their number."""
     found: dict[frozenset[int], Access] = {}
     for index in indexes_of(model):
         access = _set(index, conditions)

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from infra_service.lib.database.bounded_pages.bounded_tables import Statement
     from infra_service.lib.database.bounded_pages.conditions import Conditions
 
-#: The maximum number of column values that are searched separately. Each may find a whole page.
+#: The maximum number of column values that are searched separately. A search may return a page.
 _MOST_VALUES: Final = 100
 #: The same limit if only index entries are read. SQLite limits a UNION to 500 parts.
 _MOST_OWN_VALUES: Final = {"postgresql": 1_000, "sqlite": 400}

@@ -34,9 +34,9 @@ class DatabaseWrapper(base.DatabaseWrapper):
             busy = sqlite3.OperationalError("database is locked")
             busy.sqlite_errorcode = sqlite3.SQLITE_BUSY
             raise OperationalError(*busy.args) from busy
-        # Always close the cursor. Django would leave it to garbage collection if an error refers to
-        # it, and its destruction can block while this thread uses the connection, for example while
-        # the next transaction waits for the lock.
+        # Always close the cursor. Django would leave a cursor to garbage collection if an error
+        # refers to the cursor. Destroying the cursor then blocks while this thread uses the
+        # connection, for example while the next transaction waits for the lock.
         try:
             with self.cursor() as cursor:
                 cursor.execute(f"BEGIN {self.transaction_mode}")
