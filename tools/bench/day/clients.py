@@ -45,7 +45,7 @@ class Client:
         headers: Headers,
         body: bytes | Callable[[], bytes] | None = None,
     ) -> bytes:
-        """Send a request. Record the milliseconds since the request was due, or since the last response.
+        """Send a request. Record the milliseconds since its due time or the last response.
 
         The time to create the body does not count.
 
