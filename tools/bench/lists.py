@@ -152,7 +152,7 @@ def bench(url: str, rows: int) -> None:
 
 
 def fill(url: str, states: int, clusters: int = 0, workloads: int = 0) -> None:
-    """Migrate the database, and create demo data and further states in bulk."""
+    """Migrate the database, and create demo data and additional states in bulk."""
     options = ("--clusters", str(clusters), "--workloads", str(workloads), "--json")
     with serving(DATABASE_URL=url) as server:
         print("seeded:", server.manage("seed_demo", *options))

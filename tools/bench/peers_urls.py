@@ -82,7 +82,7 @@ class Pages(PageNumberPagination):
 
 
 class PageNumber(States, ListAPIView[State]):
-    """A list with DRF's page numbers: OFFSET, and COUNT for each request."""
+    """A list with DRF's page numbers, which uses OFFSET and counts the rows for each request."""
 
     pagination_class = Pages
 
