@@ -64,7 +64,7 @@ def read_images(
     if end is None:
         return found, None
     if found and _place(found[-1]) == _place(end):
-        # ``MOST_ROWS`` may have cut off further clusters of this image.
+        # ``MOST_ROWS`` may have omitted other clusters of this image.
         found[-1:] = rows.filter(**end).values(*IMAGE).annotate(**_SUMS).order_by(*IMAGE)
     return found, _place(end)
 

@@ -127,7 +127,7 @@ class Collector:
         stop event belongs to this collector, which sets it at the end.
 
         Raises:
-            ReportingEndedError: no further report can succeed.
+            ReportingEndedError: no later report can succeed.
         """
         mirror = Mirror()
         usage = UsageReader(self._client, self._namespaces, self._interval or 0, stop)

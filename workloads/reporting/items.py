@@ -128,7 +128,7 @@ def _pod(pod: Pod) -> PodFacts:
         unschedulable=pod.unschedulable,
         failed=pod.reason if pod.phase == "Failed" else "",
         since=_since(pod, active=active, live=live) if not ready else None,
-        # Omit init containers that succeeded, which have no further effect.
+        # Omit init containers that succeeded, which no longer affect the pod.
         containers=(*containers, *(s for s in steps if s.state != TERMINATED or s.failing)),
     )
 

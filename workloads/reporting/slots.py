@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 #: The maximum number of reports in progress, with one per cluster, because reports of the same
 #: cluster would wait for each other.
 AT_WORK: Final = 4
-#: The maximum number of waiting requests, and the maximum wait in seconds. Further requests are
+#: The maximum number of waiting requests, and the maximum wait in seconds. Additional requests are
 #: rejected immediately.
 WAITING: Final = 8
 TIMEOUT: Final = 1.0

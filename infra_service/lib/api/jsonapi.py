@@ -152,7 +152,7 @@ class Page:
     """A page of a list, requested by its number."""
 
     def __init__(self, request: Request, *known: str) -> None:
-        """Read the parameters of the page. ``known`` are prefixes of further valid parameters.
+        """Read the parameters of the page. ``known`` are prefixes of additional valid parameters.
 
         Raises:
             InvalidParameter: a parameter is unknown, or a number is out of range.

@@ -72,7 +72,7 @@ class ListView(GenericAPIView[M]):
 
 
 class ResourceViewSet(ViewSetMixin, ListView[M]):
-    """A viewset with the methods list and retrieve. Views add further methods."""
+    """A viewset with the methods list and retrieve. Views add other methods."""
 
     http_method_names = ["get", "head", "post", "put", "patch", "delete"]
     resource: ClassVar[str]
@@ -120,7 +120,7 @@ class ResourceViewSet(ViewSetMixin, ListView[M]):
     def answer(
         self, instance: M, *, status: int = 200, secret: str | None = None, **beside: Any
     ) -> Response:
-        """Respond with the wrapped resource, a new secret and further fields next to it."""
+        """Respond with the wrapped resource, a new secret and additional fields next to it."""
         body: dict[str, Any] = {self.resource: self.get_serializer(instance).data, **beside}
         if secret is None:
             return Response(body, status)

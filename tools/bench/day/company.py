@@ -73,7 +73,7 @@ class Company:
         self.milliseconds[kind].append(milliseconds)
 
     def shrink_to(self, teams: int) -> None:
-        """Stop using the states and clusters of further teams, which remain in the database."""
+        """Stop using the states and clusters of the other teams, which remain in the database."""
         self.teams = teams
         del self.states[sum(len(proportions.states_of(team)) for team in range(teams)) :]
         del self.clusters[sum(len(proportions.clusters_of(team)) for team in range(teams)) :]

@@ -107,7 +107,7 @@ def _measure(this: Course, url: str) -> None:
         thread.join()
     hit, sleep = slowest["hit"], slowest["sleep"]
     this.outcome.figures["longest wait for Redis"] = f"{hit * 1000:.0f} ms"
-    this.outcome.figures["longest sleep of 100 ms meanwhile"] = f"{sleep * 1000:.0f} ms"
+    this.outcome.figures["longest sleep of 100 ms during the fault"] = f"{sleep * 1000:.0f} ms"
     if hit > sleep + _LATE:
         this.outcome.broken.append(f"a request waited {hit * 1000:.0f} ms for Redis")
 

@@ -2,7 +2,7 @@
 
 Readers never wait. A writer that finds the database locked waits and blocks its thread, so a long
 lock of another process could block every thread. Only a limited number of writers waits for the
-lock. Further writers wait one second for a place, and are then rejected.
+lock. Additional writers wait one second for a place, and are then rejected.
 """
 
 from __future__ import annotations
