@@ -1,4 +1,4 @@
-"""Generate mutants: all changes of a module's source code that may change its behavior."""
+"""Generate mutants: all changes of a module's source code that may change its behaviour."""
 
 from __future__ import annotations
 
