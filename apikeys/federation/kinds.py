@@ -24,6 +24,7 @@ _READING: Final = frozenset(
     {
         Scope.APIKEY_READ,
         Scope.STATE_READ,
+        Scope.STATE_OUTPUTS,
         Scope.STATE_SECRETS,
         Scope.CLUSTER_READ,
         Scope.AUDIT_READ,

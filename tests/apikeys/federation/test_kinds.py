@@ -177,7 +177,7 @@ def test_missing_pin_gives_an_actionable_message():
 
 @pytest.mark.parametrize("scope", Scope.values)
 def test_write_scopes_are_recognized(scope):
-    assert writes([scope]) is not scope.endswith((":read", ":secrets"))
+    assert writes([scope]) is not scope.endswith((":read", ":outputs", ":secrets"))
     assert writes(["state:read", "state:write"])
 
 
