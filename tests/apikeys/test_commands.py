@@ -217,7 +217,7 @@ def test_unknown_key_is_reported(owner: KeyOwner) -> None:
 def test_rotated_secret_does_not_revoke_the_key(owner: KeyOwner) -> None:
     new = owner.send("POST", owner.path + ":rotate").json()["secret"]
 
-    with pytest.raises(CommandError, match=f"the old secret of {owner.key_id}") as caught:
+    with pytest.raises(CommandError, match=f"an expired old secret of {owner.key_id}") as caught:
         run("revoke_apikey", owner.secret)
     assert owner.secret not in str(caught.value)
     assert KeyClient(new).get("/v1/whoami").status_code == 200
@@ -342,7 +342,7 @@ WRONG: dict[str, tuple[Any, str]] = {
     "a bad id": (("--cluster", "x"), "there is no cluster 'x'"),
     "bound both ways": (
         ("--cluster", str(uuid.uuid4()), "--component", str(uuid.uuid4())),
-        "binding.cluster_id: Bound",
+        "binding.cluster_id: Specify a cluster, or other resources, not both.",
     ),
 }
 
