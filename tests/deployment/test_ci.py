@@ -231,7 +231,7 @@ def test_facts_belong_to_the_last_version_of_the_job(jobs: Jobs) -> None:
 
 
 @pytest.mark.parametrize(("token", "message"), [
-    ("iss_expired", r"/v1/whoami responded with 401\. The token is not valid"),
+    ("iss_expired", r"/v1/whoami responded with 401\. The token is mistyped"),
     ("", r"/v1/whoami responded with 401\. "),
 ])  # fmt: skip
 def test_facts_without_a_valid_token_fail(jobs: Jobs, token: str, message: str) -> None:
@@ -248,7 +248,7 @@ def test_facts_of_a_missing_state_fail(jobs: Jobs) -> None:
     pipeline = jobs.pipeline("GITHUB", "missing")
     steps = [*exchange(jobs, state="payments/elsewhere"), {"uses": FACTS}]
 
-    with pytest.raises(JobFailedError, match=r'backend "http" \{\}.* missing'):
+    with pytest.raises(JobFailedError, match=r'configuration has .backend "http" \{\}'):
         pipeline.github({"steps": steps})
 
 
