@@ -85,7 +85,7 @@ def test_server_with_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         ({"path": "secret/infra-service"}, "responds with 404: no transit engine"),
         ({"path": "infra-service"}, "must have the form mount/key"),
         ({"path": "transit/../sys/seal"}, "responds with 404"),
-        ({"token": ""}, "VAULT_TOKEN is not set"),
+        ({"token": ""}, "VAULT_TOKEN is missing or malformed"),
         ({"token": "line\nbreak"}, "is malformed"),
         ({"url": "http://vault.example:8200"}, "must be an https URL"),
         ({"url": "http://127.0.0.1:8200@evil.example"}, "must be an https URL"),
@@ -137,7 +137,7 @@ def test_busy_server_is_tried_again(transit: Transit, statuses: list[int], quick
 
 def test_sealed_server_is_given_up_after_the_deadline(transit: Transit, quick: None) -> None:
     transit.failures = [503] * 1000
-    with pytest.raises(ImproperlyConfigured, match="responds with 503: it is sealed"):
+    with pytest.raises(ImproperlyConfigured, match="responds with 503: the server is sealed"):
         unwrap([transit.wrap(KEY)], settings_of(transit))
 
     assert 1 < transit.requests < 1000
