@@ -1,7 +1,7 @@
 """The errors of the state backend.
 
-Terraform shows its user only the status of a refused POST or UNLOCK, not the body, so the log has
-the reason too.
+Terraform prints only the status of a refused POST or UNLOCK, not the body. The service therefore
+also logs the reason.
 """
 
 from __future__ import annotations
@@ -60,24 +60,24 @@ ENTRY_NOT_FOUND: Final = {
 
 
 class EntryExists(APIException):
-    meaning = "Another entry of the same parent has this name, or has or had the slug made from it."
+    meaning = "Another entry of the same parent has this name, or has or had the derived slug."
     status_code = 409
     rpc_status = "ALREADY_EXISTS"
     default_code = "ALREADY_EXISTS"
-    default_detail = "Another entry has this name, or the slug made from it."
+    default_detail = "Another entry has this name, or has or had the slug derived from it."
     advice = "Send a slug, or slug_suffix: true to get a free slug."
 
     def __init__(self, kind: str = "", metadata: Mapping[str, str] | None = None) -> None:
-        """Name the other entry; without ``metadata``, the caller must not learn its identity."""
+        """Name the other entry, unless ``metadata`` is omitted to keep its identity secret."""
         self.metadata = metadata or {}
         name = self.metadata.get("name") or self.metadata.get("id")
         super().__init__(f'{self.default_detail} It is the {kind} "{name}".' if name else None)
 
 
 class SlugTaken(EntryExists):
-    meaning = "Another entry of the same parent has this slug, or had it."
+    meaning = "Another entry of the same parent has or had this slug."
     default_code = "SLUG_TAKEN"
-    default_detail = "Another entry has this slug, or had it."
+    default_detail = "Another entry has or had this slug."
     advice = "Send another slug."
 
 
@@ -86,7 +86,10 @@ class EntryInUse(APIException):
     status_code = 409
     rpc_status = "FAILED_PRECONDITION"
     default_code = "ENTRY_IN_USE"
-    advice = "Delete them first; housekeeping removes deleted states after their retention."
+    advice = (
+        "Delete the states or components first. Housekeeping removes deleted states after their "
+        "retention."
+    )
 
     def __init__(self, kind: str, name: str) -> None:
         deleted = "states, or deleted states within their retention"
@@ -135,7 +138,7 @@ class InvalidDocument(APIException):
 
 
 class InvalidLockInfo(APIException):
-    meaning = "The body of a LOCK or UNLOCK is not LockInfo."
+    meaning = "The body of a LOCK or UNLOCK request is not valid LockInfo."
     status_code = 400
     default_code = "INVALID_LOCK_INFO"
 
@@ -164,7 +167,8 @@ class StateLocked(APIException):
 class StateFrozen(APIException):
     meaning = (
         "An operator froze the state, so it cannot be changed. The response contains LockInfo, in "
-        "the format that Terraform expects; its `ID` is a sentence with the operator and reason."
+        "the format that Terraform expects. Its `ID` is a sentence with the operator and the "
+        "reason."
     )
     status_code = 423
     default_code = "STATE_FROZEN"
@@ -177,7 +181,7 @@ class StateFrozen(APIException):
 
 
 class LockNotHeld(APIException):
-    meaning = "The given lock ID is not the active lock's, so the write or unlock is refused."
+    meaning = "The given lock ID is not the ID of the active lock."
     status_code = 409
     default_code = "LOCK_NOT_HELD"
     default_detail = (
@@ -198,7 +202,7 @@ class LockRequired(APIException):
 
 
 class SerialConflict(APIException):
-    meaning = "Without a lock, the serial must increase."
+    meaning = "A push without a lock must increase the serial."
     status_code = 409
     default_code = "SERIAL_CONFLICT"
 
@@ -209,27 +213,26 @@ class SerialConflict(APIException):
 
 class LineageMismatch(APIException):
     meaning = (
-        "Without a lock, the lineage must stay the same. A different lineage means a different "
-        "state."
+        "A push without a lock must keep the lineage. A different lineage means a different state."
     )
     status_code = 409
     default_code = "LINEAGE_MISMATCH"
 
     def __init__(self, pushed: str, current: str) -> None:
-        super().__init__("The document's lineage differs from that of the stored state.")
+        super().__init__("The document and the stored state have different lineages.")
         self.metadata = {"lineage": pushed, "current_lineage": current}
 
 
 class WriteConflict(APIException):
-    meaning = "Concurrent writers changed the state first, repeatedly."
+    meaning = "On each attempt, a concurrent writer changed the state first."
     status_code = 503
     default_code = "WRITE_CONFLICT"
-    default_detail = "Too many writers at once; send the request again."
+    default_detail = "Too many concurrent writers. Send the request again."
     wait = 1
 
 
 class DocumentUnreadable(APIException):
-    """A stored document is unreadable; the service never returns wrong bytes."""
+    """The base class of errors for stored documents that the service cannot read."""
 
 
 class DocumentDamaged(DocumentUnreadable):
@@ -250,8 +253,7 @@ class DocumentKeyMissing(DocumentUnreadable):
 
 class DocumentMissing(DocumentUnreadable):
     meaning = (
-        "The object store responds, but has no such object: it may be delayed, or the "
-        "object was lost."
+        "The object store responds, but does not contain the object. The object is delayed or lost."
     )
     status_code = 503
     default_code = "DOCUMENT_MISSING"
@@ -261,8 +263,8 @@ class DocumentMissing(DocumentUnreadable):
 
 class StorageInconsistent(DocumentUnreadable):
     meaning = (
-        "The object store returned other bytes than its own checksum, or other bytes on each "
-        "attempt."
+        "The object store returned bytes that do not match its own checksum, or different bytes "
+        "on each attempt."
     )
     status_code = 503
     default_code = "STORAGE_INCONSISTENT"
@@ -281,7 +283,7 @@ class FactsNotFound(NotFound):
     meaning = "No pipeline has reported facts about this version."
     default_code = "FACTS_NOT_FOUND"
     default_detail = "No pipeline has reported facts about this version."
-    advice = "A pipeline reports them with PUT to this path, after its apply."
+    advice = "A pipeline can report facts with PUT to this path after its apply."
 
 
 class StateEncrypted(APIException):
@@ -290,28 +292,31 @@ class StateEncrypted(APIException):
     rpc_status = "FAILED_PRECONDITION"
     default_code = "STATE_ENCRYPTED"
     default_detail = (
-        "The document is encrypted by OpenTofu. Only the configuration that wrote it can read it."
+        "OpenTofu encrypted the document. Only the configuration that wrote it can read it."
     )
 
 
 class StateFormatUnsupported(APIException):
-    meaning = "The document is not in Terraform's state format 4. It is still stored and served."
+    meaning = (
+        "The document does not have Terraform's state format 4. The service still stores and "
+        "serves it."
+    )
     status_code = 400
     rpc_status = "FAILED_PRECONDITION"
     default_code = "STATE_FORMAT_UNSUPPORTED"
 
     def __init__(self, problem: str, format_version: str = "4") -> None:
-        super().__init__(f"The document is not of state format 4: {problem}.")
+        super().__init__(f"The document does not have state format 4: {problem}.")
         self.metadata = {"format_version": format_version}
 
 
 class StateTooComplex(APIException):
-    meaning = "The document would need too much time or memory to analyse for its size."
+    meaning = "Analysing the document would take too much time or memory for its size."
     status_code = 400
     rpc_status = "FAILED_PRECONDITION"
     default_code = "STATE_TOO_COMPLEX"
     default_detail = (
-        "The document has too many small or deeply nested values to be analysed. "
+        "The document has too many small or deeply nested values to analyse. "
         "Download the whole document instead."
     )
 
@@ -326,11 +331,12 @@ class StorageUnavailable(APIException):
 
 class StorageMisconfigured(StorageUnavailable):
     meaning = (
-        "The object store has no bucket of the configured name, or does not accept the service's "
-        "credentials; an operator must change the configuration."
+        "The object store has no bucket with the configured name, or rejects the service's "
+        "credentials. An operator must change the configuration."
     )
     default_code = "STORAGE_MISCONFIGURED"
     default_detail = (
-        "The object store refuses the service, and retries do not help. Contact an operator."
+        "The object store rejects the service's requests, and retries do not help. Contact an "
+        "operator."
     )
     wait = None

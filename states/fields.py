@@ -1,9 +1,9 @@
-"""The creation time of a state, which its id contains too.
+"""A field for the creation time of a state, which adds bounds on the state's id to a query.
 
-Lists are ordered by ``id``, a UUIDv7, with milliseconds in its first 48 bits. ``created_at`` is set
-at the same moment, and a constraint keeps the two within a day of each other. So a bound on
-``created_at`` is also a bound on ``id``: the newest states are found at the end of the primary key;
-without the bound the planner could read a million rows first.
+Lists are ordered by ``id``, a UUIDv7 with the creation time in milliseconds in its first 48 bits. A
+constraint keeps this time within a day of ``created_at``. A bound on ``created_at`` therefore
+implies a bound on ``id``. With the bound on ``id``, the database finds the newest states at the end
+of the primary key. Without it, the planner could read a million rows first.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from django.db.models import lookups
 
 from infra_service.lib.api.identifiers import milliseconds_of
 
-#: If a clock is set back, the id generator stays ahead, but never by a day.
+#: After a clock is set back, new ids stay ahead of the clock, but never by a day.
 TOLERANCE: Final = dt.timedelta(days=1)
-# The constraint rounds: SQLite's clock functions count whole seconds.
+# The constraint rounds, because SQLite's time functions return whole seconds.
 _ROUNDED: Final = dt.timedelta(seconds=1)
 _LAST: Final = 2**48 - 1
 
@@ -40,14 +40,14 @@ def _milliseconds(moment: dt.datetime, tolerance: dt.timedelta) -> int:
     return min(max(since, 0), _LAST)
 
 
-class CreatedAtField(models.DateTimeField):  # type: ignore[type-arg]  # it takes none at run time
+class CreatedAtField(models.DateTimeField):  # type: ignore[type-arg]  # generic only in stubs
     """The creation time of a row with a UUIDv7 of that time as its ``id``."""
 
     def implied_by(self, lookup: Any) -> Iterator[lookups.Lookup[Any]]:
-        """Yield the bounds on the id that follow from a comparison, for the order of lists.
+        """Yield the bounds on the id that a comparison with ``created_at`` implies.
 
-        Values that only the database knows yield no bounds. A time with digits below the
-        microsecond is translated into an empty list, which yields no bounds either.
+        Values that only the database can compute yield no bounds. A time with digits below the
+        microsecond is translated into an empty list, which also yields no bounds.
         """
         times = lookup.rhs if isinstance(lookup.rhs, Sequence) else [lookup.rhs]
         if not times or not all(isinstance(time, dt.datetime) and time.tzinfo for time in times):
@@ -60,7 +60,7 @@ class CreatedAtField(models.DateTimeField):  # type: ignore[type-arg]  # it take
 
 
 class IdAt(models.Func):
-    """``first_id`` or ``last_id`` of a column, for the constraint that guarantees these bounds."""
+    """The SQL of ``first_id`` or ``last_id``, for the constraint that guarantees these bounds."""
 
     output_field = models.UUIDField()
 
@@ -76,7 +76,7 @@ class IdAt(models.Func):
 
     def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> Any:
         """Return the SQL for SQLite, which stores ids as 32 hexadecimal digits."""
-        # Doubled twice: once for this template, once for the parameters of the constraint.
+        # Percent signs are doubled twice: for this template, and for the constraint's parameters.
         template = (
             "(PRINTF('%%%%012x', UNIXEPOCH(%(expressions)s) * 1000 + %(shift)s) || '%(rest)s')"
         )

@@ -1,4 +1,4 @@
-"""Holders of locks for display, and detection of stale locks."""
+"""Lock owners for display, and detection of stale locks."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ if TYPE_CHECKING:
     from apikeys.actors import Actor
     from states.models import State
 
-#: The age at which a lock is probably stale: locks do not expire.
+#: The age above which a lock is probably stale. Locks do not expire.
 STALE_AFTER: Final = dt.timedelta(hours=1)
 
 
-#: Characters of each of a client's texts that other clients see.
+#: Maximum characters of each text in a LockInfo that other clients see.
 _MOST: Final = 200
 
 
 class Holder(NamedTuple):
-    """Information from the client, and its authenticated identity: ``owner`` with ``token_id``.
+    """The client that acquired a lock: the client's own description, and its identity.
 
-    ``door`` is the backend by which the lock was acquired; None if it is older than 1.2.
+    ``owner`` and ``token_id`` are the authenticated identity. ``door`` is the backend through which
+    the client acquired the lock, or None for a lock from a release before 1.2.
     """
 
     who: str
@@ -40,12 +41,12 @@ class Holder(NamedTuple):
 
 
 def is_writable(state: State) -> bool:
-    """Return whether a person can write the state: no lock, freeze or deletion."""
+    """Return whether an operator can write the state: it is not locked, frozen or deleted."""
     return state.lock_id is None and state.frozen_at is None and state.deleted_at is None
 
 
 def holder_of(state: State) -> Holder | None:
-    """Return the holder of the lock; None without a lock."""
+    """Return the owner of the state's lock, or None if the state is not locked."""
     if state.lock_info is None or state.lock_acquired_at is None:
         return None
     info = LockInfo(**state.lock_info)
@@ -63,11 +64,11 @@ def holder_of(state: State) -> Holder | None:
 
 
 def lock_for(state: State, actor: Actor | None) -> LockInfo:
-    """Return the lock of a locked state for an actor that it refuses.
+    """Return the LockInfo of a locked state for an actor that the lock refuses.
 
-    ``Who`` also names the token and its owner, and ``Info`` the pipeline run and the commit, for
-    callers with ``state:read``, who may see the same of each version. The texts are safe to print;
-    the ID and the time are as the holder sent them.
+    For callers with ``state:read``, ``Who`` also contains the token and its owner, and ``Info`` the
+    pipeline run and the commit. These callers can see the same information about each version. The
+    texts are safe to print. ``ID`` and ``Created`` are unchanged.
     """
     held = LockInfo(**(state.lock_info or {}))
     fields = {
@@ -87,7 +88,7 @@ def lock_for(state: State, actor: Actor | None) -> LockInfo:
 
 
 def _described(run: Run) -> str:
-    """Return a sentence about a pipeline run; empty if it is unknown."""
+    """Return a description of a pipeline run, or an empty string if the run is unknown."""
     parts = (
         ("pipeline run", run.url or run.id),
         ("commit", run.commit),

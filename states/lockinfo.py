@@ -1,4 +1,4 @@
-"""LockInfo: the lock information from Terraform (its statemgr.LockInfo, on the wire)."""
+"""LockInfo: the lock information that Terraform sends (``statemgr.LockInfo`` as JSON)."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 
     from states.models import State
 
-#: A LockInfo is a few hundred bytes; the client's Info may make it longer.
+#: The maximum size. A LockInfo is usually a few hundred bytes; a client's ``Info`` can be long.
 MAX_BYTES: Final = 64 * 1024
 
-#: The backends by which a lock can be acquired.
+#: The backends through which a client can acquire a lock.
 HTTP: Final = "http"
 REMOTE: Final = "remote"
 
 _VERSION: Final = re.compile(r"[0-9A-Za-z.+-]{1,40}", re.ASCII)
 _LONGEST_REASON: Final = 1000
 
-# Go refuses to decode LockInfo with any other form, and the refused client would show nothing.
+# Go cannot decode a LockInfo with another form of time, and the client would not show the lock.
 _RFC3339: Final = re.compile(
     r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)", re.ASCII
 )
@@ -42,8 +42,8 @@ class LockInfo(msgspec.Struct, frozen=True):
     ID: Annotated[
         str,
         Meta(
-            description="The UUID that the client chose; pushes and UNLOCK must send it. Of a "
-            "frozen state, a sentence."
+            description="The UUID that the client chose. Pushes and UNLOCK must send it. For a "
+            "frozen state, a sentence with the operator and the reason."
         ),
     ]
     Operation: Annotated[
@@ -57,18 +57,22 @@ class LockInfo(msgspec.Struct, frozen=True):
     Created: Annotated[
         str,
         Meta(
-            description="When the client created the lock, with up to nine fractional digits; "
-            "if it is absent or empty in a request, the service sets it.",
+            description="The time at which the client created the lock, with up to nine "
+            "fractional digits. If it is absent or empty in a request, the service sets it.",
             extra_json_schema={"format": "date-time"},
         ),
     ] = ""
     Path: Annotated[
-        str, Meta(description="Path of the state in other backends; empty from Terraform.")
+        str,
+        Meta(
+            description="The path of the state in other backends. Terraform's `http` backend "
+            "sends an empty string."
+        ),
     ] = ""
 
     @property
     def uuid(self) -> uuid.UUID:
-        """The ID, as a value to compare."""
+        """Return the ID as a UUID, for comparisons."""
         return uuid.UUID(self.ID)
 
     def as_dict(self) -> dict[str, str]:
@@ -76,10 +80,11 @@ class LockInfo(msgspec.Struct, frozen=True):
         return msgspec.structs.asdict(self)
 
     def described(self, taken_by: Mapping[str, str] | None = None) -> dict[str, Any]:
-        """Return the description of a lock for the audit log, without its ID, which grants writes.
+        """Return a description of the lock for the audit log.
 
-        ``who`` comes from the client; ``taken_by`` is the authenticated owner, if known. It may
-        belong to an earlier lock, because the previous release does not change it.
+        The ID is omitted, because it permits writes. ``who`` comes from the client. ``taken_by`` is
+        the authenticated owner, if known. A ``taken_by`` of an earlier lock is ignored: a server of
+        the previous release does not update it.
         """
         fields = {
             "who": self.Who,
@@ -96,9 +101,9 @@ class LockInfo(msgspec.Struct, frozen=True):
 
     @classmethod
     def of_caller(cls, who: str, *, reason: str, version: str, path: str) -> LockInfo:
-        """Describe a new lock of a client that sends no LockInfo, with a new ID.
+        """Return a LockInfo with a new ID for a client that sends none.
 
-        A version of another form than Terraform's is omitted.
+        A version that does not look like a version of Terraform is omitted.
         """
         return cls(
             ID=str(uuid.uuid4()),
@@ -111,10 +116,9 @@ class LockInfo(msgspec.Struct, frozen=True):
 
     @classmethod
     def of_freeze(cls, state: State) -> LockInfo:
-        """Describe the freeze of a state as a lock.
+        """Return a LockInfo that describes the freeze of a state.
 
-        The ID is a sentence, because Terraform 1.11 prints only the ID of a lock that it
-        encounters.
+        The ID is a sentence, because Terraform 1.11 prints only the ID of a lock that refuses it.
         """
         moment, until = state.frozen_at or timezone.now(), state.freeze_expected_until
         info = terminal_text(state.freeze_reason)
@@ -133,7 +137,8 @@ class LockInfo(msgspec.Struct, frozen=True):
         """Parse the body of a LOCK or UNLOCK.
 
         Raises:
-            InvalidLockInfo: not a JSON object of strings, or an ID that is not a UUID.
+            InvalidLockInfo: the body is not a JSON object of unique strings without NUL, the ID is
+                not a UUID, or the time is not in the form of RFC 3339.
         """
         try:
             written = msgspec.json.decode(body, type=_Written)
@@ -144,7 +149,7 @@ class LockInfo(msgspec.Struct, frozen=True):
             raise InvalidLockInfo(f"LockInfo has the member {duplicate[:64]!a} more than once.")
         info = cls(**{name: text or "" for name, text in msgspec.structs.asdict(written).items()})
         if parse_uuid(info.ID) is None:
-            raise InvalidLockInfo("The ID of a lock is a UUID.")
+            raise InvalidLockInfo("The ID of a lock must be a UUID.")
         if any("\0" in value for value in info.as_dict().values()):
             raise InvalidLockInfo("LockInfo contains a NUL character.")
         if not info.Created:
@@ -156,16 +161,16 @@ class LockInfo(msgspec.Struct, frozen=True):
 
 
 def terminal_text(text: str, most: int = 1_000) -> str:
-    """Return a single line of at most ``most`` characters, which Terraform prints.
+    """Return a text as a single line of at most ``most`` characters that is safe to print.
 
-    Without characters that control a terminal or the direction of text.
+    Spaces replace the characters that control a terminal or the direction of text.
     """
     line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
 class _Written(msgspec.Struct, frozen=True):
-    """LockInfo as clients may write it: a member that is null is absent, as in Go."""
+    """LockInfo as clients send it. As in Go, a null member counts as absent."""
 
     ID: str | None
     Operation: str | None = None

@@ -17,11 +17,11 @@ DESCRIPTION: Final = (
     "1 to 63 lower-case letters, digits and dashes, without a dash at either end, and not a UUID"
 )
 PATTERN: Final = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
-# Also without dashes: programs would read it as an id.
+# UUIDs without dashes are included, because programs would read them as ids.
 _LIKE_A_UUID: Final = r"[0-9a-f]{8}-?([0-9a-f]{4}-?){3}[0-9a-f]{12}"
-#: `…/{component}/{environment}/lock` is the lock of a state, and no environment.
+#: `…/{component}/{environment}/lock` is the lock of a state, so no environment can have this slug.
 RESERVED: Final = {"environment": frozenset({"lock"})}
-# Compiled, because every request with names matches it.
+# Compiled once, because every request with names uses them.
 _SLUG: Final = re.compile(PATTERN, re.ASCII)
 _UUID: Final = re.compile(_LIKE_A_UUID, re.ASCII)
 _FIRST_NUMBERS: Final = range(2, 10)
@@ -37,7 +37,7 @@ def is_slug(text: str, kind: str) -> bool:
 
 
 def of_the_form(*, reserved: frozenset[str] = frozenset()) -> Q:
-    """Return the condition of the same rule for a constraint; a slug may be null."""
+    """Return the rule of ``is_slug`` as a condition for a constraint. The slug may be null."""
     form = Q(slug__regex=rf"\A{PATTERN}\Z") & ~Q(slug__regex=rf"\A{_LIKE_A_UUID}\Z")
     if reserved:
         form &= ~Q(slug__in=sorted(reserved))
@@ -45,7 +45,7 @@ def of_the_form(*, reserved: frozenset[str] = frozenset()) -> Q:
 
 
 def slug_of(name: str, kind: str) -> str:
-    """Return the slug that is nearest to a name."""
+    """Return the slug derived from a name."""
     slug = slugify(re.sub(r"[\W_]+", "-", name))[:MOST].strip("-")
     return slug if is_slug(slug, kind) else f"{kind}-{slug}"[:MOST].strip("-")
 
@@ -53,7 +53,7 @@ def slug_of(name: str, kind: str) -> str:
 def choices(name: str, kind: str, entry_id: uuid.UUID) -> list[str]:
     """Return the possible slugs of an entry with this name, the best first.
 
-    The last contains its id, so it is unique.
+    The last slug ends with 12 digits of the entry's id, so it is unique.
     """
     best = slug_of(name, kind)
     suffixes = [*map(str, _FIRST_NUMBERS), entry_id.hex[-12:]]

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 E = TypeVar("E", bound=CatalogueEntry)
 
-#: The fields of an entry from which the addresses of its states are made.
+#: The fields of an entry that determine the addresses of its states.
 _NAME_FIELDS: Final = {"name", "slug", "application_id"}
 
 _UNIQUE: Final = (
@@ -39,7 +39,7 @@ _UNIQUE: Final = (
 
 @contextmanager
 def _unique_slug() -> Iterator[None]:
-    """Refuse a slug that an entry without a claim has: a release before 1.1 wrote it.
+    """Refuse a slug of an entry without a claim, which a release before 1.1 wrote.
 
     Raises:
         SlugTaken: another entry of the same parent has the slug.
@@ -57,13 +57,14 @@ def _unique_slug() -> Iterator[None]:
 def create(
     *, model: type[E], fields: Mapping[str, Any], actor: Actor, slug_suffix: bool = False
 ) -> E:
-    """Create an entry; ``fields`` are ``name``, ``slug`` and those of its kind.
+    """Create a catalogue entry.
 
-    The default slug is derived from the name; with ``slug_suffix``, a suffix makes it unique.
+    ``fields`` are ``name``, ``slug`` and the fields of the kind. The default slug is derived from
+    the name. With ``slug_suffix``, a suffix makes the derived slug unique.
 
     Raises:
         ApplicationNotFound: the application of a component is deleted.
-        EntryExists: another entry of the same parent has the name, or owns the slug made from it.
+        EntryExists: another entry of the same parent has the name, or owns the derived slug.
         SlugTaken: the slug belongs to another entry of the same parent.
     """
     lock_entry(Application, fields.get("application_id"))
@@ -88,9 +89,10 @@ def _insert(entry: CatalogueEntry) -> None:
 def register(
     names: Names, component_id: uuid.UUID, environment_id: uuid.UUID, moment: dt.datetime
 ) -> tuple[uuid.UUID, uuid.UUID]:
-    """Return the ids of named entries; register missing entries with these ids and this time.
+    """Return the ids of the component and environment with these names.
 
-    Simultaneous calls register an entry once. Call this in the transaction that uses the ids.
+    Missing entries are registered with the given ids and time. Concurrent calls register an entry
+    once. Call this function in the transaction that uses the ids.
     """
     parent_id = NO_PARENT
     if names.application is not None:
@@ -110,7 +112,7 @@ def _registered(entry: CatalogueEntry, moment: dt.datetime) -> uuid.UUID:
     owner_id = claims.claim_if_free(entry)
     if owner_id is not None:
         return owner_id
-    # Two imports of the same export register the same ids at the same moment.
+    # Two imports of the same export can register the same ids at the same time.
     if not type(entry)._default_manager.filter(pk=entry.pk).exists():
         entry.created_at = moment
         _insert(entry)
@@ -118,10 +120,10 @@ def _registered(entry: CatalogueEntry, moment: dt.datetime) -> uuid.UUID:
 
 
 def lock_entry(model: type[CatalogueEntry], entry_id: uuid.UUID | None) -> None:
-    """Prevent the deletion of an entry, if it exists, until the transaction ends.
+    """Lock an entry so that it cannot be deleted until the transaction ends.
 
     Raises:
-        NotFound: of the kind; the entry is deleted.
+        ApplicationNotFound, ComponentNotFound, EnvironmentNotFound: the entry is deleted.
     """
     if entry_id is not None:
         locked = model._default_manager.select_for_update(no_key=True).filter(pk=entry_id)
@@ -134,17 +136,18 @@ def lock_entry(model: type[CatalogueEntry], entry_id: uuid.UUID | None) -> None:
 def change(
     *, model: type[CatalogueEntry], entry_id: uuid.UUID, changes: Mapping[str, Any], actor: Actor
 ) -> None:
-    """Change an entry; moving a component moves its states at once.
+    """Change an entry. Moving a component also moves its states, in the same transaction.
 
-    The row is locked first: ``actions.find_or_register`` locks it too, so that a concurrently
-    registered state is either moved with the component or registered at the new place. An entry
-    without a slug gets a free slug with its name. Its former slugs still resolve to the entry. Only
-    ``changes`` with a slug take over the former slug of another entry.
+    The row is locked first, because ``registration.find_or_register`` also locks it. A state that
+    is registered concurrently is therefore moved with the component, or registered in the new
+    application. An entry without a slug gets a free slug when it gets a name. Former slugs still
+    resolve to the entry. Only an explicit slug takes over the former slug of another entry.
 
     Raises:
-        NotFound: of the kind; the entry, or the application of a component, is deleted.
+        ApplicationNotFound, ComponentNotFound, EnvironmentNotFound: the entry, or the new
+            application of a component, is deleted.
         SlugTaken: the slug belongs to another entry of the same parent.
-        StateFrozen: the entry would be renamed or moved, and a state of it is frozen.
+        StateFrozen: the entry would be renamed or moved, but one of its states is frozen.
     """
     # 1. Block registrations and other changes until the transaction ends.
     entry = model._default_manager.select_for_update().filter(pk=entry_id).first()
@@ -158,7 +161,7 @@ def change(
         _check_freezes(entry)
     before = {name: getattr(entry, name) for name in changed}
     parent_id, slug = entry.parent_id, entry.slug
-    # 2. The slug, in the parent that the entry gets.
+    # 2. Claim the slug in the new parent.
     for name, value in changed.items():
         setattr(entry, name, value)
     if entry.slug is None and "name" in changed:
@@ -166,14 +169,14 @@ def change(
         changed["slug"], before["slug"] = entry.slug, None
     elif entry.slug is not None and (entry.parent_id, entry.slug) != (parent_id, slug):
         claims.claim(entry, actor, takes_over=changes.get("slug") is not None)
-    # 3. The entry, and the columns copied from it.
+    # 3. Update the entry, and the copies of its application in its states.
     with _unique_slug():
         model._default_manager.filter(pk=entry_id).update(**changed, updated_at=timezone.now())
     if slug is not None and (entry.parent_id, entry.slug) != (parent_id, slug):
         claims.keep(entry, parent_id, slug)
     if model is Component and "application_id" in changed:
         State.objects.filter(component_id=entry_id).update(application_id=changed["application_id"])
-    # 4. The audit log.
+    # 4. Record the change in the audit log.
     was, now = _values({name: before[name] for name in changed}), _values(changed)
     details = {name: {"from": was[name], "to": now[name]} for name in changed}
     audit.authorize_and_record(actor, f"{model._meta.model_name}.update", entry_id, **details)
@@ -182,7 +185,7 @@ def change(
 def _check_freezes(entry: CatalogueEntry) -> None:
     """Refuse to rename or move an entry with a frozen state.
 
-    ``freezing.freeze`` locks the entries of its state, so a simultaneous freeze waits.
+    ``freezing.freeze`` locks the entries of the state, so a concurrent freeze waits.
     """
     frozen = State.objects.frozen().filter(**{str(entry._meta.model_name): entry.pk})
     for state in frozen.order_by("pk")[:1]:
@@ -190,7 +193,7 @@ def _check_freezes(entry: CatalogueEntry) -> None:
 
 
 def _changed(entry: CatalogueEntry, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields that differ; an entry keeps its slug if the new slug is null."""
+    """Return the fields with new values. An entry keeps its slug if the new slug is null."""
     return {
         name: value
         for name, value in changes.items()

@@ -1,7 +1,7 @@
-"""Claim slugs: each slug of a parent belongs to the entry that has it now, or had it last.
+"""Claims of slugs: within a parent, a slug belongs to the entry that has it now, or had it last.
 
-The unique constraint of ``SlugClaim`` decides between callers that claim the same slug at the same
-moment. Every action that changes an entry's slug or parent claims the slug here first, in the
+The unique constraint of ``SlugClaim`` decides between concurrent claims of the same slug. Every
+action that changes the slug or the parent of an entry first claims the slug here, in the
 transaction that writes the entry.
 """
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def claim_if_free(entry: CatalogueEntry) -> uuid.UUID | None:
-    """Claim the slug of an entry; return None, or the id of the entry that owns it already."""
+    """Claim the slug of an entry. Return None, or the id of the entry that already owns it."""
     owner_id = addresses.find_id(type(entry), cast("str", entry.slug), entry.parent_id)
     if owner_id is not None:
         return owner_id
@@ -35,7 +35,8 @@ def claim_if_free(entry: CatalogueEntry) -> uuid.UUID | None:
 def claim(entry: CatalogueEntry, actor: Actor, *, takes_over: bool) -> None:
     """Claim the slug of an entry.
 
-    With ``takes_over``, also a former slug of another entry, if the actor may change that entry.
+    With ``takes_over``, the entry can also claim the former slug of another entry, if the actor may
+    change the other entry.
 
     Raises:
         SlugTaken: the slug belongs to another entry.
@@ -54,13 +55,14 @@ def claim(entry: CatalogueEntry, actor: Actor, *, takes_over: bool) -> None:
 
 
 def claim_by_name(entry: CatalogueEntry, actor: Actor, *, suffix: bool) -> None:
-    """Set an entry's slug, derived from its name, with a suffix if that slug is taken.
+    """Derive and claim an entry's slug from its name. ``suffix`` permits a suffix if it is taken.
 
-    A name without characters that a slug allows always gets a suffix, because all such names share
-    the slug of their kind.
+    A suffix is always permitted for a name without any letter or digit that a slug can contain,
+    because the derived slug of all these names is the kind of the entry.
 
     Raises:
-        EntryExists: the slug belongs to another entry, and no suffix is wanted.
+        EntryExists: the slug belongs to another entry, and a suffix is not permitted.
+        SlugTaken: all possible slugs belong to other entries.
     """
     kind = str(entry._meta.model_name)
     best, *others = slugs.choices(entry.name, kind, entry.pk)
@@ -75,7 +77,7 @@ def claim_by_name(entry: CatalogueEntry, actor: Actor, *, suffix: bool) -> None:
 
 
 def refuse_same_name(entry: CatalogueEntry, actor: Actor) -> None:
-    """Refuse an entry whose name another entry of the same parent has.
+    """Refuse an entry if another entry of the same parent has the same name.
 
     Raises:
         EntryExists: another entry has the name.
@@ -87,9 +89,9 @@ def refuse_same_name(entry: CatalogueEntry, actor: Actor) -> None:
 
 
 def keep(entry: CatalogueEntry, parent_id: uuid.UUID, slug: str) -> None:
-    """Keep the claim of the entry's previous slug, so that its addresses stay valid.
+    """Keep the claim of an entry's previous slug, so that addresses with this slug stay valid.
 
-    A release before 1.1 writes entries without a claim.
+    The claim is created if it is missing, because a release before 1.1 writes entries without one.
     """
     claim = SlugClaim(
         kind=str(entry._meta.model_name), parent_id=parent_id, slug=slug, entry_id=entry.pk
@@ -123,7 +125,7 @@ def _may_change(model: type[CatalogueEntry], entry_id: uuid.UUID, actor: Actor) 
 def _refusal(
     error: type[EntryExists], entry: CatalogueEntry, owner_id: uuid.UUID, actor: Actor
 ) -> EntryExists:
-    """Return the error, which names the owner only to an actor that may read it."""
+    """Return the error, which names the owner of the slug only if the actor may read the owner."""
     grant = actor.grant
     readable = type(entry).objects.inside(grant.binding).filter(pk=owner_id)
     owner = readable.first() if Scope.STATE_READ in grant.scopes else None

@@ -1,4 +1,4 @@
-"""Targets of imported states: names, or the ids from another installation."""
+"""The addresses of imported states, by names or by the ids from another installation."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Destination(StateTarget):
         names: Names | None,
         titles: Names,
     ) -> Destination:
-        """Return the target, with the ids of the source unless they are taken."""
+        """Return the target with the ids of the export, or with new ids if these are in use."""
         if names is None:
             return cls(component_id=component_id, environment_id=environment_id)
         if Component.objects.filter(pk=component_id).exists():
@@ -49,7 +49,7 @@ class Destination(StateTarget):
         )
 
     def __str__(self) -> str:
-        """Return the end of the backend's address."""
+        """Return the end of the backend's address, which identifies the state."""
         if self.names is None:
             return f"{self.component_id}/env/{self.environment_id}"
         return self.names.path
@@ -60,7 +60,7 @@ class Destination(StateTarget):
 
 
 def name_as_before(*, destination: Destination, state_id: uuid.UUID, actor: Actor) -> None:
-    """Set the display names from the source, unless the entries already have names."""
+    """Set the display names from the source, unless an entry here has its own name."""
     if destination.titles is None:
         return
     state = State.objects.select_related("component__application", "environment").get(pk=state_id)

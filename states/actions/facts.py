@@ -1,4 +1,4 @@
-"""Recording of the facts that a pipeline reports about a version."""
+"""Record the facts that a pipeline reports about a version."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from states.pipeline.module_manifest import Module
 
 Kind = UsedVersion.Kind
-#: Rows per statement.
+#: Maximum rows per INSERT.
 _ROWS: Final = 500
-#: Facts from the caller; reporter and time are separate.
+#: The fields with the facts themselves, without the reporter and the time.
 FACT_FIELDS: Final = ("commit", "repository", "run", "run_url", "providers", "modules")
 
 
@@ -37,7 +37,7 @@ def record_facts(
     modules: Sequence[Module],
     **values: str,
 ) -> VersionFacts:
-    """Replace the facts of the version; identical facts change nothing.
+    """Record the facts of the version, and replace existing facts. Identical facts change nothing.
 
     ``values`` are ``commit``, ``repository``, ``run`` and ``run_url``.
     """
@@ -83,7 +83,7 @@ def _use(version: StateVersion, providers: Sequence[Provider], modules: Sequence
     if of_state.filter(version__number__gt=version.number).exists():
         return
     of_state.delete()
-    # A set: several calls may have the same source and version.
+    # A set, because several module calls can have the same source and version.
     used = {(Kind.PROVIDER, one.source, sort_key(one.version)) for one in providers}
     used |= {(Kind.MODULE, one.source, sort_key(one.version)) for one in modules}
     UsedVersion.objects.bulk_create(

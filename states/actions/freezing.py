@@ -1,7 +1,7 @@
 """Freeze and unfreeze a state: an operator's lock, with a reason.
 
-A frozen state accepts no new lock and no write. The holder of a lock may finish: it can push and
-unlock. Only ``unfreeze`` ends a freeze.
+A frozen state accepts no new lock and no write. The owner of an existing lock can finish: it can
+push, restore and unlock. Only ``unfreeze`` ends a freeze.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 def freeze(
     *, state_id: uuid.UUID, reason: str, expected_until: dt.datetime | None, actor: Actor
 ) -> None:
-    """Freeze a state, or replace the reason and the notice of its freeze.
+    """Freeze a state, or replace the reason and the expected end of its freeze.
 
-    The same freeze of the same actor changes nothing, so that a request can be repeated.
+    An identical freeze by the same actor changes nothing, so clients can repeat a request.
 
     Raises:
         StateNotFound: the state does not exist, or is deleted.
@@ -61,10 +61,12 @@ def freeze(
 
 
 def _lock_entries(state: State) -> None:
-    """Prevent renames until the transaction ends; the order is that of ``find_or_register``.
+    """Lock the state's catalogue entries, which prevents renames until the transaction ends.
+
+    The order of the locks is the same as in ``find_or_register``.
 
     Raises:
-        RaceLostError: an entry was deleted meanwhile.
+        RaceLostError: an entry was deleted concurrently.
     """
     components = Component.objects.select_for_update(no_key=True)
     component = components.filter(pk=state.component_id).first()
@@ -79,7 +81,7 @@ def _lock_entries(state: State) -> None:
 
 @compare_and_swap(WriteConflict)
 def unfreeze(*, state_id: uuid.UUID, actor: Actor, **details: str) -> None:
-    """Unfreeze a state; a state that is not frozen stays unchanged.
+    """Unfreeze a state. A state that is not frozen stays unchanged.
 
     The audit log records ``details`` in addition to the freeze.
 

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from states.targets import StateTarget
 
 
-#: Memory of a restore per byte of the document: the old document, the new document, and a push of
-#: it.
+#: Bytes of memory for a restore per byte of the document. They include the old document, the new
+#: document, and the push of the new document.
 RESTORE_FACTOR: Final = 5
 
 
@@ -43,14 +43,14 @@ def restore(
 ) -> StateVersion:
     """Restore the content of an old version as a new current version that Terraform accepts.
 
-    Its serial is above the current version's, its lineage the current version's, and every other
-    byte is the old version's. The audit log records ``details``.
+    The new version has the next serial and the current lineage. Every other byte is from the old
+    version. The audit log records ``details``.
 
     Raises:
         StateNotFound, VersionNotFound: the state or version does not exist.
         StateLocked, StateFrozen, LockNotHeld: see ``states.actions.rules``.
-        StateEncrypted: OpenTofu compares the serial with the encrypted serial.
-        StateFormatUnsupported: the head of the document is ambiguous.
+        StateEncrypted: OpenTofu encrypted the document, so its serial cannot be changed.
+        StateFormatUnsupported: the serial or lineage in the document is ambiguous.
         InvalidDocument: see ``states.actions.replacement``.
         WriteConflict: other writers won every attempt.
     """
@@ -74,7 +74,7 @@ def _append(
     actor: Actor,
     **details: Any,
 ) -> StateVersion:
-    """Append the old document with the serial and lineage of the current state."""
+    """Append the old document with the next serial and the current lineage of the state."""
     state = State.objects.visible().filter(pk=state_id).first()
     if state is None:
         raise StateNotFound
@@ -97,13 +97,13 @@ def delete(
     check: Callable[[State], None] | None = None,
     **details: Any,
 ) -> None:
-    """Hide the state; its history is kept for STATE_RETENTION_DAYS, and a push restores it.
+    """Delete the state. Its history is kept for STATE_RETENTION_DAYS, and a push restores it.
 
-    A state without versions is removed. ``check`` raises if the state must not be deleted. The
-    audit log records ``details``.
+    A state without versions is removed immediately. ``check`` raises an error if the state must not
+    be deleted. The audit log records ``details``.
 
     Raises:
-        StateNotFound: the state does not exist, or is deleted already.
+        StateNotFound: the state does not exist, or is already deleted.
         StateLocked, StateFrozen: see ``states.actions.rules``.
     """
     state = target.find()
@@ -129,7 +129,7 @@ def delete(
 
 @compare_and_swap(WriteConflict)
 def undelete(*, state_id: uuid.UUID, actor: Actor) -> None:
-    """Restore a deleted state; a state that is not deleted stays unchanged.
+    """Restore a deleted state. A state that is not deleted stays unchanged.
 
     Raises:
         StateNotFound: the state does not exist, or its history was removed.

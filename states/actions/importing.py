@@ -1,9 +1,9 @@
-"""Import of the versions of a state from another system, each version in one transaction.
+"""Import the versions of a state from another system, each version in its own transaction.
 
 The state is locked until all of its versions are stored. Otherwise, the next imported version would
-undo a push during the import. The lock's ID follows from the source, so that an interrupted run
-continues under the same lock, and simultaneous runs share it: a conditional write decides which run
-stores a version.
+undo a push during the import. The lock's ID is derived from the source, so an interrupted run
+continues with the same lock. Concurrent runs share the lock, and a conditional write decides which
+run stores a version.
 """
 
 from __future__ import annotations
@@ -35,22 +35,22 @@ if TYPE_CHECKING:
 
 #: The namespace of lock IDs, which are derived from the source's name and the state's key.
 _NAMESPACE: Final = uuid.UUID("6c6a8a7e-5f0b-4f5e-9a39-1d6f0f8f1c53")
-_ELSEWHERE: Final = "It was already imported, to another address."
+_ELSEWHERE: Final = "The state was already imported to another address."
 
 
 class ImportRefusedError(Exception):
-    """A state that must not be overwritten; the message is a human-readable sentence."""
+    """A state that must not be overwritten; the message is a sentence for the user."""
 
 
 class OccupiedError(ImportRefusedError):
-    """A state that was never imported from this origin, so the address is probably wrong."""
+    """A state here that was not imported from this origin, so the address is probably wrong."""
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The place of a state in another system.
+    """The identity of a state in another system.
 
-    ``former`` are digests of its versions that earlier releases recorded under another origin.
+    ``former`` contains the digests that earlier releases recorded for its versions.
     """
 
     source: str
@@ -58,12 +58,12 @@ class Origin:
     former: frozenset[str] = frozenset()
 
     def digest(self, version: str) -> str:
-        """Return the digest by which a version is recognized."""
+        """Return the digest that identifies an imported version."""
         return ImportedVersion.digest_of(self.source, self.key, version)
 
     @property
     def lock(self) -> LockInfo:
-        """Return the lock for the import."""
+        """Return the lock of the import."""
         return LockInfo(
             ID=str(uuid.uuid5(_NAMESPACE, f"{self.source}\0{self.key}")),
             Operation="import",
@@ -74,7 +74,7 @@ class Origin:
 
 
 class Offered(NamedTuple):
-    """A version that a source offers: its ID there, and its number if the source has numbers."""
+    """A version in the source: its ID in the source, and its number if the source has numbers."""
 
     id: str
     number: int | None
@@ -83,16 +83,16 @@ class Offered(NamedTuple):
 def outstanding(
     *, destination: Destination, origin: Origin, versions: Sequence[Offered]
 ) -> Sequence[Offered]:
-    """Return the versions to import from the offered versions, oldest first.
+    """Return the versions that must still be imported, oldest first.
 
-    They are the versions after the newest stored version. Older versions are never imported later,
-    because history has a single order.
+    These are the versions after the newest stored version. Older versions cannot be imported later,
+    because the history would be out of order.
 
     Raises:
         OccupiedError: the state has another origin.
         ImportRefusedError: the origin is correct, but the state must not be overwritten now.
     """
-    # The versions are read first: the state is found through the stored versions.
+    # Stored versions are looked up first, because they reveal an import to another address.
     here, states = _found(origin, versions)
     state = destination.find()
     if states - {state and state.pk}:
@@ -106,8 +106,8 @@ def outstanding(
         and here[versions[-1].id] < state.version_number
     ):
         raise ImportRefusedError(
-            f"The source has reverted to the content of version {here[versions[-1].id]} here: "
-            "restore that version."
+            f"The source has reverted to the content of version {here[versions[-1].id]} here. "
+            "Restore this version."
         )
     return rest
 
@@ -115,7 +115,7 @@ def outstanding(
 def _found(
     origin: Origin, versions: Sequence[Offered]
 ) -> tuple[dict[str, int], set[uuid.UUID | None]]:
-    """Return the numbers of the stored versions, by their IDs, and their states."""
+    """Return the numbers of the stored versions by ID, and the ids of their states."""
     digests = {origin.digest(version.id) for version in versions} | origin.former
     rows = ImportedVersion.objects.filter(digest__in=digests)
     found = list(rows.values_list("source_version", "version__state_id", "version__number"))
@@ -126,7 +126,7 @@ def _check(state: State | None, origin: Origin, version: Offered) -> None:
     """Refuse to import a version over a state with another origin or a later version.
 
     Raises:
-        StateLocked, StateFrozen: another lock holds the state, or an operator froze it.
+        StateLocked, StateFrozen: another client locked the state, or an operator froze it.
         OccupiedError, ImportRefusedError: see ``outstanding``.
     """
     if state is None:
@@ -135,7 +135,9 @@ def _check(state: State | None, origin: Origin, version: Offered) -> None:
     if state.current_version_id is None:
         return
     if state.deleted_at is not None:
-        raise ImportRefusedError("It was deleted here: restore it, or delete it permanently.")
+        raise ImportRefusedError(
+            "The state was deleted here. Undelete it, or wait until its retention ends."
+        )
     if _is_from(state, origin):
         if version.number is not None and version.number <= state.version_number:
             _check_diverged(origin, version)
@@ -144,7 +146,7 @@ def _check(state: State | None, origin: Origin, version: Offered) -> None:
     if history.filter(source=origin.source, key=origin.key).exists():
         raise ImportRefusedError(
             "Both the source and the state here have changed since the import. Compare "
-            "the two, and push the correct state."
+            "both, and push the correct state."
         )
     raise OccupiedError(
         "A state with this address exists here that was not imported from this source."
@@ -152,16 +154,16 @@ def _check(state: State | None, origin: Origin, version: Offered) -> None:
 
 
 def _check_diverged(origin: Origin, version: Offered) -> None:
-    """Refuse a version whose number is taken, unless another run has just imported it.
+    """Refuse a version with a number that is in use, unless another run just imported it.
 
     Raises:
         ImportRefusedError: the number belongs to another version.
     """
     if not ImportedVersion.objects.filter(digest=origin.digest(version.id)).exists():
         raise ImportRefusedError(
-            f"The source's version {version.number} differs from the imported version: "
-            "the source is a copy of the installation, or was restored from a backup. "
-            "Compare the two."
+            f"The source's version {version.number} differs from the imported version. "
+            "The source is a copy of the installation, or was restored from a backup. "
+            "Compare both versions."
         )
 
 
@@ -182,12 +184,13 @@ def import_version(
     is_last: bool,
     actor: Actor,
 ) -> bool:
-    """Store a version after the earlier versions; return False if another run stored it.
+    """Store the next version. Return False if another run already stored it.
 
-    ``number`` is its minimum number. The state is locked first, unless this is the last version.
+    ``number`` is the minimum number of the version. The state is locked first, unless this is the
+    last version.
 
     Raises:
-        StateLocked, StateFrozen: another lock holds the state, or an operator froze it.
+        StateLocked, StateFrozen: another client locked the state, or an operator froze it.
         OccupiedError, ImportRefusedError: see ``outstanding``.
         InvalidDocument: see ``states.actions.replacement``.
         StorageUnavailable: the object store did not accept the document.
@@ -203,7 +206,7 @@ def import_version(
     check_replacement(state, upload)
     if state.lock_id is None and not is_last:
         locks.lock(target=destination, info=origin.lock, actor=actor)
-        raise RaceLostError  # check the state again, as it is under the lock
+        raise RaceLostError  # check the locked state again
     version = append_version(
         state,
         upload,
@@ -221,10 +224,10 @@ def import_version(
 
 
 class Rehearsal:
-    """The checks of ``import_version`` on successive documents; nothing is written."""
+    """The checks of ``import_version`` for the versions of a state, without writing anything."""
 
     def __init__(self, state: State | None) -> None:
-        """Begin with the current state, if it exists."""
+        """Start with the current state, or with a new state."""
         self._state = state or State()
         self._previous: Upload | None = None
 
@@ -235,7 +238,7 @@ class Rehearsal:
             InvalidDocument: see ``states.actions.replacement``.
             SerialConflict: the document has no serial, and the state has the maximum serial.
             StorageUnavailable: the object store does not respond.
-            WriteConflict: the current version was replaced meanwhile.
+            WriteConflict: the current version was replaced concurrently.
         """
         if self._previous is None:
             try:
@@ -249,10 +252,10 @@ class Rehearsal:
 
 
 def finish_import(*, destination: Destination, origin: Origin, actor: Actor) -> State:
-    """Release the lock of the import, if it is held; return the state.
+    """Release the lock of the import, if it is active, and return the state.
 
     Raises:
-        StateNotFound: the state does not exist any more.
+        StateNotFound: the state does not exist anymore.
     """
     state = destination.find()
     if state is None:

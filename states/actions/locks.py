@@ -1,6 +1,6 @@
 """Acquire, release and force-unlock the lock of a state, atomically.
 
-A LOCK is a single UPDATE, so that exactly one of many simultaneous requests acquires it.
+A LOCK is a single UPDATE, so exactly one of many concurrent requests acquires the lock.
 """
 
 from __future__ import annotations
@@ -39,12 +39,11 @@ def _locked() -> StateQuerySet:
 
 
 _REVISED: Final = F("revision") + 1
-#: Acquire the lock of a state that is neither locked nor frozen in an atomic statement, so that a
-#: single request wins.
+#: Acquire the lock of a state that is not locked or frozen, in an atomic statement.
 _ACQUIRE: Final = audit.AuditedUpdate(
     _unlocked, "lock_id", "lock_info", "lock_acquired_at", "lock_taken_by", revision=_REVISED
 )
-#: Release the lock if it is still held.
+#: Release the lock if the lock ID is still active.
 _RELEASE: Final = audit.AuditedUpdate(
     _locked,
     lock_id=None,
@@ -57,14 +56,14 @@ _RELEASE: Final = audit.AuditedUpdate(
 
 @compare_and_swap(WriteConflict)
 def lock(*, target: StateTarget, info: LockInfo, actor: Actor, door: str = HTTP) -> LockInfo:
-    """Acquire the lock without waiting; repeating an acquired lock succeeds again.
+    """Acquire the lock of a state without waiting. A repeated call with the same ID succeeds.
 
-    ``door`` is the backend by which the client asks.
+    ``door`` is the backend that the client uses.
 
     Raises:
-        StateLocked: another lock holds the state.
+        StateLocked: another lock is active.
         StateFrozen: an operator froze the state.
-        WriteConflict: lost the race too often.
+        WriteConflict: other writers won every attempt.
     """
     state = find_or_register(target=target, actor=actor)
     if state.lock_info is not None:
@@ -93,13 +92,13 @@ def lock(*, target: StateTarget, info: LockInfo, actor: Actor, door: str = HTTP)
 
 @compare_and_swap(WriteConflict)
 def unlock(*, target: StateTarget, lock_id: uuid.UUID, actor: Actor) -> None:
-    """Release this lock; do nothing if the state is not locked.
+    """Release the lock with this ID. Do nothing if the state is not locked.
 
-    A state that was never pushed disappears, with the entries that its LOCK registered.
+    A state that was never pushed is removed, with the entries that its LOCK registered.
 
     Raises:
-        LockNotHeld: another lock holds the state.
-        WriteConflict: lost the race too often.
+        LockNotHeld: another lock is active.
+        WriteConflict: other writers won every attempt.
     """
     state = target.find()
     if state is None or state.lock_info is None:
@@ -111,9 +110,10 @@ def unlock(*, target: StateTarget, lock_id: uuid.UUID, actor: Actor) -> None:
 
 
 def held_remotely_by(actor: Actor, state: State) -> uuid.UUID | None:
-    """Return the ID of the lock that the actor's token acquired by the remote backend, or None.
+    """Return the ID of the lock that the actor's token acquired through the remote backend.
 
-    Clients of the remote backend never learn an ID: their token proves that they hold the lock.
+    Return None without such a lock. Clients of the remote backend do not know the ID, so their
+    token identifies them as the owner of the lock.
     """
     taken_by = state.lock_taken_by or {}
     is_own = (
@@ -126,10 +126,10 @@ def held_remotely_by(actor: Actor, state: State) -> uuid.UUID | None:
 
 
 def _release(state: State, held: LockInfo, actor: Actor, action: str, **details: Any) -> None:
-    """Release the lock that was read.
+    """Release the lock of the state that was read.
 
     Raises:
-        RaceLostError: the lock or the caller changed meanwhile.
+        RaceLostError: the lock or the caller changed concurrently.
     """
     details = {"lock": held.described(state.lock_taken_by), **details}
     if not _RELEASE.run(actor, action, state.pk, details, pk=state.pk, held=state.lock_id):
@@ -139,15 +139,15 @@ def _release(state: State, held: LockInfo, actor: Actor, action: str, **details:
 def force_unlock(
     *, target: StateTarget, reason: str, actor: Actor, lock_id: uuid.UUID | None = None
 ) -> None:
-    """Release the current lock of the state, and record its holder and the reason.
+    """Release the current lock of the state, and record the lock's owner and the reason.
 
-    A lock that is acquired after this call began stays. If the holder releases the lock in the
-    meantime, this call has no effect. With ``lock_id``, only that lock is released. A freeze stays.
+    The call releases only the lock that it finds first, or the lock with ``lock_id``. It has no
+    effect if the owner releases the lock in the meantime. A freeze stays.
 
     Raises:
-        LockNotHeld: the current lock is not ``lock_id``.
+        LockNotHeld: the current lock does not have ``lock_id``.
         StateFrozen: the state is frozen, and not locked.
-        WriteConflict: lost the race too often.
+        WriteConflict: other writers won every attempt.
     """
     found = lock_id
 

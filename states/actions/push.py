@@ -1,7 +1,7 @@
 """Push a new version of a state, atomically.
 
-A push compares and swaps the current version (``apikeys.races``). ``states.actions.locks``
-and ``states.actions.history`` do the same for locks, restores and deletions.
+A push replaces the current version by compare-and-swap (``apikeys.races``). Locks, restores and
+deletions in ``states.actions.locks`` and ``states.actions.history`` use the same method.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ def push(
     actor: Actor,
     must_follow: bool = False,
 ) -> State:
-    """Store a new version and make it current; an identical document changes nothing.
+    """Store a new version, and make it current. An identical document changes nothing.
 
-    ``force`` lets a writer without a lock replace a newer version or another lineage, and any
-    writer replace a state with a document that is not a state. ``must_follow`` applies the rules of
-    a writer without a lock to the holder of the lock, too.
+    With ``force``, a writer without a lock can replace a newer version or another lineage, and any
+    writer can replace a state with a document that is not a state. With ``must_follow``, the serial
+    and lineage are also checked for the owner of the lock.
 
     Raises:
         StateLocked, StateFrozen, LockNotHeld, LockRequired, SerialConflict, LineageMismatch: see
@@ -62,16 +62,16 @@ def push(
     # 2. Check the lock.
     rules.check_lock(state, lock_id, actor)
     rules.check_demand(state, lock_id)
-    # 3. Skip a document that is current already.
+    # 3. Skip a document that is already current.
     if rules.is_current(state, upload):
         metrics.UNCHANGED.inc()
         return state
-    # 4. Check that the document may replace the current one.
+    # 4. Check that the document may replace the current document.
     if not force:
         check_replacement(state, upload)
         if lock_id is None or must_follow:
             rules.check_succession(state, upload)
-    # 5. Store the version and make it current, if the state is as it was read.
+    # 5. Store the version and make it current, if the state has not changed since step 1.
     if not append_version(state, upload, actor, "state.push", **_means(state, force=force)):
         raise RaceLostError
     metrics.STORED.inc()
@@ -79,9 +79,9 @@ def push(
 
 
 def _means(state: State, *, force: bool) -> dict[str, Any]:
-    """Return the reason why the push was accepted for the audit log: the lock, or ``force``."""
+    """Return the details for the audit log that explain why the push was accepted."""
     means: dict[str, Any] = {"force": True} if force else {}
-    if state.lock_info is not None:  # otherwise the push would have been refused
+    if state.lock_info is not None:  # the push has the lock's ID
         means["lock"] = LockInfo(**state.lock_info).described(state.lock_taken_by)
     return means
 
@@ -109,12 +109,12 @@ def append_version(
     imported: ImportedVersion | None = None,
     **details: Any,
 ) -> StateVersion | None:
-    """Append the version if the state and the actor are still as read; otherwise return None.
+    """Append a version, or return None if the state or the actor changed since it was read.
 
-    It gets the next number, or a greater ``number``. ``imported`` is its origin.
+    The version gets the next number, or ``number`` if it is greater. ``imported`` is its origin.
 
     Raises:
-        StorageUnavailable: the object store did not accept the document; nothing is changed.
+        StorageUnavailable: the object store did not accept the document. Nothing was changed.
     """
     version = StateVersion(
         **actor.dated("created_at"),
@@ -143,10 +143,10 @@ def append_version(
 def _make_current(
     state: State, rows: Sequence[Any], actor: Actor, action: str, details: dict[str, Any]
 ) -> bool:
-    """Insert the rows, of which the first is the version, and let the state point at it."""
+    """Insert the rows, and set the current version of the state to the first row."""
     version: StateVersion = rows[0]
     figures = {name: getattr(version, name) for name in ("serial", "md5", "size_bytes")}
-    # The foreign key to the version is deferred until all rows exist.
+    # The check of the foreign key is deferred, so the version can be inserted in any order.
     return _SWAP.run(
         actor,
         action,
@@ -164,7 +164,7 @@ def _make_current(
 
 
 def next_serial(state: State, given: int | None = None) -> int:
-    """Return the document's serial, or the next serial if it has no serial.
+    """Return the given serial of a document, or the next serial of the state without one.
 
     Raises:
         SerialConflict: the state has the maximum serial.

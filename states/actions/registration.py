@@ -1,4 +1,4 @@
-"""Register a state, and the catalogue entries that it belongs to, at its first LOCK or push."""
+"""Register a state and its catalogue entries at the first LOCK or push."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 
 def find_or_register(*, target: StateTarget, actor: Actor) -> State:
-    """Return the state record; the first LOCK or push registers the missing entries.
+    """Return the record of a state. Register the state and missing catalogue entries.
 
     Raises:
-        StateNotFound: the target is outside of the actor's binding.
-        RaceLostError: an entry was deleted meanwhile.
+        StateNotFound: the target is outside the actor's binding.
+        RaceLostError: an entry was deleted concurrently.
     """
     state = target.find()
     if state is not None:
@@ -45,21 +45,21 @@ def find_or_register(*, target: StateTarget, actor: Actor) -> State:
             Environment.objects.bulk_create(
                 [Environment(pk=environment_id, **made)], ignore_conflicts=True
             )
-        # The lock makes a concurrent move of the component include this state.
+        # The lock ensures that a concurrent move of the component includes this state.
         component = Component.objects.select_for_update().filter(pk=component_id).first()
         if component is None:
-            raise RaceLostError  # deleted in the meantime, because it had no state
+            raise RaceLostError  # deleted concurrently, because it had no state
         try:
             catalogue.lock_entry(Application, component.application_id)
         except NotFound as error:
             raise RaceLostError from error
         binding = actor.grant.binding
         if not binding.allows_state(component_id, environment_id, component.application_id):
-            raise StateNotFound  # it moved, or its name now refers to another entry
+            raise StateNotFound  # the component moved, or a name refers to another entry
         new.component, new.environment_id = component, environment_id
         new.application_id = component.application_id
         State.objects.bulk_create([new], ignore_conflicts=True)
-        # The environment is locked too, so that it cannot be deleted before the commit.
+        # The environment is also locked, so that it cannot be deleted before the commit.
         found = State.objects.of(component_id, environment_id).with_demand()
         locked = found.select_related("environment").select_for_update(
             of=("environment",), no_key=True

@@ -1,8 +1,8 @@
 """Remove empty records: states without versions, and catalogue entries without states.
 
 A typing error in an address registers a component, an environment and a state. The UNLOCK of a
-state that was never pushed removes them again; ``delete_entry`` removes the rest, and so does
-``remove_unused`` after a time.
+state that was never pushed removes these records. ``delete_entry`` and ``remove_unused`` remove
+entries that remain.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ if TYPE_CHECKING:
     from apikeys.actors import Actor
     from states.models.catalogue_entry import CatalogueEntry
 
-#: A registration takes less time. An entry that was changed later has a name from a person.
+#: The maximum duration of a registration. An entry that changed later was changed by a person.
 _REGISTRATION: Final = dt.timedelta(seconds=1)
-#: Entries that are read at once.
+#: Entries per batch.
 _BATCH: Final = 1_000
 
 
 def remove_empty(state: State, actor: Actor, **details: Any) -> bool:
-    """Remove a state without a version, lock and freeze; call this in a transaction.
+    """Remove a state if it has no version, lock or freeze. Call this in a transaction.
 
-    The lock of the component comes first, as in ``find_or_register``. The state's row is locked
-    before the condition decides, because ``delete()`` deletes by the id alone: a LOCK or push in
-    between would be lost. A writer that waits finds no row to change, and registers it again.
+    The component is locked first, as in ``find_or_register``. The state is locked before the check,
+    because ``delete()`` deletes by id alone, and would lose a concurrent LOCK or push. A waiting
+    writer then finds no row to change, and registers the state again.
     """
     list(Component.objects.select_for_update().filter(pk=state.component_id))
     unused = State.objects.filter(pk=state.pk, version_number=0, lock_id=None, frozen_at=None)
@@ -51,9 +51,10 @@ def remove_empty(state: State, actor: Actor, **details: Any) -> bool:
 
 
 def unregister(state: State, actor: Actor) -> None:
-    """Remove a state without versions, and the unused entries that its registration made.
+    """Remove a state without versions, and the unused entries that its registration created.
 
-    An entry that existed before, or that was changed since, stays. A workspace stays, too.
+    Entries that existed before, or that were changed since then, stay. A state with a workspace
+    also stays.
     """
     if state.version_number == 0 and state.workspace is None:
         _unregister(state, actor)
@@ -78,10 +79,10 @@ def _unregister(state: State, actor: Actor) -> None:
 @retrying
 @transaction.atomic
 def delete_entry(*, model: type[CatalogueEntry], entry_id: uuid.UUID, actor: Actor) -> None:
-    """Delete an unused entry with its current and former slugs; a missing entry stays missing.
+    """Delete an unused entry with its current and former slugs. Ignore a missing entry.
 
     Raises:
-        EntryInUse: the entry has states, also deleted ones within their retention, or components.
+        EntryInUse: the entry has components, states, or deleted states within their retention.
     """
     entry = model._default_manager.select_for_update().filter(pk=entry_id).first()
     if entry is None:
@@ -94,10 +95,10 @@ def delete_entry(*, model: type[CatalogueEntry], entry_id: uuid.UUID, actor: Act
 def remove_unused(
     *, before: dt.datetime, actor: Actor, dry_run: bool = False
 ) -> Iterator[list[CatalogueEntry]]:
-    """Remove unused entries that have not changed since a moment; yield those of each batch.
+    """Remove the unused entries that have not changed since ``before``; yield them in batches.
 
-    Entries in the binding of a key, token, trust policy or webhook stay: an entry that is
-    registered again has another id, which the binding would not include.
+    Entries in the binding of a key, token, trust policy or webhook stay. After another registration
+    such an entry would have another id, which the binding would not include.
     """
     removed_ids = set[uuid.UUID]()
     for model in (Component, Application, Environment):
@@ -105,7 +106,7 @@ def remove_unused(
         for old in batches_of(unchanged, _BATCH):
             used = _used_ids(model, [entry.pk for entry in old], without=removed_ids)
             unused = [entry for entry in old if entry.pk not in used]
-            # Read for each batch: a run may take long, and a binding may be created meanwhile.
+            # Read for each batch, because new bindings can be created during a long run.
             bound = bound_ids() if unused else set()
             removed = [
                 entry
@@ -119,7 +120,7 @@ def remove_unused(
 def _used_ids(
     model: type[CatalogueEntry], ids: list[uuid.UUID], *, without: set[uuid.UUID]
 ) -> set[uuid.UUID]:
-    """Return the entries with states or components; ``without`` are removed components."""
+    """Return the ids of entries with states or components, ignoring the components ``without``."""
     of_states = State.objects.filter(**{f"{model._meta.model_name}__in": ids})
     used = set(of_states.values_list(f"{model._meta.model_name}_id", flat=True).distinct())
     if model is Application:
@@ -132,7 +133,7 @@ def _used_ids(
 @retrying
 @transaction.atomic
 def _remove_if_unused(entry: CatalogueEntry, before: dt.datetime, actor: Actor) -> bool:
-    """Remove an entry, unless a concurrent push uses it; such a push waits or is detected."""
+    """Remove an entry, unless it changed or is used. A concurrent push waits or is detected."""
     entries = type(entry)._default_manager.select_for_update()
     current = entries.filter(pk=entry.pk, updated_at__lt=before).first()
     if current is None or _is_used(current):
@@ -158,5 +159,5 @@ def _is_used(entry: CatalogueEntry) -> bool:
 def _delete(entry: CatalogueEntry) -> None:
     SlugClaim.objects.filter(kind=str(entry._meta.model_name), entry_id=entry.pk).delete()
     if isinstance(entry, Environment):
-        CountTotal.objects.filter(environment_id=entry.pk).delete()  # only counts of 0 are left
+        CountTotal.objects.filter(environment_id=entry.pk).delete()  # only counts of 0 remain
     entry.delete()

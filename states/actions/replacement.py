@@ -1,10 +1,8 @@
-"""Protection against replacing a state with a document that is not a state, without force.
+"""Protection of a state against replacement by a document that is not a state, unless forced.
 
-The backend stores any JSON object, because the first push to an address may be anything. But when
-an error page, the output of ``terraform show -json`` or the information about a lock becomes
-current
-by mistake, every plan fails from then on. Terraform and OpenTofu never push such a document, with
-or without a lock.
+The backend stores any JSON object as the first push to an address. But if an error page, the output
+of ``terraform show -json`` or a LockInfo replaces a state by mistake, all later plans fail.
+Terraform and OpenTofu never push such documents.
 """
 
 from __future__ import annotations
@@ -27,8 +25,8 @@ if TYPE_CHECKING:
 def check_replacement(state: State, upload: Upload) -> None:
     """Refuse a document that is not a state if the current version is a state.
 
-    The current document is read only if the new document is not a state, so other pushes make no
-    extra query.
+    The current document is read only if the new document is not a state, so other pushes need no
+    additional query.
 
     Raises:
         InvalidDocument: the document is not a state, but the current version is.
@@ -42,21 +40,21 @@ def check_replacement(state: State, upload: Upload) -> None:
 
 
 def not_a_state(upload: Upload) -> InvalidDocument:
-    """Return the error of a document that does not replace a state."""
+    """Return the error for a document that is not a state."""
     with contents.written(upload.gzipped) as (document, _effort):
         kind = foreign.describe(document)
     return InvalidDocument(
-        f"The document looks like {kind}: it has neither a numeric `version` nor `encrypted_data`, "
-        f"so it does not replace a state. To replace the state anyway, "
-        "push the document with ?force=true, which needs the scope state:admin."
+        f"The document looks like {kind}. It has neither a numeric `version` nor `encrypted_data`, "
+        "so it does not replace a state. To replace the state anyway, push the document with "
+        "?force=true, which requires the scope state:admin."
     )
 
 
 def _is_state(version_id: uuid.UUID, state_id: uuid.UUID) -> bool:
-    """Return whether a stored version is a state; an unreadable version counts as a state.
+    """Return whether a stored version is a state. An unreadable version counts as a state.
 
     Raises:
-        RaceLostError: the version is no longer current, or is not visible yet.
+        RaceLostError: the version was removed, or is not visible yet.
     """
     with contextlib.suppress(DocumentUnreadable):
         stored, gzipped = reading.load(version_id, state_id)

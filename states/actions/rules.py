@@ -1,4 +1,4 @@
-"""The rules of writes, as functions of the stored state."""
+"""The rules for writes, as functions of the stored state: locks, freezes, serial and lineage."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 
 
 def check_lock(state: State, lock_id: uuid.UUID | None, actor: Actor | None = None) -> None:
-    """Refuse a writer without the state's lock, or whose lock was force-released.
+    """Refuse a writer without the active lock, or after a force-unlock of the writer's lock.
 
-    The holder of a lock may finish on a state that was frozen meanwhile. The refusal describes the
-    lock as far as ``actor`` may see it.
+    The owner of the lock can finish, even if the state was frozen in the meantime. The error
+    describes the lock as far as ``actor`` may see it.
 
     Raises:
-        StateLocked: another lock holds the state.
+        StateLocked: another lock is active.
         StateFrozen: the state is frozen, and not locked.
-        LockNotHeld: the state is not locked, so the writer's lock was released by force.
+        LockNotHeld: the state is not locked, so the writer's lock was released by force-unlock.
     """
     if state.lock_info is None:
         check_freeze(state)
@@ -56,7 +56,7 @@ def check_freeze(state: State) -> None:
 def check_demand(state: State, lock_id: uuid.UUID | None) -> None:
     """Refuse a push without a lock, even with force, if the environment requires a lock.
 
-    A restore and a deletion need no lock: each is a single write, which any lock prevents.
+    A restore or a deletion requires no lock, because each is a single write that any lock prevents.
 
     Raises:
         LockRequired: the push has no lock.
@@ -66,7 +66,7 @@ def check_demand(state: State, lock_id: uuid.UUID | None) -> None:
 
 
 def is_current(state: State, upload: Upload) -> bool:
-    """Return whether the document is stored: Terraform repeats a POST after a lost response."""
+    """Return whether the document is already current, as when Terraform repeats a POST."""
     return (
         state.deleted_at is None
         and state.md5 == upload.md5
@@ -76,10 +76,10 @@ def is_current(state: State, upload: Upload) -> bool:
 
 
 def check_succession(state: State, upload: Upload) -> None:
-    """Refuse a document that does not follow the stored version, for a writer without a lock.
+    """Refuse a document with another lineage, or without a newer serial.
 
-    A writer with the lock is exempt: Terraform has compared the two itself, and ``state push
-    -force`` must work.
+    A push with the lock skips this check: Terraform already compared the serials and lineages, and
+    ``state push -force`` must work.
 
     Raises:
         LineageMismatch: the document belongs to another state.

@@ -1,4 +1,4 @@
-"""Create, tag and delete the workspaces of the remote backend."""
+"""Create and tag workspaces of the remote backend, and check that they are empty."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ _MOST_TAGS: Final = 50
 
 @compare_and_swap(WriteConflict)
 def create(*, target: StateTarget, name: str, tags: Mapping[str, str], actor: Actor) -> State:
-    """Create the workspace of a state that has none; register the state if it is missing.
+    """Create the workspace of a state. Register the state if it is missing.
 
     Raises:
-        WorkspaceExists: the state has a workspace; a pushed or locked state always has one.
-        StateNotFound: the target is outside of the actor's binding.
+        WorkspaceExists: the state has a workspace. A pushed or locked state always has a workspace.
+        StateNotFound: the target is outside the actor's binding.
         TooManyTags: the number of tags exceeds the maximum.
-        WriteConflict: lost the race too often.
+        WriteConflict: other writers won every attempt.
     """
     _check_number(tags)
     state = find_or_register(target=target, actor=actor)
@@ -57,7 +57,7 @@ def add_tags(*, target: StateTarget, tags: Mapping[str, str], actor: Actor) -> S
     Raises:
         StateNotFound: the state does not exist.
         TooManyTags: the workspace would exceed the maximum number of tags.
-        WriteConflict: lost the race too often.
+        WriteConflict: other writers won every attempt.
     """
     state = target.find()
     if state is None:
@@ -72,10 +72,10 @@ def add_tags(*, target: StateTarget, tags: Mapping[str, str], actor: Actor) -> S
 
 @compare_and_swap(WriteConflict)
 def keep_name(*, target: StateTarget, name: str, actor: Actor) -> None:
-    """Store the name of an imported workspace, if the slugs of its state do not yield it.
+    """Store the name of an imported workspace if it cannot be derived from the state's slugs.
 
     Raises:
-        WriteConflict: lost the race too often.
+        WriteConflict: other writers won every attempt.
     """
     record, state = workspaces.record_of(name, {}), target.find()
     if "name" in record and state is not None and state.workspace is None:
@@ -88,10 +88,10 @@ def _check_number(tags: Mapping[str, str]) -> None:
 
 
 def _write(state: State, record: dict[str, Any], actor: Actor, action: str, **details: Any) -> None:
-    """Change the record if the state is as it was read.
+    """Change the workspace record, if the state has not changed since it was read.
 
     Raises:
-        RaceLostError: the state changed meanwhile.
+        RaceLostError: the state changed concurrently.
     """
     with transaction.atomic():
         if not State.objects.as_seen(state).change(workspace=record):
@@ -104,7 +104,7 @@ def check_empty(state: State) -> None:
     """Refuse to delete a workspace whose state has resources.
 
     Raises:
-        WorkspaceNotEmpty: the state has resources, or cannot be read.
+        WorkspaceNotEmpty: the state has resources, or its document cannot be read.
     """
     if state.current_version_id is None:
         return

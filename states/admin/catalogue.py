@@ -32,13 +32,13 @@ else:
 
 
 class NameForm(ModelForm):
-    """A form with a name, which only entries registered by a push lack."""
+    """A form with a required name. Entries that a push registered can lack a name."""
 
     name = forms.CharField(max_length=200)
 
 
 class ComponentForm(NameForm):
-    """A form with a name and an application, by its name or id."""
+    """A form with a name, and an application by name or id."""
 
     site: AuditedSite
     application = forms.CharField(
@@ -54,7 +54,10 @@ class ComponentForm(NameForm):
             self.initial["application"] = application.name or str(application.pk)
 
     def clean_application(self) -> Application | None:
-        """Return the named application; the current application may share its name with another."""
+        """Return the application with this name or id.
+
+        An unchanged name keeps the current application, because several may have the same name.
+        """
         text = self.cleaned_data["application"]
         application: Application | None = self.instance.application
         if not text or text == self.initial.get("application"):
@@ -67,18 +70,18 @@ class ComponentForm(NameForm):
 
 
 class EnvironmentForm(NameForm):
-    """A form with a name and the lock requirement of a push."""
+    """A form with a name, and the setting that pushes require a lock."""
 
     require_lock = forms.BooleanField(
         label="Require a lock",
         required=False,
-        help_text="Refuse pushes without the lock's ID, such as those of backend blocks without "
+        help_text="Refuse pushes without a lock ID, for example from backend blocks without "
         "lock_address.",
     )
 
 
 class CatalogueAdmin(EditableAdmin):
-    """The admin of a kind of catalogue entry: a search or a filter in the order of names."""
+    """The base of the admin pages of applications, components and environments."""
 
     when_empty = (
         "The first push to an address registers its component and environment. You can also "
@@ -95,7 +98,7 @@ class CatalogueAdmin(EditableAdmin):
     search_help_text = "Part of a name, or an id."
 
     def found(self, queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
-        """Find entries by a part of the name, page by page if there are many."""
+        """Return the entry with this id, or the entries with this text in their names."""
         entry_id = parse_uuid(term)
         if entry_id is not None:
             return queryset.filter(pk=entry_id)
@@ -107,7 +110,7 @@ class CatalogueAdmin(EditableAdmin):
     def get_deleted_objects(
         self, objs: Iterable[CatalogueEntry], _request: HttpRequest
     ) -> tuple[list[Any], dict[Any, int], set[str], list[str]]:
-        """Return the entries alone: an entry with states or components cannot be deleted."""
+        """Return only the entries, because entries with states or components cannot be deleted."""
         entries = [str(entry) for entry in objs]
         return entries, {self.opts.verbose_name_plural: len(entries)}, set(), []
 
@@ -121,12 +124,12 @@ class CatalogueAdmin(EditableAdmin):
         return created
 
     def update(self, obj: Any, changes: Mapping[str, Any], actor: Actor) -> None:
-        """Change the entry, and with a component its states."""
+        """Change the entry. A component that moves to an application moves with its states."""
         catalogue.change(model=self.model, entry_id=obj.pk, changes=changes, actor=actor)
 
     @admin.display(description="name")
     def title(self, obj: CatalogueEntry) -> str:
-        """Return the name, or its substitute."""
+        """Return the name, or the id of an unnamed entry."""
         return obj.name or f"unnamed, {obj.pk}"
 
     @admin.display(description="states")
@@ -146,7 +149,7 @@ class ApplicationAdmin(CatalogueAdmin):
 
 @admin.register(Component)
 class ComponentAdmin(CatalogueAdmin):
-    """The admin of components; moving a component moves its states."""
+    """The admin of components. A component that moves to an application moves with its states."""
 
     fields = ("name", "slug", "application", "id", "states", "created", "updated")
     list_display = ("title", "slug", "application", "updated")
@@ -155,7 +158,7 @@ class ComponentAdmin(CatalogueAdmin):
     form = ComponentForm
 
     def get_form(self, *args: Any, **kwargs: Any) -> Any:
-        """Pass the source of names to the form."""
+        """Pass the admin site, which looks up applications by name, to the form."""
         form: Any = super().get_form(*args, **kwargs)
         form.site = self.admin_site
         return form
@@ -169,7 +172,7 @@ class EnvironmentAdmin(CatalogueAdmin):
 
     @admin.display(description="lock")
     def lock_requirement(self, environment: Environment) -> str:
-        """Return whether a push needs a lock."""
+        """Return whether a push requires a lock, as text."""
         return "required" if environment.require_lock else "not required"
 
 

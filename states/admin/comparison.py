@@ -1,4 +1,4 @@
-"""Comparison of two versions for a page."""
+"""Comparison of two versions of a state for an admin page."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from states.document.answers import ChangeCounts, MetadataChange
     from states.models import State
 
-#: Changes on a page.
+#: Maximum changes on a page.
 CHANGES: Final = 50
 _SIGNS: Final = {"added": "+", "changed": "~", "removed": "\u2212"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """A page of the changes; ``summary`` counts all of them, ``position`` those before the page."""
+    """A page of the changes between two versions; ``summary`` counts the changes on all pages."""
 
     before: StateVersion
     after: StateVersion
@@ -42,10 +42,10 @@ class Comparison:
 def compare(
     state: State, before: int, after: int, *, start: int, hide: bool, actor: Actor
 ) -> Comparison:
-    """Read both documents, record this in the audit log, and compare them.
+    """Read two documents, record the reads in the audit log, and compare the documents.
 
     Raises:
-        VersionNotFound: the version does not exist, or was pruned.
+        VersionNotFound: a version does not exist, or was pruned.
         StateEncrypted, StateFormatUnsupported, DocumentDamaged, StorageUnavailable: see the class.
     """
     rows = {
@@ -130,6 +130,6 @@ def _check(change: dict[str, Any]) -> dict[str, Any]:
 
 
 def _text(entry: dict[str, Any], side: str) -> str:
-    """Return a value as JSON; empty if it is missing on that side."""
+    """Return a value as JSON, or an empty string if the value is missing on this side."""
     absent = "removed" if side == "after" else "added"
     return "" if entry["action"].lower() == absent else json_text(entry[side])

@@ -1,4 +1,4 @@
-"""Contents of a version for a page: outputs, and resources with their attributes."""
+"""Contents of a version for an admin page: outputs, and resources with their attributes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from apikeys.actors import Actor
     from states.models import State
 
-#: Outputs, and resources, per page.
+#: Maximum outputs per page, and maximum resources per page.
 ITEMS: Final = 50
 
 
@@ -27,12 +27,12 @@ class Contents(NamedTuple):
     start: int
     next_start: int | None
     hidden: bool
-    #: The facts that the pipeline reported about the version; first page only.
+    #: The facts that a pipeline reported about the version; only on the first page.
     facts: VersionFacts | None
 
 
 def read(state: State, number: int, *, start: int, hide: bool, actor: Actor) -> Contents:
-    """Read a version's document, record this in the audit log, and return a page of it.
+    """Read a version's document, record the read in the audit log, and return a page of contents.
 
     Raises:
         VersionNotFound, StateEncrypted, StateFormatUnsupported, StateTooComplex,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class ApplicationFilter(SimpleListFilter):
-    """A filter by application, linked from its page instead of listing all applications."""
+    """A filter by application. The application's page links to it, so it lists no applications."""
 
     title = "application"
     parameter_name = "application"
@@ -52,14 +52,14 @@ class StatusFilter(SimpleListFilter):
             ("locked", "Locked"),
             ("stale", "Locked for over an hour"),
             ("frozen", "Frozen"),
-            ("overdue", "Frozen for too long"),
+            ("overdue", "Freeze overdue"),
             ("failing", "Failing checks"),
             ("encrypted", "Encrypted on the client"),
             ("deleted", "Deleted"),
         ]
 
     def choices(self, changelist: ChangeList) -> Iterator[Any]:
-        """Yield the choices; each shows either deleted states or others, never both."""
+        """Yield the choices. Only the choice "Deleted" shows deleted states."""
         first, *others = super().choices(changelist)
         yield {**first, "display": "Not deleted"}
         yield from others

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 #: The maximum number of a version.
 LAST_NUMBER: Final = 2**31 - 1
 _MOMENT: Final = "%Y-%m-%dT%H:%M"
-_WHY: Final = "The audit log records it."
+_WHY: Final = "The audit log records the reason."
 
 
 def _reason(*, required: bool, **attributes: Any) -> forms.CharField:
@@ -22,7 +22,7 @@ def _reason(*, required: bool, **attributes: Any) -> forms.CharField:
 
 
 class ForceUnlockForm(forms.Form):
-    """The reason, and the lock that was shown: only that lock is released."""
+    """A form with the reason, and the displayed lock. Only that lock is released."""
 
     holder = forms.CharField(
         label="Lock owner",
@@ -34,25 +34,25 @@ class ForceUnlockForm(forms.Form):
     lock_id = forms.UUIDField(widget=forms.HiddenInput)
 
     def clean(self) -> dict[str, Any]:
-        """Remove the read-only fields."""
+        """Remove the lock owner, which is only displayed."""
         return {name: value for name, value in self.cleaned_data.items() if name != "holder"}
 
 
 class FreezeForm(forms.Form):
-    """The reason, which clients see, and the expected end."""
+    """A form with the reason, which clients see, and the expected end of a freeze."""
 
     reason = forms.CharField(
         max_length=1000,
         widget=forms.Textarea({"rows": 3, "cols": 60, "autofocus": True}),
-        help_text="Terraform shows it, with your name, to each refused client.",
+        help_text="Terraform shows the reason and your name to each refused client.",
     )
     expected_until = forms.DateTimeField(
         label="Expected until",
         required=False,
         input_formats=[_MOMENT, f"{_MOMENT}:%S"],
         widget=forms.DateTimeInput(attrs={"type": "datetime-local"}, format=_MOMENT),
-        help_text="UTC, optional. The state stays frozen after this time; the overview then lists "
-        "it as overdue.",
+        help_text="Optional, in UTC. The state stays frozen after this time, and the overview "
+        "lists the freeze as overdue.",
     )
 
     def clean_expected_until(self) -> dt.datetime | None:
@@ -68,7 +68,7 @@ class UnfreezeForm(forms.Form):
 
 
 class RestoreForm(forms.Form):
-    """The version and the reason."""
+    """A form with the version to restore, and the reason."""
 
     number = forms.IntegerField(
         label="Version",
@@ -85,7 +85,7 @@ class DeleteForm(forms.Form):
 
 
 class CompareForm(forms.Form):
-    """Two versions; ``start`` is the first change to show."""
+    """A form with two versions; ``start`` is the position of the first change to show."""
 
     before = forms.IntegerField(label="Compare version", min_value=1, max_value=LAST_NUMBER)
     after = forms.IntegerField(label="with version", min_value=1, max_value=LAST_NUMBER)
@@ -93,7 +93,7 @@ class CompareForm(forms.Form):
 
 
 class FindForm(forms.Form):
-    """A value that identifies a resource; ``after`` is the last result shown."""
+    """A form with an identifier of a resource; ``after`` is the end of the previous page."""
 
     value = forms.CharField(
         max_length=MOST_OF_VALUE,

@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 def found_resources(
     resources: Any, value: str, *, size: int, after: Any = None
 ) -> tuple[list[ResourceEntry], Any]:
-    """Return the resources with an address or identifier, and the position of the next page.
+    """Return the resources with this address or identifier, and the position of the next page.
 
-    An address also finds its instances: ``aws_instance.web`` finds ``aws_instance.web[0]``. Only if
-    no resource has the address, the value is searched among the identifiers.
+    An address also finds its instances: ``aws_instance.web`` finds ``aws_instance.web[0]``. The
+    identifiers are searched only if no resource has this address.
     """
     instances = starts_with("address", f"{value}[")
     at = resources.filter(Q(address=value) | instances).order_by("address", "id")
@@ -52,7 +52,7 @@ FOUND: Final = 50
 
 
 class StateFilter(IdFilter):
-    """A filter by the id of a state, linked from its page."""
+    """A filter by the id of a state. The page of a state links to it."""
 
     title = "id of a state"
     parameter_name = "state"
@@ -60,7 +60,7 @@ class StateFilter(IdFilter):
 
 
 class TypeFilter(InputFilter):
-    """A filter by type, such as ``aws_instance``."""
+    """A filter by resource type, such as ``aws_instance``."""
 
     title = "type"
     parameter_name = "type"
@@ -72,7 +72,7 @@ class TypeFilter(InputFilter):
 
 @admin.register(ResourceEntry)
 class ResourceAdmin(ReadOnlyAdmin):
-    when_empty = "Resources are read from pushed states while manage.py index_states --watch runs."
+    when_empty = "manage.py index_states --watch indexes the resources of pushed states."
     list_display = ("shown_address", "type", "state_link", "shown_provider")
     orders: ClassVar[Any] = {
         "shown_address": ("address", "id"),
@@ -89,21 +89,21 @@ class ResourceAdmin(ReadOnlyAdmin):
     change_list_template = "admin/states/resource/change_list.html"
 
     def get_urls(self) -> list[URLPattern]:
-        """Add the search."""
+        """Add the page that finds a resource."""
         find = self.admin_site.admin_view(self.find_view)
         return [path("find/", find, name="states_resourceentry_find"), *super().get_urls()]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[ResourceEntry]:
-        """Return all resources; the names of a page's states are read afterwards."""
+        """Return all resources. Separate queries fetch the names of the states on a page."""
         around = ("state__component", "state__environment")
         return super().get_queryset(request).prefetch_related(*around)
 
     def found(self, queryset: QuerySet[ResourceEntry], term: str) -> QuerySet[ResourceEntry]:
-        """Find resources by a part of the address, page by page if there are many."""
+        """Return the resources with this text in their addresses."""
         return queryset.filter(address__icontains=term)
 
     def find_view(self, request: HttpRequest) -> HttpResponse:
-        """Show the resources with an identifier, by POST, to keep it out of addresses and logs."""
+        """Show the resources with an identifier. POST keeps the identifier out of URLs and logs."""
         if not self.has_view_permission(request):
             raise PermissionDenied
         form = FindForm(request.POST if request.method == "POST" else None)
@@ -129,7 +129,7 @@ class ResourceAdmin(ReadOnlyAdmin):
 
     @admin.display(description="address")
     def shown_address(self, entry: ResourceEntry) -> str:
-        """Return the address, with a mark on the remaining old object of a replaced resource."""
+        """Return the address, with the key of a deposed object (of a replaced resource)."""
         deposed = f" (deposed {entry.deposed})" if entry.deposed else ""
         return breakable(f"{entry.address}{deposed}")
 

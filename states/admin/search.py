@@ -1,7 +1,7 @@
-"""Search of states by names of catalogue entries, for a million states.
+"""Search for states by the names of their catalogue entries.
 
-The search first looks up names in the index of the small tables, then the states by the ids in
-theirs. A LIKE over the join would read every state.
+The search first finds the entries by name in their small tables, and then the states by the ids of
+the entries. A LIKE over the join would read every state, of which there may be a million.
 """
 
 from __future__ import annotations
@@ -21,25 +21,26 @@ if TYPE_CHECKING:
 
     from states.models.catalogue_entry import CatalogueEntry
 
-#: Maximum names of each kind per word; further names with that prefix are not found.
+#: Maximum entries of each kind per word. The search ignores any more matches.
 MOST_NAMES: Final = 20
 MOST_WORDS: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """Conditions of a search for states; ``notes`` tell people about omitted matches."""
+    """The condition of a search for states; ``notes`` report ignored words and omitted matches."""
 
     condition: Q
     notes: Sequence[str]
 
 
 def search(text: str) -> Search:
-    """Return the conditions that find the states for each word.
+    """Return the condition for the states that match all words.
 
-    A word is a part of the name of an application, a component or an environment, ignoring case, or
-    an id of an entry or of a state; quotes enclose words with spaces. Names with that prefix come
-    first. A name equal to the word excludes longer names. Each word costs a few queries.
+    A word is a part of the name of an application, a component or an environment, in upper or lower
+    case, or the id of an entry or a state. Quotes enclose words with spaces. Names that start with
+    the word come first. A name equal to the word excludes longer names. Each word costs a few
+    queries.
     """
     condition, notes = Q(), []
     words = [word for part in smart_split(text) if (word := _unquoted(part))]
@@ -86,7 +87,7 @@ def _meant(found: dict[str, list[CatalogueEntry]], word: str) -> dict[str, list[
 
 
 def _of(meant: dict[str, list[CatalogueEntry]]) -> Q:
-    """Return the condition for the states of these entries; empty without entries."""
+    """Return the condition for the states of these entries, or an empty condition without any."""
     condition = Q()
     for kind, entries in meant.items():
         # Only an equality lets an index return the page in order.
@@ -98,6 +99,6 @@ def _of(meant: dict[str, list[CatalogueEntry]]) -> Q:
 
 
 def _by_id(word: str) -> Q:
-    """Return the condition for the state with this id; matches nothing for an invalid id."""
+    """Return the condition for the state with this id. An invalid id matches no state."""
     state_id = parse_uuid(word)
     return Q(pk__in=[]) if state_id is None else Q(pk=state_id)

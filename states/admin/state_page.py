@@ -1,4 +1,4 @@
-"""Contents of a state's page in addition to its row: lock, versions, contents, instructions."""
+"""Template context of a state's page: lock, backend block, versions, contents and dependencies."""
 
 from __future__ import annotations
 
@@ -29,24 +29,25 @@ if TYPE_CHECKING:
 
     from states.models import State
 
-#: Versions per page, and in the chart.
+#: Maximum versions per page, and in the chart.
 VERSIONS: Final = 100
-#: Versions whose changes the page shows, and the total bytes of their documents: each view of the
-#: page reads and compares them.
+#: Maximum versions with changes on the page, and maximum bytes of their documents. Each request for
+#: the page reads and compares these documents.
 COMPARED: Final = 20
 COMPARED_BYTES: Final = 512 * 1024
-#: Dependencies on the page, in both directions together.
+#: Maximum dependencies on the page, in both directions together.
 DEPENDENCIES: Final = 50
-#: Outputs and resources on the page; a larger document is read on request.
+#: Maximum outputs and resources on the page. A document larger than ``READ_BYTES`` is read only on
+#: request.
 ITEMS: Final = 100
 READ_BYTES: Final = 512 * 1024
-# A provider of a public registry, by its common name.
+# The address of a provider in a public registry; the group is the common name.
 _PROVIDER: Final = re.compile(r'provider\["registry\.(?:terraform|opentofu)\.(?:io|org)/([^"]+)"\]')
 _NUMBER: Final = re.compile(r"[0-9]{1,9}", re.ASCII)
 
 
 def lock_of(state: State, request: HttpRequest) -> dict[str, Any]:
-    """Return the holder of the lock; the token's name requires permission to view tokens."""
+    """Return the owner of the lock, and the token's name if the user may view tokens."""
     holder = holder_of(state)
     token_id = holder.token_id if holder else None
     names = credential_names(request.user, [token_id]) if token_id else {}
@@ -54,7 +55,7 @@ def lock_of(state: State, request: HttpRequest) -> dict[str, Any]:
 
 
 def backend_of(state: State, request: HttpRequest) -> dict[str, Any]:
-    """Return the backend's address by names, and by ids if these differ."""
+    """Return the backend block, and the backend's address by names and by ids, if different."""
     ids = {name: str(value) for name, value in StateTarget.of(state).ids.items()}
     paths = dict.fromkeys((addresses.path_of(state), reverse("state-backend", kwargs=ids)))
     address, *others = map(request.build_absolute_uri, paths)
@@ -66,15 +67,15 @@ def backend_of(state: State, request: HttpRequest) -> dict[str, Any]:
 
 
 def history_of(state: State, before: str, request: HttpRequest) -> dict[str, Any]:
-    """Return a page of the versions, newest first, and their figures, oldest first.
+    """Return a page of the versions, newest first, and their sizes, oldest first.
 
-    The names of the tokens that wrote them require permission to view tokens.
+    The names of the tokens that wrote the versions require permission to view tokens.
     """
     versions = with_imported(StateVersion.objects.filter(state=state)).order_by("-number")
     if _NUMBER.fullmatch(before):
         versions = versions.filter(number__lt=int(before))
     found = list(versions[: VERSIONS + 1])
-    # Each with its previous version, which the first version lacks.
+    # Each version with its previous version; the first version has none.
     pairs = list(zip_longest(found, found[1:]))[:VERSIONS]
     shown = [version for version, _ in pairs]
     changes = _changes(state, found)
@@ -92,7 +93,7 @@ def history_of(state: State, before: str, request: HttpRequest) -> dict[str, Any
 
 
 def _changes(state: State, versions: Sequence[StateVersion]) -> dict[int, Any]:
-    """Return the changes of the newest of these versions by number, within the limits."""
+    """Return the changes by version number, for the newest of these versions within the limits."""
     chosen: list[int] = []
     left = COMPARED_BYTES
     for version in versions[: COMPARED + 1]:
@@ -104,7 +105,7 @@ def _changes(state: State, versions: Sequence[StateVersion]) -> dict[int, Any]:
         return {}
     documents = reading.find_small(state_id=state.pk, numbers=chosen)
     oldest_first = [number for number in reversed(chosen) if number in documents]
-    # The changes of the very first version are its whole content.
+    # The changes of version 1 are its whole content.
     before = [b""] if oldest_first[:1] == [1] else []
     described = oldest_first[1 - len(before) :]
     found = contents.summaries([*before, *(documents[number] for number in oldest_first)])
@@ -114,9 +115,8 @@ def _changes(state: State, versions: Sequence[StateVersion]) -> dict[int, Any]:
 def contents_of(state: State, *, is_requested: bool) -> dict[str, Any]:
     """Return the outputs and resources of the current version; of a large version only on request.
 
-    This is not recorded in the audit log, nor are the changes of each version: sensitive values are
-    hidden, and a person that only checks the lock has read no document. Each linked page records
-    the read.
+    The audit log does not record this read, or the reads for the list of changes. Sensitive values
+    are hidden, and a user may only want to check the lock. The linked pages record their reads.
     """
     if state.size_bytes is None:
         return {}
@@ -143,7 +143,7 @@ def contents_of(state: State, *, is_requested: bool) -> dict[str, Any]:
 
 
 def index_of(state: State, request: HttpRequest) -> dict[str, Any]:
-    """Return the URL of the state's resources in the index."""
+    """Return the URL of the state's resources in the index, and whether the user may view them."""
     listed = reverse("admin:states_resourceentry_changelist")
     return {
         "resources_url": f"{listed}?state={state.pk}",
@@ -157,7 +157,7 @@ def _type_text(kind: Any) -> str:
 
 
 def related_to(state: State) -> dict[str, Any]:
-    """Return the states that it reads and the states that read it, from the index."""
+    """Return the states that the state reads, and the states that read the state."""
     found = dependencies_of(state, EVERYWHERE, size=DEPENDENCIES)
     return {
         "reads": found.reads,

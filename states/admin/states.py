@@ -57,7 +57,7 @@ class StateAdmin(VersionPages, ReadOnlyAdmin):
         "size": ("size_bytes", "id"),
     }
     opening_order = "-changed"
-    list_select_related = ()  # Django must not join on its own either
+    list_select_related = ()  # prevents a join that Django would add
     list_filter = (StatusFilter, EngineFilter)
     search_fields = ("id",)
     search_help_text = (
@@ -82,7 +82,7 @@ class StateAdmin(VersionPages, ReadOnlyAdmin):
     )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[State]:
-        """Return all states; the entries of a page's states are read afterwards, by id.
+        """Return all states. Separate queries fetch the catalogue entries of a page.
 
         With a join, the planner could read all components instead of a page.
         """
@@ -100,7 +100,7 @@ class StateAdmin(VersionPages, ReadOnlyAdmin):
 
     @admin.display(description="component")
     def component_name(self, state: State) -> str:
-        """Return the name of the row."""
+        """Return the name of the component."""
         return str(state.component)
 
     @admin.display(description="size")
@@ -110,12 +110,12 @@ class StateAdmin(VersionPages, ReadOnlyAdmin):
 
     @admin.display(description="changed")
     def changed(self, state: State) -> str:
-        """Return the time since the last push or deletion."""
+        """Return the time since the last change."""
         return relative(state.updated_at)
 
     @admin.display(description="lock")
     def lock(self, state: State) -> str | None:
-        """Return the freeze and the holder of the lock, each with the time since then."""
+        """Return the freeze and the owner of the lock, each with its age."""
         badges = []
         if state.frozen_at is not None:
             sign = "error" if state.is_overdue else "lost"
@@ -148,15 +148,15 @@ class StateAdmin(VersionPages, ReadOnlyAdmin):
     @object_tool(
         label="Force-unlock",
         permission="states.force_unlock_state",
-        question="The next write of the lock's owner will be refused. Make sure that the operation "
-        "has stopped.",
+        question="The service will refuse the next write of the lock's owner. Make sure that the "
+        "owner's operation has stopped.",
         form=ForceUnlockForm,
         initial=lambda state: {"lock_id": state.lock_id, "holder": _holder(state)},
         offered=lambda state: state.lock_id is not None,
         destructive=True,
     )
     def force_unlock(self, state: State, actor: Actor, *, reason: str, lock_id: uuid.UUID) -> str:
-        """Release the lock that was shown."""
+        """Release the displayed lock."""
         locks.force_unlock(
             target=StateTarget.of(state), reason=reason, lock_id=lock_id, actor=actor
         )
@@ -165,8 +165,8 @@ class StateAdmin(VersionPages, ReadOnlyAdmin):
     @object_tool(
         label="Freeze",
         permission="states.freeze_state",
-        question="Clients cannot lock or write the state until you unfreeze it. The holder of a "
-        "lock can finish. Clients can still read the state.",
+        question="Clients cannot lock or write the state until you unfreeze it. The owner of an "
+        "active lock can finish. Clients can still read the state.",
         form=FreezeForm,
         offered=lambda state: state.deleted_at is None and state.frozen_at is None,
     )
@@ -211,8 +211,8 @@ class StateAdmin(VersionPages, ReadOnlyAdmin):
     @object_tool(
         label="Restore a version",
         permission="states.restore_state",
-        question="Its content becomes a new version, with a serial above the current serial, so "
-        "that Terraform accepts it. All versions in between stay in the history.",
+        question="The content of this version becomes a new version. Its serial is above the "
+        "current serial, so Terraform accepts it. All versions in between stay in the history.",
         form=RestoreForm,
         defaults=lambda state: {"number": _last_before_current(state)},
         offered=lambda state: state.deleted_at is None and state.version_number > 0,
@@ -227,7 +227,7 @@ class StateAdmin(VersionPages, ReadOnlyAdmin):
         return f"Version {number} is restored as version {version.number}."
 
     def tool_preview(self, request: HttpRequest, obj: Any, name: str, form: Any) -> dict[str, Any]:
-        """Show the changes that restoring a version would make."""
+        """Return the changes that restoring a version would make."""
         if name != "restore_version" or (number := _number(form["number"].value())) is None:
             return {}
         context: dict[str, Any] = {
@@ -251,14 +251,14 @@ class StateAdmin(VersionPages, ReadOnlyAdmin):
         label="Delete",
         permission="states.delete_state",
         question="Terraform no longer finds the state. You can undelete it until its retention "
-        "ends. A state without versions is removed at once.",
+        "ends. A state without versions is removed immediately.",
         form=DeleteForm,
         offered=lambda state: state.deleted_at is None,
         shown=is_writable,
         destructive=True,
     )
     def delete_state(self, state: State, actor: Actor, *, reason: str) -> str:
-        """Hide the state."""
+        """Delete the state."""
         history.delete(target=StateTarget.of(state), actor=actor, reason=reason)
         if state.current_version_id is None:
             return "The empty state is removed."
@@ -293,10 +293,10 @@ def _number(value: Any) -> int | None:
 
 
 def _holder(state: State) -> str:
-    """Return the lock's information from its holder; empty without a lock."""
+    """Return a description of the lock and its owner, or an empty string without a lock."""
     holder = holder_of(state)
     if holder is None:
         return ""
     since, age = f"{holder.since:%Y-%m-%d %H:%M:%S} UTC", timesince(holder.since, depth=1)
-    by_door = f", by the {holder.door} backend" if holder.door else ""
+    by_door = f", through the {holder.door} backend" if holder.door else ""
     return f"{holder.who}, {holder.operation} since {since}, for {age}{by_door}"

@@ -1,4 +1,4 @@
-"""Values of documents for pages: limited in length, as readable JSON."""
+"""Values of documents as readable JSON of limited length, for admin pages."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from states.document.work_limit import Effort
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-#: Maximum rows of all tables on a page, and characters of a value, to keep pages smaller than
-#: documents.
+#: Maximum rows of all tables on a page, and maximum characters of a value. They keep pages smaller
+#: than documents.
 MOST_ROWS: Final = 500
 MOST_SHOWN: Final = 2_000
 #: A value with more maps and lists is shown on a single line.
@@ -32,7 +32,7 @@ def decoded(items: msgspec.Raw) -> list[dict[str, Any]]:
 
 
 def json_text(value: Any) -> str:
-    """Return JSON for display; the placeholder of a hidden value is unquoted, unlike any value."""
+    """Return a value as JSON for display. Only the placeholder of a hidden value is unquoted."""
     if value == MASK:
         return MASK
     written = bytes(encode(value))
@@ -43,13 +43,13 @@ def json_text(value: Any) -> str:
 
 
 def cut(text: str) -> str:
-    """Return the beginning of a long text, and the length of the rest."""
+    """Return the text, or the beginning of a long text with the number of omitted characters."""
     more = len(text) - MOST_SHOWN
     return text if more <= 0 else f"{text[:MOST_SHOWN]}… and {more} more characters"
 
 
 def with_rows_cut(tables: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yield tables with at most ``rows`` rows per page; ``more_rows`` counts the rest."""
+    """Yield tables with at most ``MOST_ROWS`` rows in total; ``more_rows`` counts the rest."""
     left = MOST_ROWS
     for table in tables:
         rows = table["rows"]

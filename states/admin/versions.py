@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
     from states.models import State
 
-#: Documents hold passwords and keys; permission to download them includes viewing them.
+#: Documents contain passwords and keys. The permission to download documents is also the permission
+#: to view sensitive values.
 SECRETS: Final = "states.download_state"
 _START: Final = re.compile(r"[0-9]{1,9}", re.ASCII)
 
@@ -60,7 +61,7 @@ class VersionPages(ReadOnlyAdmin):
     def _of_state(
         self, request: HttpRequest, object_id: str, *, view: Any, **path: Any
     ) -> HttpResponse:
-        """Call the view with the state; show its refusal on the state's page."""
+        """Call the view with the state. Show an error of the view on the state's page."""
         if not self.has_view_permission(request):
             raise PermissionDenied
         state = self.get_object(request, unquote(object_id))
@@ -98,7 +99,7 @@ class VersionPages(ReadOnlyAdmin):
         return super().render_change_form(request, context, *args, **kwargs)
 
     def document_view(self, request: HttpRequest, state: State, *, number: int) -> HttpResponse:
-        """Send a version's document exactly as pushed."""
+        """Return a version's document exactly as it was pushed."""
         if not request.user.has_perm(SECRETS):
             raise PermissionDenied
         actor = Actor.of_person(request)
@@ -152,7 +153,7 @@ class VersionPages(ReadOnlyAdmin):
 
 
 def _shows_secrets(request: HttpRequest) -> bool:
-    """Return whether to show secrets: only after a click, never from a link or a reload."""
+    """Return whether to show sensitive values: only for a POST, which a link cannot send."""
     if request.method != "POST":
         return False
     if not request.user.has_perm(SECRETS):

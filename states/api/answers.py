@@ -1,4 +1,4 @@
-"""Responses about all states: dependencies, the resource index, and counts."""
+"""Response structures: dependencies of a state, the resource index, and counts over all states."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _EnvironmentSlug = Annotated[
     Meta(description="The environment's slug in addresses; null until its name is set."),
 ]
 _Address = Annotated[
-    str, Meta(description="The address of the data source in the state that reads.")
+    str, Meta(description="The address of the data source in the reading state.")
 ]
 
 
@@ -39,19 +39,19 @@ class StateRead(Struct):
 
     address: _Address
     backend: Annotated[
-        str, Meta(description="The type of the backend that it reads, such as `http` or `s3`.")
+        str, Meta(description="The type of the other state's backend, such as `http` or `s3`.")
     ]
     location: Annotated[
         str,
         Meta(
-            description="Location of the other state, without user, password and query; empty if "
-            "it cannot be shown without a possible secret."
+            description="The location of the other state, without user, password and query. Empty "
+            "if the location may still contain a secret."
         ),
     ]
     state: Annotated[
         OtherState | None,
         Meta(
-            description="The state that is read; null if it is not stored in this service or is "
+            description="The other state, or null if this service does not store it or it is "
             "outside the caller's binding."
         ),
     ]
@@ -65,7 +65,7 @@ class StateReader(Struct):
 
 
 class DependencyPage(Struct):
-    """A page of the dependencies: first those that the state reads, then its readers."""
+    """A page of dependencies: first the states that the state reads, then its readers."""
 
     reads: Annotated[list[StateRead], Meta(description="The states that the state reads.")]
     read_by: Annotated[list[StateReader], Meta(description="The states that read the state.")]
@@ -84,14 +84,14 @@ class UnreadableState(Struct):
     problem: Annotated[
         str,
         Meta(
-            description="The reason why the document cannot be indexed: the reason of an error, "
+            description="Why the document cannot be indexed: the `reason` of an error, "
             "`NAMES_TOO_LONG` or `UNEXPECTED`."
         ),
     ]
 
 
 class ResourceIndex(Struct):
-    """The lag of the resource index, and the states that it cannot include."""
+    """The lag of the resource index, and the states that cannot be indexed."""
 
     waiting: Annotated[
         int,
@@ -120,9 +120,12 @@ class ResourceIndexAnswer(Struct):
     next_page_token: NextPageToken
 
 
-_States = Annotated[int, Meta(ge=0, description="Number of states whose current version has it.")]
+_States = Annotated[
+    int, Meta(ge=0, description="Number of states with this value in their current version.")
+]
 _Resources = Annotated[
-    int, Meta(ge=0, description="Number of managed instances, with deposed ones.")
+    int,
+    Meta(ge=0, description="Number of managed resource instances, including deposed objects."),
 ]
 _DataSources = Annotated[int, Meta(ge=0, description="Number of data source instances.")]
 
@@ -161,11 +164,11 @@ class EngineCount(Struct):
     engine: Annotated[
         str,
         Meta(
-            description="The engine, by the registries of the providers.",
+            description="The engine, detected from the registries of the providers.",
             extra_json_schema={"$ref": "#/components/schemas/Engine"},
         ),
     ]
     states: _States
     client_encrypted_states: Annotated[
-        int, Meta(ge=0, description="Number of them that are encrypted on the client.")
+        int, Meta(ge=0, description="Number of these states that are encrypted on the client.")
     ] = 0

@@ -1,7 +1,7 @@
-"""The HTTP state backend of Terraform and OpenTofu. The views translate; the rules are in actions.
+"""The HTTP state backend for Terraform and OpenTofu.
 
-The client determines the statuses: it accepts only 200 for LOCK and UNLOCK, and follows any
-redirect with a GET, so the backend never redirects.
+The rules are in ``states.actions``. The client determines the status codes: it accepts only 200 for
+LOCK and UNLOCK. It follows any redirect with a GET, so the backend never redirects.
 """
 
 from __future__ import annotations
@@ -55,11 +55,12 @@ class BackendView(DocumentAPIView):
 
     accepts_basic = True
     token_kinds = ACCESS_TOKENS
-    #: The query that runs with the caller's: the state record, or for a read its document.
+    #: The query that runs in one round trip with the query for the caller. It fetches the state, or
+    #: for a read the document.
     prefetched: Prefetch[State] | None = None
 
     def prefetch(self, request: Request) -> Prefetch[State] | None:  # noqa: ARG002 - of all views
-        """Return the query that ``TokenAuthentication`` runs in its own round trip."""
+        """Return the query that ``TokenAuthentication`` adds to its own round trip."""
         ids = {name: parse_uuid(text) for name, text in self.kwargs.items()}
         if None not in ids.values():
             self.prefetched = self.prefetch_by_ids(**ids)
@@ -108,14 +109,14 @@ class BackendView(DocumentAPIView):
         return _uuid(name, self.kwargs[name], _BY_NAMES)
 
     def acquire_lock(self, request: Request) -> Response:
-        """Lock the state: 200 with the LockInfo, or 423 with the holder's."""
+        """Lock the state. Return 200 with its LockInfo, or 423 with that of the current lock."""
         target, actor = self.target(), Actor.of(request)
         info = LockInfo.parse(bodies.read_body(request._request, lockinfo.MAX_BYTES))
         locked = locks.lock(target=target, info=info, actor=actor)
         return Response(locked.as_dict())
 
     def release_lock(self, request: Request) -> HttpResponse:
-        """Release the lock that the body names; an empty body is ``terraform force-unlock``."""
+        """Release the lock with the ID in the body; ``terraform force-unlock`` sends no body."""
         target, actor = self.target(), Actor.of(request)
         body = bodies.read_body(request._request, lockinfo.MAX_BYTES)
         if body:
@@ -131,7 +132,7 @@ class BackendView(DocumentAPIView):
 
 
 class StateView(BackendView):
-    """A state, as Terraform's http backend expects it."""
+    """The document and the lock of a state, for Terraform's ``http`` backend."""
 
     http_method_names = ["get", "head", "post", "delete", "lock", "unlock"]
     reads_bodies_of = frozenset({"POST", "LOCK", "UNLOCK"})
@@ -149,13 +150,13 @@ class StateView(BackendView):
         return document_response(request, gzipped)
 
     def post(self, request: Request, **_path: str) -> HttpResponse:
-        """Store a new state version; the body is the complete document."""
+        """Store a new version of the state. The body is the complete document."""
         target, actor = self.target(), Actor.of(request)
         lock_id = _parameter(request, "ID")
         held = None if lock_id is None else _uuid("ID", lock_id)
         force = _parameter(request, "force")
         if force not in (None, "true", "false"):
-            raise InvalidParameter("force", "neither true nor false")
+            raise InvalidParameter("force", "must be true or false")
         if force == "true":
             demand_scope(request, Scope.STATE_ADMIN)
         upload = uploads.read_document(request._request)
@@ -163,7 +164,7 @@ class StateView(BackendView):
         return HttpResponse()
 
     def delete(self, request: Request, **_path: str) -> HttpResponse:
-        """Hide the state; its history is kept for the retention period, and a push restores it."""
+        """Delete the state. A push within the retention period restores its history."""
         history.delete(target=self.target(), actor=Actor.of(request))
         return HttpResponse()
 
@@ -193,7 +194,7 @@ class LockView(BackendView):
 
 
 class OutputsView(BackendView):
-    """The outputs of a state, as a state without resources."""
+    """The outputs of a state, as a document without resources."""
 
     http_method_names = ["get", "head"]
     required_scopes = {"GET": Scope.STATE_OUTPUTS}

@@ -69,7 +69,7 @@ _NEW_FIELDS: Final = {
     "ID": {
         "type": "string",
         "format": "uuid",
-        "description": "The id of the lock; a new UUID for LOCK, the id of the lock for UNLOCK.",
+        "description": "A new UUID for LOCK, or the ID of the active lock for UNLOCK.",
     },
     "Created": {"allOf": [_LOCK_TIME], "description": _FIELDS["Created"]["description"]},
 }
@@ -78,21 +78,20 @@ DOCUMENT: Final = Named(
     "StateDocument",
     {
         "type": "object",
-        "description": "A whole state document, stored byte for byte. Without `serial` it "
-        "gets the next "
-        "serial; without `lineage` it keeps the current lineage.",
+        "description": "A complete state document, stored byte for byte. Without `serial`, the "
+        "version gets the next serial. Without `lineage`, the state keeps its lineage.",
         "properties": {
             "serial": {
                 "type": ["integer", "null"],
                 "minimum": 0,
                 "maximum": MAX_SERIAL,
-                "description": "Terraform's counter; a push must increase it unless it has the "
-                "lock's ID.",
+                "description": "Terraform's counter. A push without a lock ID must increase it.",
             },
             "lineage": {
                 "type": ["string", "null"],
                 "maxLength": 255,
-                "description": "Terraform's identifier of the state; a push must not change it.",
+                "description": "Terraform's identifier of the state. A push without a lock ID must "
+                "not change it.",
             },
         },
         "additionalProperties": True,
@@ -113,8 +112,8 @@ _NAMES: Final = [
     OpenApiParameter(name, _SLUG, OpenApiParameter.PATH, description=description)
     for name, description in (
         ("application", "The slug of the component's application."),
-        ("component", "The slug of the component; the first LOCK or push registers it."),
-        ("environment", "The slug of the environment; the first LOCK or push registers it."),
+        ("component", "The slug of the component. The first LOCK or push registers it."),
+        ("environment", "The slug of the environment. The first LOCK or push registers it."),
     )
 ]
 
@@ -134,38 +133,40 @@ _OF_KEY: Final = (InvalidParameter, StateNotFound)
 _OF_BODY: Final = (BodyIncomplete, BodyTooLarge, RequestTimeout)
 OF_MEMORY: Final = (MemoryUnavailable, MemoryInsufficient)
 _METHODS: Final = (
-    "Terraform's LOCK and UNLOCK are methods of this path too, which OpenAPI cannot express; "
-    "`…/lock` does the same with POST and DELETE."
+    "This path also accepts Terraform's methods LOCK and UNLOCK, which OpenAPI cannot express. "
+    "POST and DELETE of `…/lock` do the same."
 )
 
 _READ: Final = (
-    "Return the current document, exactly as it was pushed; compressed with gzip if the client "
-    f"accepts it.\n\n{_METHODS}"
+    "Return the current document, exactly as it was pushed. The response is compressed with gzip "
+    f"if the client accepts gzip.\n\n{_METHODS}"
 )
 _PUSH: Final = (
-    "Store a new state version; the body is the complete document. While the state is "
-    "locked, `ID` must be the lock's, and any serial is accepted; otherwise the serial "
-    "must be greater than the stored serial and the lineage the same. A push of the "
+    "Store a new version of the state. The body is the complete document. While the state is "
+    "locked, `ID` must be the ID of the lock, and any serial is accepted. Otherwise, the serial "
+    "must be greater than the stored serial, and the lineage must be the same. A push of the "
     "current document returns 200 and creates no version. An environment with "
-    "`require_lock` refuses a push without `ID`. `Content-MD5` is compared with the "
-    f"body, if it is sent. {_METHODS}"
+    "`require_lock` refuses a push without `ID`. If the request has `Content-MD5`, the service "
+    f"compares it with the body. {_METHODS}"
 )
 _HIDE: Final = (
-    "Hide the state. Its history is kept for the retention period, and a push restores "
-    f"it. {_METHODS}"
+    "Delete the state. Its history is kept for the retention period, and a push restores "
+    f"the state. {_METHODS}"
 )
 _LOCK: Final = (
-    "Lock the state, as LOCK does on the path above. A repeated lock with the same ID "
-    "returns 200; another lock returns 423 with the LockInfo of the current lock."
+    "Lock the state, like the method LOCK of the path without `/lock`. A repeated request with the "
+    "same ID returns 200. A request with another ID returns 423 with the LockInfo of the current "
+    "lock."
 )
 _UNLOCK: Final = (
-    "Release the lock in the body, as UNLOCK does on the path above. An empty body "
-    "releases any lock, and also requires `state:admin`. An unlocked state stays unchanged."
+    "Release the lock with the ID in the body, like the method UNLOCK of the path without `/lock`. "
+    "An empty body releases any lock, and also requires `state:admin`. An unlocked state stays "
+    "unchanged."
 )
 OUTPUTS: Final = (
     "Return a state that has the outputs of the current version and no resources, as "
     "`terraform_remote_state` reads it. Sensitive outputs, and outputs that contain a "
-    "sensitive value, are omitted unless the token has `state:secrets` too."
+    "sensitive value, are omitted unless the token also has `state:secrets`."
 )
 
 
@@ -191,9 +192,8 @@ def state_schema(form: AddressForm) -> Any:
                 OpenApiParameter(
                     "force",
                     OpenApiTypes.BOOL,
-                    description="Replace a newer state or a state of another lineage, "
-                        "while there is "
-                        "no lock; also requires `state:admin`.",
+                    description="If true, replace a newer state, or a state of another lineage, "
+                        "that is not locked. Also requires `state:admin`.",
                 ),
             ],
             request={"application/json": DOCUMENT},

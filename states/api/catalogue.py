@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 class CatalogueViewSet(ResourceViewSet[Any]):
     """Catalogue entries of a kind.
 
-    A first push registers missing entries, so creating requires the scope to push. Renaming and
-    moving affect all users, so they require ``state:admin``.
+    A first push registers missing entries, so the creation of an entry requires only the scope for
+    pushes. Changes and deletions affect all users, so they require ``state:admin``.
     """
 
     model: ClassVar[type[CatalogueEntry]]
@@ -82,7 +82,7 @@ class CatalogueViewSet(ResourceViewSet[Any]):
         if not self.model.is_changed_by(caller_of(request).binding):
             raise BindingInsufficient
         changes = self.read_changes()
-        changes.pop("slug_suffix", None)  # an existing entry needs none
+        changes.pop("slug_suffix", None)  # only for new entries
         self._demand_inside(changes)
         catalogue.change(
             model=self.model, entry_id=entry.pk, changes=changes, actor=Actor.of(request)
@@ -101,7 +101,7 @@ class CatalogueViewSet(ResourceViewSet[Any]):
         """Refuse fields that would move the entry outside the caller's binding.
 
         Raises:
-            BindingInsufficient: a field leads outside.
+            BindingInsufficient: the changed entry would be outside the binding.
         """
         if not self.model.allows(caller_of(self.request).binding, fields):
             raise BindingInsufficient
@@ -139,6 +139,6 @@ class EnvironmentViewSet(CatalogueViewSet):
     queryset = Environment.objects.all()
     serializer_class = EnvironmentSerializer
     filterset_class = EnvironmentFilters
-    searched_fields = ("require_lock",)  # there are few environments
+    searched_fields = ("require_lock",)  # without an index, because there are few environments
     resource, resource_plural = "environment", "environments"
     not_found = EnvironmentNotFound

@@ -18,14 +18,14 @@ from infra_service.lib.api.fields import (
 from states import slugs
 from states.models import Application
 
-_ID: Final = "The id of the entry; never changes. Ids are in the order of creation."
-_NAME: Final = "The display name, not unique; empty in entries that a push registered by ids."
+_ID: Final = "The id of the entry, which never changes. Ids are in the order of creation."
+_NAME: Final = "The display name, which may not be unique. Empty if a push registered the entry."
 _CREATED: Final = "Time of creation, or of registration by the first push or LOCK."
 _UPDATED: Final = "Time of the last change of the entry, not of its states."
 
 
 class SlugField(TextField):
-    """A slug of a kind of entries."""
+    """The slug of an application, a component or an environment."""
 
     pattern = f"^{slugs.PATTERN}$"
     default_error_messages = {"form": f"A slug must be {slugs.DESCRIPTION}."}
@@ -54,8 +54,8 @@ class SlugSuffixField(FlagField):
         super().__init__(
             write_only=True,
             default=False,
-            help_text="For a POST without a slug: append a suffix to the slug if the name already "
-            "exists, instead of returning ALREADY_EXISTS.",
+            help_text="If true, a POST without a slug appends a suffix to the derived slug when "
+            "the name already exists, instead of returning `ALREADY_EXISTS`.",
             **kwargs,
         )
 
@@ -73,7 +73,7 @@ class ApplicationSerializer(StrictSerializer):
 @described("A deployment target of components. It has no name if a push registered it by its id.")
 class EnvironmentSerializer(ApplicationSerializer):
     slug = SlugField(kind="environment")
-    require_lock = FlagField(default=False, help_text="Whether each push needs the lock's ID.")
+    require_lock = FlagField(default=False, help_text="Whether each push requires a lock ID.")
 
 
 @described("A deployable unit of infrastructure. It has no name if a push registered it by its id.")
@@ -85,7 +85,7 @@ class ComponentSerializer(StrictSerializer):
     application_id = IdField(
         required=False,
         allow_null=True,
-        help_text="The application that it belongs to, or null. Its states move with it.",
+        help_text="The application of the component, or null. A component moves with its states.",
     )
     created_at = TimestampField(read_only=True, help_text=_CREATED)
     updated_at = TimestampField(read_only=True, help_text=_UPDATED)

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class CountsViewSet(ResourceViewSet[StateCount]):
-    """Counts of a kind by name, over the states within the caller's binding."""
+    """Base of the counts of states and resources, over the states within the caller's binding."""
 
     queryset = StateCount.objects.all()
     serializer_class = StateSerializer
@@ -63,7 +63,7 @@ class CountsViewSet(ResourceViewSet[StateCount]):
         return Response({self.resource_plural: items, "next_page_token": token})
 
     def further(self, _binding: Binding) -> dict[str, dict[str, int]]:
-        """Return further counts by value."""
+        """Return additional counts by value."""
         return {}
 
 

@@ -23,9 +23,8 @@ def _counts(plural: str, example: msgspec.Struct, subject: str) -> Any:
     return extend_schema_view(
         count=extend_schema(
             operation_id=f"count_{plural}",
-            description=f"{subject}, in the order of their names, over the current versions of "
-            "all states within the caller's binding. The numbers are updated with the index "
-            "of resources.",
+            description=f"{subject}, ordered by name, over the current versions of all states "
+            "within the caller's binding. The numbers are as current as the resource index.",
             responses={200: page_of(type(example), plural)},
             examples=[answer_example(page)],
         )

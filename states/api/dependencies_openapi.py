@@ -40,9 +40,9 @@ _READ_BY: Final = {
 dependencies_schema = extend_schema_view(
     dependencies=extend_schema(
         operation_id="list_state_dependencies",
-        description="The states that the current version reads with `terraform_remote_state`, then "
-        "the states that read it, from the index of resources. `state` is null if the "
-        "other state is not stored in this service, or is outside the caller's binding.",
+        description="List the states that the current version reads with `terraform_remote_state`, "
+        "then the states that read this state, according to the resource index. `state` is null "
+        "if this service does not store the other state, or it is outside the caller's binding.",
         parameters=[A_STATE],
         responses={
             200: schema_of(DependencyPage),

@@ -31,9 +31,10 @@ class ComparedVersion(Struct):
             extra_json_schema={"format": "date-time"},
         ),
     ]
-    created_by: Annotated[str, Meta(description="The name of the caller that made the version.")]
+    created_by: Annotated[str, Meta(description="The name of the caller that created the version.")]
     token_id: Annotated[
-        str, Meta(description="The id of the caller's token; empty if a command made the version.")
+        str,
+        Meta(description="The id of the caller's token; empty if a command created the version."),
     ]
     terraform_version: Annotated[
         str | None, Meta(description="The version of Terraform or OpenTofu, such as `1.11.4`.")
@@ -52,7 +53,7 @@ class Difference(Struct):
 
     before: Annotated[
         ComparedVersion | None,
-        Meta(description="The older version; null if the first version has no predecessor."),
+        Meta(description="The version to compare with; null if no earlier version is stored."),
     ]
     after: Annotated[ComparedVersion, Meta(description="The version in the path.")]
     summary: Annotated[DifferenceSummary, Meta(description="The numbers of changes on all pages.")]

@@ -25,24 +25,24 @@ if TYPE_CHECKING:
 @facts_schema
 class FactsViewSet(OfStateViewSet):
     resource = "facts"
-    serializer_class = FactsSerializer  # type: ignore[assignment]  # of what is shown of a version
+    serializer_class = FactsSerializer  # type: ignore[assignment]  # the base declares versions
     required_scopes = {"retrieve": Scope.STATE_READ, "update": Scope.STATE_WRITE}
 
     def retrieve(self, _request: Request, **_path: str) -> Response:
-        """Return the facts."""
+        """Return the facts of the version."""
         facts = VersionFacts.objects.filter(pk=self.version().pk).first()
         if facts is None:
             raise FactsNotFound
         return self._answer(facts)
 
     def update(self, request: Request, **_path: str) -> Response:
-        """Record the facts and replace the existing facts."""
+        """Record the facts of the version, and replace existing facts."""
         version, actor = self.version(), Actor.of(request)
         given = self.read_new()
         providers = lock_file.parse(given.get("lock_file", ""))
         # A configuration without modules has no file, or an empty file.
         modules = module_manifest.parse(given.get("modules_file") or {"Modules": []})
-        # The platform's values replace values that the caller omits.
+        # The platform supplies the values that the caller omits.
         run = run_of(actor)
         run_facts = {"commit": run.commit, "run": run.id, "run_url": run.url}
         facts = record_facts(

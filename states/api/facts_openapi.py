@@ -83,7 +83,7 @@ facts_schema = extend_schema_view(
     update=operation(
         operation_id="record_state_version_facts",
         parameters=_OF_VERSION,
-        # An empty body is valid too: the token of a pipeline then supplies all facts.
+        # An empty body is also valid: a pipeline's token then supplies the commit and the run.
         request=wrapped("RecordFacts", "facts", FactsSerializer, required=False),
         responses={
             200: _FACTS,

@@ -30,7 +30,7 @@ class FileField(serializers.CharField):
 class JsonFileField(serializers.JSONField):
     """The text of a JSON file, or the object that it contains."""
 
-    default_error_messages = {"form": "Neither a string nor an object."}
+    default_error_messages = {"form": "Must be a string or an object."}
 
     def to_internal_value(self, data: Any) -> Any:
         if not isinstance(data, str | dict):
@@ -39,10 +39,10 @@ class JsonFileField(serializers.JSONField):
 
 
 class AddressField(TextField):
-    """A URL for browsers: the service sends no request to it, but it must not be a script."""
+    """A link for browsers, which must not be a script. The service sends no request to it."""
 
     pattern = r"^https?://[!-~]+$"
-    default_error_messages = {"form": "Not an address that begins with https:// or http://."}
+    default_error_messages = {"form": "Must be a URL that begins with https:// or http://."}
 
     def to_internal_value(self, data: Any) -> str:
         text = super().to_internal_value(data)
@@ -51,9 +51,9 @@ class AddressField(TextField):
         return text
 
 
-@described("A provider of a dependency lock file.")
+@described("A provider in a dependency lock file.")
 class ProviderSerializer(serializers.Serializer[Any]):
-    source = serializers.CharField(  # type: ignore[assignment]  # a field has one
+    source = serializers.CharField(  # type: ignore[assignment]  # a field also has a source
         read_only=True,
         help_text="The source address, such as `registry.terraform.io/hashicorp/aws`.",
     )
@@ -65,12 +65,12 @@ class ProviderSerializer(serializers.Serializer[Any]):
     )
 
 
-@described("A call of a module.")
+@described("A module call.")
 class ModuleSerializer(serializers.Serializer[Any]):
     key = serializers.CharField(
         read_only=True, help_text="The path of the call, such as `network.vpc`."
     )
-    source = serializers.CharField(  # type: ignore[assignment]  # a field has one
+    source = serializers.CharField(  # type: ignore[assignment]  # a field also has a source
         read_only=True, help_text="The source, without credentials."
     )
     version = serializers.CharField(
@@ -79,7 +79,7 @@ class ModuleSerializer(serializers.Serializer[Any]):
     )
 
 
-@described("Facts of a pipeline about a version: its commit, its run, modules and providers.")
+@described("Facts that a pipeline reports about a version: commit, run, modules and providers.")
 class FactsSerializer(StrictSerializer):
     version_number = serializers.IntegerField(
         read_only=True, help_text="The version that the facts describe."
@@ -87,14 +87,14 @@ class FactsSerializer(StrictSerializer):
     commit = TextField(
         required=False,
         max_length=200,
-        help_text="The commit of the configuration; the default is that of the keyless token.",
+        help_text="The commit of the configuration. The default comes from the keyless token.",
     )
     repository = serializers.CharField(read_only=True, help_text=_OF_PLATFORM)
     run = serializers.CharField(read_only=True, help_text=_OF_PLATFORM)
     run_url = AddressField(
         required=False,
         max_length=2000,
-        help_text="Address of the run's page. The default comes from the keyless token of GitHub "
+        help_text="The URL of the run's page. The default comes from the keyless token of GitHub "
         "or GitLab.",
     )
     lock_file = FileField(help_text=f"The text of `{lock_file.NAME}`.")
@@ -105,13 +105,15 @@ class FactsSerializer(StrictSerializer):
         "object that it contains.",
     )
     providers = ProviderSerializer(
-        many=True, read_only=True, help_text="The providers of `lock_file`; empty if it is missing."
+        many=True, read_only=True, help_text="The providers in `lock_file`; empty without it."
     )
     modules = ModuleSerializer(
-        many=True, read_only=True, help_text="The module calls of `modules_file`."
+        many=True, read_only=True, help_text="The module calls in `modules_file`."
     )
     recorded_at = TimestampField(read_only=True, help_text="Time of the last report.")
     recorded_by = serializers.CharField(
         read_only=True, help_text="The user or service that reported the facts."
     )
-    token_id = serializers.CharField(read_only=True, help_text="The token of that report.")
+    token_id = serializers.CharField(
+        read_only=True, help_text="The id of the token that reported the facts."
+    )

@@ -1,4 +1,4 @@
-"""Filters of lists; each column has an index that ends with the order of the pages."""
+"""Filters of lists. The index of each filtered column ends with the columns of the page order."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ _APPLICATION: Final = "the complete slug of the component's application"
 class StateFilters(FilterSet):  # type: ignore[misc]  # django-filter has no types
     component_id = UUIDFilter()
     environment_id = UUIDFilter()
-    # Copied into the state.
+    # From the state's own copy.
     application_id = UUIDFilter(help_text=_APPLICATION_ID)
-    # By slugs, which are looked up before (``with_ids``).
+    # ``with_ids`` replaces the slugs by ids before the query.
     component = IdentifierFilter(field_name="component__slug", help_text=_COMPONENT)
     environment = IdentifierFilter(field_name="environment__slug", help_text=_ENVIRONMENT)
     application = IdentifierFilter(field_name="application__slug", help_text=_APPLICATION)
-    # By names or parts of names, which are looked up before, too.
+    # ``with_ids`` also replaces names and parts of names.
     component_name = CharFilter(field_name="component__name")
     environment_name = CharFilter(field_name="environment__name")
     application_name = CharFilter(
@@ -54,7 +54,7 @@ class StateFilters(FilterSet):  # type: ignore[misc]  # django-filter has no typ
         field_name="lock_id",
         lookup_expr="isnull",
         exclude=True,
-        help_text="whether a client holds a lock",
+        help_text="whether a client has locked the state",
     )
     vars()["lock.acquired_at"] = IsoDateTimeFilter(field_name="lock_acquired_at")
     frozen = BooleanFilter(
@@ -63,7 +63,7 @@ class StateFilters(FilterSet):  # type: ignore[misc]  # django-filter has no typ
         exclude=True,
         help_text="whether an operator has frozen the state",
     )
-    # From the index of resources.
+    # From the resource index.
     engine = EnumFilter(choices=Engine.choices)
     client_encrypted = BooleanFilter(
         field_name="is_client_encrypted",
@@ -76,7 +76,7 @@ class StateFilters(FilterSet):  # type: ignore[misc]  # django-filter has no typ
         exclude=True,
         help_text="whether a `check` block fails",
     )
-    # Versions with which the current version was created, as reported by a pipeline
+    # Provider and module versions that a pipeline reported for the current version
     # (``UsedByState``).
     provider = VersionsFilter(help_text="a version in the facts of the current version")
     module = VersionsFilter(help_text="a version in the facts of the current version")
@@ -92,7 +92,7 @@ class OfStateFilters(FilterSet):  # type: ignore[misc]  # django-filter has no t
     state_id = UUIDFilter()
     component_id = UUIDFilter()
     environment_id = UUIDFilter()
-    # The following are looked up before (``with_ids``).
+    # ``with_ids`` replaces the following by the ids of components and environments.
     application_id = UUIDFilter(field_name="component__application_id", help_text=_APPLICATION_ID)
     component = IdentifierFilter(field_name="component__slug", help_text=_COMPONENT)
     environment = IdentifierFilter(field_name="environment__slug", help_text=_ENVIRONMENT)
@@ -171,7 +171,7 @@ def _with_ids(path: str, value: Any) -> Any:
 
 
 def _of_entry_named(kind: str, model: type[CatalogueEntry], piece: Piece) -> Q:
-    """Return the condition that looks up the name of each state that a page reads."""
+    """Return a condition that checks the entry's name for each state that a page reads."""
     # A scalar subquery: for a join, PostgreSQL might read all names first.
     is_named = TextMatches(ColumnOf(model, f"{kind}_id", "name"), piece)
     return Q((f"{kind}_id__isnull", False)) & Q(is_named)

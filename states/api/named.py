@@ -1,6 +1,6 @@
 """The state backend at addresses with names, ``state/at/{component}/{environment}``.
 
-The statement that finds the state resolves names to ids; all further steps use the ids.
+The query that finds the state also resolves the names to ids. All later steps use the ids.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class ByNames(BackendView):
-    """The target of an address with names."""
+    """A mixin that finds the state of an address with names."""
 
     def prefetch(self, request: Request) -> Prefetch[State] | None:
         names = Names(**self.kwargs)
@@ -45,11 +45,11 @@ class ByNames(BackendView):
         return self.prefetched
 
     def target(self) -> StateTarget:
-        """Return the state of the names, with new ids for entries that are not registered.
+        """Return the state with these names, and with new ids for unregistered entries.
 
         Raises:
             InvalidParameter: a name has the wrong form.
-            StateNotFound: the state is outside of the binding, or is missing on a read.
+            StateNotFound: the state is outside the binding, or a read finds no state.
         """
         binding = caller_of(self.request).binding
         names = Names(**self.kwargs)
@@ -70,14 +70,15 @@ class ByNames(BackendView):
             environment_id=place.environment_id or uuid7(),
             names=names if row is None else None,
         )
-        # From here on by ids: names may change, and the binding was checked for these ids.
+        # From here on, ids identify the state: names can change, and these ids passed the check of
+        # the binding.
         target.prefetched = self.prefetch_by_ids(**target.ids)
         target.prefetched.store(row)
         return target
 
 
 def _has_escaped_slash(request: Request) -> bool:
-    """Return whether a slash was sent as ``%2F``, within a name; gunicorn keeps the raw path."""
+    """Return whether a name contains a slash, sent as ``%2F``. gunicorn provides the raw path."""
     path = request.META.get("RAW_URI", "").partition("?")[0]
     return "%2f" in path.lower()
 
@@ -95,37 +96,37 @@ def _not_found_at(names: Names) -> StateNotFound:
 
 @state_schema(BY_NAMES)
 class StateAtView(ByNames, StateView):
-    """The state of a component without application, by names."""
+    """The state of a component without an application, by names."""
 
 
 @lock_schema(BY_NAMES)
 class StateLockAtView(ByNames, LockView):
-    """The lock of that state."""
+    """The lock of a component's state without an application, by names."""
 
 
 @outputs_document_schema(BY_NAMES)
 class OutputsAtView(ByNames, OutputsView):
-    """The outputs of that state."""
+    """The outputs of a component's state without an application, by names."""
 
 
 @state_schema(BY_NAMES_IN_APPLICATION)
 class StateInApplicationView(ByNames, StateView):
-    """The state of a component of an application, by names."""
+    """The state of a component in an application, by names."""
 
 
 @lock_schema(BY_NAMES_IN_APPLICATION)
 class StateLockInApplicationView(ByNames, LockView):
-    """The lock of that state."""
+    """The lock of a component's state in an application, by names."""
 
 
 @outputs_document_schema(BY_NAMES_IN_APPLICATION)
 class OutputsInApplicationView(ByNames, OutputsView):
-    """The outputs of that state."""
+    """The outputs of a component's state in an application, by names."""
 
 
 @extend_schema(exclude=True)
 class NoAddressView(StateView):
-    """An address with the prefix of named addresses, but in no valid form."""
+    """The view of invalid addresses below ``state/at/``."""
 
     reads_bodies_of = frozenset()
 
@@ -133,7 +134,7 @@ class NoAddressView(StateView):
         """Prefetch nothing."""
 
     def target(self) -> StateTarget:
-        """Refuse.
+        """Refuse the request.
 
         Raises:
             InvalidParameter: always.

@@ -1,4 +1,4 @@
-"""The lag of the resource index, and the states that it cannot include."""
+"""The lag of the resource index, and the states that cannot be indexed."""
 
 from __future__ import annotations
 

@@ -12,8 +12,8 @@ from states.api.answers import ResourceIndexAnswer
 index_schema = extend_schema_view(
     show=extend_schema(
         operation_id="get_resource_index",
-        description="The lag of the index of resources for the states within the caller's binding, "
-        "and, in pages, the states that it cannot read, with the reason.",
+        description="Return the lag of the resource index for the states within the caller's "
+        "binding, and a page of the states that cannot be indexed, with the reasons.",
         responses={200: schema_of(ResourceIndexAnswer)},
         examples=[answer_example(samples.RESOURCE_INDEX)],
     ),

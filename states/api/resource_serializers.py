@@ -46,7 +46,7 @@ class ResourceEntrySerializer(serializers.Serializer[Any]):
     )
     name = serializers.CharField(read_only=True, help_text="The name in the configuration.")
     index_key = serializers.JSONField(
-        read_only=True, help_text="A number for count, a string for for_each, otherwise null."
+        read_only=True, help_text="A number for `count`, a string for `for_each`; otherwise null."
     )
     provider = serializers.CharField(
         read_only=True,
@@ -58,8 +58,8 @@ class IdentifyingField(serializers.JSONField):
     """A string, or an identity: an object of strings, numbers, booleans and lists of these."""
 
     default_error_messages = {
-        "form": "Neither a string nor an object of strings, numbers, booleans and lists of these.",
-        "length": f"Over {MOST_OF_VALUE} characters.",
+        "form": "Must be a string, or an object of strings, numbers, booleans and lists of these.",
+        "length": f"Must have at most {MOST_OF_VALUE} characters.",
     }
 
     def to_internal_value(self, data: Any) -> Any:
@@ -78,9 +78,9 @@ def _is_identity(data: Any) -> bool:
     )
 
 
-@described("The cloud or Kubernetes object whose resource is searched.")
+@described("A search for the resource of a cloud or Kubernetes object.")
 class FindSerializer(StrictSerializer):
     value = IdentifyingField(
         help_text="An id, ARN, self link or name; `namespace/name` or the uid of a Kubernetes "
-        "object; or the object that Terraform calls an identity."
+        "object; or a resource identity of Terraform, as an object."
     )

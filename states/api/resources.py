@@ -30,7 +30,7 @@ class OfAllStatesViewSet(ResourceViewSet[ResourceEntry]):
     queryset = ResourceEntry.objects.with_names()
     serializer_class = ResourceEntrySerializer
     resource, resource_plural = "resource", "resources"
-    moving_orders = ("id",)  # each indexed version has rows of its own
+    moving_orders = ("id",)  # each indexed version has its own rows
     token_kinds = ACCESS_TOKENS
 
     def get_queryset(self) -> ResourceEntryQuerySet:
@@ -51,11 +51,11 @@ class ResourcesViewSet(OfAllStatesViewSet):
 
 @find_schema
 class FindResourcesViewSet(OfAllStatesViewSet):
-    """The search, a POST, so that the value appears in no log."""
+    """The search by identifier. It uses POST to keep the value out of logs."""
 
     filter_backends = ()
     required_scopes = {"find": Scope.STATE_READ}
-    #: The values to which page tokens are bound, in addition to the address.
+    #: The digest of the search value. A page token is valid only for this value.
     page_scope = ""
 
     @action(detail=False, methods=["post"])

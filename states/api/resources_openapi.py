@@ -23,7 +23,7 @@ find_schema = extend_schema_view(
     find=list_schema(
         "resource",
         "Find the states and addresses of a resource by an id, an ARN, a self link, a "
-        "name, or the identity that Terraform stores. It is a POST to keep the searched "
+        "name, or the identity that Terraform stores. The search uses POST to keep the "
         "value out of access logs.",
         samples.RESOURCE_ENTRY,
         operation_id="find_resources",

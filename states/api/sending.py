@@ -18,18 +18,18 @@ if TYPE_CHECKING:
     from rest_framework.request import Request
 
 
-#: The name of a state with outputs only, in addresses and the audit log.
+#: The name of a document with outputs only, in URLs and in the audit log.
 OUTPUTS_DOCUMENT: Final = "outputs.tfstate"
 
 
 class DocumentAPIView(APIView):
-    """A view whose responses may have megabytes."""
+    """A view with responses of up to many megabytes."""
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         """Handle the request, and free the document afterwards.
 
-        DRF's view, request and response refer to each other, so that a pulled document of megabytes
-        would stay in memory until the garbage collector runs.
+        DRF's view, request and response refer to each other. A document of megabytes would
+        otherwise stay in memory until the garbage collector runs.
         """
         response = super().dispatch(request, *args, **kwargs)
         del self.response
@@ -37,7 +37,7 @@ class DocumentAPIView(APIView):
 
 
 def document_response(request: Request | HttpRequest, gzipped: bytes) -> HttpResponse:
-    """Return a document exactly as pushed; a client that accepts gzip gets the stored bytes."""
+    """Return a response with the document as it was pushed, with gzip if the client accepts it."""
     headers = {"Cache-Control": "no-store"}
     if _accepts_gzip(request):
         headers["Content-Encoding"] = "gzip"

@@ -17,14 +17,14 @@ from states.models.engines import Engine
 _NAMED: Final = "The current name; empty until it is set."
 SLUG: Final = "The slug in addresses; null until the name is set."
 _SERIAL: Final = "Terraform's counter in the document"
-_LINEAGE: Final = "Terraform's identifier of the state, in the document; null if it has none."
+_LINEAGE: Final = "Terraform's identifier of the state; null if the document has none."
 _MD5: Final = "MD5 digest of the document, in hexadecimal"
 _SIZE: Final = "Size of the uncompressed document"
 _NONE: Final = "null before the first push"
 
 
 class AddressesField(serializers.JSONField):
-    """A list of addresses, as it is stored."""
+    """A list of addresses, returned as stored."""
 
 
 @described("The lock as its owner described it; present while the state is locked.")
@@ -32,7 +32,8 @@ class LockSerializer(PresentSerializer):
     present_with = "lock_id"
 
     lock_id = serializers.UUIDField(
-        read_only=True, help_text="The id that the client chose; a push and an unlock need it."
+        read_only=True,
+        help_text="The ID that the client chose. A push and an unlock must send it.",
     )
     operation = serializers.CharField(
         source="lock_info.Operation",
@@ -53,13 +54,13 @@ class LockSerializer(PresentSerializer):
         source="lock_taken_by.door",
         read_only=True,
         allow_null=True,
-        help_text="The backend by which the client acquired it, `http` or `remote`; null if an "
-        "earlier release granted the lock.",
+        help_text="The backend through which the client acquired the lock, `http` or `remote`; "
+        "null for a lock from an earlier release.",
     )
     acquired_at = TimestampField(
         source="lock_acquired_at",
         read_only=True,
-        help_text="When the lock was acquired, by the service's clock.",
+        help_text="The time at which the client acquired the lock, by the service's clock.",
     )
 
 
@@ -80,14 +81,16 @@ class FreezeSerializer(PresentSerializer):
         source="freeze_expected_until",
         read_only=True,
         allow_null=True,
-        help_text="The expected end. The state stays frozen after this time, and counts as "
-        "overdue.",
+        help_text="The expected end. The state stays frozen after this time, and the freeze "
+        "counts as overdue.",
     )
 
 
 @described("A state. Fields from the document are null before the first push.")
 class StateSerializer(serializers.Serializer[Any]):
-    id = serializers.UUIDField(read_only=True, help_text="The id of the state; never changes.")
+    id = serializers.UUIDField(
+        read_only=True, help_text="The id of the state, which never changes."
+    )
     component_id = serializers.UUIDField(
         read_only=True, help_text="The component that the state belongs to."
     )
@@ -96,7 +99,7 @@ class StateSerializer(serializers.Serializer[Any]):
     application_slug = serializers.CharField(
         read_only=True,
         allow_null=True,
-        help_text="Application of the component; null without an application.",
+        help_text="The slug of the component's application; null without an application.",
     )
     environment_id = serializers.UUIDField(
         read_only=True, help_text="The environment that the state belongs to."
@@ -115,18 +118,18 @@ class StateSerializer(serializers.Serializer[Any]):
         choices=Engine.choices,
         read_only=True,
         allow_null=True,
-        help_text="The engine that wrote the current version; null until it is indexed.",
+        help_text="The engine that wrote the current version; null until the version is indexed.",
     )
     client_encrypted = serializers.BooleanField(
         read_only=True,
-        help_text="Whether OpenTofu encrypted the current version on the client, so that the "
-        "service cannot read it.",
+        help_text="Whether OpenTofu encrypted the current version on the client. The service "
+        "cannot read an encrypted version.",
     )
     failing_checks = AddressesField(
         read_only=True,
         allow_null=True,
         help_text="Addresses of the `check` blocks that fail in the current version; null if "
-        "there are none, or until it is indexed.",
+        "no check fails, or until the version is indexed.",
     )
     lock = LockSerializer(required=False, help_text="The current lock; absent while unlocked.")
     frozen = FreezeSerializer(
@@ -147,7 +150,7 @@ class ImportedSerializer(PresentSerializer):
     source = serializers.CharField(  # type: ignore[assignment]  # a field has a source, too
         source="imported_source",
         read_only=True,
-        help_text="The service or store that the version came from.",
+        help_text="The service or store from which the version was imported.",
     )
     created_at = TimestampField(
         source="imported_created_at",
@@ -165,7 +168,7 @@ class ImportedSerializer(PresentSerializer):
 @described("A version of a state, without its document.")
 class VersionSerializer(serializers.Serializer[Any]):
     number = serializers.IntegerField(
-        read_only=True, help_text="The number of the version in its state; never reused."
+        read_only=True, help_text="The number of the version in its state, which is never reused."
     )
     serial = serializers.IntegerField(read_only=True, help_text=f"{_SERIAL}; can repeat.")
     lineage = serializers.CharField(read_only=True, allow_null=True, help_text=_LINEAGE)
@@ -173,15 +176,16 @@ class VersionSerializer(serializers.Serializer[Any]):
     size_bytes = serializers.IntegerField(read_only=True, help_text=f"{_SIZE}.")
     created_at = TimestampField(read_only=True, help_text="Time of the push, restore or import.")
     created_by = serializers.CharField(
-        read_only=True, help_text="The user or service that made the version."
+        read_only=True, help_text="The user or service that created the version."
     )
     token_id = serializers.CharField(
-        read_only=True, help_text="The token of that request; empty if a command made the version."
+        read_only=True,
+        help_text="The id of the token that created the version; empty for a command.",
     )
     imported = ImportedSerializer(required=False, help_text="Present only in imported versions.")
 
 
-@described("The options of restoring a version.")
+@described("Options for restoring a version.")
 class RestoreSerializer(StrictSerializer):
     lock_id = IdField(
         required=False,
@@ -193,17 +197,17 @@ class RestoreSerializer(StrictSerializer):
     )
 
 
-@described("Options of a force-unlock.")
+@described("Options for a force-unlock.")
 class ForceUnlockSerializer(StrictSerializer):
     reason = TextField(max_length=1000, help_text="The reason, which the audit log records.")
     lock_id = IdField(
         required=False,
         allow_null=True,
-        help_text="The expected lock. If another lock is active, it is not released.",
+        help_text="The ID of the expected lock. The service releases no other lock.",
     )
 
 
-@described("The options of a freeze.")
+@described("Options for a freeze.")
 class FreezeOptionsSerializer(StrictSerializer):
     reason = TextField(
         max_length=1000, help_text="The reason, which Terraform shows to refused clients."
@@ -212,12 +216,12 @@ class FreezeOptionsSerializer(StrictSerializer):
         in_future=True,
         required=False,
         allow_null=True,
-        help_text="The expected end, for information only. The state stays frozen until it is "
-        "unfrozen.",
+        help_text="The expected end, for information only. The state stays frozen until an "
+        "operator unfreezes it.",
     )
 
 
-@described("The options of unfreezing a state.")
+@described("Options for unfreezing a state.")
 class UnfreezeSerializer(StrictSerializer):
     reason = TextField(
         required=False, max_length=1000, help_text="The reason, which the audit log records."

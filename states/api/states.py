@@ -1,4 +1,7 @@
-"""State records for people and tools; see ``versions`` for versions and their contents."""
+"""State records: list, get, force-unlock, freeze, delete and undelete.
+
+The module ``versions`` provides the versions of a state and their contents.
+"""
 
 from __future__ import annotations
 
@@ -35,10 +38,10 @@ if TYPE_CHECKING:
 
 
 def visible_state(request: Request, given: str) -> State:
-    """Return the state with the id of a path, if it is within the caller's binding.
+    """Return the state with the id in a path, if it is within the caller's binding.
 
     Raises:
-        StateNotFound: it is deleted, or outside the caller's binding.
+        StateNotFound: the state does not exist, is deleted, or is outside the caller's binding.
     """
     try:
         return by_id(State.objects.visible().inside(caller_of(request).binding), given)
@@ -79,8 +82,8 @@ class StateViewSet(ResourceViewSet[State]):
     def get_queryset(self) -> StateQuerySet:
         """Return the states within the caller's binding.
 
-        Deleted states are included for undeletion, and for ``unfreeze``: a previous release that
-        runs at the same time can delete a frozen state.
+        Deleted states are included for ``undelete``, and for ``unfreeze``, because a server of the
+        previous release can delete a frozen state.
         """
         deleted_too = self.action in {"undelete", "unfreeze"}
         states: Any = State.objects.with_names() if deleted_too else super().get_queryset()
@@ -91,7 +94,7 @@ class StateViewSet(ResourceViewSet[State]):
         return with_ids(condition)
 
     def destroy(self, request: Request, **_path: str) -> Response:
-        """Delete a state: it is hidden, and kept for the retention period."""
+        """Delete a state. It is hidden, and kept for the retention period."""
         history.delete(target=StateTarget.of(self.get_object()), actor=Actor.of(request))
         return Response(status=204)
 
@@ -110,7 +113,7 @@ class StateViewSet(ResourceViewSet[State]):
 
     @action(detail=True, methods=["post"])
     def freeze(self, request: Request, **_path: str) -> Response:
-        """Freeze a state: it accepts no new lock and no change until it is unfrozen."""
+        """Freeze a state. Only the owner of its current lock can still change it."""
         state = self.get_object()
         options = self.read_options(FreezeOptionsSerializer)
         freezing.freeze(

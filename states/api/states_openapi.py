@@ -78,7 +78,7 @@ _AGAINST: Final = OpenApiParameter(
 _CURRENT: Final = {
     "type": "integer",
     "minimum": 0,
-    "description": "The version that all pages show: the current one of the first page.",
+    "description": "The version on all pages: the current version when the first page was read.",
 }
 _OF_DOCUMENT: Final = (
     StateNotFound, VersionNotFound, *UNREADABLE, *OF_STORE, *OF_MEMORY,

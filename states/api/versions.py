@@ -43,7 +43,7 @@ _NUMBER: Final = re.compile(r"[0-9]{1,9}", re.ASCII)
 
 
 class OfStateViewSet(DocumentAPIView, ResourceViewSet[StateVersion]):
-    """Objects of a state in the path."""
+    """The base of the views for versions of the state in the path."""
 
     queryset = StateVersion.objects.all()
     serializer_class = VersionSerializer
@@ -64,7 +64,7 @@ class OfStateViewSet(DocumentAPIView, ResourceViewSet[StateVersion]):
         return Scope.STATE_SECRETS not in caller_of(self.request).scopes
 
     def read(self, state_id: uuid.UUID, number: int, part: str) -> bytes:
-        """Return a version's document, gzip'd; the audit log records the part that was read."""
+        """Return a version's gzipped document. The audit log records the part that is read."""
         return reading.read_version(
             state_id=state_id,
             number=number,
@@ -91,7 +91,7 @@ class VersionViewSet(OfStateViewSet):
 
     @property
     def list_parameters(self) -> tuple[str, ...]:
-        """Return the query parameters other than those of pages."""
+        """Return the query parameters, except the parameters of pagination."""
         return ("against",) if self.action == "diff" else ()
 
     def get_queryset(self) -> QuerySet[StateVersion]:
@@ -179,14 +179,14 @@ def version_of(versions: QuerySet[StateVersion], text: str) -> StateVersion:
 
 
 def _at(versions: QuerySet[StateVersion], number: int) -> StateVersion | None:
-    """Return the version that the previous pages were compared with; None for the number 0."""
+    """Return the base version of the previous pages, or None for the number 0."""
     return version_of(versions, str(number)) if number else None
 
 
 def _base_version(
     versions: QuerySet[StateVersion], after: StateVersion, request: Request
 ) -> StateVersion | None:
-    """Return the requested version, else the previous version; None before the first version."""
+    """Return the requested base version; by default the previous version, or None without one."""
     text = request.query_params.get("against")
     if not text:
         return versions.filter(number__lt=after.number).order_by("-number").first()
@@ -202,18 +202,18 @@ def _private(body: Any) -> Response:
 
 @contents_schema
 class ContentsViewSet(OfStateViewSet):
-    """Contents of the current version; later pages stay with the version of the first page."""
+    """Contents of the current version. All pages show the version of the first page."""
 
     required_scopes = {"outputs": Scope.STATE_READ, "resources": Scope.STATE_READ}
 
     @action(detail=True)
     def outputs(self, request: Request, **_path: str) -> Response:
-        """List the outputs."""
+        """List the outputs of the current version."""
         return self._page(request, contents.outputs)
 
     @action(detail=True)
     def resources(self, request: Request, **_path: str) -> Response:
-        """List the resource instances."""
+        """List the resource instances of the current version."""
         return self._page(request, contents.resources)
 
     def _page(self, request: Request, find: Callable[..., Page]) -> Response:
@@ -230,7 +230,7 @@ class ContentsViewSet(OfStateViewSet):
 
 @outputs_document_schema
 class OutputsDocumentViewSet(OfStateViewSet):
-    """The outputs of the current version, as a state without resources."""
+    """The outputs of the current version, as a document without resources."""
 
     # Terraform's data source supports no other authentication.
     accepts_basic = True

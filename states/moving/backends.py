@@ -1,4 +1,4 @@
-"""The backend blocks of imported states, which replace the old blocks."""
+"""Backend blocks for imported states, which replace the blocks of the old backend."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
     from states.moving.plan import Row
 
 _CREDENTIALS: Final = (
-    "# TF_HTTP_USERNAME is any text, and TF_HTTP_PASSWORD a token of the service.\n"
+    "# Set TF_HTTP_USERNAME to any text, and TF_HTTP_PASSWORD to a token of the service.\n"
 )
 
-#: A FIFO is an error at once instead of a wait for its reader.
+#: O_NONBLOCK makes a FIFO an immediate error. The command would otherwise wait for a reader.
 _NO_LINK: Final = (
     os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 )
 
 
 def write_backend(directory: Path, url: str, row: Row) -> None:
-    """Write the block of a state to ``backend.tf``, in the folder of its address.
+    """Write the backend block of a state to ``backend.tf``, in the folder of its address.
 
     Raises:
         SourceError: the file cannot be written.

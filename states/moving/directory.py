@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from states.moving.sources import Source
 
 _SUFFIX: Final = ".tfstate"
-#: Where Terraform keeps which backend it uses, in a file that is called as states are.
+#: Folders without states. In ``.terraform``, Terraform stores its backend in a ``.tfstate`` file.
 _NO_STATES: Final = frozenset({".terraform", ".git"})
 
 
 class Directory:
-    """The state files in a directory tree; each has a single version, its current content."""
+    """The state files in a directory tree. Each state has one version: the content of the file."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -49,12 +49,12 @@ class Directory:
                     yield SourceState(path.relative_to(self._root).as_posix(), _holder(path))
 
     def versions(self, state: SourceState, most: int | None) -> list[SourceVersion]:
-        del most  # it exists
+        del most  # there is one version
         with reading(self._root / state.key, settings.STATE_MAX_BYTES) as file:
             found = os.fstat(file.fileno())
             if not found.st_size:
                 return []
-            # A file is recognized by its content: it has no version, and a copy has another time.
+            # The content identifies the file. It has no version, and a copy has another time.
             digest = hashlib.file_digest(file, "sha256").hexdigest()
         return [SourceVersion(digest, _time_of(found), size_bytes=found.st_size)]
 
@@ -65,33 +65,33 @@ class Directory:
 
 
 def open_directory(text: str) -> Source:
-    """Return the directory of this path, or the export in it.
+    """Return the directory with this path, or the export of this service in it.
 
     Raises:
-        SourceError: the directory does not exist.
+        SourceError: the directory does not exist, or contains an incomplete export.
     """
     root = Path(text).resolve()
     if not root.is_dir():
-        raise SourceError(f"There is no directory {text}.")
+        raise SourceError(f"The directory {text} does not exist.")
     if (root / UNFINISHED).exists():
         raise UnfinishedError(text)
     return OwnExport(DirectoryFiles(root)) if (root / MANIFEST).exists() else Directory(root)
 
 
 def _holder(path: Path) -> str | None:
-    """Return the holder of the ``local`` backend's lock, if it is locked."""
+    """Return the owner of the ``local`` backend's lock, or None if the state is not locked."""
     lock = path.with_name(f".{path.name}.lock.info")
     if not os.path.lexists(lock):
         return None
     try:
         who = LockInfo.parse(read_file(lock, MAX_BYTES)).Who
     except (SourceError, InvalidLockInfo):
-        who = ""  # not ours to read, or written by another program
+        who = ""  # not readable, or written by another program
     return who or "an unknown client"
 
 
 def _time_of(file: os.stat_result) -> dt.datetime | None:
-    """Return the time of the last change, if a database can store it."""
+    """Return the time of the last change, or None if a database cannot store it."""
     try:
         return dt.datetime.fromtimestamp(file.st_mtime, dt.UTC)
     except (ValueError, OverflowError, OSError):

@@ -1,4 +1,4 @@
-"""Write an export to a bucket, and read it."""
+"""An export in a bucket: write it, and read it."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 
 class Folder(Bucket):
-    """A folder of a bucket, with files in it."""
+    """A folder in a bucket, which is read and written like a directory."""
 
     @contextmanager
     def manifest(self) -> Iterator[Iterable[bytes]]:
-        # All of it at once: a connection would not wait until the states are imported.
+        # Downloaded completely, because the connection would time out during the import.
         with tempfile.TemporaryFile() as file:
             with self._answering():
                 self._client.download_fileobj(self._bucket, self._folder + MANIFEST, file)
@@ -52,13 +52,13 @@ class Folder(Bucket):
 
 
 class BucketTarget:
-    """A folder of a bucket that an export is written to; objects are written atomically."""
+    """A folder in a bucket as the target of an export. Objects are written atomically."""
 
     def __init__(self, text: str) -> None:
-        """Start in ``s3://bucket/prefix``, or restart an interrupted export.
+        """Start an export to ``s3://bucket/prefix``, or restart an interrupted export.
 
         Raises:
-            SourceError: other objects are there, or the bucket is not writable.
+            SourceError: the folder contains other objects, or is not writable.
         """
         self._folder = Folder(*located(text))
         if self._folder.first() is not None and self._folder.first(UNFINISHED) != UNFINISHED:
@@ -82,10 +82,10 @@ class BucketTarget:
 
 
 def open_folder(text: str) -> Source:
-    """Return the bucket and folder of ``s3://bucket/prefix``, or the export in it.
+    """Return the folder ``s3://bucket/prefix``, or the export of this service in it.
 
     Raises:
-        SourceError: see ``located``; or the export is incomplete.
+        SourceError: the address is invalid (see ``located``), or the export is incomplete.
     """
     folder = Folder(*located(text))
     if folder.first(UNFINISHED) == UNFINISHED:

@@ -35,27 +35,27 @@ if TYPE_CHECKING:
 
 
 class Target(Protocol):
-    """A destination of files, which are written atomically."""
+    """The destination of an export, which writes each file atomically."""
 
     def write(self, path: str, content: bytes) -> None:
         """Write a file.
 
         Raises:
-            SourceError: it cannot be written.
+            SourceError: the file cannot be written.
         """
 
     def write_line(self, line: bytes) -> None:
-        """Add a line to the manifest, which appears with ``finish``.
+        """Add a line to the manifest, which ``finish`` publishes.
 
         Raises:
-            SourceError: it cannot be written.
+            SourceError: the line cannot be written.
         """
 
     def finish(self) -> None:
         """Publish the manifest.
 
         Raises:
-            SourceError: it cannot be written.
+            SourceError: the manifest cannot be written.
         """
 
     def close(self) -> None:
@@ -64,7 +64,7 @@ class Target(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """A state with its written versions, and the problems of the other versions."""
+    """The result for a state: the number of exported versions, and the problems of the others."""
 
     path: str
     versions: int
@@ -78,7 +78,7 @@ def exportable() -> StateQuerySet:
 
 
 def export(target: Target, *, history: bool, actor: Actor) -> Iterator[Exported]:
-    """Write the current document of each state, or all versions, and yield each state.
+    """Export the current document or all versions of each state, and yield each result.
 
     Raises:
         SourceError: a file cannot be written.
@@ -100,9 +100,9 @@ def export(target: Target, *, history: bool, actor: Actor) -> Iterator[Exported]
 def _written(
     target: Target, state: State, attempts: Attempts, problems: list[str], *, history: bool
 ) -> Iterator[ExportedVersion]:
-    """Write the documents, and yield their versions, the oldest first."""
+    """Write the documents of a state, and yield the written versions, oldest first."""
     versions = with_imported(state.versions.order_by("number"))
-    # Versions pushed meanwhile belong to the next export.
+    # Versions pushed during the export belong to the next export.
     last = state.version_number
     wanted = versions.filter(number__lte=last) if history else versions.filter(number=last)
     for version in wanted:
@@ -110,7 +110,7 @@ def _written(
         if problem:
             problems.append(f"version {version.number}: {problem}")
         if document is None:
-            continue  # unreadable, or pruned meanwhile
+            continue  # unreadable, or pruned during the export
         path = path_of(state) if version.number == last else path_of_version(state, version.number)
         target.write(path, document)
         yield ExportedVersion.of(version, path)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from io import BufferedReader
     from pathlib import Path
 
-#: A line of a manifest has a few hundred bytes for each version.
+#: The maximum length of a manifest line, which has a few hundred bytes for each version.
 _LONGEST_LINE: Final = 64 * 1024 * 1024
 
 
@@ -27,7 +27,7 @@ def reading(path: Path, limit: int) -> Iterator[BufferedReader]:
     """Open a regular file of limited size, without following a symbolic link.
 
     Raises:
-        TooLargeError, SourceError: it has more, or cannot be read.
+        TooLargeError, SourceError: the file is larger, or unreadable.
     """
     try:
         with open_regular(path) as file:
@@ -43,7 +43,7 @@ def read_file(path: Path, limit: int) -> bytes:
     """Return the content of a regular file of limited size.
 
     Raises:
-        TooLargeError, SourceError: it is larger, or unreadable.
+        TooLargeError, SourceError: the file is larger, or unreadable.
     """
     with reading(path, limit) as file:
         content = file.read(limit + 1)
@@ -53,10 +53,10 @@ def read_file(path: Path, limit: int) -> bytes:
 
 
 def fault(error: OSError) -> SourceError:
-    """Return a human-readable message for an error of the operating system."""
+    """Return a SourceError with a sentence for an error of the operating system."""
     if error.errno == errno.ELOOP:
         return SourceError(
-            f"{error.filename}: It is a symbolic link. Use the path of the file itself."
+            f"{error.filename} is a symbolic link. Use the path of the file itself."
         )
     return SourceError(f"{error.filename or 'A file'}: {error.strerror}.")
 
@@ -78,13 +78,13 @@ class DirectoryFiles:
 
 
 class DirectoryTarget:
-    """A directory that an export is written to; only the owner can read it."""
+    """A directory as the target of an export. Only its owner can read it."""
 
     def __init__(self, root: Path) -> None:
-        """Start, or restart an interrupted export.
+        """Start an export, or restart an interrupted export.
 
         Raises:
-            SourceError: other files are there, or other users can write there.
+            SourceError: the directory contains other files, or other users can write to it.
         """
         with _writing():
             self._root = PrivateDirectory.made(root)
@@ -118,7 +118,7 @@ class DirectoryTarget:
             self._root.rename(UNFINISHED, MANIFEST)
 
     def close(self) -> None:
-        """Close the manifest, if it is open."""
+        """Close the manifest and the directory."""
         self._manifest.close()
         self._root.close()
 

@@ -1,4 +1,4 @@
-"""The states that GitLab keeps for a project, or for all projects of a group."""
+"""The states that GitLab stores for a project, or for all projects of a group."""
 
 from __future__ import annotations
 
@@ -26,9 +26,8 @@ _SCHEME: Final = "gitlab:"
 _TOKEN: Final = "GITLAB_TOKEN"  # noqa: S105 - a name
 _API: Final = "api/v4"
 _NEXT: Final = re.compile(r'<([^<>]+)>;\s*rel="next"')
-#: GitLab lists only the newest version; older ones are requested by their serials. Serials are
-#: skipped by "state push" and by deleted versions; this many missing serials in a row count as the
-#: end.
+#: GitLab lists only the newest version, so older versions are requested by serial. "state push" and
+#: deletions leave gaps in the serials. A gap of this length counts as the end.
 _LONGEST_GAP: Final = 100
 
 _STATES: Final = """
@@ -52,7 +51,7 @@ query($project: ID!, $name: String!) {
 
 
 class GitLab:
-    """A project or a group. In a group, a state's key begins with the project's path in it."""
+    """A project or a group. In a group, a state's key begins with the project's relative path."""
 
     def __init__(self, client: WebClient, path: str) -> None:
         self._client = client
@@ -72,14 +71,14 @@ class GitLab:
                     )
 
     def versions(self, state: SourceState, most: int | None) -> list[SourceVersion]:
-        """Return the versions up to the newest serial, the only one with an author."""
+        """Return the versions, oldest first. Only the newest version has a time and an author."""
         with self._client.understanding():
             project, name = self._place(state.key)
             found = self._project(_NEWEST, project=project, name=name)["terraformState"]
             newest = found and found["latestVersion"]
             if not newest:
                 return []
-            # A state that was deleted and made again begins its serials anew.
+            # The serials of a state that was deleted and created again start over.
             state_id = found["id"].rpartition("/")[2]
             user, serial = newest["createdByUser"], int(newest["serial"])
             versions = [
@@ -97,7 +96,7 @@ class GitLab:
             return versions[::-1]
 
     def _older(self, project: str, name: str, newest: int) -> Iterator[int]:
-        """Yield the existing serials below the newest, in descending order."""
+        """Yield the existing serials below the newest serial, in descending order."""
         missing = 0
         for serial in range(newest - 1, -1, -1):
             if self._client.exists(_address(project, name, serial)):
@@ -122,7 +121,7 @@ class GitLab:
         """Yield the path of the project, or of all projects of the group and of its subgroups.
 
         Raises:
-            SourceError: there is neither a project nor a group of this path.
+            SourceError: no project or group has this path.
         """
         own = quote(self._path, safe="")
         try:
@@ -158,8 +157,9 @@ class GitLab:
             page = self._project(_STATES, project=project, after=after)["terraformStates"]
             if page is None:
                 raise SourceError(
-                    f"The token in {_TOKEN} cannot read the states of {project}: its owner needs "
-                    "the role Developer, and the project GitLab's feature Infrastructure."
+                    f"The token in {_TOKEN} cannot read the states of {project}. The owner of the "
+                    "token needs the role Developer, and the project must have GitLab's feature "
+                    "Infrastructure."
                 )
             yield from (state for state in page["nodes"] if state["latestVersion"])
             if not page["pageInfo"]["hasNextPage"]:
@@ -175,7 +175,7 @@ class GitLab:
         """
         answer = self._client.json("api/graphql", {"query": query, "variables": variables})
         if problems := answer.get("errors"):
-            raise SourceError(f"{self._client.base} answers: {problems[0].get('message')}")
+            raise SourceError(f"{self._client.base} responded: {problems[0].get('message')}")
         project: dict[str, Any] | None = answer["data"]["project"]
         if project is None:
             raise SourceError(
@@ -200,7 +200,7 @@ def open_gitlab(text: str) -> GitLab:
     """Return the project or group of ``gitlab:PATH``.
 
     Raises:
-        SourceError: there is no path, or the environment has no token.
+        SourceError: the path or the token in the environment is missing.
     """
     path = text.removeprefix(_SCHEME).strip("/")
     if not path or "://" in path:

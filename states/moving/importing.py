@@ -1,4 +1,4 @@
-"""Import the states of a source: plan, rehearse or execute the plan, and verify it."""
+"""Import the states of a source: make a plan, rehearse or execute it, and verify the result."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _READ_TOGETHER: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class Import:
-    """An import from a source; ``most`` is the number of versions per state, None for all."""
+    """An import from a source; ``most`` is the maximum number of versions per state."""
 
     source: Source
     map: Map
@@ -51,10 +51,10 @@ class Import:
     actor: Actor
 
     def list_states(self, plan: Plan) -> Iterator[Row]:
-        """Fill the plan, and yield its rows; nothing is written.
+        """Add the states of the source to the plan, and yield their rows. Import nothing.
 
         Raises:
-            SourceError: the source cannot be read any further.
+            SourceError: the rest of the source is unreadable.
         """
         for state in self.source.states():
             if (row := self._row(state, plan)) is not None:
@@ -62,10 +62,10 @@ class Import:
                 yield row
 
     def _row(self, state: SourceState, plan: Plan) -> Row | None:
-        """Return the row of a state; None if it is ignored."""
+        """Return the row of a state, or None to ignore the state."""
         if not _is_storable(state.key):
-            return Row(ascii(state.key), result=REFUSED, reason="Its name is not UTF-8: rename it.")
-        # A list whose pages change while they are read may name a state twice.
+            return Row(ascii(state.key), result=REFUSED, reason="The name is not UTF-8. Rename it.")
+        # A list can contain a state twice if it changes between two pages.
         if self.map.is_ignored(state.key) or plan.find(state.key) is not None:
             return None
         return self._planned(state, plan)
@@ -76,7 +76,7 @@ class Import:
             return Row(state.key, result=REFUSED, reason=unmatched(state.key))
         row = Row(state.key, str(destination), destination.path)
         if (other := plan.at(row.address)) is not None:
-            # Which of the two is meant, only people know.
+            # Only the operator knows which of the two states belongs at the address.
             plan.change(replace(other, result=REFUSED, reason=_same_address(row)))
             return replace(row, result=REFUSED, reason=_same_address(other))
         try:
@@ -111,18 +111,18 @@ class Import:
         return row
 
     def rehearse(self, plan: Plan) -> Iterator[Row]:
-        """Read and check every document to import, and yield each state's row.
+        """Read and check every document to import, and yield the row of each state.
 
         Raises:
-            SourceError: the source cannot be read any further.
+            SourceError: the rest of the source is unreadable.
         """
         return self._each(plan, (IMPORT,), self._rehearse)
 
     def execute_plan(self, plan: Plan) -> Iterator[Row]:
-        """Import the states of the plan, and yield each state's row with its result.
+        """Import the states of the plan, and yield the row of each state with its result.
 
         Raises:
-            SourceError: the source cannot be read any further.
+            SourceError: the rest of the source is unreadable.
         """
         return self._each(plan, (IMPORT, UNCHANGED), self._import)
 
@@ -150,14 +150,14 @@ class Import:
     def _versions(self, state: SourceState) -> list[SourceVersion]:
         versions = self.source.versions(state, self.most)
         if not all(_is_storable(version.id) for version in versions):
-            raise SourceError("The ID of a version is not text.")
+            raise SourceError("The source returned a version ID that cannot be stored as text.")
         return versions
 
     def _rest(self, row: Row, state: SourceState) -> tuple[Destination, list[SourceVersion]]:
         """Return the state's address and the versions to import, oldest first."""
         destination, versions = self._destination(state), self._versions(state)
         if destination is None or str(destination) != row.address or not versions:
-            raise SourceError("It has changed since the table was printed: run the command again.")
+            raise SourceError("The state changed after the plan was made. Run the command again.")
         rest = self._outstanding(state, destination, versions)
         if rest and state.locked_by is not None:
             raise SourceError(_locked(state))
@@ -174,8 +174,8 @@ class Import:
             if not done:
                 raise
             raise ImportRefusedError(
-                f"{_sentence(error)} {done} versions are imported, and the state stays "
-                "locked until a later run has imported the rest."
+                f"{_sentence(error)} {done} versions are imported. The state stays locked until "
+                "another run imports the remaining versions."
             ) from error
         found = finish_import(destination=destination, origin=self._origin(state), actor=self.actor)
         name_as_before(destination=destination, state_id=found.pk, actor=self.actor)
@@ -185,7 +185,7 @@ class Import:
         return replace(row, result=result, outstanding=0, imported=done, state_id=str(found.pk))
 
     def _upload(self, state: SourceState, version: SourceVersion) -> Upload:
-        """Return a document of the source, checked as a push is."""
+        """Return a document of the source, with the same checks as for a push."""
         document = self.source.read(state, version, settings.STATE_MAX_BYTES)
         if len(document) > settings.STATE_MAX_BYTES:
             raise TooLargeError(len(document), settings.STATE_MAX_BYTES)
@@ -247,9 +247,9 @@ class Import:
 
 
 def read_back(plan: Plan) -> Iterator[Row]:
-    """Verify every imported version; yield each state's row.
+    """Verify every imported version, and yield the row of each state.
 
-    The result is ``FAILED`` if a document differs from the imported bytes.
+    The result is ``FAILED`` if a stored document differs from the imported bytes.
 
     Raises:
         StorageUnavailable: the object store does not respond.
@@ -285,8 +285,8 @@ def _same_address(other: Row) -> str:
 
 def _locked(state: SourceState) -> str:
     return (
-        f"It is locked in the source by {shown(str(state.locked_by))}: wait until the lock is "
-        "released, or release it there."
+        f"The state is locked in the source by {shown(str(state.locked_by))}. Wait until the lock "
+        "is released, or release it there."
     )
 
 

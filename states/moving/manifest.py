@@ -1,7 +1,7 @@
 """The files of ``export_states``: their names, and the lines of ``manifest.jsonl``.
 
-The first line of the manifest is a ``Header``, each other one an ``ExportedState``. The manifest is
-written last: an export without a manifest is not complete.
+The first line of the manifest is a ``Header``. Each of the other lines is an ``ExportedState``. The
+manifest is published last, so an export without a manifest is incomplete.
 """
 
 from __future__ import annotations
@@ -22,36 +22,36 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: As the columns have them.
+#: The value ranges of the database columns.
 Number = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
 Size = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 PlainPath = Annotated[str, msgspec.Meta(pattern=r"\A[^\x00]*\Z")]
 Title = Annotated[str, msgspec.Meta(max_length=200, pattern=r"\A[^\x00]*\Z")]
 
 MANIFEST: Final = "manifest.jsonl"
-#: How it is called before it is whole.
+#: The name of the manifest while the export is incomplete.
 UNFINISHED: Final = f"{MANIFEST}.partial"
 FORMAT: Final = 2
-#: The format of releases before installations had an identity.
+#: The format of older releases, which have no installation id.
 _WITHOUT_INSTALLATION: Final = 1
 
 
 class UnfinishedError(SourceError):
-    """An export cannot be read: it is incomplete."""
+    """An incomplete export, which cannot be imported."""
 
     def __init__(self, place: str) -> None:
-        super().__init__(f"The export in {place} is incomplete: run export_states again.")
+        super().__init__(f"The export in {place} is incomplete. Run export_states again.")
 
 
 class OccupiedError(SourceError):
-    """An export cannot be written: the destination has other files."""
+    """A destination with other files, to which no export can be written."""
 
     def __init__(self, place: str) -> None:
-        super().__init__(f"{place} is not empty: choose a new directory.")
+        super().__init__(f"{place} is not empty. Choose a new directory.")
 
 
 class Header(msgspec.Struct, frozen=True):
-    """The first line."""
+    """The first line of the manifest."""
 
     infra_service_export: int
     exported_at: dt.datetime
@@ -61,7 +61,7 @@ class Header(msgspec.Struct, frozen=True):
 class ExportedVersion(msgspec.Struct, frozen=True):
     """A version and the file with its document.
 
-    Time and author of an imported version come from its source.
+    The time and the author of an imported version come from the source of the import.
     """
 
     id: uuid.UUID
@@ -76,7 +76,7 @@ class ExportedVersion(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, version: StateVersion, path: str) -> ExportedVersion:
-        """Return a version's part of the line; ``version`` comes from ``with_imported``."""
+        """Return the entry of a version, which must come from ``with_imported``."""
         return cls(
             id=version.pk,
             number=version.number,
@@ -95,7 +95,7 @@ class ExportedVersion(msgspec.Struct, frozen=True):
 
 
 class ExportedState(msgspec.Struct, frozen=True):
-    """A state: ids, slugs (null if missing), names, and its versions, oldest first."""
+    """A state: ids, slugs and names of its catalogue entries, and its versions, oldest first."""
 
     id: uuid.UUID
     application_id: uuid.UUID | None
@@ -130,10 +130,10 @@ class ExportedState(msgspec.Struct, frozen=True):
 
     @property
     def names(self) -> addresses.Names | None:
-        """The names of its address, if it has any.
+        """Return the slugs of the state's address, or None if a slug is missing.
 
         Raises:
-            SourceError: they are not slugs.
+            SourceError: a name is not a slug.
         """
         application_is_named = self.application is not None or self.application_id is None
         if self.component is None or self.environment is None or not application_is_named:
@@ -145,19 +145,19 @@ class ExportedState(msgspec.Struct, frozen=True):
 
     @property
     def titles(self) -> addresses.Names:
-        """The display names of its catalogue entries."""
+        """Return the display names of the catalogue entries."""
         return addresses.Names(self.component_name, self.environment_name, self.application_name)
 
 
 def path_of(state: State) -> str:
-    """Return the file of a state's current document."""
+    """Return the file path of a state's current document."""
     names = addresses.names_of(state)
     place = f"{state.component_id}/{state.environment_id}" if names is None else names.path
     return f"{place}.tfstate"
 
 
 def path_of_version(state: State, number: int) -> str:
-    """Return the file of an older document; no slug has a dot."""
+    """Return the file path of an older document. It is unique, because slugs contain no dots."""
     return f"{path_of(state).removesuffix('.tfstate')}.history/{number}.tfstate"
 
 
@@ -165,22 +165,22 @@ def header_of(lines: Iterable[bytes]) -> Header:
     """Read the first line.
 
     Raises:
-        SourceError: it is of another format.
+        SourceError: the line is damaged, or the format is not supported.
     """
     header = _decoded(next(iter(lines), b""), Header)
     format_ = header.infra_service_export
     if format_ not in (_WITHOUT_INSTALLATION, FORMAT):
-        raise SourceError(f"{MANIFEST} is of format {format_}, not {FORMAT}.")
+        raise SourceError(f"{MANIFEST} has format {format_}, not {FORMAT}.")
     if format_ == FORMAT and header.installation is None:
         raise SourceError(f"{MANIFEST} is damaged: its first line does not name an installation.")
     return header
 
 
 def state_of(line: bytes) -> ExportedState:
-    """Parse a further line.
+    """Parse a line after the first line.
 
     Raises:
-        SourceError: it does not describe a state.
+        SourceError: the line does not describe a state.
     """
     return _decoded(line, ExportedState)
 

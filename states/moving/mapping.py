@@ -1,4 +1,4 @@
-"""Map a key of a source to a state's names: ``map.toml``, or the default patterns."""
+"""The mapping of a source's keys to names of states: ``map.toml``, or the default patterns."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ _TOKEN: Final = re.compile(r"\{(\w+)\}|\*\*|\*")
 _PLACE: Final = re.compile(r"\{(\w*)\}")
 _FIELDS: Final = Names._fields
 _PART: Final = "[^/]+"
-#: A path segment that is not one of Terraform's own names: its folder, the file of the default
-#: workspace, or the file of a state that it could not write to its backend.
+#: A path segment that is not one of Terraform's own names. These are its folders, the files of the
+#: default workspace, and ``errored.tfstate``, which it writes if it cannot reach its backend.
 _USUAL_PART: Final = (
     r"(?!(?:terraform\.tfstate\.d|env:|\.terraform)/|(?:terraform|default|errored)\.tfstate$)[^/]+"
 )
-#: The patterns without a map, in the order in which they are tried.
+#: The default patterns, in the order in which they are tried.
 USUAL: Final = (
-    # Workspaces of the s3 backend, and of the local one.
+    # Workspaces of the s3 backend (``env:``) and of the local backend (``terraform.tfstate.d``).
     "env:/{environment}/{component}/terraform.tfstate",
     "env:/{environment}/{component}.tfstate",
     "{component}/terraform.tfstate.d/{environment}/terraform.tfstate",
     "{environment}/{component}/terraform.tfstate",
     "{environment}/{component}.tfstate",
 )
-#: Names that are no paths, such as workspaces of HCP Terraform, divide at the last dash.
+#: Keys without a slash, such as workspaces of HCP Terraform, are split at the last dash.
 _WORKSPACE: Final = re.compile(r"(?P<component>[^/.]+)-(?P<environment>[^/.-]+)")
-#: The workspaces of one configuration: of the local, the s3 and the pg backend.
+#: The workspaces of one configuration, first in the local and s3 backends, then in the pg backend.
 _WORKSPACES: Final = (
     re.compile(r"(?:terraform\.tfstate\.d|env:)/(?P<environment>[^/]+)/terraform\.tfstate"),
     re.compile(r"(?P<environment>[^/.]+)"),
@@ -47,18 +47,18 @@ _ERRORED: Final = re.compile(r"(?:.*/)?errored\.tfstate", re.DOTALL)
 
 
 class MapError(Exception):
-    """A map that cannot be used; the message is a human-readable sentence."""
+    """An unusable map; the message is a sentence for the user."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A pattern, and the templates of the names for keys that match it."""
+    """A pattern for keys, and the templates of the names for matching keys."""
 
     pattern: re.Pattern[str]
     texts: dict[str, str]
 
     def names(self, key: str) -> Names | None:
-        """Return the names of a key, as slugs; None if the pattern does not match."""
+        """Return the names for a key as slugs, or None if the pattern does not match."""
         found = self.pattern.fullmatch(key)
         if found is None:
             return None
@@ -73,14 +73,14 @@ class Rule:
 class Map:
     """The mapping of keys to states, and the keys to ignore."""
 
-    #: Whether keys are names of workspaces, which the remote backend keeps.
+    #: Whether keys are workspace names, which the remote backend continues to use.
     keeps_names = False
 
     def __init__(self, rules: list[Rule], ignored: list[re.Pattern[str]]) -> None:
         self._rules, self._ignored = rules, ignored
 
     def names(self, key: str) -> Names | None:
-        """Return the names by the first rule that matches the key; None if no rule matches."""
+        """Return the names from the first rule that matches the key, or None without a match."""
         made = (rule.names(key) for rule in self._rules)
         return next((names for names in made if names is not None), None)
 
@@ -94,7 +94,7 @@ class Map:
 
     @classmethod
     def of_workspaces(cls, component: str) -> Map:
-        """Return the map of a configuration's workspaces, whose component has this slug.
+        """Return the map for the workspaces of a configuration, with the slug of its component.
 
         Raises:
             MapError: the component is not a slug.
@@ -107,7 +107,7 @@ class Map:
 
     @classmethod
     def of_remote(cls) -> Map:
-        """Return the map of the remote backend, by which a workspace keeps its name there."""
+        """Return the map by which workspaces keep their names in the remote backend."""
         return _RemoteMap([], [])
 
     @classmethod
@@ -115,7 +115,7 @@ class Map:
         """Read a map from a file.
 
         Raises:
-            MapError: it is unreadable or invalid.
+            MapError: the file is unreadable or invalid.
         """
         try:
             content = tomllib.loads(path.read_text())
@@ -133,14 +133,14 @@ class Map:
         _check_names(content, ("map", "ignore"))
         rules, ignored = content.get("map", []), content.get("ignore", [])
         if not isinstance(rules, list) or not all(isinstance(rule, dict) for rule in rules):
-            raise MapError("A rule starts with [[map]].")
+            raise MapError("A rule must start with [[map]].")
         if not isinstance(ignored, list) or not all(isinstance(text, str) for text in ignored):
             raise MapError("ignore must be a list of patterns.")
         return cls([_rule(rule) for rule in rules], [_compiled(text) for text in ignored])
 
 
 class _RemoteMap(Map):
-    """The map of the remote backend."""
+    """A map that keeps workspace names."""
 
     keeps_names = True
 
@@ -149,22 +149,22 @@ class _RemoteMap(Map):
 
 
 def unmatched(key: str) -> str:
-    """Return the reason why a key without a match is refused, and the remedy."""
+    """Return the reason for refusing a key without a match, and a remedy if known."""
     if _ERRORED.fullmatch(key):
         return (
-            "No pattern matches: Terraform could not write this state to its backend. Push it "
-            "there (terraform state push errored.tfstate), and import from there."
+            "No pattern matches. Terraform could not write this state to its backend. Push the "
+            "state to its backend (terraform state push errored.tfstate), and import from there."
         )
     if _OF_A_WORKSPACE.fullmatch(key):
         return (
-            "No pattern matches: it is a workspace of a configuration. Import the folder of the "
-            "configuration with --component NAME, or write a map."
+            "No pattern matches. The state is a workspace of a configuration. Import the folder "
+            "of the configuration with --component NAME, or write a map."
         )
     return "No pattern matches."
 
 
 def _texts(pattern: re.Pattern[str]) -> dict[str, str]:
-    """Return the templates in which each placeholder of the pattern is a field."""
+    """Return templates that insert the text of the placeholders with the same names."""
     return {field: f"{{{field}}}" for field in pattern.groupindex}
 
 
@@ -173,7 +173,7 @@ def _rule(given: dict[str, Any], part: str = _PART) -> Rule:
     if not all(isinstance(text, str) for text in given.values()):
         raise MapError("The values of a rule must be text.")
     if "pattern" not in given:
-        raise MapError("A rule needs a pattern.")
+        raise MapError("A rule must have a pattern.")
     pattern = _compiled(given["pattern"], part)
     texts = {
         field: given.get(field, f"{{{field}}}")
@@ -183,18 +183,21 @@ def _rule(given: dict[str, Any], part: str = _PART) -> Rule:
     for field in ("component", "environment"):
         if field not in texts:
             raise MapError(
-                f"{given['pattern']!r} does not set the {field}: add {{{field}}} to it, or a line "
-                f"{field} = … to the rule."
+                f"The pattern {given['pattern']!r} does not set the {field}. Add {{{field}}} to "
+                f"the pattern, or a line {field} = … to the rule."
             )
     for text in texts.values():
         for place in _PLACE.findall(text):
             if place not in pattern.groupindex:
-                raise MapError(f"There is no {{{place}}} in {given['pattern']!r}.")
+                raise MapError(f"The pattern {given['pattern']!r} has no {{{place}}}.")
     return Rule(pattern, texts)
 
 
 def _compiled(text: str, part: str = _PART) -> re.Pattern[str]:
-    """Return a pattern: ``{name}`` is a path segment, ``*`` a part of it, ``**`` anything."""
+    """Return a pattern for a path, in which ``**`` matches anything.
+
+    ``{name}`` matches a path segment, and ``*`` matches a part of a segment.
+    """
     made, end = "", 0
     names: set[str] = set()
     for token in _TOKEN.finditer(text):

@@ -1,4 +1,4 @@
-"""An export of this service, which ``export_states`` has written."""
+"""An export that ``export_states`` of this service wrote, as a source of an import."""
 
 from __future__ import annotations
 
@@ -26,28 +26,31 @@ class Files(Protocol):
         """Return the lines of the manifest.
 
         Raises:
-            SourceError: it cannot be read.
+            SourceError: the manifest cannot be read.
         """
 
     def read_file(self, path: str, limit: int) -> bytes:
-        """Return a file of limited size.
+        """Return the content of a file of limited size.
 
         Raises:
-            TooLargeError, SourceError: it has more, or cannot be read.
+            TooLargeError, SourceError: the file is larger, or unreadable.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class _Exported(SourceState):
-    """A state with the manifest's versions, each with its file."""
+    """A state with its versions in the manifest, by id."""
 
     files: dict[str, ExportedVersion] = field(default_factory=dict)
 
 
 class OwnExport:
-    """States with their numbers, times and authors; ids are kept unless they are taken."""
+    """The states of an export. An import keeps the numbers, times and authors of their versions.
 
-    #: The same wherever the files are; the origin of each state names its installation.
+    It also keeps the ids of components and environments, unless they are already in use.
+    """
+
+    #: The name does not depend on the location. The origin of each state contains its installation.
     name = _NAME
 
     def __init__(self, files: Files) -> None:
@@ -92,7 +95,7 @@ class OwnExport:
 
 
 def _former(state: ExportedState) -> frozenset[str]:
-    """Return the digests of releases whose origin did not name the installation.
+    """Return the digests by older releases, in which the origin did not contain the installation.
 
     Version ids are globally unique, so no other state has any of these digests.
     """

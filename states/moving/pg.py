@@ -1,4 +1,4 @@
-"""The table of Terraform's ``pg`` backend."""
+"""The table of Terraform's ``pg`` backend, as a source of an import."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SCHEME: Final = "pg"
 _SCHEMA: Final = "terraform_remote_state"
 _ON_A_PAGE: Final = 200
 _STATEMENT_SECONDS: Final = 60
-#: Without a byte of an answer: longer than the server itself lets a statement run.
+#: The maximum time without a byte from the server. It is longer than the statement timeout.
 _SILENT_SECONDS: Final = 75.0
 
 #: Terraform locks a state with a session-level advisory lock on the id of its row.
@@ -45,7 +45,7 @@ _DATA: Final = sql.SQL("SELECT convert_to(data, 'UTF8') FROM {table} WHERE name 
 
 
 class PgTable:
-    """The states of a schema, which has a row per workspace; a row has a single version."""
+    """The states in a schema: the table has a row, with a single version, for each workspace."""
 
     def __init__(self, parameters: dict[str, Any], schema: str) -> None:
         self._parameters = parameters
@@ -66,8 +66,8 @@ class PgTable:
             last = page[-1][0]
 
     def versions(self, state: SourceState, most: int | None) -> list[SourceVersion]:
-        del most  # it exists
-        # A row has neither number nor time: its content identifies it.
+        del most  # there is one version
+        # A row has no version number and no time, so its content identifies the version.
         return [
             SourceVersion(digest, size_bytes=size)
             for digest, size in self._rows(_DIGEST, state.key)
@@ -81,7 +81,7 @@ class PgTable:
         return document
 
     def _rows(self, query: sql.SQL, *values: Any) -> list[tuple[Any, ...]]:
-        """Run a query in its own transaction: a long transaction would delay VACUUM."""
+        """Run a query in its own transaction, because a long transaction would delay VACUUM."""
         composed = query.format(table=sql.Identifier(self._schema, "states"))
         with self._answering():
             connection = self._connection()
@@ -99,7 +99,7 @@ class PgTable:
             )
             connection.limit(_SILENT_SECONDS)
             connection.read_only = True
-            # A pooler may give each transaction another session without these settings.
+            # Without prepared statements: a pooler may run each transaction in another session.
             connection.prepare_threshold = None
             self._open = connection
             weakref.finalize(self, connection.close)
@@ -116,13 +116,13 @@ class PgTable:
             yield
         except (errors.UndefinedTable, errors.UndefinedColumn, errors.InvalidSchemaName) as error:
             raise SourceError(
-                f"There is no table of the pg backend in schema {self._schema}: select another "
-                f"schema with ?schema=, as schema_name does in the backend block."
+                f"The schema {self._schema} has no table of the pg backend. Select another schema "
+                f"with ?schema=, like schema_name in the backend block."
             ) from error
         except errors.InsufficientPrivilege as error:
             raise SourceError(
-                f"The user cannot read {self._schema}.states: "
-                f"GRANT USAGE ON SCHEMA {self._schema}, GRANT SELECT ON {self._schema}.states."
+                f"The user cannot read {self._schema}.states. Grant USAGE ON SCHEMA "
+                f"{self._schema} and SELECT ON {self._schema}.states."
             ) from error
         except (UnicodeDecodeError, OverflowError) as error:
             raise SourceError("The response of PostgreSQL has an unknown format.") from error
@@ -136,7 +136,7 @@ class PgTable:
 def open_table(text: str) -> PgTable:
     """Return the table of ``pg://user@host/database?schema=…``.
 
-    Other parameters are libpq's, such as sslmode.
+    All other parameters, such as ``sslmode``, are passed to libpq.
 
     Raises:
         SourceError: the address does not have this form. The message does not quote the address,
@@ -165,10 +165,10 @@ def open_table(text: str) -> PgTable:
     host = parameters["host"]
     is_remote = host and not host.startswith("/") and not is_loopback(host)
     if is_remote and "PGSSLMODE" not in os.environ:
-        # As Terraform's own backend has it.
+        # The default of Terraform's pg backend.
         parameters.setdefault("sslmode", "require")
     named = {name: value for name, value in parameters.items() if value}
-    # Like a replica: a standby is a source as good as its primary.
+    # Connected like a replica, because a standby can also serve as the source.
     return PgTable(with_defaults(named, is_replica=True), schema)
 
 

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-#: Planned or completed steps of a state.
+#: The planned or completed action for a state.
 IMPORT: Final = "import"
 IMPORTED: Final = "imported"
 UNCHANGED: Final = "unchanged"
-#: The source has no document for the state, such as after Terraform migrated it.
+#: The source has no document for the state, for example after Terraform migrated the state.
 EMPTY: Final = "empty"
 FAILED: Final = "failed"
 #: The state has no unique address in this service; a map can assign one.
@@ -25,11 +25,12 @@ REFUSED: Final = "refused"
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A state: its key in the source, its address here, and the planned or completed step.
+    """A state: its key in the source, its address here, and the planned or completed action.
 
-    ``address`` is human-readable, and ``path`` is the backend's. ``versions`` counts the source's
-    versions within the requested number, and ``size_bytes`` their total size if the source reports
-    it; ``outstanding`` are still to be imported, and ``imported`` were imported by this run.
+    ``address`` is human-readable, and ``path`` is the path of the backend. ``versions`` counts the
+    versions in the source, up to the requested number. ``size_bytes`` is their total size if the
+    source reports it. ``outstanding`` counts the versions still to be imported, and ``imported``
+    the versions that this run imported.
     """
 
     key: str
@@ -50,7 +51,7 @@ _SET: Final = ", ".join(f"{name} = ?" for name in _NAMES)
 
 
 class Plan:
-    """The rows, in the source's order."""
+    """The rows of all states, in the order of the source."""
 
     def __init__(self) -> None:
         # An empty name creates an unnamed file in the directory for temporary files.
@@ -73,7 +74,7 @@ class Plan:
         )
 
     def change(self, row: Row) -> None:
-        """Replace the row of this key."""
+        """Replace the row with the same key."""
         self._file.execute(f"UPDATE plan SET {_SET} WHERE key = ?", (*astuple(row), row.key))  # noqa: S608 - our own names
 
     def find(self, key: str) -> Row | None:
@@ -84,7 +85,7 @@ class Plan:
         return next(self._rows("WHERE address = ? ORDER BY position LIMIT 1", address), None)
 
     def rows(self, *results: str) -> Iterator[Row]:
-        """Yield the rows with any of these results, or all."""
+        """Yield the rows with any of these results, or all rows without a result."""
         if not results:
             return self._rows("ORDER BY position")
         wanted = ", ".join("?" * len(results))

@@ -1,4 +1,4 @@
-"""A bucket with state files, in S3 or a compatible store."""
+"""A bucket with state files in S3 or a compatible store, as a source of an import."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 
     _Object = tuple[str, list[SourceVersion]]
 
-#: Terraform locks a state by an object of this name, with LockInfo in it (``use_lockfile``).
+#: The suffix of a lock object, which contains LockInfo (``use_lockfile``).
 _LOCK: Final = ".tflock"
 _NO_STATES: Final = ("/", ".backup")
 #: The folder in which Terraform stores the address of a backend, in a file named as states are.
 _OWN_FOLDER: Final = re.compile(r"(?:^|/)\.terraform/")
-#: LockInfo is some hundred bytes.
+#: The maximum bytes to read of a LockInfo, which is usually a few hundred bytes.
 _LOCK_BYTES: Final = 64 * 1024
-#: S3's id of a version that was written without versioning, whatever its content. The ETag is
-#: added, so that other content is another version.
+#: The id of every version that S3 stored without versioning. The ETag is added, so that different
+#: contents are different versions.
 _NULL: Final = "null"
 _NULL_WITH: Final = "null/"
 #: The prefix of an object's id in a store without versions, such as Google's.
@@ -55,9 +55,9 @@ class _Listed(SourceState):
 
 
 class Bucket:
-    """The objects of a bucket under a prefix, which is treated as a folder."""
+    """The objects in a bucket with a prefix, which is treated as a folder."""
 
-    #: How many keys or versions a listing has on a page.
+    #: The number of keys or versions per page of a listing.
     page_size = 1000
 
     def __init__(self, client: Any, bucket: str, folder: str) -> None:
@@ -68,7 +68,7 @@ class Bucket:
         self.name = f"{SCHEME}{bucket}/{folder}".rstrip("/")
 
     def states(self) -> Iterator[SourceState]:
-        """Yield existing objects: the newest version is not a delete marker."""
+        """Yield the states of existing objects, but not of objects with a delete marker."""
         with self._answering():
             for key, versions, is_locked in _with_locks(self._objects()):
                 holder = self._holder(key) if is_locked else None
@@ -92,14 +92,14 @@ class Bucket:
         """Return the content of an object of limited size.
 
         Raises:
-            TooLargeError, SourceError: it is larger, or unreadable.
+            TooLargeError, SourceError: the object is larger, or unreadable.
         """
         with self._answering():
             answer = self._client.get_object(**parameters)
             with answer["Body"] as body:
                 if answer["ContentLength"] > limit:
                     raise TooLargeError(answer["ContentLength"], limit)
-                # It counts the bytes: fewer than were promised are an error.
+                # The body counts its bytes, and raises an error for fewer bytes than announced.
                 content: bytes = body.read()
         return content
 
@@ -114,7 +114,7 @@ class Bucket:
             Bucket=self._bucket, Prefix=self._folder, PaginationConfig={"PageSize": self.page_size}
         )
         entries = (entry for page in pages for entry in page.get(name, ()))
-        # The newest of an object comes first.
+        # The newest version of an object is listed first.
         for key, group in groupby(entries, itemgetter("Key")):
             newest, *older = group
             if newest.get("IsLatest", True):
@@ -122,7 +122,7 @@ class Bucket:
 
     @cached_property
     def _lists_versions(self) -> bool:
-        """Return whether the store has version ids like S3."""
+        """Return whether the store lists versions with ids, like S3."""
         try:
             page = self._client.list_object_versions(
                 Bucket=self._bucket, Prefix=self._folder, MaxKeys=1
@@ -134,20 +134,20 @@ class Bucket:
         return all("VersionId" in entry for entry in page.get("Versions", ()))
 
     def _holder(self, key: str) -> str:
-        """Return the holder of an object's lock."""
+        """Return the owner of an object's lock."""
         try:
             answer = self._client.get_object(Bucket=self._bucket, Key=key + _LOCK)
             who = json.loads(answer["Body"].read(_LOCK_BYTES)).get("Who")
         except (self._client.exceptions.ClientError, ValueError, AttributeError):
-            who = None  # released meanwhile, not ours to read, or written by another program
+            who = None  # released since then, not readable, or written by another program
         return str(who or "an unknown client")
 
     @contextmanager
     def _answering(self) -> Iterator[None]:
-        """Turn exceptions of boto3 into a sentence; boto3 has already retried temporary errors.
+        """Convert errors of boto3 into a SourceError. boto3 already retried temporary errors.
 
         Raises:
-            SourceError: the store refused or did not respond.
+            SourceError: the store refused the request, or did not respond.
         """
         from botocore.exceptions import (  # noqa: PLC0415 - of an extra
             BotoCoreError,
@@ -164,29 +164,29 @@ class Bucket:
             raise SourceError(self._sentence(error)) from error
         except NoCredentialsError as error:
             raise SourceError(
-                "There are no credentials for S3: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, "
-                "or AWS_PROFILE."
+                "The credentials for S3 are missing. Set AWS_ACCESS_KEY_ID and "
+                "AWS_SECRET_ACCESS_KEY, or AWS_PROFILE."
             ) from error
         except (HTTPClientError, ConnectionError) as error:
             raise SourceError(
                 f"{self._endpoint} does not respond. Check AWS_ENDPOINT_URL."
             ) from error
         except (BotoCoreError, ResponseParserError, LookupError, TypeError, ValueError) as error:
-            raise SourceError(f"{type(error).__name__} while {self.name} was read.") from error
+            raise SourceError(f"{self.name} cannot be read: {type(error).__name__}.") from error
 
     def _sentence(self, error: Any) -> str:
         code, operation = _code(error), error.operation_name
         if code == "NoSuchBucket":
-            return f"There is no bucket {self._bucket} at {self._endpoint}."
+            return f"The bucket {self._bucket} does not exist at {self._endpoint}."
         if code in _REFUSED:
             return (
-                f"{self._endpoint} refuses {operation} in bucket {self._bucket} ({code}): "
-                "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, to "
+                f"{self._endpoint} refuses {operation} in bucket {self._bucket} ({code}). "
+                "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, to "
                 "credentials with s3:ListBucket, s3:ListBucketVersions, s3:GetObject and "
                 "s3:GetObjectVersion."
             )
         if code in _MISSING:
-            return "The object no longer exists."
+            return "The object does not exist anymore."
         if code in _CHANGED:
             return str(ChangedError())
         return f"{self._endpoint} responds to {operation} with {code}."
@@ -198,10 +198,10 @@ class Bucket:
 
 
 def _with_locks(objects: Iterable[_Object]) -> Iterator[tuple[str, list[SourceVersion], bool]]:
-    """Yield the objects that are states, and whether each has a lock object.
+    """Yield each state with its versions, and whether the state has a lock object.
 
-    S3 lists keys in order, so that only keys with the state's key as a prefix come between a state
-    and its lock. Only those states wait in memory.
+    S3 lists keys in order, so every key between a state and its lock starts with the state's key.
+    Only these states wait in memory.
     """
     waiting: dict[str, list[SourceVersion]] = {}
     locked: set[str] = set()

@@ -1,6 +1,6 @@
-"""Sources of an import: their interface, and the source of an address.
+"""Sources of an import: their interface, and the function that opens the source in ``--from``.
 
-Each kind of source is a module beside this file, with a function that opens it.
+Each kind of source has its own module in this package, with a function that opens the source.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from states.actions.importing import Origin
 
 
-#: The maximum number of listed versions per state; a service may return any number.
+#: The maximum number of listed versions per state. A source could return any number.
 MOST_VERSIONS: Final = 100_000
 
 
 class SourceError(Exception):
-    """A source refuses or fails; the message is a human-readable sentence.
+    """An error of a source. The message is a sentence for the user.
 
-    It contains no secrets, and the remedy if known.
+    The message contains a remedy if known, but no secrets.
     """
 
 
@@ -34,39 +34,39 @@ class TooLargeError(SourceError):
 
     def __init__(self, size_bytes: int, limit: int) -> None:
         super().__init__(
-            f"It has {size_bytes} bytes, and STATE_MAX_BYTES allows {limit}: raise it, for the "
-            "service and this command."
+            f"The document has {size_bytes} bytes, but STATE_MAX_BYTES allows {limit}. Increase "
+            "STATE_MAX_BYTES for the service and this command."
         )
 
 
 class ChangedError(SourceError):
-    """A version differs from its listing."""
+    """A version that changed after it was listed."""
 
     def __init__(self) -> None:
-        super().__init__("It changed while it was being read: run the command again.")
+        super().__init__("The state changed while it was being read. Run the command again.")
 
 
 @dataclass(frozen=True, slots=True)
 class SourceState:
-    key: str  # a path, an object's key, a workspace's name: matched by map.toml
-    locked_by: str | None = None  # the holder of the source's lock; None if unlocked or unknown
-    home: Destination | None = None  # only of our own export, which needs no map
-    origin: Origin | None = None  # only of our own export; else the source and the key
+    key: str  # a path, an object key or a workspace name, which map.toml maps to a state
+    locked_by: str | None = None  # the owner of the source's lock; None if unlocked or unknown
+    home: Destination | None = None  # set only for an export of this service, without a map
+    origin: Origin | None = None  # set only for an export of this service
 
 
 @dataclass(frozen=True, slots=True)
 class SourceVersion:
-    """A version of a state in a source, with the data that the source has."""
+    """A version of a state in a source, with the metadata that the source provides."""
 
-    id: str  # stable, never empty: by it a version is known again
+    id: str  # stable and never empty: the next run recognizes the version by its id
     created_at: dt.datetime | None = None
     author: str = ""
     size_bytes: int | None = None
-    md5: str | None = None  # in lower-case hex; compared with the content
-    number: int | None = None  # only of our own export, which keeps numbers
+    md5: str | None = None  # in lower-case hexadecimal; the import compares it with the content
+    number: int | None = None  # set only for an export of this service, which keeps its numbers
 
     def check_digest(self, document: bytes) -> None:
-        """Check that a document is this version, whose id is the SHA-256 of its content.
+        """Check a document against the id of this version, which is the SHA-256 of its content.
 
         Raises:
             ChangedError: the content differs.
@@ -76,20 +76,20 @@ class SourceVersion:
 
 
 def moment_of(given: str | dt.datetime) -> dt.datetime:
-    """Parse a source's time, to UTC; without an offset it is UTC.
+    """Parse the time of a source, and convert it to UTC. A time without an offset is in UTC.
 
     Raises:
-        ValueError, OverflowError: not a time, or outside of the years 1 to 9999 in UTC.
+        ValueError, OverflowError: the text is not a time, or is not in the years 1 to 9999 in UTC.
     """
     moment = dt.datetime.fromisoformat(given) if isinstance(given, str) else given
     return moment.replace(tzinfo=moment.tzinfo or dt.UTC).astimezone(dt.UTC)
 
 
 def text_of(value: object) -> str:
-    """Return a text from a source, if a database can store it.
+    """Return a text from a source after checking that a database can store it.
 
     Raises:
-        TypeError, ValueError: it is not a string, or contains a NUL or an unpaired surrogate.
+        TypeError, ValueError: the value is not a string, or has a NUL or an unpaired surrogate.
     """
     if not isinstance(value, str):
         raise TypeError(f"{type(value).__name__} instead of text")
@@ -99,41 +99,42 @@ def text_of(value: object) -> str:
 
 
 def shown(text: str) -> str:
-    """Return a display text, such as an author's name, without unstorable characters."""
+    """Return a display text, such as an author's name, with ``?`` for unstorable characters."""
     return text.replace("\0", "?").encode(errors="replace").decode()
 
 
 class Source(Protocol):
-    """A source of states. The size of its results is independent of the number of states."""
+    """A source of states. Its results are small, even for a large number of states."""
 
-    #: Such as "s3://bucket/prefix": the same in each run, and without a secret. By it, by a state's
-    #: key and by a version's id a version is known again.
+    #: The name of the source, such as "s3://bucket/prefix". It is the same in each run, and has no
+    #: secrets. The name, the state's key and the version's id identify an imported version.
     name: str
 
     def states(self) -> Iterator[SourceState]:
         """Yield the states, always in the same order.
 
         Raises:
-            SourceError: the source cannot be read any further.
+            SourceError: the rest of the source is unreadable.
         """
 
     def versions(self, state: SourceState, most: int | None) -> list[SourceVersion]:
         """Return the newest ``most`` versions of a state, or all of them, oldest first.
 
         Raises:
-            SourceError: for this state; others continue.
+            SourceError: the state is unreadable. The import continues with the next state.
         """
 
     def read(self, state: SourceState, version: SourceVersion, limit: int) -> bytes:
         """Return a document of at most ``limit`` bytes, byte for byte.
 
         Raises:
-            TooLargeError, SourceError: for this state; others continue.
+            TooLargeError, SourceError: the document is too large or unreadable. The import
+                continues with the next state.
         """
 
 
 class Opener(Protocol):
-    """A function that opens the source with this address."""
+    """A function that opens the source with an address."""
 
     def __call__(self, text: str) -> Source: ...
 
@@ -151,10 +152,10 @@ _DIRECTORY: Final = ("directory", "open_directory")
 
 
 def open_source(text: str) -> Source:
-    """Return the source in ``--from``.
+    """Open the source in ``--from``.
 
     Raises:
-        SourceError: the source does not exist.
+        SourceError: the address is invalid, or the source does not exist.
     """
     found = (opener for prefix, opener in _OPENERS.items() if text.startswith(prefix))
     module, function = next(found, _DIRECTORY)

@@ -1,4 +1,4 @@
-"""The workspaces of an organization in HCP Terraform, Terraform Enterprise or OTF."""
+"""Workspaces in HCP Terraform, Terraform Enterprise or OTF, as a source of an import."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ _SCHEME: Final = "tfe:"
 _TOKEN: Final = "TFE_TOKEN"  # noqa: S105 - a name
 _API: Final = "api/v2"
 _MOST_ON_A_PAGE: Final = 100
-#: A version whose upload was never finished, or whose document was deleted later.
+#: Prefixes of the status of a version without a document: not uploaded, or deleted.
 _WITHOUT_DOCUMENT: Final = ("pending", "discarded", "backing_data_")
 
 
 @dataclass(frozen=True, slots=True)
 class _Stored(SourceVersion):
-    """A version, and the URL of its document, which grants access for a day."""
+    """A version with the download URL of its document. The URL grants access for a day."""
 
     download: str = field(default="", repr=False)
 
 
 class Organization:
-    """An organization; a state's key is the name of its workspace."""
+    """The states of an organization. The key of a state is the name of its workspace."""
 
-    #: How many workspaces or versions a page has.
+    #: The number of workspaces or versions per page.
     page_size = _MOST_ON_A_PAGE
 
     def __init__(self, client: WebClient, organization: str) -> None:
@@ -48,7 +48,7 @@ class Organization:
         self.name = f"{_SCHEME}{organization}"
 
     def states(self) -> Iterator[SourceState]:
-        """Yield the workspaces that have a state, as far as the service reports it."""
+        """Yield the workspaces, except those that the service reports to have no state."""
         path = f"organizations/{quote(self._organization, safe='')}/workspaces"
         with self._client.understanding():
             for workspace, included in self._listed(path, self.page_size, include="locked_by"):
@@ -60,9 +60,9 @@ class Organization:
                 yield SourceState(text_of(attributes["name"]), holder if is_locked else None)
 
     def versions(self, state: SourceState, most: int | None) -> list[SourceVersion]:
-        """Return the versions that have a document; none for a new workspace."""
+        """Return the versions that have a document, oldest first."""
         with self._client.understanding():
-            # The newest comes first.
+            # The service lists the newest version first.
             return list(islice(self._with_document(state, most), most or MOST_VERSIONS))[::-1]
 
     def _with_document(self, state: SourceState, most: int | None) -> Iterator[SourceVersion]:
@@ -89,12 +89,12 @@ class Organization:
             )
 
     def read(self, state: SourceState, version: SourceVersion, limit: int) -> bytes:
-        del state  # a version knows where it is
+        del state  # the version contains its URL
         download = cast("_Stored", version).download
         if not download:
             raise SourceError(
-                f"{self._client.base} does not return the document of {version.id}: it is "
-                "encrypted with an organization key, or was deleted."
+                f"{self._client.base} does not return the document of {version.id}. It was "
+                "deleted, or is encrypted with a key of the organization."
             )
         return self._client.request("GET", download, limit=limit).body
 
@@ -119,13 +119,13 @@ def open_organization(text: str) -> Organization:
     """Return the organization of ``tfe:ORGANIZATION``.
 
     Raises:
-        SourceError: there is no name, or the environment has no token.
+        SourceError: the name is invalid, or the token in the environment is missing.
     """
     organization = text.removeprefix(_SCHEME).removeprefix("//")
     if not organization or "/" in organization:
         raise SourceError(
-            "The source must have the form tfe:ORGANIZATION. TFE_ADDRESS is the address of the "
-            "service, if it is not https://app.terraform.io."
+            "The source must have the form tfe:ORGANIZATION. Set TFE_ADDRESS for a service other "
+            "than https://app.terraform.io."
         )
     client = WebClient(
         os.environ.get("TFE_ADDRESS", "https://app.terraform.io"),
@@ -137,13 +137,13 @@ def open_organization(text: str) -> Organization:
 
 
 def _is_empty(workspace: dict[str, Any]) -> bool:
-    """Return whether a workspace is known to have no state."""
+    """Return whether the service reports that a workspace has no state."""
     newest = (workspace.get("relationships") or {}).get("current-state-version")
     return newest is not None and newest.get("data") is None and not newest.get("links")
 
 
 def _related(resource: dict[str, Any], relation: str, included: dict[str, Any]) -> str:
-    """Return the name of a referenced user, else the id, else an empty text."""
+    """Return the name of a referenced user, or the id without a name, or an empty string."""
     found = (resource.get("relationships") or {}).get(relation) or {}
     one = found.get("data") or {}
     name = str(one.get("id") or "")

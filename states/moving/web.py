@@ -1,4 +1,4 @@
-"""Requests to the APIs of other services: HTTPS, a token, retries and limits."""
+"""A client for the web APIs of import sources, with HTTPS, a token, retries and limits."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
     from infra_service.lib.http_client.connection import Response
 
-#: For each wait: to connect, and for the next bytes.
+#: The timeout of a connection, and of each wait for the next bytes.
 _IDLE_SECONDS: Final = 60
-#: For a whole response: a service may send a byte, or an interim response, again and again.
+#: The timeout of a whole response. Without it, a service could send single bytes forever.
 _ANSWER_SECONDS: Final = 15 * 60
-#: Of a response that is no document: a page of a list is some hundred kilobytes.
+#: The maximum size of a JSON response. A page of a list has a few hundred kilobytes.
 MOST_JSON_BYTES: Final = 32 * 1024 * 1024
 _ATTEMPTS: Final = 5
-#: The longest pause that we make because a service asks for it.
+#: The longest pause that a service can request with Retry-After.
 _LONGEST_PAUSE_SECONDS: Final = 60
 _PASSING: Final = frozenset({
     HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.BAD_GATEWAY, HTTPStatus.SERVICE_UNAVAILABLE,
@@ -54,7 +54,7 @@ class RefusedError(SourceError):
 
 
 class WebClient:
-    """A client of a single service; its token is sent only to this service."""
+    """A client of a single service. It sends its token only to this service."""
 
     def __init__(
         self,
@@ -69,23 +69,25 @@ class WebClient:
         self.base = base.rstrip("/")
         self._token = token.strip()
         if not self._token or not self._token.isascii() or not self._token.isprintable():
-            raise SourceError(f"There is no token for {self.base}: set {token_named_by}.")
+            raise SourceError(f"The token for {self.base} is missing. Set {token_named_by}.")
         self._token_named_by = token_named_by
         self._sleep = sleep
         self._connections: dict[str, Connection] = {}
         weakref.finalize(self, _close_all, self._connections)
 
     def json(self, url: str, query: Any = None) -> Any:
-        """Return the JSON at an address, absolute or below the base; with ``query``, by POST.
+        """Return the JSON at a URL, which may be relative to the base.
+
+        With ``query``, the request is a POST of the query as JSON.
 
         Raises:
-            SourceError: see ``request``; or the response is not JSON.
+            SourceError: the request failed (see ``request``), or the response is not JSON.
         """
         body = None if query is None else json.dumps(query).encode()
         return self._parsed(self.request("GET" if body is None else "POST", url, body))
 
     def page(self, url: str) -> tuple[Any, Message]:
-        """Return the JSON of an address, and the headers, which may name the next page.
+        """Return the JSON at a URL, and the headers, which may contain a link to the next page.
 
         Raises:
             SourceError: see ``json``.
@@ -94,7 +96,7 @@ class WebClient:
         return self._parsed(answer), answer.headers
 
     def exists(self, url: str) -> bool:
-        """Return whether an address exists.
+        """Return whether an object with this URL exists.
 
         Raises:
             SourceError: see ``request``.
@@ -110,11 +112,11 @@ class WebClient:
     def request(
         self, method: str, url: str, body: bytes | None = None, limit: int = MOST_JSON_BYTES
     ) -> Response:
-        """Return a successful response; temporary errors are retried a few times.
+        """Return a successful response. Retry temporary errors a few times.
 
         Raises:
             TooLargeError: the response exceeds ``limit``.
-            RefusedError: the service refuses.
+            RefusedError: the service refuses the request.
             SourceError: the service does not respond.
         """
         address = self._joined(f"{self.base}/", url, "a URL in its response")
@@ -122,32 +124,32 @@ class WebClient:
             answer = self._patiently(method, address, body, limit)
             if answer.status not in _REDIRECTS:
                 break
-            # Downloads are on another host, and their URL itself grants access.
+            # Downloads may be on another host. Their URL itself grants access.
             address = self._joined(address, answer.headers.get("Location", ""), "a redirect")
         if not answer.is_success:
             raise self._refusal(answer.status)
         return answer
 
     def _joined(self, base: str, url: str, named_by: str) -> str:
-        """Return an absolute URL for a reference of the service.
+        """Return the absolute URL for a URL from the service, which may be relative.
 
         Raises:
-            SourceError: the token must not be sent there, or no document may be fetched from there.
+            SourceError: the URL is invalid, or unencrypted.
         """
         named_by = f"{self.base}: {named_by}"
         try:
             address = urljoin(base, url)
         except ValueError as error:
-            raise SourceError(f"{named_by} is not an address.") from error
+            raise SourceError(f"{named_by} is not a valid URL.") from error
         # http.client rejects non-ASCII and unprintable characters with several exceptions.
         if not address.isascii() or not address.isprintable() or " " in address:
-            raise SourceError(f"{named_by} is not an address.")
+            raise SourceError(f"{named_by} is not a valid URL.")
         require_https(address, named_by)
         return address
 
     @contextmanager
     def understanding(self) -> Iterator[None]:
-        """Report an unexpected form of a response as a sentence.
+        """Convert an error about the form of a response into a SourceError.
 
         Raises:
             SourceError: the response has an unexpected form.
@@ -157,7 +159,7 @@ class WebClient:
         except (LookupError, TypeError, AttributeError, ValueError, OverflowError) as error:
             detail = f"{type(error).__name__}: {error}"
             raise SourceError(
-                f"{self.base} returns a response in an unknown format ({detail})."
+                f"{self.base} returned a response in an unknown format ({detail})."
             ) from error
 
     def _parsed(self, answer: Response) -> Any:
@@ -177,11 +179,11 @@ class WebClient:
                 cause = error.__cause__ or error
                 if isinstance(cause, ssl.SSLCertVerificationError):
                     raise SourceError(
-                        f"The certificate of {origin_of(address)} is not trusted. Add its "
-                        "authority to the file that SSL_CERT_FILE names."
+                        f"The certificate of {origin_of(address)} is not trusted. Add the "
+                        "certificate authority to the file in SSL_CERT_FILE."
                     ) from error
                 if is_last:
-                    # The text of other errors may quote a URL that grants access.
+                    # The text of other errors may contain a URL that grants access.
                     is_of_system = isinstance(cause, OSError)
                     reason = reason_of(cause) if is_of_system else type(cause).__name__
                     raise SourceError(
@@ -215,18 +217,20 @@ class WebClient:
     def _refusal(self, status: int) -> RefusedError:
         name = self._token_named_by
         sentences: dict[int, str] = {
-            HTTPStatus.UNAUTHORIZED: f"{self.base} does not accept the token: set {name}.",
-            HTTPStatus.FORBIDDEN: f"{self.base} refuses it: the token in {name} cannot read it.",
+            HTTPStatus.UNAUTHORIZED: f"{self.base} does not accept the token. Set {name}.",
+            HTTPStatus.FORBIDDEN: (
+                f"{self.base} refuses the request. The token in {name} lacks the permission."
+            ),
             HTTPStatus.NOT_FOUND: (
                 f"{self.base} has no such object, or the token in {name} cannot access it."
             ),
         }
-        otherwise = f"{self.base} responds with {status}: try again later."
+        otherwise = f"{self.base} responded with {status}. Try again later."
         return RefusedError(sentences.get(status, otherwise), status)
 
 
 def _new_connection(address: str) -> Connection:
-    """Connect through the proxy of the environment, except for plain HTTP to this machine."""
+    """Return a connection, through the proxy of the environment except for plain HTTP."""
     parts = urlsplit(address)
     is_direct = parts.scheme == "http" or proxy_bypass(parts.hostname or "")
     proxy = "" if is_direct else getproxies().get("https", "")
@@ -241,11 +245,11 @@ def _close_all(connections: dict[str, Connection]) -> None:
 
 
 def require_https(url: str, named_by: str) -> None:
-    """Refuse an address that would receive a token or a state unencrypted.
+    """Refuse a URL by which a token or a state would cross the network unencrypted.
 
     Raises:
-        SourceError: it is neither HTTPS nor on this machine.
+        SourceError: the URL does not use HTTPS, and is not on this machine.
     """
     if not is_protected(url):
-        # The address is not quoted: it may hold a password.
-        raise SourceError(f"{named_by} is not an address of the form https://host.")
+        # The message omits the URL, because it may contain a password.
+        raise SourceError(f"{named_by} must have the form https://host.")

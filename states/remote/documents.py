@@ -1,4 +1,4 @@
-"""Workspaces and state versions as resource objects."""
+"""Workspaces and state versions as resource objects of JSON:API."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def url_of(request: Request, name: str, **arguments: str) -> str:
 
 
 def holder_of(workspace: Workspace) -> tuple[str, str]:
-    """Return the owner of the lock, and the backend by which it was acquired."""
+    """Return the owner of the lock, and the backend through which the client acquired it."""
     taken_by = workspace.state.lock_taken_by or {}
     return taken_by.get("name") or "unknown", taken_by.get("door", HTTP)
 
 
 def workspace_document(workspace: Workspace, request: Request) -> dict[str, Any]:
-    """Return a workspace, with the permissions of the caller."""
+    """Return a workspace as a resource object, with the permissions of the caller."""
     state, scopes = workspace.state, caller_of(request).scopes
     reads, writes, administers = (
         scope in scopes for scope in (Scope.STATE_READ, Scope.STATE_WRITE, Scope.STATE_ADMIN)
@@ -47,7 +47,7 @@ def workspace_document(workspace: Workspace, request: Request) -> dict[str, Any]
     attributes = {
         "name": workspace.name,
         "locked": is_locked,
-        # Operations run locally, by any version of the client.
+        # The client runs operations locally, and can have any version.
         "execution-mode": "local",
         "operations": False,
         "terraform-version": "latest",
@@ -76,7 +76,7 @@ def workspace_document(workspace: Workspace, request: Request) -> dict[str, Any]
 
 
 def version_document(version: Version, request: Request) -> dict[str, Any]:
-    """Return a stored version."""
+    """Return a stored version as a resource object."""
     id_ = lookup.version_id(version.id)
     attributes = {
         "status": "finalized",

@@ -1,4 +1,4 @@
-"""Errors of the remote backend only; go-tfe recognizes some by their status or their text."""
+"""Errors of the remote backend. go-tfe recognizes some of them by their status or text."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from rest_framework.exceptions import APIException, NotFound
 
 
 class RouteNotFound(NotFound):
-    meaning = "The remote backend has no such route: the service stores states, and runs nothing."
+    meaning = "The remote backend has no such route. The service stores states, but runs no plans."
     default_code = "ROUTE_NOT_FOUND"
     default_detail = (
         "The service only stores states; docs/reference/remote-backend.md lists its routes."
@@ -16,7 +16,10 @@ class RouteNotFound(NotFound):
 class OrganizationNotFound(NotFound):
     meaning = "No application has this slug, or the application is outside the token's binding."
     default_code = "ORGANIZATION_NOT_FOUND"
-    default_detail = "The organization does not exist: it is REMOTE_ORGANIZATION or an application."
+    default_detail = (
+        "The organization does not exist. An organization is REMOTE_ORGANIZATION or the slug of "
+        "an application."
+    )
 
 
 class WorkspaceNotFound(NotFound):
@@ -40,18 +43,18 @@ class LockedByOther(APIException):
     def __init__(self, owner: str, door: str) -> None:
         super().__init__(
             f"The workspace is locked by User {owner} through the {door} backend, and only that "
-            "client can unlock it. terraform force-unlock needs state:admin."
+            "client can unlock it. terraform force-unlock requires state:admin."
         )
 
 
 class LockMissing(APIException):
-    meaning = "A state version needs the workspace's lock, which the token does not hold."
+    meaning = "A new state version requires the workspace's lock, which the token has not acquired."
     status_code = 409
     rpc_status = "FAILED_PRECONDITION"
     default_code = "WORKSPACE_LOCK_REQUIRED"
     default_detail = (
         "The token has not locked the workspace. -lock=false is not supported, because a client "
-        "whose lock was released by force must not write."
+        "must not write after a force-unlock of its lock."
     )
 
 

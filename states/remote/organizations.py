@@ -19,14 +19,14 @@ from states.remote.views import RemoteViewSet
 if TYPE_CHECKING:
     from rest_framework.request import Request
 
-#: The prefix of the API by the names of its services.
+#: The names of the API's services, each with the prefix of the API.
 _SERVICES: Final = dict.fromkeys(("state.v2", "tfe.v2", "tfe.v2.1", "tfe.v2.2"), "/api/v2/")
-#: The `cloud` block needs 2.5 at least.
+#: The `cloud` block requires at least 2.5.
 _API_VERSION: Final = "2.6"
 
 
 class PublicViewSet(RemoteViewSet):
-    """The requests of a client before it has a token."""
+    """Requests that a client sends before it has a token."""
 
     public = True
     authentication_classes = ()
@@ -36,16 +36,16 @@ class PublicViewSet(RemoteViewSet):
         return JsonResponse({**_SERVICES, **terraform_login.services()})
 
     def ping(self, _request: Request) -> HttpResponse:
-        """Return the version of the API: go-tfe reads only the headers."""
+        """Return the API version in a header; go-tfe reads only the headers."""
         return HttpResponse(status=204, headers={"TFP-API-Version": _API_VERSION})
 
     def tokens_page(self, _request: Request) -> HttpResponse:
-        """Redirect the browser that ``terraform login`` opens to the form of a new token."""
+        """Redirect the browser that ``terraform login`` opens to the form for a new token."""
         return HttpResponseRedirect(reverse("admin:apikeys_accesstoken_add"))
 
 
 class OrganizationViewSet(RemoteViewSet):
-    """Organizations: applications, and all components without an application."""
+    """Organizations: one for each application, and one for components without an application."""
 
     required_scopes = dict.fromkeys(("list", "retrieve", "entitlements", "projects", "account"))
 
@@ -70,12 +70,12 @@ class OrganizationViewSet(RemoteViewSet):
         return resource("organizations", name, attributes)
 
     def entitlements(self, _request: Request, **_path: str) -> Response:
-        """Return the entitlements: clients run operations locally without ``operations``."""
+        """Return the entitlements. Without ``operations``, clients run operations locally."""
         attributes = {"operations": False, "state-storage": True}
         return Response({"data": resource("entitlement-sets", self.organization(), attributes)})
 
     def projects(self, _request: Request, **_path: str) -> Response:
-        """Return no project: ``project`` in a `cloud` block has no effect."""
+        """Return an empty list of projects. ``project`` in a `cloud` block has no effect."""
         self.organization()
         return Response(page_of([], number=1, size=1, total=0))
 

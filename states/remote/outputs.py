@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 NO_STORE: Final = {"Cache-Control": "no-store"}
 _OUTPUT_ID: Final = re.compile(r"wsout-([0-9a-f]{32})-((?:[0-9a-f]{2}){1,500})", re.ASCII)
-#: The names of this API for Terraform's types; all others are arrays.
+#: This API's name for each type of Terraform; all other types are arrays.
 _TYPES: Final = {
     "string": "string", "number": "number", "dynamic": "string", "bool": "boolean",
     "map": "map", "object": "map",
@@ -39,7 +39,7 @@ _NULL: Final = msgspec.Raw(b"null")
 
 
 class _Output(msgspec.Struct):
-    """An output as it was written: numbers keep their digits, and large values stay bytes."""
+    """An output with an undecoded value: numbers keep their digits, and large values stay bytes."""
 
     value: msgspec.Raw
     type: msgspec.Raw = _NULL
@@ -74,10 +74,10 @@ class OutputViewSet(OfVersionView):
         return self._list(self.version(), request)
 
     def retrieve(self, request: Request, **_path: str) -> Response:
-        """Return an output with its value, which a list hides if it is sensitive.
+        """Return an output with its value. A list omits the value of a sensitive output.
 
         Raises:
-            StateVersionNotFound: it does not exist, or is hidden from the caller.
+            StateVersionNotFound: the output does not exist, or is hidden from the caller.
         """
         version, name = self.version(), self.kwargs["output_id"]
         output = _outputs(version, request).get(name)
@@ -110,7 +110,7 @@ def _shown(version: Version, request: Request) -> list[dict[str, Any]]:
 
 
 def _outputs(version: Version, request: Request) -> dict[str, _Output]:
-    """Return the outputs by name; omit sensitive values without `state:secrets`."""
+    """Return the outputs by name, without sensitive outputs if the token lacks `state:secrets`."""
     demand_any(request, Scope.STATE_OUTPUTS, Scope.STATE_READ)
     hide = Scope.STATE_SECRETS not in caller_of(request).scopes
     gzipped = reading.read_version(

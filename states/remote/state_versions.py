@@ -1,7 +1,8 @@
 """State versions: create, upload, list, show and download.
 
-A client creates a version, uploads its document to a URL, and reads the version again. The version
-is stored when the document arrives. Older clients send the document with the version, in base64.
+A client announces a version, uploads the document to a URL, and fetches the version. The service
+stores the version when the document arrives. Older clients send the document in the announcement,
+in base64.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ if TYPE_CHECKING:
     from states.workspace_lookup import Workspace
 
 _MD5: Final = re.compile(r"[0-9a-f]{32}", re.ASCII)
-#: Seconds between intermediate versions of a long apply; without it the `cloud` block stores none.
+#: Seconds between intermediate versions of a long apply. Without this header, the `cloud` block
+#: stores no intermediate versions.
 _SNAPSHOTS: Final = {"X-Terraform-Snapshot-Interval": "20"}
 _OF_WORKSPACE: Final = ("filter[organization][name]", "filter[workspace][name]")
 _UPLOAD: Final = "states.remote.upload"
@@ -63,7 +65,7 @@ class _New(msgspec.Struct):
 
 
 class _Announced(msgspec.Struct):
-    """A version that waits for its document; the upload URL contains it."""
+    """The announcement of a version, which the upload URL contains."""
 
     state_id: uuid.UUID
     lock_id: uuid.UUID
@@ -73,11 +75,11 @@ class _Announced(msgspec.Struct):
     force: bool
 
     def store(self, upload: Upload, workspace: Workspace, actor: Actor) -> None:
-        """Push the document under the lock of the announcement.
+        """Push the document with the lock ID of the announcement.
 
         Raises:
-            ContentMd5Mismatch: it is another document.
-            InvalidAttribute: its serial or lineage differs from the announced one.
+            ContentMd5Mismatch: the document has another digest than the announcement.
+            InvalidAttribute: the document has another serial or lineage than the announcement.
         """
         if upload.md5 != self.md5:
             raise ContentMd5Mismatch
@@ -96,7 +98,7 @@ class _Announced(msgspec.Struct):
 
 
 class NewVersionViewSet(RemoteViewSet):
-    """The versions of a workspace in the path: create one, and the current version."""
+    """New versions and the current version of the workspace in the path."""
 
     required_scopes = {"create": Scope.STATE_WRITE, "current": Scope.STATE_READ}
 
@@ -104,13 +106,13 @@ class NewVersionViewSet(RemoteViewSet):
         """Return the current version.
 
         Raises:
-            StateVersionNotFound: the workspace has none.
+            StateVersionNotFound: the workspace has no version.
         """
         document = version_document(current_of(self.workspace()), request)
         return Response({"data": document}, headers=_SNAPSHOTS)
 
     def create(self, request: Request, **_path: str) -> Response:
-        """Create a version: with the document, or with URLs to upload it.
+        """Store the version with its document, or return URLs for the upload of the document.
 
         Raises:
             StateLocked, StateFrozen: see ``states.actions.rules``.
@@ -192,7 +194,7 @@ class JsonUploadViewSet(RemoteViewSet):
 
 
 class OfVersionView(RemoteViewSet):
-    """A state version in the path."""
+    """The base of the views for the state version in the path."""
 
     def prefetch(self, request: Request) -> Prefetch[Any] | None:  # noqa: ARG002 - as inherited
         self.prefetched = lookup.version_by_id(self.kwargs["version_id"])
@@ -202,7 +204,7 @@ class OfVersionView(RemoteViewSet):
         """Return the version, if the token's binding includes its state.
 
         Raises:
-            StateVersionNotFound: it does not exist.
+            StateVersionNotFound: the version does not exist, or is outside the binding.
         """
         version = _version_of(self.prefetched)
         if not version.is_inside(caller_of(self.request).binding):
@@ -211,7 +213,7 @@ class OfVersionView(RemoteViewSet):
 
 
 class VersionViewSet(OfVersionView):
-    """A state version, and the list of a workspace."""
+    """A state version, its document, and the list of the versions of a workspace."""
 
     required_scopes = dict.fromkeys(("list", "retrieve", "download"), Scope.STATE_READ)
 
@@ -230,7 +232,7 @@ class VersionViewSet(OfVersionView):
         """List the versions, the newest first.
 
         Raises:
-            InvalidParameter: the query names no workspace.
+            InvalidParameter: a query parameter for the workspace is missing.
         """
         for parameter in _OF_WORKSPACE:
             if not request.query_params.get(parameter):
@@ -246,10 +248,10 @@ class VersionViewSet(OfVersionView):
         return Response({"data": version_document(self.version(), request)})
 
     def download(self, request: Request, **_path: str) -> HttpResponse:
-        """Return the document, exactly as it was pushed; former versions need `state:secrets`.
+        """Return the document, exactly as it was pushed. Old versions require `state:secrets`.
 
         Raises:
-            StateVersionNotFound: it does not exist.
+            StateVersionNotFound: the version does not exist, or is outside the binding.
         """
         query = self.prefetched
         row = None if query is None else query.peek()
@@ -268,7 +270,7 @@ def current_of(workspace: Workspace) -> Version:
     """Return the current version.
 
     Raises:
-        StateVersionNotFound: the workspace has none.
+        StateVersionNotFound: the workspace has no version.
     """
     if workspace.version_id is None:
         raise StateVersionNotFound

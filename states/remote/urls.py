@@ -59,7 +59,7 @@ urlpatterns = [
         r"^app/settings/tokens/?$", _PUBLIC.as_view({"get": "tokens_page"}), name="remote-tokens"
     ),
     *(
-        # With and without a final slash: a redirect would lose a state.
+        # Each route accepts a trailing slash, because a redirect would lose a pushed document.
         re_path(rf"^api/v2/{path}/?$", view.as_view(actions), name=f"remote-{name}")
         for path, name, view, actions in ROUTES
     ),

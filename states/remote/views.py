@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from infra_service.lib.database.compiled import Prefetch
 
-#: Scopes of which one suffices to find a workspace.
+#: A token requires one of these scopes to find a workspace.
 _READERS: Final = (Scope.STATE_READ, Scope.STATE_OUTPUTS, Scope.STATE_WRITE)
 
 
@@ -33,20 +33,20 @@ class RemoteViewSet(ViewSetMixin, DocumentAPIView):
     schema: Any = None  # the OpenAPI document describes the service's own API
     token_kinds = ACCESS_TOKENS
     http_method_names = ["get", "head", "post", "patch", "put", "delete"]
-    # Errors about bodies are JSON:API documents, too.
+    # Errors about bodies are also JSON:API documents.
     reads_bodies_of = frozenset({"POST", "PATCH", "PUT", "DELETE"})
-    #: The query of the workspace or version, which runs with the caller's.
+    #: The query for the workspace or version. It runs in the round trip that finds the caller.
     prefetched: Prefetch[Any] | None = None
 
     def get_exception_handler(self) -> Callable[..., Response | None]:
         return jsonapi.exception_handler
 
     def perform_content_negotiation(self, request: Request, force: bool = False) -> Any:  # noqa: ARG002, FBT001, FBT002 - DRF's signature
-        """Return the only renderer: an error about ``Accept`` would have another form."""
+        """Return the JSON:API renderer, also for an ``Accept`` header that does not match."""
         return jsonapi.JsonApiRenderer(), jsonapi.MEDIA_TYPE
 
     def prefetch(self, request: Request) -> Prefetch[Any] | None:  # noqa: ARG002 - of all views
-        """Return the query that ``TokenAuthentication`` runs in its own round trip."""
+        """Return the query that ``TokenAuthentication`` adds to its own round trip."""
         if "workspace_id" in self.kwargs:
             self.prefetched = lookup.by_id(self.kwargs["workspace_id"])
         elif "name" in self.kwargs:
@@ -58,14 +58,15 @@ class RemoteViewSet(ViewSetMixin, DocumentAPIView):
 
         Raises:
             ScopeInsufficient: the token can neither read nor write states.
-            WorkspaceNotFound: the workspace does not exist, or has another name.
+            WorkspaceNotFound: the workspace does not exist, has another name, or is outside the
+                binding.
         """
         demand_any(self.request, *_READERS)
         row = None if self.prefetched is None else self.prefetched.row()
         found = None if row is None else Workspace.of(row)
         if found is None or not found.is_inside(caller_of(self.request).binding):
             raise WorkspaceNotFound
-        # Different names can yield the same slugs; a stored name is exact.
+        # Different names can yield the same slugs, so a stored name must match exactly.
         if found.stored_name and self.kwargs.get("name", found.name) != found.name:
             raise WorkspaceNotFound
         return found
@@ -74,7 +75,7 @@ class RemoteViewSet(ViewSetMixin, DocumentAPIView):
         """Return the organization of the path, if the caller can see it.
 
         Raises:
-            OrganizationNotFound: it does not exist, or is outside of the binding.
+            OrganizationNotFound: the organization does not exist, or is outside the binding.
         """
         name: str = self.kwargs["organization"]
         if not lookup.organization_exists(name, caller_of(self.request).binding):
@@ -83,14 +84,14 @@ class RemoteViewSet(ViewSetMixin, DocumentAPIView):
 
 
 class MissingView(RemoteViewSet):
-    """All other routes of the API."""
+    """The view of all unknown routes of the API."""
 
     public = True
     authentication_classes = ()
     reads_bodies_of = frozenset()
 
     def refuse(self, _request: Request, **_path: str) -> Response:
-        """Refuse.
+        """Refuse the request.
 
         Raises:
             RouteNotFound: always.
@@ -102,7 +103,7 @@ def demand_any(request: Request, *scopes: Scope) -> None:
     """Require one of the scopes.
 
     Raises:
-        ScopeInsufficient: names the first of them.
+        ScopeInsufficient: the token has none of the scopes; the error names the first scope.
     """
     if not caller_of(request).scopes.intersection(scopes):
         demand_scope(request, scopes[0])

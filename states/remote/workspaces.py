@@ -1,6 +1,6 @@
 """Workspaces: list, create, update, delete, tags, and locks.
 
-The protocol has no lock ID: the token that acquired a lock holds it.
+The protocol has no lock ID. Only the token that acquired a lock can write and unlock.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _LONGEST_VALUE: Final = 256
 
 
 class _Attributes(msgspec.Struct, rename="kebab"):
-    """The attributes with an effect; all others concern runs."""
+    """The attributes that the service supports. All others concern runs."""
 
     name: str | None = None
     execution_mode: str | None = None
@@ -65,13 +65,13 @@ class _Given(msgspec.Struct):
 
     @property
     def tags(self) -> dict[str, str]:
-        """The tags in both forms of the relationship."""
+        """Return the tags from both forms of the relationship."""
         related = (self.relationships.get(name) for name in ("tags", "tag-bindings"))
         return _tags(item for each in related if each is not None for item in each.many)
 
 
 class WorkspaceViewSet(RemoteViewSet):
-    """A workspace, by its id or by organization and name; and the list of an organization."""
+    """A workspace, by id or by organization and name, and the workspaces of an organization."""
 
     required_scopes = {
         "list": Scope.STATE_READ,
@@ -119,7 +119,7 @@ class WorkspaceViewSet(RemoteViewSet):
         return self._answer(self.workspace(), 201)
 
     def retrieve(self, request: Request, **_path: str) -> Response:
-        """Return the workspace, with its outputs on request, for `tfe_outputs`."""
+        """Return the workspace, with its outputs if the request includes them (`tfe_outputs`)."""
         workspace = self.workspace()
         answer: dict[str, Any] = {"data": workspace_document(workspace, request)}
         if "outputs" in request.query_params.get("include", "").split(","):
@@ -129,7 +129,7 @@ class WorkspaceViewSet(RemoteViewSet):
         return Response(answer, headers=outputs.NO_STORE)
 
     def update(self, request: Request, **_path: str) -> Response:
-        """Add tags; other attributes concern runs and have no effect."""
+        """Add tags. Other attributes concern runs and have no effect."""
         workspace, given = self.workspace(), _checked(read_data(request, _Given))
         if given.attributes.name not in (None, workspace.name):
             raise InvalidAttribute("name: rename the component or the environment instead.")
@@ -156,7 +156,7 @@ class WorkspaceViewSet(RemoteViewSet):
         return HttpResponse(status=204)
 
     def lock(self, request: Request, **_path: str) -> Response:
-        """Lock the workspace: 409 if it is locked, also by this token."""
+        """Lock the workspace. Return 409 if it is locked, even by the same token."""
         workspace, actor = self.workspace(), Actor.of(request)
         body = bodies.read_body(request._request, lockinfo.MAX_BYTES)
         reason = decoded_data(body, _Given).attributes.reason if body.strip() else None
@@ -171,11 +171,11 @@ class WorkspaceViewSet(RemoteViewSet):
         return self._answer(workspace)
 
     def unlock(self, request: Request, **_path: str) -> Response:
-        """Release the lock of the same token.
+        """Release the lock that the same token acquired.
 
         Raises:
             WorkspaceNotLocked: the workspace is not locked.
-            LockedByOther: another token holds the lock, or a client of the http backend.
+            LockedByOther: another token or a client of the http backend acquired the lock.
         """
         workspace, actor = self._locked(), Actor.of(request)
         lock_id = locks.held_remotely_by(actor, workspace.state)
@@ -234,7 +234,7 @@ def _bindings(workspace: Workspace) -> Response:
 
 
 def _tags(items: Iterable[Identifier]) -> dict[str, str]:
-    """Return the values of tags by their keys; a tag without a value has an empty value.
+    """Return the values of tags by key. A missing value becomes an empty string.
 
     Raises:
         InvalidAttribute: a tag has an invalid key, or a value that is too long.
@@ -246,16 +246,18 @@ def _tags(items: Iterable[Identifier]) -> dict[str, str]:
         if not isinstance(key, str) or not workspaces.is_tag_key(key):
             raise InvalidAttribute(f"The key of a tag must be {workspaces.TAG_KEY_DESCRIPTION}.")
         if not isinstance(value, str) or len(value) > _LONGEST_VALUE:
-            raise InvalidAttribute(f"The value of a tag has at most {_LONGEST_VALUE} characters.")
+            raise InvalidAttribute(
+                f"The value of a tag must have at most {_LONGEST_VALUE} characters."
+            )
         tags[key] = value
     return tags
 
 
 def _pairs(request: Request) -> list[tuple[str, str]]:
-    """Return the keys and values of tags by which the list is filtered.
+    """Return the keys and values of the tags that the list is filtered by.
 
     Raises:
-        InvalidParameter: a malformed parameter.
+        InvalidParameter: a parameter is malformed.
     """
     pairs: dict[str, dict[str, str]] = {}
     for name, part in request.query_params.items():

@@ -148,7 +148,7 @@ def test_moved_state_is_read(
     tf.use_backend(f"{live.url}{Named(live, token, *old.names).path}")
     tf.run("init", "-reconfigure")
 
-    assert "It is locked in the source by" in while_locked["reason"]
+    assert "The state is locked in the source by" in while_locked["reason"]
     assert (done["result"], done["imported"]) == ("imported", old.versions)
     assert tf.pulled() == before
     tf.run("plan", "-detailed-exitcode", "-var=number=3")

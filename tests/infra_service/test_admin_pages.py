@@ -246,7 +246,7 @@ def test_pages_after_a_click_are_accessible(person: Page, story: Story) -> None:
     page.get_by_role("link", name="Find a resource").click()
     page.get_by_label("Value").fill("nothing is called so")
     page.get_by_role("button", name="Find").click()
-    page.get_by_text("No states contain it").wait_for()
+    page.get_by_text("No states contain this value").wait_for()
     wrong["nothing found"] = faults(page)
     page.get_by_label("Value").fill(RESOURCE_ID)
     page.get_by_role("button", name="Find").click()

@@ -65,7 +65,7 @@ def test_search_finds_the_state_of_a_resource(network: Backend, viewer: Client) 
     assert f'href="/admin/states/state/{network.record.pk}/change/"' in answer.content.decode()
     assert "no-store" in answer["Cache-Control"]
     for value in ("arn:aws:s3:::log", "swordfish", "nothing"):
-        assert "No states contain it." in find(viewer, value), value
+        assert "No states contain this value." in find(viewer, value), value
     page = text_of(viewer.get(f"{LIST}{ResourceEntry.objects.get(type='bucket').pk}/change/"))
     assert "network in production" in page
     assert "bucket.logs" in page

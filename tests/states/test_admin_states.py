@@ -205,7 +205,7 @@ def test_restore_shows_its_changes_before_confirmation(admin: Backend) -> None:
     # The default is the version before the current version.
     first = client.get(page(admin.record, "restore-version"))
     assert 'value="2"' in first.content.decode()
-    assert "The document is encrypted by OpenTofu" in text_of(first)
+    assert "OpenTofu encrypted the document" in text_of(first)
     admin.push(AFTER, "?force=true")
     text = shown({"number": "1"})
     assert "Changes From version 4" in text
@@ -229,7 +229,8 @@ def test_the_lock_on_the_page(state: State) -> None:
     viewer = text_of(person("viewer").get(page(state)))
     since = f"{state.lock_acquired_at:%Y-%m-%d %H:%M:%S} UTC"
     assert (
-        f"Locked by ada@laptop since {since}, just now For apply Backend http Token of operator"
+        f"Locked by ada@laptop since {since}, just now "
+        "Operation apply Backend http Token of operator"
         in viewer
     )
     assert "Force-unlock" not in viewer

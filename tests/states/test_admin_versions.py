@@ -297,7 +297,7 @@ def test_state_page_shows_the_contents(recorded: Backend, monkeypatch: pytest.Mo
 def test_a_document_that_cannot_be_shown_leaves_the_page(recorded: Backend) -> None:
     recorded.push(ENCRYPTED, "?force=true")
     text = text_of(person("viewer").get(page(recorded)))
-    assert "Not shown The document is encrypted by OpenTofu" in text
+    assert "Not shown OpenTofu encrypted the document" in text
     assert "3 current" in text
 
 
@@ -363,7 +363,7 @@ def test_incomparable_versions_are_reported(recorded: Backend) -> None:
     assert "The state has no version with this number" in text_of(gone)
     recorded.push(ENCRYPTED, "?force=true")
     encrypted = client.get(*compared(recorded, 1, 3), follow=True)
-    assert "The document is encrypted by OpenTofu" in text_of(encrypted)
+    assert "OpenTofu encrypted the document" in text_of(encrypted)
     for before, after in (("", ""), ("x", 1), (0, 1), (1, 2**40)):
         answer = client.get(*compared(recorded, before, after))
         assert answer.status_code == 200

@@ -216,8 +216,8 @@ def test_history_is_locked_until_all_of_it_is_here(client: ApiClient, tmp_path: 
 
     assert done.reasons == {
         "network/prod.tfstate": "The document does not match the size or digest that the source "
-        "reports. 1 versions are imported, and the state stays locked until a later run has "
-        "imported the rest."
+        "reports. 1 versions are imported. The state stays locked until another run "
+        "imports the remaining versions."
     }
     state = State.objects.get(component__slug="network")
     assert (state.version_number, state.lock_info["Who"]) == (1, "import_states")
@@ -253,7 +253,7 @@ def test_locks_are_reported_but_not_exported(client: ApiClient, tmp_path: Path) 
     done = export(tmp_path / "out")
 
     assert done["locked"] == 1
-    assert done["said"] == "network/prod.tfstate: it is locked; the lock is not exported\n"
+    assert done["said"] == "network/prod.tfstate: the state is locked; the lock is not exported\n"
 
 
 def test_deleted_and_empty_states_are_left_out(client: ApiClient, tmp_path: Path) -> None:
@@ -389,7 +389,7 @@ def test_interrupted_export_is_restarted(client: ApiClient, tmp_path: Path) -> N
     ("line", "message"),
     [
         (b"", "manifest.jsonl is damaged"),
-        (b'{"infra_service_export": 3, "exported_at": "2026-01-01T00:00:00Z"}', "is of format 3"),
+        (b'{"infra_service_export": 3, "exported_at": "2026-01-01T00:00:00Z"}', "has format 3"),
         (
             b'{"infra_service_export": 2, "exported_at": "2026-01-01T00:00:00Z"}',
             "does not name an installation",

@@ -106,7 +106,7 @@ class TestS3:
         assert done.error.startswith("not imported: 3 of ")
         assert done.results["prod/good.tfstate"] == "imported"
         assert "locked in the source by ada@laptop" in done.reasons["prod/held.tfstate"]
-        assert "It has 1001 bytes" in done.reasons["prod/large.tfstate"]
+        assert "The document has 1001 bytes" in done.reasons["prod/large.tfstate"]
         assert "JSON" in done.reasons["prod/strange.tfstate"]
         check_history("good/prod", [content])
 
@@ -153,7 +153,7 @@ class TestGitLab:
 
         done = run("gitlab:acme")
 
-        assert "does not accept the token: set GITLAB_TOKEN" in done.error
+        assert "does not accept the token. Set GITLAB_TOKEN" in done.error
         assert "glpat" not in done.error + done.out + done.err
         assert not State.objects.exists()
         assert not AuditEvent.objects.exists()
@@ -206,7 +206,7 @@ class TestTfe:
         done = run("tfe:acme")
 
         assert done.error.startswith("not imported: 1 of ")
-        assert "responds with 503: try again later" in done.reasons["network-dev"]
+        assert "responded with 503. Try again later" in done.reasons["network-dev"]
         check_history("network/prod", documents(0))
         check_history("shop/prod", documents(2))
         assert stored("network/dev").lock_id is not None

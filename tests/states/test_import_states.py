@@ -100,7 +100,7 @@ def test_dry_run_writes_nothing(tree: Path) -> None:
 
     assert done.error == ""
     assert done.out.splitlines() == [
-        "KEY                                ADDRESS          VERSIONS       BYTES  WHAT",
+        "KEY                                ADDRESS          VERSIONS       BYTES  ACTION",
         "prod/network/terraform.tfstate     network/prod            1         155  import",
         "prod/shop/terraform.tfstate        shop/prod               1         155  import",
         "staging/network/terraform.tfstate  network/staging         1         155  import",
@@ -261,7 +261,7 @@ def test_imported_state_is_rejected_at_another_address(tree: Path) -> None:
 
     again = run(tree, "--map", tree / "map.toml")
 
-    assert set(again.reasons.values()) == {"It was already imported, to another address."}
+    assert set(again.reasons.values()) == {"The state was already imported to another address."}
     assert State.objects.count() == 3
 
 
@@ -280,11 +280,11 @@ def test_invalid_state_does_not_stop_the_import(tree: Path, settings: Any) -> No
     assert done.json["imported"] == 3
     reasons = {key.split("/")[1]: reason for key, reason in done.reasons.items()}
     assert reasons["large"].endswith(
-        "and STATE_MAX_BYTES allows 400: raise it, for the service and this command."
+        "but STATE_MAX_BYTES allows 400. Increase STATE_MAX_BYTES for the service and this command."
     )
     assert reasons["broken"].startswith("The document is not a JSON object of a state")
     assert reasons["latin"] == "The document is not valid UTF-8."
-    assert reasons["busy"].startswith("It is locked in the source by ada@laptop")
+    assert reasons["busy"].startswith("The state is locked in the source by ada@laptop")
     assert State.objects.count() == 3
 
 
@@ -309,7 +309,7 @@ def test_source_lock_matters_only_for_new_versions(tree: Path) -> None:
     assert (again.error, set(again.results.values())) == ("", {"unchanged"})
     write(tree / "prod/shop/terraform.tfstate", document(9, lineage(1)))
     reason = run(tree).reasons["prod/shop/terraform.tfstate"]
-    assert reason.startswith("It is locked in the source by an unknown client")
+    assert reason.startswith("The state is locked in the source by an unknown client")
 
 
 def test_a_state_that_is_locked_here_is_left_alone(tree: Path, client_with: Any) -> None:
@@ -434,7 +434,7 @@ def test_special_files_are_skipped_immediately(tree: Path, kind: str) -> None:
     message = "not a regular file" if kind == "fifo" else "symbolic link"
     assert message in done.reasons["prod/odd/terraform.tfstate"]
     reason = done.reasons["prod/shop/terraform.tfstate"]
-    assert reason.startswith("It is locked in the source by an unknown client")
+    assert reason.startswith("The state is locked in the source by an unknown client")
     assert done.json["imported"] == 2
 
 
@@ -505,7 +505,10 @@ def test_a_version_is_imported_once(tree: Path) -> None:
 
 @pytest.mark.parametrize(
     ("source", "message"),
-    [("nowhere", "There is no directory nowhere."), ("/etc/hosts", "no directory /etc/hosts")],
+    [
+        ("nowhere", "The directory nowhere does not exist."),
+        ("/etc/hosts", "The directory /etc/hosts does not exist."),
+    ],
 )
 def test_missing_source_is_reported(source: str, message: str) -> None:
     assert message in Run("--from", source).error
@@ -542,7 +545,7 @@ def test_a_name_that_is_no_text(tree: Path) -> None:
     done = run(tree)
 
     key = r"'prod/caf\udce9/terraform.tfstate'"
-    assert done.reasons == {key: "Its name is not UTF-8: rename it."}
+    assert done.reasons == {key: "The name is not UTF-8. Rename it."}
     assert (done.json["imported"], done.json["refused"]) == (3, 1)
 
 

@@ -125,7 +125,7 @@ def test_states_with_exchanged_names_are_recognized(client_with: Any, tmp_path: 
 
     for source, reason in (
         ("second", _OCCUPIED),
-        ("history", "It was already imported, to another address."),
+        ("history", "The state was already imported to another address."),
     ):
         done = run(tmp_path / source, "--history", "all")
 

@@ -22,12 +22,13 @@ if TYPE_CHECKING:
 
 
 class Command(ServiceCommand):
-    """Export every state that is not deleted; report the excluded states."""
+    """Export every state that is not deleted, and report locked and damaged states."""
 
     help = (
         "Export all states as plain .tfstate files in folders by name, with a "
         "manifest.jsonl that import_states reads. The service can keep running. The "
-        "files contain every secret of the states; only their owner can read them."
+        "files contain every secret of the states. In a directory, only the user who runs "
+        "the command can read them."
     )
     examples = (
         "export_states --to exported",
@@ -39,18 +40,18 @@ class Command(ServiceCommand):
             "--to",
             required=True,
             metavar="DIR|s3://BUCKET/PREFIX",
-            help="a new directory, or a new folder of a bucket",
+            help="a new directory, or a new folder in a bucket",
         )
         parser.add_argument(
             "--history", action="store_true", help="all versions, not only the newest"
         )
 
     def handle(self, *_args: Any, **options: Any) -> None:
-        """Export, with a line for each state that is locked or incomplete.
+        """Export the states, and print a line for each locked state and each unreadable document.
 
         Raises:
-            CommandError: nothing can be written there, the object store does not respond, or not
-                every document could be read.
+            CommandError: the destination is not writable, the object store does not respond, or
+                some documents could not be read.
         """
         counts = {"states": 0, "versions": 0, "locked": 0, "unreadable": 0}
         try:
@@ -65,7 +66,7 @@ class Command(ServiceCommand):
                     counts["locked"] += state.is_locked
                     counts["unreadable"] += len(state.problems)
                     if state.is_locked:
-                        self.note(f"{state.path}: it is locked; the lock is not exported")
+                        self.note(f"{state.path}: the state is locked; the lock is not exported")
                     for problem in state.problems:
                         self.problem(f"{state.path}: {problem}")
                     bar.advance()

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser
 
 _ALL: Final = "all"
-_HEADINGS: Final = ("KEY", "ADDRESS", "VERSIONS", "BYTES", "WHAT")
+_HEADINGS: Final = ("KEY", "ADDRESS", "VERSIONS", "BYTES", "ACTION")
 
 
 class Command(ServiceCommand):
@@ -57,14 +57,14 @@ class Command(ServiceCommand):
         mapping.add_argument(
             "--component",
             metavar="NAME",
-            help="the component of a configuration with workspaces: each workspace is imported as "
-            "the environment of its name",
+            help="the component of a configuration with workspaces: each workspace becomes the "
+            "environment with the same name",
         )
         parser.add_argument(
             "--history",
             default="1",
             metavar="N|all",
-            help="number of versions of each state, newest first, or all",
+            help="the number of versions to import for each state, newest first, or all",
         )
         parser.add_argument(
             "--dry-run",
@@ -77,14 +77,13 @@ class Command(ServiceCommand):
             metavar="DIR",
             help="write the backend block of each imported state; needs --url",
         )
-        parser.add_argument("--url", help="address of the service for the backend blocks")
+        parser.add_argument("--url", help="the address of the service in the backend blocks")
 
     def handle(self, *_args: Any, **options: Any) -> None:
-        """Import, with a line for each state that is not unchanged.
+        """Print the plan, import the states, and print a line for each failed state.
 
         Raises:
-            CommandError: the source or the map cannot be used, or not every state could be
-                imported.
+            CommandError: the source or the map is unusable, or some states could not be imported.
         """
         most = _most(options["history"])
         blocks, url = options["write_backends"], options["url"]
@@ -108,7 +107,7 @@ class Command(ServiceCommand):
             raise CommandError(f"stopped: {error.detail}") from error
 
     def _list(self, work: Import, plan: Plan, *, dry_run: bool) -> None:
-        """Fill the plan and show it; a dry run also checks each document."""
+        """Add the states to the plan and print it. In a dry run, also check each document."""
         with self.progress("states found") as bar:
             for _ in work.list_states(plan):
                 bar.advance()
@@ -144,7 +143,7 @@ class Command(ServiceCommand):
             )
 
     def _print_result(self, work: Import, plan: Plan, *, dry_run: bool) -> None:
-        """Print the result.
+        """Print the number of states with each result.
 
         Raises:
             CommandError: some states were not, or would not be, imported.
@@ -163,7 +162,7 @@ class Command(ServiceCommand):
             raise CommandError(summary + advice)
 
     def _print_json(self, head: dict[str, Any], plan: Plan) -> None:
-        """Print piece by piece, since there may be many states."""
+        """Print a JSON object, one state at a time, because there may be many states."""
         self.stdout.write(f'{json.dumps(head)[:-1]}, "states": [', ending="")
         for number, row in enumerate(plan.rows()):
             self.stdout.write(f"{', ' if number else ''}{json.dumps(asdict(row))}", ending="")
@@ -187,7 +186,7 @@ def _most(text: str) -> int | None:
 
 
 def _step_text(row: Row) -> str:
-    """Return a human-readable planned step."""
+    """Return the action for a state as text."""
     if row.reason:
         return f"{row.result}: {row.reason}"
     if row.result == UNCHANGED:
@@ -195,10 +194,10 @@ def _step_text(row: Row) -> str:
     if row.result == EMPTY:
         return "nothing: empty in the source"
     if row.outstanding < row.versions:
-        return f"import: {row.outstanding} of the versions are missing here"
+        return f"import: {row.outstanding} of {row.versions} versions are missing"
     return row.result
 
 
 def _printable(text: str) -> str:
-    """Return a line without terminal control characters."""
+    """Return a text with escape sequences in place of unprintable characters."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)

@@ -26,24 +26,24 @@ if TYPE_CHECKING:
     from infra_service.lib.commandline.progress import Progress
     from states.resources.indexing import Indexed
 
-#: Errors that pass by themselves, or are logged already.
+#: Errors that are temporary, or already logged.
 _PASSING: Final = (StorageUnavailable, DatabaseFailure, IncompleteError)
-#: Seconds to wait for a database or an object store that does not answer.
+#: Seconds to wait for a database or an object store that does not respond.
 _RETRY_SECONDS: Final = 10
 
 log = structlog.get_logger("states.resources")
 
 
 class Command(ServiceCommand):
-    """Bring the index of resources up to the current versions of all states."""
+    """Update the resource index to the current versions of all states."""
 
     help = (
-        "Index the resources of each state whose current version is not in the index, "
-        "which GET /api/v1/resources and POST /api/v1/resources:find read. The service "
-        "can keep running, several of these commands can run at once, and the next run "
-        "continues an interrupted run. The audit log records keys and tokens of this "
-        "service that are found in a document. An unreadable document is reported, and "
-        "read again only after the state changes."
+        "Index the resources of each state whose current version is not in the resource "
+        "index. GET /api/v1/resources and POST /api/v1/resources:find read the index. The "
+        "service can keep running, several of these commands can run at the same time, and "
+        "the next run continues an interrupted run. The audit log records keys and tokens "
+        "of this service that the command finds in a document. The command reports an "
+        "unreadable document, and retries it only after the state changes."
     )
     examples = ("index_states", "index_states --watch", "index_states --all --json")
 
@@ -52,14 +52,14 @@ class Command(ServiceCommand):
         parser.add_argument(
             "--all",
             action="store_true",
-            help="index all states again; the existing entries stay available meanwhile",
+            help="index all states again; the existing entries stay available until then",
         )
 
     def handle(self, *_args: Any, **options: Any) -> None:
-        """Index.
+        """Index the states once, or repeatedly with ``--watch``.
 
         Raises:
-            CommandError: the object store does not respond.
+            CommandError: the object store does not respond, or some states could not be indexed.
         """
         stop = stop_of(options)
         with stopped_by_signals(stop.set):
@@ -97,12 +97,12 @@ class Command(ServiceCommand):
                     if not isinstance(error, _PASSING):
                         log.exception("index_pass_failed")
                     self.problem(f"waiting: {error}")
-                    connection.close()  # a broken connection is not repaired
+                    connection.close()  # Django does not repair a broken connection
                     pause = max(interval, _RETRY_SECONDS)
                 stop.wait(pause)
 
     def _pass(self, bar: Progress, stop: threading.Event) -> Iterator[Indexed]:
-        """Index the due states; report those whose document cannot be read."""
+        """Index the due states, and print a line for each unreadable document."""
         for done in indexing.index_due():
             if done.problem:
                 self.problem(" ".join(map(str, _described(done).values())))

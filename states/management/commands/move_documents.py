@@ -32,11 +32,11 @@ class Command(ServiceCommand):
         )
 
     def handle(self, *_args: Any, **options: Any) -> None:
-        """Move, with a line for each document that cannot be moved.
+        """Move the documents, and print a line for each document that cannot be moved.
 
         Raises:
-            CommandError: the settings send new documents to the other place, the store does not
-                respond, or damaged documents had to stay.
+            CommandError: the settings store new documents elsewhere, the object store does not
+                respond, or damaged documents were not moved.
         """
         to_store = options["to"] == _STORE
         _check_settings(to_store=to_store)
@@ -69,6 +69,5 @@ def _check_settings(*, to_store: bool) -> None:
     if not to_store and storage.receives_new_documents():
         raise CommandError(
             "new documents are still stored in the object store: first set "
-            "STATE_STORAGE_WRITES=false, "
-            "for the service too"
+            "STATE_STORAGE_WRITES=false for the service and this command"
         )

@@ -16,7 +16,7 @@ from states.actions import removal
 if TYPE_CHECKING:
     from argparse import ArgumentParser
 
-#: As settings in days.
+#: The maximum of all settings in days.
 _MOST_DAYS = 700_000
 
 
@@ -24,10 +24,11 @@ class Command(ServiceCommand):
     """Remove components, applications and environments that no state uses."""
 
     help = (
-        "Delete components, applications and environments without states, deleted states and "
-        "components, that were created and last changed at least --days ago. Entries in the "
-        "binding of a key, token, trust policy or webhook stay. The service can keep running. "
-        "housekeeping does the same if CATALOGUE_UNUSED_DAYS is set."
+        "Delete unused components, applications and environments: entries without states, "
+        "deleted states or components, that were created and last changed at least --days ago. "
+        "The command keeps entries in the binding of a key, token, trust policy or webhook. The "
+        "service can keep running. The housekeeping command also deletes unused entries if "
+        "CATALOGUE_UNUSED_DAYS is set."
     )
     examples = ("prune_catalogue --days 180 --dry-run", "prune_catalogue --days 180 --json")
 
@@ -44,7 +45,7 @@ class Command(ServiceCommand):
         """Remove the entries.
 
         Raises:
-            CommandError: no valid age is given.
+            CommandError: the age is missing or invalid.
         """
         given, dry_run = options["days"], options["dry_run"]
         days = settings.CATALOGUE_UNUSED_DAYS if given is None else given

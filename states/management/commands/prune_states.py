@@ -20,21 +20,23 @@ class Command(ServiceCommand):
 
     help = (
         "Delete versions beyond the newest STATE_VERSIONS_KEPT that are older than "
-        "STATE_VERSIONS_DAYS, and states that were deleted STATE_RETENTION_DAYS ago. The "
+        "STATE_VERSIONS_DAYS, and states deleted more than STATE_RETENTION_DAYS ago. The "
         "service can keep running. The next run continues an interrupted run."
     )
     examples = ("prune_states --dry-run", "prune_states --json")
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
-            "--dry-run", action="store_true", help="only report the objects that would be deleted"
+            "--dry-run",
+            action="store_true",
+            help="only count the versions and states that would be deleted",
         )
 
     def handle(self, *_args: Any, **options: Any) -> None:
-        """Prune.
+        """Delete the versions and states beyond their retention.
 
         Raises:
-            CommandError: some states failed.
+            CommandError: some states could not be pruned.
         """
         total = {"versions": 0, "states": 0, "size_bytes": 0}
         actor, dry_run = Actor.of_command("prune_states"), options["dry_run"]

@@ -1,4 +1,4 @@
-"""Delete objects without a version."""
+"""Delete stored objects that no version refers to."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from states.keeping.attempts import IncompleteError
 if TYPE_CHECKING:
     from argparse import ArgumentParser
 
-#: Longer than any request takes, so that no object is swept before its row is written.
+#: The minimum age. A request takes less, so the sweep deletes no object before its row is written.
 _SAFE_HOURS: Final = 1
 
 
 class Command(ServiceCommand):
-    """Sweep the object store of STATE_STORAGE_URL."""
+    """Delete unreferenced objects in the object store of STATE_STORAGE_URL."""
 
     help = (
-        "Delete objects that no version refers to, left behind by writers that lost a race or "
-        "crashed. The service can keep running."
+        "Delete objects in the object store that no version refers to. Writers that crash or "
+        "lose a race leave such objects behind. The service can keep running."
     )
     examples = ("sweep_documents --dry-run", "sweep_documents --older-than-hours 48 --json")
 
@@ -40,11 +40,11 @@ class Command(ServiceCommand):
         )
 
     def handle(self, *_args: Any, **options: Any) -> None:
-        """Sweep, with a line for each object.
+        """Delete the objects, and print a line for each.
 
         Raises:
-            CommandError: no object store is set, it does not respond, or the age is not safe; or
-                some objects failed.
+            CommandError: no object store is configured, the object store does not respond, the age
+                is too low, or some objects could not be deleted.
         """
         hours = options["older_than_hours"]
         if not storage.is_configured():

@@ -54,7 +54,7 @@ def test_export_is_imported_into_a_new_service(
 def test_non_empty_target_is_rejected(caller: ApiClient, folder: str, forgetful: Store) -> None:
     forgetful.put("left/other.tfstate", "{}")
 
-    with pytest.raises(CommandError, match="is not empty: choose a new directory"):
+    with pytest.raises(CommandError, match="is not empty. Choose a new directory"):
         export(folder)
 
 
@@ -76,5 +76,5 @@ def test_missing_file_is_reported(caller: ApiClient, folder: str, forgetful: Sto
 
     done = run(folder)
 
-    assert done.reasons == {"network/prod.tfstate": "The object no longer exists."}
+    assert done.reasons == {"network/prod.tfstate": "The object does not exist anymore."}
     assert done.json["imported"] == 2

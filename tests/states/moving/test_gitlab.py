@@ -155,7 +155,7 @@ class TestSentences:
     def test_wrong_token_is_reported(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("GITLAB_TOKEN", "glpat-wrong")
 
-        with pytest.raises(SourceError, match="does not accept the token: set GITLAB_TOKEN") as no:
+        with pytest.raises(SourceError, match="does not accept the token. Set GITLAB_TOKEN") as no:
             list(open_source("gitlab:acme/network").states())
 
         assert "glpat" not in str(no.value)
@@ -182,13 +182,13 @@ class TestSentences:
         project = Reply(200, {"path_with_namespace": "acme/network"})
         replay.first = [project, Reply(200, {"errors": [{"message": "Query too complex"}]})]
 
-        with pytest.raises(SourceError, match="answers: Query too complex"):
+        with pytest.raises(SourceError, match="responded: Query too complex"):
             list(source.states())
 
     def test_unexpected_response_is_reported(self, source: GitLab, replay: Replay) -> None:
         replay.first = [Reply(200, {}), Reply(200, {"data": {"project": {}}})]
 
-        with pytest.raises(SourceError, match="returns a response in an unknown format"):
+        with pytest.raises(SourceError, match="returned a response in an unknown format"):
             list(source.states())
 
     @pytest.mark.parametrize("text", ["gitlab:", "gitlab:/", "gitlab:https://gitlab.example/acme"])

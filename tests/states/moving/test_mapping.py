@@ -97,18 +97,18 @@ def test_map_assigns_addresses(tmp_path: Path) -> None:
     [
         ("[[map]", "is not TOML"),
         ("maps = []", "A map does not support the key 'maps'"),
-        ("map = 1", "A rule starts with [[map]]."),
-        ("map = [1]", "A rule starts with [[map]]."),
+        ("map = 1", "A rule must start with [[map]]."),
+        ("map = [1]", "A rule must start with [[map]]."),
         ('ignore = "a"', "ignore must be a list of patterns."),
         ("ignore = [1]", "ignore must be a list of patterns."),
         ("[[map]]\npattern = 1", "The values of a rule must be text."),
-        ('[[map]]\ncomponent = "a"', "A rule needs a pattern."),
+        ('[[map]]\ncomponent = "a"', "A rule must have a pattern."),
         ('[[map]]\npattern = "a"\nname = "b"', "A map does not support the key 'name'"),
         ('[[map]]\npattern = "{component}/x"', "does not set the environment"),
         ('[[map]]\npattern = "{1a}"', "{1a} is not a valid name."),
         (
             '[[map]]\npattern = "{component}"\nenvironment = "{stage}"',
-            "There is no {stage} in '{component}'.",
+            "The pattern '{component}' has no {stage}.",
         ),
     ],
 )

@@ -52,7 +52,7 @@ def replaying(*replies: Reply) -> Iterator[Replay]:
 )
 def test_the_first_address_of_a_download_is_checked(address: str) -> None:
     with replaying() as replay:
-        with pytest.raises(SourceError, match="a URL in its response is not an address") as caught:
+        with pytest.raises(SourceError, match="a URL in its response is not a valid URL") as caught:
             client(replay.url).request("GET", address)
 
         assert replay.requests == []
@@ -63,7 +63,7 @@ def test_the_first_address_of_a_download_is_checked(address: str) -> None:
 def test_the_address_of_a_redirect_is_checked(location: str) -> None:
     with (
         replaying(Reply(302, "", {"Location": location})) as replay,
-        pytest.raises(SourceError, match="a redirect is not an address"),
+        pytest.raises(SourceError, match="a redirect is not a valid URL"),
     ):
         client(replay.url).request("GET", "a")
 

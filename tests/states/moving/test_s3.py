@@ -274,7 +274,7 @@ def test_state_deleted_in_the_meantime_is_skipped(store: Store) -> None:
 class TestSentences:
     def test_missing_bucket_is_reported(self, port: int) -> None:
         with pytest.raises(
-            SourceError, match=rf"There is no bucket none at http://127\.0\.0\.1:{port}\."
+            SourceError, match=rf"The bucket none does not exist at http://127\.0\.0\.1:{port}\."
         ):
             list(open_source("s3://none/x").states())
 
@@ -297,7 +297,7 @@ class TestSentences:
     ) -> None:
         environment.setenv("AWS_ENDPOINT_URL", "http://minio.example:9000")
 
-        with pytest.raises(SourceError, match="AWS_ENDPOINT_URL is not an address of the form"):
+        with pytest.raises(SourceError, match="AWS_ENDPOINT_URL must have the form"):
             open_source("s3://states")
 
     @pytest.mark.parametrize(

@@ -140,7 +140,7 @@ class TestSentences:
     def test_wrong_token_is_reported(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("TFE_TOKEN", "atlasv1-wrong")
 
-        with pytest.raises(SourceError, match="does not accept the token: set TFE_TOKEN") as no:
+        with pytest.raises(SourceError, match="does not accept the token. Set TFE_TOKEN") as no:
             list(opened().states())
 
         assert "atlasv1" not in str(no.value)
@@ -166,7 +166,7 @@ class TestSentences:
     def test_unexpected_response_is_reported(self, source: Organization, replay: Replay) -> None:
         replay.first = [Reply(200, {"data": [{}]})]
 
-        with pytest.raises(SourceError, match="returns a response in an unknown format"):
+        with pytest.raises(SourceError, match="returned a response in an unknown format"):
             list(source.states())
 
     @pytest.mark.parametrize("text", ["tfe:", "tfe:https://app.terraform.io/app/acme"])
