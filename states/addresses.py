@@ -1,4 +1,4 @@
-"""Addresses with names: resolution of current and former slugs."""
+"""Addresses of states by names: resolve current and former slugs, and compose addresses."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from states.models import StateQuerySet
     from states.models.catalogue_entry import CatalogueEntry
 
-#: Terraform and OpenTofu lock at the address of a push.
+#: The lock address is the same as the address for pushes.
 _BLOCK: Final = """\
 terraform {{
   backend "http" {{
@@ -42,9 +42,9 @@ FORMS: Final = "{component}/{environment} or {application}/{component}/{environm
 
 
 class Names(NamedTuple):
-    """The slugs of an address; ``application`` is None for a component without an application.
+    """The slugs in an address; ``application`` is None for a component without an application.
 
-    In a compiled statement, each is a parameter.
+    In a compiled query, each slug is a parameter.
     """
 
     component: Any
@@ -66,11 +66,11 @@ class Names(NamedTuple):
 
     @property
     def path(self) -> str:
-        """Return the end of the address."""
+        """Return the end of the address, such as ``shop/network/production``."""
         return "/".join(filter(None, (self.application, self.component, self.environment)))
 
     def refuse(self, binding: Binding = EVERYWHERE) -> None:
-        """Raise an error with the invalid name, and similar names that the caller can access.
+        """Refuse an invalid name, and suggest a similar name that the caller can access.
 
         Raises:
             InvalidParameter: a name is invalid.
@@ -88,13 +88,13 @@ def _near(kind: str, text: str, binding: Binding) -> str:
 
 
 def parameters(*, with_application: bool) -> Names:
-    """Return the names as the parameters of a statement."""
+    """Return the names as parameters of a compiled query."""
     names = Names(*(Parameter(name, CharField()) for name in Names._fields))
     return names if with_application else names._replace(application=None)
 
 
 def states_at(names: Names) -> StateQuerySet:
-    """Return the state of these names as a queryset, deleted or not."""
+    """Return a queryset with the state at these names, deleted or not."""
     parent = NO_PARENT
     if names.application is not None:
         parent = _id_at(Application, names.application)
@@ -104,7 +104,7 @@ def states_at(names: Names) -> StateQuerySet:
 
 
 def _id_at(model: type[CatalogueEntry], slug: Any, parent_id: Any = NO_PARENT) -> Any:
-    """Return the expression for the id of the current owner of the slug, or of the last owner."""
+    """Return an expression for the id of the slug's current owner, or of its last owner."""
     former = SlugClaim.objects.filter(kind=model._meta.model_name, parent_id=parent_id, slug=slug)
     return Coalesce(
         Subquery(model.of_slug(slug, parent_id).values("pk")),
@@ -128,14 +128,14 @@ _AT: Final = {
 def find_id(
     model: type[CatalogueEntry], slug: str, parent_id: uuid.UUID = NO_PARENT
 ) -> uuid.UUID | None:
-    """Return the id of the current owner of the slug, or of the last owner."""
+    """Return the id of the slug's current owner, or of its last owner, or None."""
     query = _AT[str(model._meta.model_name), parent_id != NO_PARENT]
     row = query.row(slug=slug, parent_id=parent_id)
     return None if row is None else row[0]
 
 
 class Place(NamedTuple):
-    """The address of a state. Missing entries are None; a component may have no application."""
+    """The ids of a state's catalogue entries. A missing entry or application is None."""
 
     component_id: uuid.UUID | None
     environment_id: uuid.UUID | None
@@ -143,9 +143,10 @@ class Place(NamedTuple):
 
 
 def find_place(names: Names) -> Place:
-    """Return the ids of the named entries, and of the component's current or new application.
+    """Return the ids of the entries with these names.
 
-    A former address still finds a component that has moved to another application.
+    A former address also finds a component that moved to another application. The result contains
+    the current application of an existing component.
     """
     component_id: uuid.UUID | None = None
     application_id: uuid.UUID | None = None
@@ -159,16 +160,16 @@ def find_place(names: Names) -> Place:
 
 
 def application_of(component_id: uuid.UUID) -> uuid.UUID | None:
-    """Return the id of the component's application; None without component or application."""
+    """Return the id of a component's application, or None without component or application."""
     components = Component.objects.filter(pk=component_id)
     application_id: uuid.UUID | None = components.values_list("application_id", flat=True).first()
     return application_id
 
 
 def find_inside(kind: str, texts: Collection[str], binding: Binding) -> dict[str, uuid.UUID]:
-    """Return the ids of ids and slugs, limited to entries within the binding.
+    """Resolve ids and slugs to the ids of existing entries within the binding.
 
-    The slug of a component follows that of its application, as in addresses: ``shop/network``.
+    The slug of a component follows the slug of its application, as in addresses: ``shop/network``.
     """
     model = KINDS[kind]
     applications: dict[str, uuid.UUID] = {}
@@ -194,7 +195,7 @@ def find_inside(kind: str, texts: Collection[str], binding: Binding) -> dict[str
 def _ids_at(
     model: type[CatalogueEntry], with_slugs: Collection[str], parent_ids: Collection[uuid.UUID]
 ) -> dict[tuple[uuid.UUID, str], uuid.UUID]:
-    """Return by parent and slug the ids of the current owners of the slugs, or the last ones."""
+    """Return the ids of the slugs' current or last owners, by parent and slug."""
     if not with_slugs:
         return {}
     formers = SlugClaim.objects.filter(
@@ -206,7 +207,7 @@ def _ids_at(
 
 
 def names_of(state: State) -> Names | None:
-    """Return the slugs of a state's address; None if its component or environment has no slug."""
+    """Return the slugs in a state's address, or None if any of its entries has no slug."""
     component, environment = state.component, state.environment
     application = component.application
     if None in (component.slug, environment.slug) or (application and application.slug is None):

@@ -2,10 +2,10 @@ from django.apps import AppConfig
 
 
 class StatesConfig(AppConfig):
-    """Infrastructure state: the HTTP backend and its history."""
+    """The app for Terraform states: the backends, the history, and the resource index."""
 
     name = "states"
     verbose_name = "Infrastructure state"
 
     def ready(self) -> None:
-        from states import checks  # noqa: F401, PLC0415 - registers itself; needs the loaded apps
+        from states import checks  # noqa: F401, PLC0415 - registers checks; needs loaded apps

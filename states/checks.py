@@ -1,4 +1,4 @@
-"""Start-up checks of the state backend's settings."""
+"""Start-up checks of the settings for states."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from states.keeping import storage
 
 @register("settings")
 def encryption_keys_are_usable(**_kwargs: Any) -> list[CheckMessage]:
-    """Report keys that could not encrypt."""
+    """Report missing or invalid encryption keys."""
     try:
         if encryption.keyring():
             return []
@@ -36,13 +36,13 @@ def encryption_keys_are_usable(**_kwargs: Any) -> list[CheckMessage]:
 
 @register("settings")
 def the_largest_document_fits_in_memory(**_kwargs: Any) -> list[CheckMessage]:
-    """Report a memory budget below the needs of restoring the largest document."""
+    """Report a memory budget that is too small for a restore of the largest document."""
     return memory.shortfall("STATE_MAX_BYTES", history.RESTORE_FACTOR, check_id="states.E002")
 
 
 @register("settings")
 def names_of_workspaces_are_readable(**_kwargs: Any) -> list[CheckMessage]:
-    """Report invalid names of workspaces, environments and organizations."""
+    """Report invalid settings for the names of workspaces, environments and organizations."""
     problems = []
     try:
         workspaces.Form.read(settings.REMOTE_WORKSPACES)
@@ -57,7 +57,7 @@ def names_of_workspaces_are_readable(**_kwargs: Any) -> list[CheckMessage]:
 
 @register("storage", deploy=True)
 def object_store_is_reachable(**_kwargs: Any) -> list[CheckMessage]:
-    """Report an object store without the configured bucket, or without a response."""
+    """Report an object store that does not respond, lacks the bucket or rejects credentials."""
     if not storage.is_configured():
         return []
     try:
@@ -65,9 +65,10 @@ def object_store_is_reachable(**_kwargs: Any) -> list[CheckMessage]:
     except StorageMisconfigured:
         return [
             Error(
-                "STATE_STORAGE_URL: the store has no such bucket, or refuses the credentials.",
-                hint="The log has the reason, such as 404 or AccessDenied. The service creates no "
-                "bucket.",
+                "STATE_STORAGE_URL: the bucket does not exist, or the store rejects the "
+                "credentials.",
+                hint="The log contains the reason, such as 404 or AccessDenied. The service does "
+                "not create the bucket.",
                 id="states.E003",
             )
         ]

@@ -1,4 +1,4 @@
-"""Dependencies of a state in both directions, limited to the visible states."""
+"""Dependencies of a state in both directions, limited to the states within a binding."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 
     from apikeys.bindings import Binding
 
-#: The two directions, in the order in which they are listed.
+#: The two directions, in the order of the list.
 READS: Final = "reads"
 READ_BY: Final = "read_by"
 _FIRST: Final = uuid.UUID(int=0)
 
 
 class Dependency(NamedTuple):
-    """A data source that reads a state, and the other state.
+    """A data source that reads a state, and the state at the other end of the dependency.
 
-    ``state`` is None if it is not stored here or is outside the token's binding.
+    ``state`` is None if this service does not store the state, or it is outside the binding.
     """
 
     found: StateDependency
@@ -31,7 +31,7 @@ class Dependency(NamedTuple):
 
 
 class Dependencies(NamedTuple):
-    """A page of both directions; ``position`` is the start of the next page, None at the end."""
+    """A page of dependencies; ``position`` is the start of the next page, or None at the end."""
 
     reads: Sequence[Dependency]
     read_by: Sequence[Dependency]
@@ -41,7 +41,7 @@ class Dependencies(NamedTuple):
 def dependencies_of(
     state: State, binding: Binding, *, size: int, position: Sequence[Any] | None = None
 ) -> Dependencies:
-    """Return up to ``size`` dependencies after the position, starting with those that it reads."""
+    """Return up to ``size`` dependencies after the position: read states first, then readers."""
     direction, after = (position[0], uuid.UUID(position[1])) if position else (READS, _FIRST)
     reads: list[StateDependency] = []
     if direction == READS:
@@ -88,7 +88,7 @@ def _targets(found: Sequence[StateDependency], binding: Binding) -> list[Depende
 def _readers(found: Sequence[StateDependency], binding: Binding) -> list[Dependency]:
     ids = {one.state_id for one in found}
     by_id = {state.pk: state for state in (_seen(Q(pk__in=ids), binding) if ids else [])}
-    # Missing if it was deleted or moved between the two queries.
+    # A state is missing if it was deleted or moved between the two queries.
     return [Dependency(one, by_id[one.state_id]) for one in found if one.state_id in by_id]
 
 

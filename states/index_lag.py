@@ -10,8 +10,8 @@ from django.utils import timezone
 if TYPE_CHECKING:
     from states.models import StateQuerySet
 
-#: Maximum states to count. Usually a few wait; all of them after an upgrade from a release without
-#: an index.
+#: Maximum states to count. Usually a few states wait, but all states wait after an upgrade from a
+#: release without an index.
 MOST: Final = 10_000
 
 

@@ -1,6 +1,6 @@
-"""Pushes, bytes, locks and the index, for Prometheus.
+"""Prometheus metrics of pushes, bytes, locks, freezes, checks and the resource index.
 
-Refusals are counted by the reasons of their errors.
+Refused requests are not counted here, but by the reasons of their errors.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ STORAGE_FAULTS: Final = Counter(
     ["fault"],
 )
 for _fault in ("missing", "altered", "damaged"):
-    STORAGE_FAULTS.labels(_fault)  # starts at 0, so that an alert sees the first refusal
+    STORAGE_FAULTS.labels(_fault)  # starts at 0, so that an alert sees the first fault
 PUSHED_BYTES: Final = Counter("infra_state_pushed_bytes", "Bytes of completely received documents.")
 PULLED_BYTES: Final = Counter(
     "infra_state_pulled_bytes", "Bytes of sent documents, after compression."
 )
 
-#: Maximum locks to read, so that scrapes stay fast. Locks exist only during Terraform runs, so more
-#: are unusual.
+#: Maximum rows to read, so that scrapes stay fast. Locks exist only during Terraform runs, so
+#: higher numbers are unusual.
 MAX_LOCKS: Final = 10_000
 
 
 class LockCollector(Collector):
-    """The current locks, in a single query of an index on locked states."""
+    """The locked states, from a single query that uses an index on locked states."""
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """Return their number, and the age of the oldest."""
+        """Yield the number of locks, and the age of the oldest lock."""
         held = State.objects.visible().filter(lock_id__isnull=False).order_by("pk")[:MAX_LOCKS]
         found = held.aggregate(count=Count("pk"), oldest=Min("lock_acquired_at"))
         age = (timezone.now() - found["oldest"]).total_seconds() if found["oldest"] else 0.0
@@ -54,10 +54,10 @@ class LockCollector(Collector):
 
 
 class FreezeCollector(Collector):
-    """The frozen states, in a single query of an index on them."""
+    """The frozen states, from a single query that uses an index on frozen states."""
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """Return their number, and the number after their expected end."""
+        """Yield the number of frozen states, and the number of overdue freezes."""
         frozen = State.objects.frozen().order_by("pk")[:MAX_LOCKS]
         overdue = Count("pk", filter=Q(freeze_expected_until__lt=timezone.now()))
         found = frozen.aggregate(count=Count("pk"), overdue=overdue)
@@ -70,10 +70,10 @@ class FreezeCollector(Collector):
 
 
 class CheckCollector(Collector):
-    """The states with failing checks and the encrypted states, from an index on each."""
+    """The states with failing checks and the encrypted states, each from its own index."""
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """Return their numbers, up to ``MAX_LOCKS``."""
+        """Yield both numbers, up to ``MAX_LOCKS``."""
         for name, meaning, states in (
             (
                 "infra_state_failing_checks",
@@ -90,15 +90,15 @@ class CheckCollector(Collector):
 
 
 class IndexCollector(Collector):
-    """The lag of the resource index, from indexes on states outside of it."""
+    """The lag of the resource index, from database indexes on waiting and unreadable states."""
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """Return the number of waiting states, the age of the oldest, and the unreadable states."""
+        """Yield the numbers of waiting and unreadable states, and the age of the oldest wait."""
         found = index_lag.lag_of(State.objects.all())
         unreadable = State.objects.unreadable().order_by("pk")[: index_lag.MOST]
         yield GaugeMetricFamily(
             "infra_index_waiting_states",
-            "States whose current version is not in the index of resources.",
+            "States whose current version is not in the resource index.",
             min(found.waiting, index_lag.MOST),
         )
         yield GaugeMetricFamily(
@@ -108,6 +108,6 @@ class IndexCollector(Collector):
         )
         yield GaugeMetricFamily(
             "infra_index_unreadable_states",
-            "States whose document cannot be indexed.",
+            "States with a document that cannot be indexed.",
             unreadable.count(),
         )

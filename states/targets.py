@@ -33,7 +33,7 @@ def _by_names(*, with_application: bool) -> QuerySet[State, Any]:
 
 
 STATE: Final = CompiledQuery(_by_ids)
-#: The same by names, for addresses without and with an application.
+#: ``STATE`` by names, for addresses without and with an application.
 STATE_AT: Final = {
     flag: CompiledQuery(partial(_by_names, with_application=flag)) for flag in (False, True)
 }
@@ -41,10 +41,10 @@ STATE_AT: Final = {
 
 @dataclass(slots=True, kw_only=True)
 class StateTarget:
-    """The state of a component in an environment; it may not exist yet.
+    """The state of a component in an environment, which may not exist yet.
 
-    ``names`` are set if missing entries are registered by names; new entries get the ids.
-    ``prefetched`` is the query of the state, which may have run already.
+    With ``names``, missing entries are registered by these names, and with the given ids.
+    ``prefetched`` is the query for the state, which may already have run.
     """
 
     component_id: uuid.UUID
@@ -59,11 +59,11 @@ class StateTarget:
 
     @property
     def ids(self) -> dict[str, uuid.UUID]:
-        """Return the ids of component and environment as parameters of a query."""
+        """Return the ids of the component and the environment as parameters of a query."""
         return {"component_id": self.component_id, "environment_id": self.environment_id}
 
     def prefetch(self) -> Prefetch[State]:
-        """Return the query of the state; it runs with the next query of the caller."""
+        """Return the query for the state, which can run in one round trip with another query."""
         if self.prefetched is None:
             if self.names is None:
                 self.prefetched = Prefetch(STATE, **self.ids)
@@ -73,7 +73,7 @@ class StateTarget:
         return self.prefetched
 
     def refresh(self, actor: Actor) -> Actor:
-        """Load actor and state again in one query; return the actor.
+        """Load the actor and the state again in one query, and return the actor.
 
         Raises:
             CredentialsInvalid, TokenExpired, CallerChanged: see ``Actor.refresh``.
@@ -81,7 +81,7 @@ class StateTarget:
         return actor.refresh(self.prefetch())
 
     def find(self) -> State | None:
-        """Return the state record with its demand, deleted or not; bind its id to the log."""
+        """Return the state with its lock requirement, deleted or not. Add its id to the log."""
         row = self.prefetch().row()
         if row is None:
             return None

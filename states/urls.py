@@ -39,7 +39,8 @@ router.register("components", ComponentViewSet, basename="component")
 router.register("environments", EnvironmentViewSet, basename="environment")
 
 urlpatterns = [
-    # Before the routes that would read `outputs.tfstate` as an environment. No slug has a dot.
+    # These routes precede the routes that would match `outputs.tfstate` as an environment. A slug
+    # cannot contain a dot.
     re_path(
         _AT + r"/outputs\.tfstate/?$",
         OutputsAtView.as_view(),
@@ -50,8 +51,8 @@ urlpatterns = [
         OutputsInApplicationView.as_view(),
         name="state-outputs-in-application",
     ),
-    # With and without a final slash: a redirect would lose the state. No environment has the slug
-    # "lock".
+    # Each route accepts a trailing slash, because a redirect would lose a pushed document. An
+    # environment cannot have the slug "lock".
     re_path(_AT + r"/?$", StateAtView.as_view(), name="state-at"),
     re_path(_AT + r"/lock/?$", StateLockAtView.as_view(), name="state-lock-at"),
     re_path(_IN + r"/?$", StateInApplicationView.as_view(), name="state-in-application"),

@@ -1,4 +1,4 @@
-"""Look up workspaces and state versions, in the round trip of the authentication."""
+"""Queries for workspaces and state versions, which run in the round trip of authentication."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _VERSION_ID: Final = re.compile(r"sv-([0-9a-f]{32})(?:-([0-9a-f]{32}))?", re.ASC
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """A state as a workspace; ``row`` is the state's row with its lock requirement."""
+    """A state as a workspace; ``row`` is the state's row with the lock requirement."""
 
     state: State
     row: Sequence[Any]
@@ -48,7 +48,7 @@ class Workspace:
 
     @classmethod
     def of(cls, row: Sequence[Any]) -> Workspace:
-        """Return the workspace of a row of ``rows_of``."""
+        """Return the workspace for a row of ``rows_of``."""
         width = len(_FIELDS)
         state = instance_of(State, row[:width])
         state.requires_lock = row[width]
@@ -57,13 +57,13 @@ class Workspace:
 
     @property
     def stored_name(self) -> str | None:
-        """The name of the workspace, if its slugs do not yield the name."""
+        """Return the stored name, or None if the name can be derived from the slugs."""
         record: dict[str, Any] = self.state.workspace or {}
         return record.get("name")
 
     @property
     def name(self) -> str:
-        """The stored name, or the name of its slugs."""
+        """Return the stored name, or the name derived from the slugs."""
         return self.stored_name or workspaces.name_of(self.names)
 
     @property
@@ -78,12 +78,12 @@ class Workspace:
 
     @property
     def version_id(self) -> uuid.UUID | None:
-        """The id of the current state version; None without one."""
+        """Return the id of the current version, or None if the state has none or is deleted."""
         return self.state.current_version_id if self.state.deleted_at is None else None
 
     @property
     def target(self) -> StateTarget:
-        """The target of actions, which need not read the state again."""
+        """Return the target for actions, with the state already loaded."""
         state = self.state
         target = StateTarget(
             component_id=state.component_id, environment_id=state.environment_id, names=self.names
@@ -93,7 +93,7 @@ class Workspace:
         return target
 
     def is_inside(self, binding: Binding) -> bool:
-        """Return whether the binding contains the state."""
+        """Return whether the binding includes the state."""
         return binding.allows_state(*(getattr(self.state, name) for name in PLACE))
 
 
@@ -113,15 +113,15 @@ class Version(NamedTuple):
     application_id: uuid.UUID | None
 
     def is_inside(self, binding: Binding) -> bool:
-        """Return whether the binding contains the state."""
+        """Return whether the binding includes the state."""
         return binding.allows_state(*(getattr(self, name) for name in PLACE))
 
     @classmethod
     def of_current(cls, workspace: Workspace) -> Version:
-        """Return the current version of a workspace that has one.
+        """Return the current version of a workspace, which must have a version.
 
         Raises:
-            DatabaseUnavailable: the version is not visible yet; see ``docs/adr/0083``.
+            DatabaseUnavailable: the version is not visible yet (``docs/adr/0083``).
         """
         state: Any = workspace.state
         own = (state.version_number, state.serial, state.lineage, state.size_bytes)
@@ -144,14 +144,14 @@ def version_id(id_: uuid.UUID) -> str:
 
 
 def pending_id(state_id: uuid.UUID, md5: str) -> str:
-    """Return the id of a version that is not uploaded; later it finds the uploaded version."""
+    """Return the id of an announced version, which also finds the version after the upload."""
     return f"sv-{state_id.hex}-{md5}"
 
 
 def rows_of(states: StateQuerySet) -> QuerySet[State, Any]:
-    """Return the columns of workspaces."""
+    """Return the columns of ``Workspace`` for these states."""
     shown = states.workspaces().with_demand()
-    # Citus would read all versions for this join. ``Version.of_current`` reads a single version.
+    # On Citus, the join would read all versions, so ``Version.of_current`` reads a single version.
     nothing = Value(None, output_field=CharField())
     pushed = (nothing, nothing) if citus.is_used() else _PUSHED
     return shown.values_list(*_FIELDS, "requires_lock", *_SLUGS, *pushed)
@@ -166,7 +166,7 @@ def _by_names(*, with_application: bool) -> QuerySet[State, Any]:
 
 
 def version_rows(versions: QuerySet[StateVersion]) -> QuerySet[StateVersion, Any]:
-    """Return the columns of ``Version``."""
+    """Return the columns of ``Version`` for these versions."""
     own = Version._fields[: -len(PLACE)]
     return versions.values_list(*own, *(f"state__{name}" for name in PLACE))
 
@@ -191,24 +191,24 @@ _UPLOADED: Final = CompiledQuery(
 
 
 def by_state_id(state_id: uuid.UUID) -> Prefetch[State]:
-    """Return the query of a state's workspace."""
+    """Return the query for a state's workspace."""
     return Prefetch(_WORKSPACE, pk=state_id)
 
 
 def by_id(text: str) -> Prefetch[State] | None:
-    """Return the query of a workspace; None if the id is malformed."""
+    """Return the query for a workspace by id, or None if the id is malformed."""
     found = _WORKSPACE_ID.fullmatch(text)
     return None if found is None else by_state_id(uuid.UUID(found[1]))
 
 
 def names_at(organization: str, name: str) -> Names:
-    """Return the slugs of a workspace's name in an organization."""
+    """Return the slugs for a workspace name in an organization."""
     is_default = organization == settings.REMOTE_ORGANIZATION
     return workspaces.names_of(name, None if is_default else organization)
 
 
 def by_name(organization: str, name: str) -> Prefetch[State] | None:
-    """Return the query of a workspace; None if a name is malformed."""
+    """Return the query for a workspace by name, or None if a name is malformed."""
     if not workspaces.is_name(name):
         return None
     names = names_at(organization, name)
@@ -218,7 +218,7 @@ def by_name(organization: str, name: str) -> Prefetch[State] | None:
 
 
 def version_by_id(text: str) -> Prefetch[StateVersion] | None:
-    """Return the query of a version; None if the id is malformed."""
+    """Return the query for a version, or None if the id is malformed."""
     found = _VERSION_ID.fullmatch(text)
     if found is None:
         return None
@@ -227,12 +227,12 @@ def version_by_id(text: str) -> Prefetch[StateVersion] | None:
 
 
 def version_by_digest(state_id: uuid.UUID, md5: str) -> Prefetch[StateVersion]:
-    """Return the query of the newest version with this document."""
+    """Return the query for the newest version of a state with this MD5 digest."""
     return Prefetch(_UPLOADED, state_id=state_id, md5=md5)
 
 
 def document_by_id(text: str) -> Prefetch[StateVersion] | None:
-    """Return the query of a version's document; None if the id is malformed."""
+    """Return the query for a version's document, or None if the id is malformed."""
     found = _VERSION_ID.fullmatch(text)
     if found is None or found[2]:
         return None

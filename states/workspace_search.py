@@ -1,6 +1,6 @@
-"""Lists of workspaces: their order, and the search by name and tags.
+"""The order of lists of workspaces, and the search by name and tags.
 
-On PostgreSQL, each part has an index, so that a list reads about as many states as it counts.
+On PostgreSQL, each part uses an index, so a list reads about as many states as it counts.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from apikeys.bindings import Binding
     from states.models import StateQuerySet
 
-#: A component's slug is unique within its application, so the index on both has this order.
+#: The order of lists. An index on application and slug returns the components in this order.
 ORDER: Final = ("component__slug", "environment__slug", "id")
-#: Workspaces with a record; a partial index contains them.
+#: Workspaces with a record, which are in a partial index.
 _RECORDED: Final = Q(workspace__isnull=False)
 
 
@@ -39,10 +39,10 @@ def in_organization(name: str, binding: Binding) -> StateQuerySet:
 
 
 def named(states: StateQuerySet, text: str) -> StateQuerySet:
-    """Return the workspaces whose names begin with the text, regardless of case.
+    """Return the workspaces whose names start with the text, without regard to case.
 
-    The first slug of a matching name begins with the text, or a separator follows it in the text.
-    Stored names are in records.
+    If a name is derived from slugs, its first slug starts with the text, or the text contains the
+    whole first slug and a separator. Other names are stored in records.
     """
     begins = IStartsWith(workspaces.name_expression(), text)
     kind, slugs = workspaces.first_slugs(text.lower())
@@ -56,10 +56,10 @@ def named(states: StateQuerySet, text: str) -> StateQuerySet:
 
 
 class _TagValue(KeyTextTransform):
-    """The value of a tag. On SQLite, Django reads a key of digits as the index of a list."""
+    """The value of a tag, also for a key of digits, which Django uses as an index on SQLite."""
 
     def as_sqlite(self, compiler: Any, connection: Any, **_: Any) -> tuple[str, tuple[Any, ...]]:
-        """Return the path with the quoted key; a key contains no quotes."""
+        """Return the SQL with the key in quotes. A key cannot contain quotes."""
         column, params, _keys = self.preprocess_lhs(compiler, connection)
         return f"JSON_EXTRACT({column}, %s)", (*params, f'$.tags."{self.key_name}"')
 

@@ -1,9 +1,9 @@
-"""Names of workspaces of the remote backend: from a name to a component and an environment.
+"""Names of workspaces in the remote backend, and their conversion to and from slugs.
 
-``REMOTE_WORKSPACES`` is the form of a name. A name divides at the separator next to the
-environment, so an environment with the separator in its slug needs ``__``, which no slug has. A
-name that does not divide is a component in ``REMOTE_DEFAULT_ENVIRONMENT``. The parts of a name
-become slugs; a state stores the name of its workspace if its slugs do not yield the name.
+``REMOTE_WORKSPACES`` is the form of a name. A name is split at the separator next to the
+environment. If the slug of the environment contains the separator, the name needs ``__``, which a
+slug cannot contain. A name without a separator is a component in ``REMOTE_DEFAULT_ENVIRONMENT``.
+The parts of a name become slugs. If the name cannot be derived from the slugs, the state stores it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from django.db.models.functions import Coalesce, Concat
 from states import slugs
 from states.addresses import Names
 
-# Two slugs of 63 characters and a separator; HCP Terraform allows 90 characters.
+# The length is sufficient for two slugs of 63 characters. HCP Terraform allows 90 characters.
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,128}", re.ASCII)
 #: The form of a name, for messages.
 DESCRIPTION: Final = "1 to 128 letters, digits, dashes and underscores"
@@ -31,7 +31,7 @@ _APART: Final = "__"
 
 
 class Form(NamedTuple):
-    """The form of names: the separator, and whether the component comes first."""
+    """The form of names: the separator, and whether the component precedes the environment."""
 
     separator: str
     component_first: bool
@@ -41,18 +41,19 @@ class Form(NamedTuple):
         """Parse ``REMOTE_WORKSPACES``.
 
         Raises:
-            ValueError: not ``{component}``, ``-`` or ``_``, and ``{environment}``, or the reverse.
+            ValueError: the text is not ``{component}``, a separator and ``{environment}``, or the
+                reverse.
         """
         found = _FORM.fullmatch(text)
         if found is None or found[1] == found[3]:
             raise ValueError(
-                "not of the form {component}-{environment} or {environment}-{component}, with "
-                "-, _, -- or __ between them"
+                "the form must be {component}-{environment} or {environment}-{component}, with the "
+                "separator -, _ or two of these characters"
             )
         return cls(found[2], found[1] == "component")
 
     def divide(self, name: str, separator: str) -> tuple[str, str]:
-        """Return the component's and the environment's part of a name with the separator."""
+        """Split a name at the separator into the component and the environment."""
         if self.component_first:
             component, _, environment = name.rpartition(separator)
         else:
@@ -84,7 +85,7 @@ def is_tag_key(text: str) -> bool:
 
 
 def names_of(name: str, application: str | None = None) -> Names:
-    """Return the slugs of the workspace's component and environment."""
+    """Return the slugs of the component and the environment for a workspace name."""
     parts = _divided(name)
     component, environment = parts or (name, settings.REMOTE_DEFAULT_ENVIRONMENT)
     return Names(
@@ -95,7 +96,7 @@ def names_of(name: str, application: str | None = None) -> Names:
 
 
 def _divided(name: str) -> tuple[str, str] | None:
-    """Return the component's and the environment's part; None if the name does not divide."""
+    """Split a name into the component and the environment, or return None without a separator."""
     form = _form()
     for separator in (_APART, form.separator):
         if separator in name:
@@ -104,16 +105,16 @@ def _divided(name: str) -> tuple[str, str] | None:
 
 
 def first_slugs(beginning: str) -> tuple[str, set[str]]:
-    """Return the kind of the first slug in names, and the slugs that end within ``beginning``."""
+    """Return the kind of the first slug in names, and the slugs that ``beginning`` can contain."""
     form, parts = _form(), _divided(beginning)
-    slugs = {beginning.rstrip("-_")}  # half of a separator may follow
+    slugs = {beginning.rstrip("-_")}  # the end may be a part of a separator
     if parts is not None:
         slugs.add(form.join(*parts)[0])
     return form.join("component", "environment")[0], slugs
 
 
 def name_of(names: Names) -> str:
-    """Return the name of the workspace of these slugs; ``names_of`` is its inverse."""
+    """Return the workspace name for these slugs. ``names_of`` is the inverse."""
     form, (component, environment, _) = _form(), names
     if environment == settings.REMOTE_DEFAULT_ENVIRONMENT and form.separator not in component:
         return str(component)
@@ -122,7 +123,7 @@ def name_of(names: Names) -> str:
 
 
 def name_expression() -> Case:
-    """Return the name of a state's workspace as an expression, like ``name_of``."""
+    """Return an expression for the name of a state's workspace, which is stored or derived."""
     form = _form()
     component, environment = F("component__slug"), F("environment__slug")
 
@@ -142,6 +143,6 @@ def name_expression() -> Case:
 
 
 def record_of(name: str, tags: dict[str, str]) -> dict[str, Any]:
-    """Return the workspace's record for ``State.workspace``."""
+    """Return the record of a workspace for ``State.workspace``."""
     stored = {} if name_of(names_of(name)) == name else {"name": name}
     return {**stored, "tags": tags}

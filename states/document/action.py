@@ -1,4 +1,4 @@
-"""Kinds of changes."""
+"""Kinds of changes: added, changed or removed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class ChangeAction(enum.StrEnum):
 
     @classmethod
     def of(cls, before: object, after: object) -> Self:
-        """Return the kind of a change; None means an absent value."""
+        """Return the kind of a change. None means an absent value."""
         if before is None:
             return cls.ADDED
         return cls.REMOVED if after is None else cls.CHANGED

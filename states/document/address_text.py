@@ -1,4 +1,4 @@
-"""Text of addresses, as Terraform prints it (its ``internal/addrs/instance_key.go``)."""
+"""The text of addresses in Terraform's notation (``internal/addrs/instance_key.go``)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Final
 
 
 def index_text(key: int | str | None) -> str:
-    """Return the end of an instance's address."""
+    """Return the key at the end of an instance's address, or an empty string without a key."""
     if key is None:
         return ""
     return f"[{key}]" if isinstance(key, int) else f"[{quoted(key)}]"
@@ -22,18 +22,18 @@ def quoted(text: str) -> str:
 
 
 def printable(text: str) -> str:
-    """Return the text with an escape for each character that does not print.
+    """Return the text with an escape for each unprintable character, like Terraform.
 
-    Terraform's rule (``toHCLQuotedString`` in its ``internal/addrs/instance_key.go``): letters,
-    marks, numbers, punctuation, symbols and the space print. The results differ for characters that
-    are unknown to the Unicode version of this Python, but known to Terraform's.
+    In ``toHCLQuotedString`` in Terraform's ``internal/addrs/instance_key.go``, letters, marks,
+    numbers, punctuation, symbols and the space are printable. The results differ for characters in
+    Terraform's version of Unicode that are missing in this Python's version.
     """
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else _escaped(ord(c)) for c in text)
 
 
-#: The first code point that an escape of four digits cannot name.
+#: The first code point that requires an escape with eight digits.
 _LONG: Final = 0x10000
 
 

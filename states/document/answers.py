@@ -1,4 +1,4 @@
-"""Outputs, resources and changes of documents, as the API returns them."""
+"""API structures for outputs, resources and changes of documents."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from states.document.hidden import MASK
 from states.document.marked_places import HiddenValue
 
 _Hidden = Annotated[
-    HiddenValue | None, Meta(description="Why a value is hidden; null if none is hidden.")
+    HiddenValue | None, Meta(description="Why a value is hidden; null if no value is hidden.")
 ]
 _Status = Annotated[
     str | None, Meta(description="The status, such as `pass`, `fail`, `error` or `unknown`.")
 ]
-_Messages = Annotated[list[str], Meta(description="The messages; hidden ones are masked.")]
+_Messages = Annotated[list[str], Meta(description="The messages; hidden messages are masked.")]
 _Count = Annotated[int, Meta(ge=0, description="The number of changes on all pages.")]
 
 
@@ -29,7 +29,7 @@ class Output(Struct):
         Any,
         Meta(description=f'The type in the state, such as `"string"`; may be `{MASK}`.'),
     ]
-    sensitive: Annotated[bool, Meta(description="Whether the configuration marks the output.")]
+    sensitive: Annotated[bool, Meta(description="Whether the output is marked as sensitive.")]
     hidden: _Hidden
 
 
@@ -53,7 +53,7 @@ class InstanceAddress(Struct):
     name: Annotated[str, Meta(description="The name in the configuration.")]
     index_key: Annotated[
         str | float | None,
-        Meta(description="A number with `count`, a string with `for_each`, otherwise null."),
+        Meta(description="A number for `count`, a string for `for_each`; otherwise null."),
     ]
 
 
@@ -63,20 +63,21 @@ class Resource(InstanceAddress):
     provider: Annotated[
         str,
         Meta(
-            description='The value in the state: `provider["registry.terraform.io/hashicorp/aws"]`.'
+            description="The value in the state, such as "
+            '`provider["registry.terraform.io/hashicorp/aws"]`.'
         ),
     ]
     status: Annotated[
         str | None, Meta(description="`tainted` if the next apply replaces it; otherwise null.")
     ]
     schema_version: Annotated[
-        int, Meta(description="The version of the provider's schema of the attributes.")
+        int, Meta(description="The version of the provider's schema for the attributes.")
     ]
     create_before_destroy: Annotated[
         bool, Meta(description="Whether a replacement is created before the object is destroyed.")
     ]
     dependencies: Annotated[
-        list[str], Meta(description="Addresses of the resources that it depends on.")
+        list[str], Meta(description="Addresses of the resources that the instance depends on.")
     ]
     sensitive_attributes: Annotated[
         list[str],
@@ -87,12 +88,12 @@ class Resource(InstanceAddress):
     ]
     hidden: Annotated[
         HiddenValue | None,
-        Meta(description="Why an unmarked value is hidden; null if none is hidden."),
+        Meta(description="Why an unmarked value is hidden; null if no unmarked value is hidden."),
     ]
 
 
 class ChangeCounts(Struct):
-    """The number of changes of a kind, by action."""
+    """The numbers of added, changed and removed items of a kind."""
 
     added: _Count
     changed: _Count
@@ -100,7 +101,7 @@ class ChangeCounts(Struct):
 
 
 class DifferenceSummary(Struct):
-    """The numbers of all changes."""
+    """The numbers of changes of each kind."""
 
     outputs: Annotated[ChangeCounts, Meta(description="Changes of outputs.")]
     resources: Annotated[ChangeCounts, Meta(description="Changes of resource instances.")]
@@ -108,7 +109,7 @@ class DifferenceSummary(Struct):
 
 
 class MetadataChange(Struct):
-    """A changed member other than attributes and values."""
+    """A changed member of the document that is not an attribute or an output value."""
 
     field: Annotated[str, Meta(description="The name of the member, such as `status`.")]
     before: Annotated[Any, Meta(description="The value in the older version; null if absent.")]
@@ -124,7 +125,9 @@ class AttributeChange(Struct):
         Any, Meta(description=f"The older value; null if absent, `{MASK}` if hidden.")
     ]
     after: Annotated[Any, Meta(description=f"The newer value; null if absent, `{MASK}` if hidden.")]
-    sensitive: Annotated[bool, Meta(description="Whether the value is marked or hidden.")]
+    sensitive: Annotated[
+        bool, Meta(description="Whether the value is marked as sensitive, or hidden.")
+    ]
 
 
 _Action = Annotated[ChangeAction, Meta(description="The change of the whole item.")]
@@ -165,7 +168,7 @@ class CheckResultChange(Struct):
 
     object: Annotated[str, Meta(description="The address of the check, such as `check.health`.")]
     object_kind: Annotated[
-        str, Meta(description="Its kind in the state, such as `resource`, `output` or `check`.")
+        str, Meta(description="The kind of object, such as `resource`, `output` or `check`.")
     ]
     action: _Action
     before: _Status

@@ -1,4 +1,4 @@
-"""The display of a change: attribute paths with their values before and after."""
+"""Descriptions of changes for the API: paths of attributes, with their values before and after."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ def describe_resource(change: Change, secrets: Secrets | None, effort: Effort) -
     )
 
 
-#: A decoded value without hidden parts, or its absence, and its marks.
+#: A decoded value, which may be absent, and the marks of its sensitive parts.
 Side = tuple[Any, "Marks"]
 
 
 def _inside(
     before: Found, after: Found, secrets: Secrets | None, effort: Effort
 ) -> tuple[list[AttributeChange], list[MetadataChange]]:
-    """Return the attributes and the facts of an instance that changed."""
+    """Return the changed attributes and other changed members of an instance."""
     instances = before[1], after[1]
     changed = facts(before, after, effort)
     sides: list[Side] = [
@@ -63,7 +63,7 @@ def _inside(
         for instance in instances
         for values in [format4.decode(instance.values, effort)]
     ]
-    # Masked together: a short value that an attribute marks is hidden in the identity, too.
+    # Masked together, so that a short value of a marked attribute is also hidden in the identity.
     sides += [(identity, {}) for identity in changed.get("identity", ())]
     old, new, *identities = _shown(secrets, sides)
     shown = {
@@ -111,20 +111,20 @@ def describe_output(change: Change, secrets: Secrets | None, effort: Effort) -> 
 
 
 _ABSENT: Final = object()
-#: The cost of a change, in steps: about 500 bytes besides its path.
+#: The cost of a change in steps. A change has about 500 bytes in addition to its path.
 _COST: Final = 5
 _PATH_BYTES_A_STEP: Final = 50
 
 
 class _Changes:
-    """The changes within an attribute or an output, of which there may be a million."""
+    """The collected changes within an attribute or an output. There may be a million."""
 
     def __init__(self, effort: Effort) -> None:
         self._effort = effort
         self._found: list[AttributeChange] = []
 
     def between(self, path: str, before: Side, after: Side) -> list[AttributeChange]:
-        """Return the innermost changed values; hidden values are compared as a whole."""
+        """Return the innermost changed values. Hidden values are compared as a whole."""
         self._compare(path, before, after)
         return self._found
 
@@ -160,7 +160,7 @@ class _Changes:
             sides = (old[key], below(old_marks, key)), (new[key], below(new_marks, key))
             self._compare(inner, *sides)
             if len(self._found) > found:
-                return  # the type matters where it alone has changed
+                return  # a change of the type is reported only if the value is equal
 
 
 def _or_mask(value: Any, *, hidden: bool) -> Any:
@@ -170,7 +170,7 @@ def _or_mask(value: Any, *, hidden: bool) -> Any:
 
 
 def _pairs(path: str, before: Any, after: Any) -> Iterator[tuple[str, Any, Any, Any]] | None:
-    """Return the members of two containers of the same kind side by side; None for other values."""
+    """Return the pairs of members of two objects or two lists, or None for other values."""
     if isinstance(before, dict) and isinstance(after, dict):
         keys = dict.fromkeys([*before, *after])
         return ((extended(path, k), k, before.get(k, _ABSENT), after.get(k, _ABSENT)) for k in keys)

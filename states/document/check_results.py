@@ -1,7 +1,7 @@
-"""Differences between the results of checks, which a document has from Terraform 1.2 on.
+"""Differences between the results of checks, which documents contain since Terraform 1.2.
 
-Results are of ``check`` blocks, of preconditions and postconditions, and of OpenTofu's variables:
-a summary for each block of the configuration, and a result for each object of it.
+``check`` blocks, preconditions, postconditions and OpenTofu's variables have results. A document
+contains a summary for each block of the configuration, and a result for each object of the block.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ class _Sum(msgspec.Struct, frozen=True, gc=False):
     objects: list[_Object] | None = None
 
 
-#: Terraform's ``error`` is a condition that it could not evaluate.
+#: The status of a failed check, or of a condition that Terraform could not evaluate (``error``).
 _FAILING: Final = frozenset({"fail", "error"})
 _sums: Final = msgspec.json.Decoder(list[_Sum] | None)
 
 
 class CheckResult(NamedTuple):
-    """The status of an object or a block; ``sum`` is that of a block with the object's address."""
+    """The status of an object or block; ``sum`` is the status of a block with the same address."""
 
     status: str
     messages: Sequence[str]
@@ -52,7 +52,7 @@ class CheckResult(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CheckChange:
-    """A result that differs; an absent ``before`` or ``after`` is None."""
+    """A changed result. An absent ``before`` or ``after`` is None."""
 
     address: str
     kind: str
@@ -65,11 +65,11 @@ class CheckChange:
 
 
 def compare(before: Document, after: Document, effort: Effort) -> list[CheckChange]:
-    """Return the results that differ, in the order of their addresses.
+    """Return the changed results, ordered by address.
 
     Raises:
-        StateFormatUnsupported: not the form that Terraform writes.
-        StateTooComplex: it would take too much memory.
+        StateFormatUnsupported: the results do not have Terraform's format.
+        StateTooComplex: the comparison would need too much memory.
     """
     if before.check_results == after.check_results:
         return []
@@ -82,7 +82,7 @@ def compare(before: Document, after: Document, effort: Effort) -> list[CheckChan
 
 
 def _results(document: Document, effort: Effort) -> dict[tuple[str, str], CheckResult]:
-    """Return the results by address and kind of object."""
+    """Return the results by the address and kind of their objects."""
     effort.admit(document.check_results)
     found: dict[tuple[str, str], CheckResult] = {}
     for block in format4.decode_with(_sums, document.check_results) or ():

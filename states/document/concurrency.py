@@ -1,4 +1,4 @@
-"""Limit concurrent reads of documents: large documents are read one at a time."""
+"""Limit concurrent reads of large documents, which are read one at a time."""
 
 from __future__ import annotations
 
@@ -14,20 +14,21 @@ from states.errors import StateFormatUnsupported
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-#: Bytes of documents. Threads do not make Python faster, and keep small requests waiting for it.
+#: The size in bytes above which documents are large. Concurrent reads in threads are not faster,
+#: and delay small requests.
 _LARGE: Final = 1024 * 1024
 _reading: Final = threading.Lock()
-#: Readers of a large document and waiting ones; further requests are rejected, because threads are
-#: few.
+#: The maximum number of reading and waiting requests for large documents. Other requests are
+#: rejected, because the number of threads is small.
 _seats: Final = threading.BoundedSemaphore(4)
 
 
 @contextlib.contextmanager
 def limited_reading(*gzipped: bytes) -> Iterator[Effort]:
-    """Wait for a free slot; return the limit of work on these documents in the block.
+    """Wait for a free slot, and yield the work limit for these documents.
 
     Raises:
-        MemoryUnavailable: too many requests wait already, or use the memory.
+        MemoryUnavailable: too many requests are waiting, or the memory is in use.
         StateFormatUnsupported: a value is nested too deeply.
     """
     size = sum(map(sealing.size_of, gzipped))
@@ -36,7 +37,7 @@ def limited_reading(*gzipped: bytes) -> Iterator[Effort]:
             memory.reserve(size)
             yield Effort(size)
     except RecursionError as error:
-        raise StateFormatUnsupported("a value in it is nested too deeply") from error
+        raise StateFormatUnsupported("a value is nested too deeply") from error
 
 
 @contextlib.contextmanager

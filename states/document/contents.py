@@ -1,6 +1,7 @@
 """The contents of a document, page by page: outputs, resources, and differences.
 
-``hide`` hides sensitive values. Sizes and positions count outputs, resource instances or changes.
+``hide`` hides sensitive values. ``start`` and ``size`` count outputs, resource instances or
+changes.
 """
 
 from __future__ import annotations
@@ -39,14 +40,14 @@ if TYPE_CHECKING:
 
 
 class Page(NamedTuple):
-    """A part of a list, as JSON, and whether there is more."""
+    """A page of a list as JSON, and whether more items follow."""
 
     items: Raw
     more: bool
 
 
 class ChangePage(NamedTuple):
-    """A part of a difference; ``versions`` are the Terraform versions that wrote the two.
+    """A page of a difference; ``versions`` are the Terraform versions that wrote both documents.
 
     The changes are lists in JSON.
     """
@@ -61,19 +62,19 @@ class ChangePage(NamedTuple):
 
 
 class LoadedDocument:
-    """A gzip'd document that is decompressed and parsed at most once for all its readers."""
+    """A gzipped document that is decompressed and parsed at most once for all readers."""
 
     def __init__(self, gzipped: bytes) -> None:
         self.gzipped = gzipped
 
     @cached_property
     def text(self) -> bytes:
-        """The document as it was pushed."""
+        """Return the document as it was pushed."""
         return sealing.decompress(self.gzipped)
 
     @cached_property
     def parsed(self) -> Document:
-        """The parsed document, for use within ``limited_reading``.
+        """Return the parsed document, for use within ``limited_reading``.
 
         Raises:
             StateEncrypted, StateFormatUnsupported, StateTooComplex: see ``format4.parse``.
@@ -83,10 +84,10 @@ class LoadedDocument:
 
 @contextlib.contextmanager
 def written(gzipped: bytes) -> Iterator[tuple[bytes, Effort]]:
-    """Yield a document's bytes without parsing them, and a limit of work.
+    """Yield the bytes of a document without parsing them, and the work limit.
 
     Raises:
-        StateFormatUnsupported: the block reads a value that is nested too deeply.
+        StateFormatUnsupported: the code in the block found a value that is nested too deeply.
     """
     with limited_reading(gzipped) as effort:
         yield sealing.decompress(gzipped), effort
@@ -97,11 +98,11 @@ def _parse(gzipped: bytes, effort: Effort) -> Document:
 
 
 def outputs(gzipped: bytes, *, start: int, size: int, hide: bool) -> Page:
-    """Return outputs of a document, in the order of their names.
+    """Return a page of the outputs of a document, ordered by name.
 
     Raises:
         StateEncrypted, StateFormatUnsupported, StateTooComplex: see the class. The other functions
-            raise them too.
+            also raise these errors.
     """
     with limited_reading(gzipped) as effort:
         document = _parse(gzipped, effort)
@@ -112,7 +113,7 @@ def outputs(gzipped: bytes, *, start: int, size: int, hide: bool) -> Page:
 
 
 def resources(gzipped: bytes, *, start: int, size: int, hide: bool) -> Page:
-    """Return resource instances of a document, in document order."""
+    """Return a page of the resource instances of a document, in document order."""
     with limited_reading(gzipped) as effort:
         document = _parse(gzipped, effort)
         found = list(islice(document.instances(), start, start + size + 1))
@@ -122,7 +123,7 @@ def resources(gzipped: bytes, *, start: int, size: int, hide: bool) -> Page:
 
 
 def outputs_document(gzipped: bytes, *, hide: bool) -> bytes:
-    """Return the document without its resources, gzip'd, for clients that need only outputs.
+    """Return the gzipped document without its resources, for clients that need only outputs.
 
     ``hide`` removes sensitive outputs, and outputs that contain a sensitive value.
     """
@@ -187,10 +188,9 @@ class VersionChanges(NamedTuple):
 
 
 def summaries(documents: Sequence[bytes]) -> list[VersionChanges | None]:
-    """Return for each document but the first the counts of its changes, and its ``metadata``.
+    """Return the changes of each document after the first, compared with the previous document.
 
-    Empty bytes mean an absent document. The result is None where a document or its predecessor
-    cannot be read.
+    Empty bytes mean an absent document. The result is None if either document is unreadable.
     """
     with limited_reading(*filter(None, documents)) as effort:
         parsed = [_parsed(gzipped, effort) for gzipped in documents]

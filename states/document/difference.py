@@ -1,11 +1,11 @@
-"""Differences between two state documents: outputs, resources, check results, the writer.
+"""Differences between two state documents: outputs, resources, check results, Terraform version.
 
-Documents without a difference are equal in everything that Terraform or OpenTofu reads, except
-serial and lineage. The order of lists that are sets does not count, and both programs treat a
-member that is absent, null or empty alike.
+Documents without a difference are equal in everything that Terraform or OpenTofu reads, except the
+serial and lineage. The order of a list that represents a set is ignored. Absent, null and empty
+members are equal, because Terraform and OpenTofu do not distinguish them.
 
-Values are compared as bytes, and decoded only if these differ. ``states.document.changes``
-describes the changes of a page.
+Values are decoded only if their bytes differ. ``states.document.changes`` describes the changes on
+a page.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A resource or output that differs; an absent ``before`` or ``after`` is None."""
+    """A changed resource or output. An absent ``before`` or ``after`` is None."""
 
     name: str
     index_key: int | str | None
@@ -42,7 +42,11 @@ class Change:
 
     @property
     def address(self) -> str:
-        """Its name, or address. A block's is shared by its instances, and may be long."""
+        """Return the name of the output, or the address of the resource instance.
+
+        It is composed on demand, because the name can be long, and all instances of a block share
+        it.
+        """
         return self.name + index_text(self.index_key)
 
     @property
@@ -53,13 +57,13 @@ class Change:
 Found = tuple["Resource", "Instance"]
 #: The address of a block, the key of an instance, and the name of a deposed object.
 Key = tuple[str, int | str | None, str | None]
-#: Before the first version.
+#: The document before the first version.
 NO_DOCUMENT: Final = format4.Document()
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """All changes, each kind ordered by address; ``metadata`` are changes of the document."""
+    """All changes of each kind, ordered by address; ``metadata`` are changes of the document."""
 
     outputs: list[Change]
     resources: list[Change]
@@ -69,7 +73,7 @@ class Difference:
 
     @property
     def summary(self) -> DifferenceSummary:
-        """The numbers of changes of each kind."""
+        """Return the numbers of changes of each kind."""
         return DifferenceSummary(
             outputs=_counts(self.outputs),
             resources=_counts(self.resources),
@@ -78,11 +82,11 @@ class Difference:
 
 
 def compare(before: Document, after: Document, *, hide: bool, effort: Effort) -> Difference:
-    """Return the difference; ``hide`` collects the values that must be hidden.
+    """Return the difference. With ``hide``, also collect the values that must be hidden.
 
     Raises:
         StateFormatUnsupported: a document violates format 4.
-        StateTooComplex: the comparison exceeds the limit of work.
+        StateTooComplex: the comparison exceeds the work limit.
     """
     secrets = masking.secrets_of(effort, before, after) if hide else None
     return Difference(
@@ -120,7 +124,11 @@ def _output_changed(change: Change, effort: Effort) -> bool:
 
 
 def compare_resources(before: Document, after: Document, effort: Effort) -> list[Change]:
-    """Return the changes of resource instances by address; raise the errors of ``compare``."""
+    """Return the changes of resource instances, ordered by address.
+
+    Raises:
+        StateFormatUnsupported, StateTooComplex: see ``compare``.
+    """
     old = dict(_by_address(before, effort))
     changes = []
     for key, found in dict(_by_address(after, effort)).items():
@@ -158,12 +166,12 @@ def _instance_changed(before: Found, after: Found, effort: Effort) -> bool:
     (old_block, old), (new_block, new) = before, after
     blocks = (old_block, new_block)
     if old == new and len({(block.provider, block.each) for block in blocks}) == 1:
-        return False  # all of it is written the same, which decides most pairs
+        return False  # equal bytes, which decides most pairs
     return raw_differs(old.values, new.values, effort) or bool(facts(before, after, effort))
 
 
 def raw_differs(before: Raw, after: Raw, effort: Effort) -> bool:
-    """Return whether two values of documents differ; decode them only if their bytes do."""
+    """Return whether two values of documents differ. Decode them only if their bytes differ."""
     return before != after and differs(
         format4.decode(before, effort), format4.decode(after, effort), effort
     )
@@ -176,7 +184,7 @@ def differs(before: Any, after: Any, effort: Effort) -> bool:
 
 
 def _differs_in_kind(before: Any, after: Any, effort: Effort) -> bool:
-    """Return whether two values that are equal in Python differ as boolean and number."""
+    """Return whether two values that are equal in Python differ as a boolean and a number."""
     effort.spend(1)
     if isinstance(before, dict) and isinstance(after, dict):
         return any(_differs_in_kind(before[key], after[key], effort) for key in before)
@@ -186,9 +194,9 @@ def _differs_in_kind(before: Any, after: Any, effort: Effort) -> bool:
 
 
 def facts(before: Found, after: Found, effort: Effort) -> dict[str, tuple[Any, Any]]:
-    """Return changed facts other than attributes: name, value before, value after.
+    """Return the changed members of an instance, except attributes: the values before and after.
 
-    A sensitive path is its text with its steps, because two paths may have the same text.
+    A sensitive path consists of its text and its steps, because two paths can have the same text.
     """
     old, new = _facts(before, effort), _facts(after, effort)
     return {
@@ -197,7 +205,7 @@ def facts(before: Found, after: Found, effort: Effort) -> dict[str, tuple[Any, A
 
 
 def _facts(found: Found, effort: Effort) -> dict[str, Any]:
-    """Return each member of an instance except its attributes; unordered lists are sorted."""
+    """Return the members of an instance, except its attributes. Unordered lists are sorted."""
     resource, instance = found
     return {
         "provider": resource.provider_of(instance),

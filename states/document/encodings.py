@@ -1,9 +1,9 @@
-r"""Encodings in which a secret text may appear, and texts without their escapes.
+r"""Encodings in which a secret can appear in another text.
 
-A text is unescaped until nothing changes: JSON (``\u0026``, ``\/``, ``\n``), percent-encoding, and
-the entities of HTML and XML. JSON within JSON is therefore read too, with any choice of escapes.
-For texts that are encoded as a whole (base64, hexadecimal digits, ``+`` for a space), the encoded
-form of the secret is searched.
+Texts are unescaped repeatedly until they no longer change: JSON (``\u0026``, ``\/``, ``\n``),
+percent-encoding, and entities of HTML and XML. Repetition also unescapes JSON within JSON. For
+other encodings (base64, hexadecimal digits, ``+`` for a space), the encoded form of the secret is
+searched.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
     from states.document.work_limit import Effort
 
-#: Bytes of a secret that are searched, from its middle. A reader of so many has seen too much.
+#: Maximum bytes of a secret to search, from its middle. A text with these bytes reveals too much.
 PART: Final = 96
-#: Shorter texts are not searched within others.
+#: The minimum length of a secret to search in other texts.
 LEAST: Final = 6
-#: The maximum number of nested escapes; a text with more is not understood.
+#: The maximum depth of nested escapes.
 _ROUNDS: Final = 8
 _ESCAPED: Final = re.compile(rb"[\\%&]")
 _UNICODE: Final = re.compile(
@@ -36,12 +36,12 @@ _ENTITIES: Final = (
     (b"&lt;", b"<"), (b"&gt;", b">"), (b"&quot;", b'"'), (b"&#34;", b'"'), (b"&#x22;", b'"'),
     (b"&apos;", b"'"), (b"&#39;", b"'"), (b"&#x27;", b"'"), (b"&#38;", b"&"), (b"&amp;", b"&"),
 )  # fmt: skip
-#: A byte that UTF-8 has no use for.
+#: A byte that does not occur in UTF-8.
 _BACKSLASH: Final = b"\xfe"
 
 
 class NestingTooDeepError(Exception):
-    """The escapes of the text are nested too deeply."""
+    """A text with escapes that are nested too deeply."""
 
 
 def is_escaped(text: bytes) -> bool:
@@ -50,7 +50,7 @@ def is_escaped(text: bytes) -> bool:
 
 
 def unescaped(text: bytes, effort: Effort) -> bytes:
-    """Return the text, in UTF-8, without escapes.
+    """Return a text in UTF-8 without escapes.
 
     Raises:
         NestingTooDeepError: the escapes are nested too deeply.
@@ -73,7 +73,7 @@ def unescaped(text: bytes, effort: Effort) -> bytes:
 
 
 def _without_backslashes(text: bytes, effort: Effort) -> bytes:
-    """Undo a level of JSON's escapes, and of any other backslash before a character."""
+    """Remove a level of JSON escapes, and all other backslashes before characters."""
     text = text.replace(b"\\\\", _BACKSLASH)
     for escape, character in _CONTROLS:
         text = text.replace(escape, character)
@@ -94,7 +94,7 @@ def search_patterns(secret: str, effort: Effort) -> set[bytes]:
     part = secret[start : start + PART].encode()
     plain = {part}
     if is_escaped(part):
-        with contextlib.suppress(NestingTooDeepError):  # it is searched as it stands
+        with contextlib.suppress(NestingTooDeepError):  # the escaped text is still searched
             plain.add(unescaped(part, effort))
     found = set(plain)
     for text in plain:
@@ -104,10 +104,10 @@ def search_patterns(secret: str, effort: Effort) -> set[bytes]:
 
 
 def _base64(text: bytes) -> Iterator[bytes]:
-    """Yield the parts common to every base64 of a longer text with this, in both alphabets.
+    """Yield the base64 of this text as part of a longer text, in both alphabets.
 
     Three bytes become four characters, so there are three alignments. Characters that also depend
-    on the neighbours are left out.
+    on adjacent bytes are omitted.
     """
     for before in range(3):
         encoded = base64.b64encode(bytes(before) + text)

@@ -1,8 +1,8 @@
-"""Find the texts that contain any of many patterns, in time linear in the texts.
+"""Find the texts that contain any of many patterns, in linear time.
 
-Each pattern is filed under words of 4 or 8 bytes from its middle. A text is read as machine words
-from every second byte, which compiled code compares with the filed words. The whole pattern is
-compared only after a match.
+Each pattern is indexed by words of 4 or 8 bytes from its middle. Compiled code looks up the machine
+words of a text, from every second byte, in this index. The whole pattern is compared only after a
+match.
 """
 
 from __future__ import annotations
@@ -26,27 +26,27 @@ if TYPE_CHECKING:
 
     from states.document.work_limit import Effort
 
-#: Bytes read at a time. Longer texts are split, with overlaps as long as a pattern that is escaped
-#: three times.
+#: Bytes to search at a time. Longer texts are split, with overlaps as long as a pattern that is
+#: escaped three times.
 _BATCH: Final = 64 * 1024
 _OVERLAP: Final = 8 * 1024
-#: Stands between texts; UTF-8 has no use for it.
+#: The separator between texts, which does not occur in UTF-8.
 _BETWEEN: Final = b"\xff"
 _BYTES_A_STEP: Final = 20
 
-#: The bytes that are searched, and why a text that contains them is hidden.
+#: The bytes to search, and the cause for hiding a text that contains them.
 Pattern = tuple[bytes, Cause]
 
 
 class _Index:
-    """Patterns by words of a size; ``least`` is the length of the shortest pattern."""
+    """Patterns by words of a fixed size; ``least`` is the minimum length of a pattern."""
 
     def __init__(self, code: str, size: int) -> None:
         self._code, self._size, self.least = code, size, size + 1
         self.words: dict[int, Pattern | list[Pattern]] = {}
 
     def add(self, filed_pattern: Pattern) -> None:
-        """File the pattern under two words, so that either starts at an even byte of any text."""
+        """Index the pattern by two words, so that one of them starts at an even byte of a text."""
         pattern = filed_pattern[0]
         middle = self._middle(pattern)
         for offset in (middle, middle + 1):
@@ -58,7 +58,7 @@ class _Index:
                 self.words[word] = [filed, filed_pattern]
 
     def candidates(self, text: bytes) -> Iterator[tuple[int, list[Pattern]]]:
-        """Yield the positions of filed words, with the patterns that are filed under them."""
+        """Yield the positions of indexed words in the text, with the patterns of these words."""
         if not self.words:
             return
         for phase in range(0, self._size, 2):
@@ -69,9 +69,9 @@ class _Index:
                 yield phase + i * self._size, filed if isinstance(filed, list) else [filed]
 
     def matches_at(self, text: bytes, place: int, pattern: bytes) -> bool:
-        """Return whether the text contains the pattern with its word at this position."""
+        """Return whether the text contains the pattern with one of its words at this position."""
         start = place - self._middle(pattern)
-        # A place before the text's first byte counts from its end, where the pattern has no room.
+        # A negative start counts from the end of the text, where the pattern does not fit.
         return text.startswith(pattern, start) or text.startswith(pattern, start - 1)
 
     def _middle(self, pattern: bytes) -> int:
@@ -79,9 +79,9 @@ class _Index:
 
 
 class Finder:
-    """Secret texts to search for in other texts, in every encoding."""
+    """A search for secrets in texts, in all encodings."""
 
-    #: The cost of a secret, in steps: about 20 µs, and 1.5 kB for its words.
+    #: The cost of a secret in steps. A secret takes about 20 µs, and 1.5 kB for its words.
     COST: Final = 35
 
     def __init__(self, effort: Effort) -> None:
@@ -98,7 +98,7 @@ class Finder:
             index.add((pattern, cause))
 
     def containing(self, texts: Sequence[str]) -> dict[int, Cause]:
-        """Return the positions of the texts that contain a secret or an unterminated escape."""
+        """Return the positions of texts that contain a secret, or too deeply nested escapes."""
         found: dict[int, Cause] = {}
         if not (self._short.words or self._long.words):
             return found

@@ -1,4 +1,4 @@
-"""Descriptions of documents that are not states, for the person who pushed them by mistake."""
+"""Descriptions of documents that are not states, for error messages about mistaken pushes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class _Members(msgspec.Struct, frozen=True, gc=False):
-    """The members by which other documents are recognized."""
+    """The members that identify other kinds of documents."""
 
     planned_values: msgspec.Raw | msgspec.UnsetType = UNSET
     format_version: msgspec.Raw | msgspec.UnsetType = UNSET
@@ -27,7 +27,7 @@ class _Members(msgspec.Struct, frozen=True, gc=False):
 
 
 _members: Final = msgspec.json.Decoder(_Members)
-#: By the first of the members that the document has.
+#: The kind of a document, by the first of these members that it contains.
 _KINDS: Final[Mapping[str, str]] = {
     "planned_values": "a plan as JSON (`terraform show -json PLANFILE`)",
     "format_version": "the output of `terraform show -json`",
@@ -41,14 +41,14 @@ _KINDS: Final[Mapping[str, str]] = {
 
 
 def describe(document: bytes) -> str:
-    """Return the apparent kind of the document, as a continuation of "looks like".
+    """Return the apparent kind of a document, as the end of a sentence with "looks like".
 
     Raises:
-        StateFormatUnsupported: not a JSON object.
+        StateFormatUnsupported: the document is not a JSON object.
     """
     members = decode_with(_members, document)
     for name, kind in _KINDS.items():
         if getattr(members, name) is not UNSET:
             return kind
-    # The name of any member is in quotes.
+    # An object with members contains quotes.
     return "another JSON object, such as variables or outputs" if b'"' in document else "`{}`"

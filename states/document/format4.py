@@ -1,8 +1,8 @@
 """Terraform's and OpenTofu's state format 4, parsed lazily.
 
-The form is Terraform's ``internal/states/statefile/version4.go``. Attributes and output values
-remain slices of the document's bytes (``msgspec.Raw``) until they are needed, so that a document of
-50 MB with 20,000 resources costs little more than its bytes.
+The format is defined in Terraform's ``internal/states/statefile/version4.go``. Attributes and
+output values remain slices of the document's bytes (``msgspec.Raw``) until they are needed. A
+document of 50 MB with 20,000 resources therefore needs little more memory than its bytes.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _NULL: Final = Raw(b"null")
 NO_PATHS: Final = Raw(b"[]")
 
 
-#: Names are repeated in each address, so that a long name would multiply the size of a response.
+#: The length of names is limited, because each address repeats them, and a response could be huge.
 Name = Annotated[str, msgspec.Meta(max_length=10_000)]
 
-# Terraform reads with Go's encoding/json, for which a member that is null is absent. A column that
-# would need a test for null wherever it is used has its plain form in a property.
+# Terraform reads documents with Go's encoding/json, which treats a null member as absent. For some
+# members, a property returns the value without null.
 
 
 class Output(msgspec.Struct, frozen=True, gc=False):
@@ -48,16 +48,16 @@ class Output(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def sensitive(self) -> bool:
-        """Return whether the configuration marks the output."""
+        """Return whether the output is marked as sensitive."""
         return bool(self.sensitive_as_written)
 
 
 class Instance(msgspec.Struct, frozen=True, gc=False):
-    """An object of a resource: the current one of a key, or a deposed one.
+    """An object of a resource: the current object for a key, or a deposed object.
 
-    ``attributes_flat`` replaces ``attributes`` in states from before Terraform 0.12. ``identity``
-    is the provider's identity of the object, from Terraform 1.12 on. ``provider`` and
-    ``skip_destroy`` are OpenTofu's, ``depends_on`` is Terraform 0.12's.
+    States from before Terraform 0.12 have ``attributes_flat`` instead of ``attributes``. Since
+    Terraform 1.12, ``identity`` is the provider's identity of the object. Only OpenTofu writes
+    ``provider`` and ``skip_destroy``, and only Terraform 0.12 writes ``depends_on``.
     """
 
     key_as_written: float | Name | None = msgspec.field(default=None, name="index_key")
@@ -78,9 +78,9 @@ class Instance(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def index_key(self) -> int | str | None:
-        """A number with ``count``, a text with ``for_each``.
+        """Return the key: a number for ``count``, a text for ``for_each``, otherwise None.
 
-        Terraform reads any number as a float64, and cuts off its fraction.
+        Like Terraform, read any number as a float64, and cut off its fraction.
         """
         key = self.key_as_written
         if key is None or isinstance(key, str):
@@ -90,11 +90,11 @@ class Instance(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def values(self) -> Raw:
-        """The attributes, in either form."""
+        """Return the attributes from ``attributes`` or ``attributes_flat``."""
         return self.attributes_flat if self.attributes == _NULL else self.attributes
 
 
-#: int64, and Go's result for a larger number on most machines.
+#: The limit of int64. On most machines, Go converts larger numbers to the minimum.
 _NUMBERS: Final = 2**63
 _EMPTY: Final = Instance()
 
@@ -102,7 +102,7 @@ _EMPTY: Final = Instance()
 class Resource(msgspec.Struct, frozen=True, gc=False):
     """A resource block of the configuration: ``mode`` is ``managed`` or ``data``.
 
-    ``each`` is Terraform 0.12's, which no later release reads.
+    Only Terraform 0.12 uses ``each``.
     """
 
     mode: Name
@@ -117,37 +117,37 @@ class Resource(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def type(self) -> str:
-        """The type of the resource."""
+        """Return the type of the resource."""
         return self.type_as_written or ""
 
     @property
     def name(self) -> str:
-        """The name of the resource in its module."""
+        """Return the name of the resource in its module."""
         return self.name_as_written or ""
 
     @property
     def module(self) -> str:
-        """The address of the module as Terraform prints it; empty in the root module."""
+        """Return the address of the module in Terraform's notation; empty in the root module."""
         return printable(self.module_as_written or "")
 
     @property
     def instances(self) -> list[Instance]:
-        """The objects of the resource; null counts as empty, as in Terraform."""
+        """Return the objects of the resource. As in Terraform, null counts as an empty object."""
         return [instance or _EMPTY for instance in self.instances_as_written or ()]
 
     @property
     def block(self) -> str:
-        """The address of the block, which its instances have in common."""
+        """Return the address of the block, with which the addresses of its instances start."""
         data = "data." if self.mode == "data" else ""
         path = f"{self.module}." if self.module else ""
         return f"{path}{data}{printable(self.type)}.{printable(self.name)}"
 
     def address(self, instance: Instance) -> str:
-        """Return the instance's address as Terraform prints and reads it, without ``deposed``."""
+        """Return the address of an instance in Terraform's notation, without ``deposed``."""
         return f"{self.block}{index_text(instance.index_key)}"
 
     def provider_of(self, instance: Instance) -> str:
-        """Return the instance's provider configuration, which OpenTofu may write at each."""
+        """Return an instance's provider configuration. OpenTofu can write it in each instance."""
         return instance.provider or self.provider or ""
 
 
@@ -166,7 +166,7 @@ def provider_address(configuration: str) -> str:
 
 
 class Document(msgspec.Struct, frozen=True):
-    """A state document of format 4."""
+    """A state document with format 4."""
 
     terraform_version_as_written: str | None = msgspec.field(default=None, name="terraform_version")
     outputs: dict[str, Output] | None = None
@@ -175,11 +175,11 @@ class Document(msgspec.Struct, frozen=True):
 
     @property
     def terraform_version(self) -> str:
-        """The version of Terraform or OpenTofu that wrote the document."""
+        """Return the version of Terraform or OpenTofu that wrote the document."""
         return self.terraform_version_as_written or ""
 
     def instances(self) -> Iterator[tuple[Resource, Instance]]:
-        """Yield each instance, in the document's order."""
+        """Yield each instance with its resource, in document order."""
         for resource in self.resources or ():
             for instance in resource.instances:
                 yield resource, instance
@@ -198,9 +198,9 @@ def parse(document: bytes, effort: Effort) -> Document:
     """Parse a document.
 
     Raises:
-        StateEncrypted: OpenTofu encrypted it on the client; only its owner can read it.
-        StateFormatUnsupported: another format version, or not a state.
-        StateTooComplex: it has too many instances for its size.
+        StateEncrypted: OpenTofu encrypted the document on the client.
+        StateFormatUnsupported: the document has another format version, or is not a state.
+        StateTooComplex: the document has too many instances for its size.
     """
     version = refuse_encrypted(document)
     if version != str(FORMAT):
@@ -213,8 +213,8 @@ def refuse_encrypted(document: bytes) -> str:
     """Return the document's format version, unless OpenTofu encrypted it.
 
     Raises:
-        StateEncrypted: OpenTofu encrypted it.
-        StateFormatUnsupported: not a state.
+        StateEncrypted: OpenTofu encrypted the document.
+        StateFormatUnsupported: the document is not a JSON object.
     """
     kind = decode_with(_kind, document)
     if kind.encrypted_data != _NULL:
@@ -222,7 +222,7 @@ def refuse_encrypted(document: bytes) -> str:
     return bytes(kind.version)[:20].decode(errors="replace")
 
 
-# A number keeps every digit that was written: floats have 17, Terraform's have up to 154.
+# Decimals keep all digits of a number. A float has 17 digits, but Terraform writes up to 154.
 _value: Final[msgspec.json.Decoder[Any]] = msgspec.json.Decoder(float_hook=decimal.Decimal)
 
 
@@ -230,26 +230,26 @@ def decode(raw: Raw, effort: Effort) -> Any:
     """Decode a value of the document: dict, list, str, int, Decimal, bool or None.
 
     Raises:
-        StateFormatUnsupported: nested too deeply, invalid text, or a number with an exponent of 19
-            digits.
-        StateTooComplex: it would take too much memory.
+        StateFormatUnsupported: the value is nested too deeply, or contains invalid text or a number
+            with an exponent of 19 digits.
+        StateTooComplex: the value would need too much memory.
     """
     effort.admit(raw)
     return decode_with(_value, raw)
 
 
 def decode_with(decoder: msgspec.json.Decoder[T], raw: Raw | bytes) -> T:
-    """Return a value that must have the decoder's type.
+    """Decode a value that must have the decoder's type.
 
     Raises:
-        StateFormatUnsupported: it does not.
+        StateFormatUnsupported: the value has another type, or is invalid.
     """
     try:
         return decoder.decode(raw)
     except (msgspec.DecodeError, RecursionError) as error:
         raise StateFormatUnsupported(str(error)) from error
     except decimal.InvalidOperation as error:
-        raise StateFormatUnsupported("a number in it is out of range") from error
+        raise StateFormatUnsupported("a number is out of range") from error
 
 
 _addresses: Final = msgspec.json.Decoder(list[str] | None)
@@ -259,8 +259,8 @@ def dependencies(raw: Raw, effort: Effort) -> list[str]:
     """Return the addresses of the resources that an instance depends on.
 
     Raises:
-        StateFormatUnsupported: not a list of addresses.
-        StateTooComplex: it would take too much memory.
+        StateFormatUnsupported: the value is not a list of addresses.
+        StateTooComplex: the list would need too much memory.
     """
     effort.admit(raw)
     return decode_with(_addresses, raw) or []

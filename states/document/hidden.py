@@ -1,7 +1,6 @@
-"""The placeholder of a hidden value, and its notations.
+"""Placeholders for hidden values, and digests for comparing values.
 
-Values are compared by digests. A container's digest is computed from its parts, so that no part is
-serialized again for each container around it.
+The digest of a container is computed from the digests of its parts, so each part is processed once.
 """
 
 from __future__ import annotations
@@ -12,16 +11,16 @@ import msgspec
 
 from states.document.numbers import number_text
 
-#: In an answer, as in Terraform's own output.
+#: The placeholder in responses, as in Terraform's own output.
 MASK: Final = "(sensitive value)"
 
-# Tuples, so that neither is the digest of a text.
+# Hashes of tuples, which differ from the digests of texts.
 EMPTY_MAP: Final = hash(("map",))
 EMPTY_LIST: Final = hash(("list",))
 
 
 class Hidden:
-    """A placeholder for a hidden value; placeholders of equal values are equal.
+    """A placeholder for a hidden value. Placeholders for equal values are equal.
 
     ``cause`` is a ``marked_places.Cause``, or None if the value itself is marked.
     """
@@ -38,7 +37,7 @@ class Hidden:
 
 
 def digest_of(value: Any) -> int:
-    """Return a number that equal values share, in time linear in their size."""
+    """Return a digest, which is the same for equal values, in linear time."""
     if isinstance(value, str):
         return hash(value)
     if isinstance(value, dict):
@@ -64,12 +63,12 @@ def digest_of_number(text: str) -> int:
 
 
 def with_member(digest: int, key: str, inner: int) -> int:
-    """Return the digest of a map with a further member, in any order."""
+    """Return the digest of a map with another member. The order of members is irrelevant."""
     return digest ^ hash((key, inner))
 
 
 def with_item(digest: int, inner: int) -> int:
-    """Return the digest of a list with a further item."""
+    """Return the digest of a list with another item at the end."""
     return hash((digest, inner))
 
 
@@ -83,5 +82,5 @@ _encoder: Final = msgspec.json.Encoder(decimal_format="number", enc_hook=_as_tex
 
 
 def encode(value: Any) -> msgspec.Raw:
-    """Return the JSON of a decoded value, as a part of a response."""
+    """Return the JSON of a decoded value for a response, with placeholders for hidden values."""
     return msgspec.Raw(_encoder.encode(value))

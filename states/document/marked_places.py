@@ -1,4 +1,4 @@
-"""The places that a state marks, and the reasons to hide values."""
+"""The places that a state marks as sensitive, and the reasons to hide values."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     from states.document.format4 import Instance, Resource
     from states.document.sensitive_paths import Step
 
-#: Characters of a name or an address in an answer: each hidden value repeats them.
+#: Maximum characters of a name or an address, which each hidden value repeats in a response.
 _MOST: Final = 500
 
 
 class HiddenReason(enum.StrEnum):
     """The reason why a value is hidden.
 
-    ``MARKED_SENSITIVE``: the state marks the output as sensitive; ``CONTAINS_SENSITIVE_VALUE``: the
-    item contains a sensitive value; ``TOO_MANY_ESCAPES``: a text has too many nested escapes to be
-    searched.
+    ``MARKED_SENSITIVE``: the state marks the output as sensitive. ``CONTAINS_SENSITIVE_VALUE``: the
+    item contains a sensitive value. ``TOO_MANY_ESCAPES``: a text has too many nested escapes for a
+    search.
     """
 
     MARKED_SENSITIVE = "MARKED_SENSITIVE"
@@ -35,26 +35,26 @@ class HiddenReason(enum.StrEnum):
 class HiddenValue(Struct):
     """The reason why a value is hidden, and the sensitive value that it contains.
 
-    ``output`` and ``attribute`` are null for other reasons, and if a resource contains a value that
-    it marks itself.
+    ``output`` and ``attribute`` are null for other reasons, and if a resource contains a copy of a
+    value that the same resource marks.
     """
 
     reason: Annotated[HiddenReason, Meta(description="The reason why a value is hidden.")]
     output: Annotated[
-        str | None, Meta(description=f"The output with the value; cut after {_MOST} characters.")
+        str | None, Meta(description=f"The output with the value, cut after {_MOST} characters.")
     ]
     attribute: Annotated[
         str | None,
         Meta(
             description="The address of the attribute with the value, such as "
-            f"`random_password.db.result`; cut after {_MOST} characters."
+            f"`random_password.db.result`, cut after {_MOST} characters."
         ),
     ]
 
 
 @dataclass(frozen=True, slots=True)
 class MarkedPlace:
-    """A sensitive output, or a path that a resource instance marks."""
+    """A sensitive output, or a path that a resource instance marks as sensitive."""
 
     output: str = ""
     instance: tuple[Resource, Instance] | None = None
@@ -62,12 +62,12 @@ class MarkedPlace:
 
     @property
     def name(self) -> Name:
-        """The classification of the names on the path to the value."""
+        """Return the classification of the names on the path to the value."""
         return name_of((self.output, *self.path))
 
     @property
     def attribute(self) -> str:
-        """The address of the attribute; empty for an output."""
+        """Return the address of the attribute, or an empty string for an output."""
         if self.instance is None:
             return ""
         resource, instance = self.instance
@@ -84,7 +84,7 @@ def name_of(path: tuple[Step, ...]) -> Name:
 
 
 class Cause(NamedTuple):
-    """The reason why a value is hidden, and the marked place whose value it contains."""
+    """The reason why a value is hidden, and the marked place of the value that it contains."""
 
     reason: HiddenReason
     place: MarkedPlace | None = None

@@ -1,21 +1,21 @@
-"""Hide the values that a state marks as sensitive, and their copies elsewhere in it.
+"""Hide the values that a state marks as sensitive, and copies of these values in the same state.
 
-Terraform marks a place, not a value: ``terraform_data.x.input`` with a password in it is marked,
-and ``terraform_data.x.output`` with the same password is not. The marked values are therefore
-collected over the whole state, and hidden wherever they occur. ``secret_rule`` decides which of
-them count. These are hidden:
+Terraform marks a place, not a value. If ``terraform_data.x.input`` contains a password, it is
+marked, but ``terraform_data.x.output`` with the same password is not. The marked values of the
+whole state are therefore collected, and hidden wherever they occur. ``secret_rule`` decides which
+marked values are secrets. The following are hidden:
 
-- the marked place, and all under it;
+- a marked place, with everything below it;
 - a text or number that equals a secret, in any notation of the number;
-- a text that contains a secret, also escaped or encoded (``encodings``), or the middle of a long
-  secret; a text of JSON in which something would be hidden;
-- a map with such a text as a key;
+- a text that contains a secret or the middle of a long secret, even escaped or encoded
+  (``encodings``);
+- a JSON text that contains a value that would be hidden;
+- a map with a key that would be hidden;
 - a list or map that equals a marked value, unless it contains only public vocabulary;
-- within the object that has the mark, any text or number that equals a value with a mark or a
-  secret name of its own, however short.
+- within the object that contains the mark, any text or number that equals a value with its own mark
+  or a secret name, even if it is short.
 
-Unclear marks hide more, not less: a path that leads nowhere hides everything below its last valid
-step.
+An invalid path hides everything below its last valid step.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 
 def secrets_of(effort: Effort, *documents: Document) -> Secrets:
-    """Return all values that the documents mark."""
+    """Return the secrets among the values that the documents mark as sensitive."""
     secrets = Secrets(effort)
     for document in documents:
         for name, output in (document.outputs or {}).items():
@@ -63,10 +63,10 @@ def secrets_of(effort: Effort, *documents: Document) -> Secrets:
 
 
 def masked(secrets: Secrets, *sides: tuple[Any, Marks]) -> list[Any]:
-    """Return the values of an object, each with its marks, without hidden parts.
+    """Return the values of an object without hidden parts. ``sides`` are values with their marks.
 
-    A mark in either value hides the same place in the other. A value without hidden parts is
-    returned itself, not as a copy.
+    A value that is marked in one side is also hidden in the other sides. A value without hidden
+    parts is returned itself, not as a copy.
     """
     own = {
         _as_text(scalar.value)
@@ -83,18 +83,18 @@ def masked(secrets: Secrets, *sides: tuple[Any, Marks]) -> list[Any]:
 
 
 def _hides_in_its_object(scalar: Scalar) -> bool:
-    """Return whether equal values of its object are hidden, however short the value is."""
+    """Return whether equal values in the same object are hidden, even if the value is short."""
     value = scalar.value
     is_scalar = value != "" and not isinstance(value, bool | None)
     return is_scalar and scalar.evidence > Evidence.MEMBER and not is_public(_as_text(value))
 
 
-#: The cost of normalizing a number with a fraction or an exponent, in steps.
+#: The cost in steps of normalizing a number with a fraction or an exponent.
 _DECIMAL_COST: Final = 3
 
 
 class _Mask:
-    """The mask over the values of an object."""
+    """A mask that replaces the hidden parts of the values of an object."""
 
     def __init__(self, secrets: Secrets, own: set[str], hidden: dict[str, Cause]) -> None:
         self._secrets, self._own, self._hidden = secrets, own, hidden
@@ -154,16 +154,16 @@ class _Mask:
         return ({**value, **changed} if changed else value), digest
 
     def _cause_of(self, text: str) -> Cause | None:
-        """Return why a text, or a number as a text, is hidden."""
+        """Return the cause for hiding a text, or a number as text, if any."""
         return self._hidden.get(text) or (_SAME_OBJECT if text in self._own else None)
 
 
-#: The marked place is in the object itself, whose marks are listed.
+#: The cause if the marked place is in the same object. The object's marks are listed separately.
 _SAME_OBJECT: Final = Cause(HiddenReason.CONTAINS_SENSITIVE_VALUE)
 
 
 class ShownOutput(NamedTuple):
-    """An output's value and type without hidden parts, and the cause if a part is hidden."""
+    """The value and type of an output without hidden parts, and the cause if a part is hidden."""
 
     value: Any
     type: Any
@@ -171,7 +171,7 @@ class ShownOutput(NamedTuple):
 
 
 def show_output(output: Output, secrets: Secrets | None, effort: Effort) -> ShownOutput:
-    """Return an output for display."""
+    """Return an output without hidden parts."""
     value = format4.decode(output.value, effort)
     kind = format4.decode(output.type, effort)
     if secrets is None:
@@ -182,9 +182,9 @@ def show_output(output: Output, secrets: Secrets | None, effort: Effort) -> Show
 
 
 def cause_of(shown: Any, *, marked: bool) -> Cause | None:
-    """Return the reason why the first hidden part of a value is hidden.
+    """Return the cause for the first hidden part of a value.
 
-    ``marked`` counts the parts that are marked themselves too.
+    With ``marked``, parts that are hidden by their own marks also count.
     """
     waiting = [shown]
     while waiting:
@@ -201,7 +201,7 @@ def cause_of(shown: Any, *, marked: bool) -> Cause | None:
 
 
 def _collect_texts(value: Any, texts: set[str], effort: Effort) -> None:
-    """Add each text in the value, including keys."""
+    """Add the texts in the value to ``texts``, including keys."""
     waiting = [value]
     while waiting:
         part = waiting.pop()

@@ -1,4 +1,4 @@
-"""Numbers of documents with all their digits, normalized so that equal numbers have equal texts."""
+"""Normalized texts of numbers with all digits, so that equal numbers have equal texts."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ if TYPE_CHECKING:
 _NUMBER: Final = re.compile(
     r"([+-]?)0*+([0-9]*+)(?:\.([0-9]*+))?(?:[eE]([+-]?[0-9]{1,18}))?", re.ASCII
 )
-#: Zeros that a number may have more when it is written without an exponent.
+#: The maximum number of zeros that replace an exponent.
 _ZEROS: Final = 40
 _BITS: Final = 4096
 _PLAIN: Final = 10**_ZEROS
 
 
 def number_text(number: int | decimal.Decimal) -> str:
-    """Return the number without exponent and superfluous zeros, unless this would be too long."""
+    """Return a number as text, without an exponent unless the text would be too long."""
     if isinstance(number, int):
         if -_PLAIN < number < _PLAIN:
             return str(number)
         if number.bit_length() > _BITS:
-            return hex(number)  # the time for decimal digits grows with their square
+            return hex(number)  # decimal digits take quadratic time
     text = str(number)
     return text_as_number(text) or text
 
 
 def text_as_number(text: str) -> str | None:
-    """Return the number in the text in the form of ``number_text``, else None."""
+    """Return the number in a text in the form of ``number_text``, or None without a number."""
     if text[:1] not in _FIRST or not text:
         return None
     found = _NUMBER.fullmatch(text)

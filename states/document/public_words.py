@@ -1,7 +1,7 @@
 """Public vocabulary: common values that are not secrets.
 
-Names of regions, well-known ports and users, host names, network addresses and identifiers that
-clouds print everywhere. ``secret_rule`` never hides a value because it equals any of these.
+The vocabulary includes names of regions, well-known ports and users, network addresses, and ARNs.
+``secret_rule`` never hides another value because it equals such a value.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ def _split(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
-#: Compared in lower case, with "-" for a space and for "_".
+#: Words in lower case, with "-" in place of a space or "_".
 _WORDS: Final = _split("""
     true false yes no on off null none nil enabled disabled default unknown public private internal
     external shared main master primary secondary replica standby latest stable beta alpha current
@@ -43,7 +43,7 @@ _WORDS: Final = _split("""
     asia europe africa australia northamerica southamerica
 """)
 
-#: As text, because a document writes a port as a number or as a text.
+#: Ports as texts, because a document contains ports as numbers or texts.
 _PORTS: Final = _split("""
     20 21 22 23 25 53 67 68 69 80 88 110 111 123 135 137 138 139 143 161 162 179 389 443 445 464
     465 500 514 515 543 544 546 547 554 587 631 636 853 873 902 989 990 993 995 1080 1194 1433 1434
@@ -76,14 +76,14 @@ _CITIES: Final = (
     r"|melbourne|saopaulo|vinhedo|santiago|jerusalem|jeddah|dubai|johannesburg|hangzhou|shanghai"
     r"|beijing|shenzhen|par|ams|waw|de|gb"
 )
-#: Regions and zones (eu-west-1a, europe-west1-b, eu-frankfurt-1, use1-az4), addresses and networks
-#: of IPv4, ARNs, the borders of PEM.
+#: Regions and zones (eu-west-1a, europe-west1-b, eu-frankfurt-1, use1-az4), IPv4 addresses and
+#: networks, ARNs, and the first and last lines of PEM.
 _PUBLIC: Final = re.compile("|".join((
     rf"(?:{_GEO})-(?:{_SIDES}|{_CITIES})-?\d{{0,2}}(?:-?[a-f])?", r"[a-z]{3,4}\d-az\d", _V4,
     r"arn:[a-z-]+:[a-z0-9-]*:[a-z0-9-]*:\d*:\S*", r"-----(?:BEGIN|END) [A-Z0-9 ]{1,40}-----",
 )), re.ASCII)  # fmt: skip
-#: Host names, with a scheme and a port; addresses of IPv6; identifiers such as
-#: vpc-0a1b2c3d4e5f67890; short regions such as fsn1; versions, timestamps, machine types.
+#: Host names, optionally with a scheme and a port; IPv6 addresses; identifiers such as
+#: vpc-0a1b2c3d4e5f67890; short regions such as fsn1; versions, timestamps and machine types.
 _STRUCTURED: Final = re.compile("|".join((
     rf"(?:[a-z][a-z0-9+.-]{{0,20}}://)?(?:(?i:{_HOST})|localhost|{_V4})(?::\d{{1,5}})?/?",
     r"(?:[0-9a-f]{0,4}:){2,7}[0-9a-f]{0,4}(?:/\d{1,3})?",
@@ -94,7 +94,7 @@ _STRUCTURED: Final = re.compile("|".join((
     r"(?:db\.|cache\.)?[a-z]{1,3}\d{1,2}[a-z]{0,4}\.(?:\d{0,2}x?large|nano|micro|small|medium|metal)",
     r"Standard_[A-Z]{1,3}\d{1,3}[a-z]{0,4}(?:_v\d)?", r"[a-z]\d[a-z]?-[a-z]{3,9}-\d{1,3}",
 )), re.ASCII)  # fmt: skip
-#: Nothing longer is public vocabulary.
+#: The maximum length of public vocabulary.
 _MOST: Final = 300
 
 
@@ -107,5 +107,5 @@ def is_public(text: str) -> bool:
 
 
 def has_public_form(text: str) -> bool:
-    """Return whether the whole text has a form that is typical of values that are not secret."""
+    """Return whether the whole text has a form that is typical of values that are no secrets."""
     return len(text) <= _MOST and _STRUCTURED.fullmatch(text) is not None

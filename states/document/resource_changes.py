@@ -1,7 +1,7 @@
-"""Changes of resources between two documents, without any of their values.
+"""Changes of resources between two documents, without the values of attributes.
 
-Data sources are left out, because they are read and not changed. So are deposed objects, which wait
-for their deletion: the replacement of their resource is listed.
+Data sources are excluded, because Terraform only reads them. Deposed objects are also excluded,
+because the replacement of the resource is already listed.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 _MANAGED: Final = "managed"
 _TAINTED: Final = "tainted"
-#: Maximum names of attributes per change, and characters of each. Schemas have fewer; a document
-#: may contain anything.
+#: Maximum names of attributes per change, and characters of each name. Schemas have fewer, but a
+#: document can contain any number.
 MOST_ATTRIBUTES: Final = 100
 _MOST_OF_NAME: Final = 100
 
@@ -33,16 +33,16 @@ class ResourceAction(enum.StrEnum):
     ADDED = "ADDED"
     CHANGED = "CHANGED"
     REMOVED = "REMOVED"
-    #: The same address with another object: its ``id`` differs.
+    #: The address has another object, with another ``id``.
     REPLACED = "REPLACED"
-    #: The same object at another address.
+    #: The object has another address.
     MOVED = "MOVED"
-    #: Marked for replacement, by ``terraform taint`` or a failed creation.
+    #: The object is marked for replacement, by ``terraform taint`` or a failed creation.
     TAINTED = "TAINTED"
 
 
 class ResourceChange(NamedTuple):
-    """A change; ``attributes`` are the names of changed attributes, in alphabetical order.
+    """A change of a resource; ``attributes`` are the sorted names of changed attributes.
 
     ``previous_address`` is empty unless the resource was moved.
     """
@@ -56,7 +56,7 @@ class ResourceChange(NamedTuple):
 
 
 def describe(changes: Iterable[Change], effort: Effort) -> list[ResourceChange]:
-    """Return these changes of resource instances, in the order of their addresses.
+    """Return these changes in the form without values, in the same order.
 
     Raises:
         StateFormatUnsupported, StateTooComplex: see ``format4.decode``.
@@ -77,9 +77,9 @@ def _is_managed(change: Change) -> bool:
 
 
 def _moves(changes: Iterable[Change], effort: Effort) -> dict[int, Change]:
-    """Return the removed change of each added one with the same object.
+    """Return the removed instances with the same objects as added instances.
 
-    The object must be unique on both sides.
+    The keys are the ids of the added changes. An object must be unique in both documents.
     """
     removed: dict[Hashable, list[Change]] = defaultdict(list)
     added: dict[Hashable, list[Change]] = defaultdict(list)
@@ -96,7 +96,7 @@ def _moves(changes: Iterable[Change], effort: Effort) -> dict[int, Change]:
 
 
 def _object(found: Found, effort: Effort) -> Hashable:
-    """Return the identity of an object: its type with its id, or with all of its attributes."""
+    """Return the identity of an object: its type, with its id or all of its attributes."""
     resource, instance = found
     values = format4.decode(instance.values, effort)
     if not values:
@@ -135,7 +135,8 @@ def _described(change: Change, origin: Change | None, effort: Effort) -> Resourc
 def _changed(old: Any, new: Any, effort: Effort) -> list[str]:
     """Return the names of the attributes that differ.
 
-    Before Terraform 0.12, a name is a path, which may contain a key of a map and so a value.
+    In states from before Terraform 0.12, a name is a path, which can contain a key of a map. Only
+    the beginning of the path is returned, because the key could be a secret.
     """
     if not isinstance(old, dict) or not isinstance(new, dict):
         return []

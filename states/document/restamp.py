@@ -1,6 +1,6 @@
-"""Replace the serial and lineage of a document; every other byte stays.
+"""Replace the serial and lineage of a document, without changes of any other byte.
 
-Writing new JSON would round a number of 25 digits, and every plan would show a change.
+Writing the JSON again would round numbers with many digits, and every plan would show a change.
 """
 
 from __future__ import annotations
@@ -17,10 +17,9 @@ from states.errors import StateFormatUnsupported, StateTooComplex
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-#: Maximum members of the top-level object; Terraform writes seven.
+#: Maximum members of the top-level object. Terraform writes seven.
 _MOST_MEMBERS: Final = 1000
-# The patterns never backtrack (``*+``), so that no text is read twice or kept in memory. The
-# document is known to be JSON.
+# The patterns never backtrack (``*+``), so they read no text twice. The document is valid JSON.
 _STRING: Final = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 _NAME: Final = re.compile(rb"\s*+(" + _STRING + rb")\s*+:\s*+")
 _SCALAR: Final = re.compile(_STRING + rb"|[^\s,}\]]++")
@@ -31,11 +30,11 @@ _NEXT: Final = re.compile(rb"\s*+([,}])")
 
 
 def replace_serial_and_lineage(document: bytes, *, serial: int, lineage: str | None) -> bytes:
-    """Return the document with this serial and lineage in place of its own; a null value stays.
+    """Return the document with its serial and lineage replaced. Keep null values.
 
     Raises:
-        StateFormatUnsupported: a duplicate member makes its value ambiguous.
-        StateTooComplex: it has too many members, or too many brackets for its size.
+        StateFormatUnsupported: a duplicate member makes a value ambiguous.
+        StateTooComplex: the document has too many members, or too many brackets for its size.
     """
     head = sealing.read_head(document)
     wanted: dict[str, Any] = {}
@@ -53,14 +52,14 @@ def replace_serial_and_lineage(document: bytes, *, serial: int, lineage: str | N
 
 
 def _values(document: bytes) -> Iterator[tuple[str, int, int]]:
-    """Yield the name of each member of the object, and the start and end of its value."""
+    """Yield the name of each member of the document, and the start and end of its value."""
     effort = Effort(len(document))
     names: set[str] = set()
     position = document.index(b"{") + 1
     while (found := _NAME.match(document, position)) is not None:
         name = msgspec.json.decode(found[1], type=str)
         if name in names:
-            raise StateFormatUnsupported("a name is repeated in an object")
+            raise StateFormatUnsupported("a member is repeated")
         if len(names) == _MOST_MEMBERS:
             raise StateTooComplex
         names.add(name)
@@ -80,7 +79,7 @@ def _end_of_value(document: bytes, start: int, effort: Effort) -> int:
         opened, closed = found.span("open"), found.span("close")
         depth += opened[1] - opened[0] - (closed[1] - closed[0])
         if depth <= 0:
-            return found.end() + depth  # some of the brackets close containers around the value
+            return found.end() + depth  # some brackets close outer containers
         position = found.end()
 
 

@@ -1,9 +1,9 @@
-"""Documents: their head, and their form at rest.
+"""Read the head of a document, and encrypt and decrypt stored documents.
 
-At rest a document is gzip'd, then encrypted (``infra_service.lib.encryption``). The associated data
-names the state's and the version's id, so that a document that was moved to another row does not
-decrypt. The version's number is in the gzip header, as its time, which the release before this one
-reads: both run during an upgrade.
+A stored document is compressed with gzip and encrypted (``infra_service.lib.encryption``). The
+associated data contains the ids of the state and the version, so a document that was moved to
+another row cannot be decrypted. The version's number is in the time field of the gzip header, which
+the previous release can read. Both releases run during an upgrade.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from infra_service.lib.encryption import Encrypted
 
-_GZIP: Final = 31  # zlib's name for the gzip format with its largest window
-_TIME: Final = slice(4, 8)  # of a gzip header (RFC 1952 §2.3.1); 0 means unknown
+_GZIP: Final = 31  # zlib's value for gzip with the largest window
+_TIME: Final = slice(4, 8)  # in the gzip header (RFC 1952 §2.3.1); 0 means unknown
 MAX_LINEAGE: Final = 255
 
 
@@ -34,8 +34,8 @@ _BEGIN_NUMBERS: Final = frozenset(b"%c" % character for character in b"-01234567
 class Head(NamedTuple):
     """The members that the service reads from every pushed document.
 
-    ``is_state`` is whether Terraform or OpenTofu can have written it: it has the number of a format
-    version, or OpenTofu has encrypted it.
+    ``is_state`` is true if the document has a numeric format version or is encrypted by OpenTofu.
+    Terraform and OpenTofu write only such documents.
     """
 
     serial: int | None
@@ -44,9 +44,9 @@ class Head(NamedTuple):
 
 
 class _Members(msgspec.Struct, frozen=True):
-    """The members as written; msgspec checks the syntax of other members without decoding them.
+    """The members of the head. msgspec checks the syntax of other members without decoding them.
 
-    OpenTofu's encrypted states have serial and lineage next to ``encrypted_data``.
+    States that OpenTofu encrypted also have a serial and a lineage.
     """
 
     serial: int | None = None
@@ -64,10 +64,10 @@ _decoder: Final = msgspec.json.Decoder(_Members)
 
 
 def read_head(document: bytes | bytearray) -> Head:
-    """Read the head of a document; an empty lineage counts as missing.
+    """Read the head of a document. An empty lineage counts as missing.
 
     Raises:
-        InvalidDocument: not a JSON object, or an invalid serial or lineage.
+        InvalidDocument: the document is not a JSON object, or its serial or lineage is invalid.
     """
     try:
         members = _decoder.decode(document)
@@ -77,9 +77,11 @@ def read_head(document: bytes | bytearray) -> Head:
         raise InvalidDocument(f"The document is not a JSON object of a state: {error}") from error
     serial, lineage = members.serial, members.lineage
     if serial is not None and not 0 <= serial <= MAX_SERIAL:
-        raise InvalidDocument(f"The serial is not between 0 and {MAX_SERIAL}.")
+        raise InvalidDocument(f"The serial must be between 0 and {MAX_SERIAL}.")
     if lineage and (len(lineage) > MAX_LINEAGE or "\0" in lineage):
-        raise InvalidDocument(f"The lineage is over {MAX_LINEAGE} characters or contains a NUL.")
+        raise InvalidDocument(
+            f"The lineage must have at most {MAX_LINEAGE} characters, without NUL characters."
+        )
     return Head(serial, lineage or None, members.is_state)
 
 
@@ -92,19 +94,19 @@ class Place(NamedTuple):
 
     @property
     def context(self) -> bytes:
-        """The associated data, without which the document does not decrypt."""
+        """Return the associated data, without which the document cannot be decrypted."""
         return self.state_id.bytes + self.version_id.bytes
 
 
 def seal(gzipped: bytes, place: Place) -> Encrypted:
-    """Encrypt a gzip'd document for its place, with the first key."""
+    """Encrypt a gzipped document for its place with the first key."""
     numbered = bytearray(gzipped)
     numbered[_TIME] = place.number.to_bytes(4, "little")
     return encryption.encrypt(place.context, numbered)
 
 
 def check_key(name: str) -> None:
-    """Require the key with this name.
+    """Check that the key with this name is configured.
 
     Raises:
         DocumentKeyMissing: the key is not configured.
@@ -114,11 +116,11 @@ def check_key(name: str) -> None:
 
 
 def unseal(sealed: Encrypted, place: Place) -> bytes:
-    """Return the gzip'd document.
+    """Decrypt a gzipped document.
 
     Raises:
-        DocumentDamaged: a bit has changed, or the document belongs elsewhere.
-        DocumentKeyMissing: its key is not configured.
+        DocumentDamaged: the bytes changed, or the document belongs to another place.
+        DocumentKeyMissing: the key of the document is not configured.
     """
     try:
         gzipped = encryption.decrypt(place.context, sealed)
@@ -132,20 +134,20 @@ def unseal(sealed: Encrypted, place: Place) -> bytes:
 
 
 def number_of(gzipped: bytes) -> int:
-    """Return the number of the version that the document is bound to; 0 for earlier releases."""
+    """Return the version number that the document is bound to, or 0 from an early release."""
     return int.from_bytes(gzipped[_TIME], "little")
 
 
 def compress(document: bytes | bytearray) -> bytes:
-    """Return the document gzip'd, at the level that is as fast as the network."""
+    """Compress a document with gzip, at the fastest level."""
     return igzip.compress(document, compresslevel=1, mtime=0)
 
 
 def size_of(gzipped: bytes) -> int:
-    """Return the size of the document, from its last four bytes (RFC 1952 §2.3.1)."""
+    """Return the uncompressed size from the last four bytes (RFC 1952 §2.3.1)."""
     return int.from_bytes(gzipped[-4:], "little")
 
 
 def decompress(gzipped: bytes) -> bytes:
-    """Return the document, byte for byte as it was pushed."""
+    """Decompress a document, byte for byte as it was pushed."""
     return bytes(isal_zlib.decompress(gzipped, wbits=_GZIP, bufsize=max(1, size_of(gzipped))))

@@ -1,29 +1,29 @@
 """The rule that decides which other values a marked value hides.
 
-Terraform marks places. A marked place is always hidden. A value in such a place also hides the
-same value at other places, because Terraform does not mark every copy: a connection string, or
-``terraform_data.x.output``. Not every marked value may do so. An output ``{host, port, region,
-user, password}`` is marked as a whole because of its password; the region in it would hide every
-ARN. The evidence decides:
+Terraform marks places, and a marked place is always hidden. The value of a marked place can also
+hide the same value in other places, because Terraform does not mark every copy. Examples of copies
+are connection strings and ``terraform_data.x.output``. But not every marked value is a secret. An
+output ``{host, port, region, user, password}`` is marked as a whole because of its password. If its
+region were a secret, it would hide every ARN. The evidence decides:
 
-- *Public vocabulary* (``public_words``) hides nothing, whatever marks it. A guess would find it.
-- *A secret name*: the value, or a member of it, is named ``password``, ``api_token`` or similar. It
-  hides equal texts from 4 characters on. It hides texts that contain it from 8 characters on, or
-  from 6 when it mixes letters with digits or symbols.
-- *Its own mark*: only this value is marked, and its name indicates nothing. It hides equal texts
-  from 4 characters on, and texts that contain it from 8. A value of only digits hides equal values
-  from 6 digits on.
-- *A member* of a list, a map, an object, JSON or a text of several lines that is marked as a whole,
-  and any value under a public name such as ``host`` or ``vpc_id``. It hides other texts only when
-  it looks like a secret: at least 8 characters in which the kinds of characters change as only a
-  generated value has them, a phrase of at least 20, more than 4096 characters, or a connection
-  string with a password in it.
+- *Public vocabulary* (``public_words``) hides nothing, even if it is marked. It is easy to guess.
+- *A secret name*: the value or its member is named ``password``, ``api_token`` or similar. A value
+  with at least 4 characters hides equal texts. A value with at least 8 characters, or 6 if it mixes
+  letters with digits or symbols, also hides texts that contain it.
+- *Its own mark*: only this value is marked, and its name indicates nothing. A value with at least 4
+  characters hides equal texts, and a value with at least 8 hides texts that contain it. A value
+  with only digits hides equal values if it has at least 6 digits.
+- *A member* of a list, a map, an object, JSON or a multi-line text that is marked as a whole, or a
+  value with a public name such as ``host`` or ``vpc_id``. It hides other texts only if it looks
+  like a secret. It must have at least 8 characters that change between letters, digits and symbols
+  like a generated value, be a phrase of at least 20 characters, have more than 4096 characters, or
+  be a connection string with a password.
 
-The password of a connection string (``://user:password@``, ``password=…``) is a secret by its
-place: it hides the string when it equals any marked value that is not public vocabulary.
+The password in a connection string (``://user:password@``, ``password=…``) is also compared with
+all marked values except public vocabulary. If it equals one of them, the string is hidden.
 
-To hide a text that contains it, a value needs 16 bits of entropy, so ``aaaaaaaa`` hides nothing.
-Entropy here is the Shannon entropy per character times the length.
+A value hides texts that contain it only if it has at least 16 bits of entropy. The entropy is the
+Shannon entropy per character, multiplied by the length. ``aaaaaaaa`` has no entropy.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from states.document.value_names import Name
 
 
 class Reach(enum.IntEnum):
-    """The other texts that a value hides."""
+    """The other texts that a value hides: none, equal texts, or texts that contain the value."""
 
     NOTHING = 0
     EQUAL = 1
@@ -48,7 +48,7 @@ class Reach(enum.IntEnum):
 
 
 class Evidence(enum.IntEnum):
-    """Reasons to treat a value as a secret, weakest first."""
+    """Reasons to treat a value as a secret, from the weakest to the strongest."""
 
     MEMBER = 0
     MARKED = 1
@@ -64,10 +64,10 @@ _LEAST_PHRASE: Final = 20
 _LEAST_BITS: Final = 16
 _PHRASE_BITS: Final = 45
 _BITS_A_CHARACTER: Final = 3.0
-#: Characters in a row for each change of their kind, at most, in a generated text.
+#: The maximum average number of characters between changes of their kind in a generated text.
 _CHARACTERS_A_CHANGE: Final = 5
 _LEAST_CHANGES: Final = 3
-#: Characters of which the entropy is counted. No public value is longer.
+#: The number of characters to measure for entropy. No public value is longer.
 MEASURED: Final = 4096
 
 
@@ -81,7 +81,7 @@ def evidence(name: Name, *, is_member: bool) -> Evidence:
 
 
 def reach(text: str, name: Name, *, is_member: bool, is_line: bool = False) -> Reach:
-    """Return the kind of other texts that a marked text hides."""
+    """Return which other texts a marked text hides."""
     if len(text) < LEAST_EQUAL or is_public(text):
         return Reach.NOTHING
     reason = evidence(name, is_member=is_member)
@@ -102,7 +102,7 @@ _UUID: Final = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}
 _TOKEN: Final = re.compile(r"\S{8,}")
 _ODD: Final = re.compile(r"[^\sA-Za-z0-9\-_./:,=\x80-\U0010ffff]")
 _RUN: Final = re.compile(r"[A-Za-z0-9]+")
-#: A word, a word with a number, a number, a number with a unit, words written together.
+#: A word, a word with a number, a number, a number with a unit, or words without spaces.
 _WORD: Final = re.compile(
     r"[A-Z]?[a-z]*[0-9]{0,3}|[A-Z]+[0-9]{0,3}|[0-9]+|[0-9]{1,2}[a-z]+|v[0-9](?:alpha|beta)[0-9]"
     r"|[A-Z]*[a-z]*(?:[A-Z][a-z]{2,})*"
@@ -116,12 +116,12 @@ _EMAIL: Final = re.compile(r"[\w.+-]{1,64}@(?:[a-z0-9-]{1,63}\.){1,8}[a-z]{2,24}
 
 
 def _has_credentials(text: str) -> bool:
-    """Return whether a text names a secret itself, as a connection string does."""
+    """Return whether a text contains a named secret, like a connection string."""
     return _CREDENTIALS.search(text) is not None
 
 
 def passwords_in(text: str) -> set[str]:
-    """Return the passwords that a connection string names, also percent-decoded."""
+    """Return the passwords in a connection string, as written and percent-decoded."""
     found = {(match[1] or match[2]).strip("'\"") for match in _CREDENTIALS.finditer(text)}
     return found | {unquote(password) for password in found}
 
@@ -135,7 +135,10 @@ def _looks_generated(text: str, name: Name) -> bool:
 
 
 def _is_generated(token: str) -> bool:
-    """Return whether the kinds of characters change as often as in a generated token."""
+    """Return whether the kinds of characters change as often as in a generated token.
+
+    The kinds are upper-case letters, lower-case letters, digits and symbols.
+    """
     odd = len(_ODD.findall(token))
     if odd == 0 and _CHANGE.search(token) is None:
         return False

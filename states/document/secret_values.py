@@ -1,7 +1,7 @@
-"""The values of a state that hide others, each with its marked place.
+"""The marked values of a state that hide other values, each with its marked place.
 
-They are texts and numbers, the lines of a text, and the values in a text that is JSON.
-``secret_rule`` decides which of them hide other values.
+The values are texts and numbers, the lines of texts, and the values in JSON texts. ``secret_rule``
+decides which of them hide other values.
 """
 
 from __future__ import annotations
@@ -38,16 +38,15 @@ if TYPE_CHECKING:
 
 _JSON: Final = re.compile(r"\s*+[\[{]")
 _LINE: Final = re.compile(r"[^\r\n]{4,}")
-#: A line of YAML, of properties or of a shell's variables: a name and its value.
+#: A name and its value in a line of YAML, a properties file or shell variables.
 _ASSIGNMENT: Final = re.compile(
     r"(?:- |export )?[\"']?([A-Za-z_][\w.-]{0,99})[\"']?(?:\s*=\s*|:\s+)(\S.*)", re.ASCII
 )
-#: How numbers and JSON begin.
+#: The characters with which numbers and JSON can start.
 _SPECIAL: Final = frozenset("+-.0123456789[{ \t\r\n")
-#: JSON within JSON within JSON is looked into, and no further.
+#: The maximum depth of JSON within JSON that is searched.
 _NESTED: Final = 3
-#: The cost of the rule, in steps, and the number of characters of a member that costs a further
-#: step.
+#: The cost of the rule in steps, and the number of characters of a member per additional step.
 RULE_COST: Final = 10
 _CHARACTERS_A_STEP: Final = 5
 
@@ -65,7 +64,7 @@ class Scalar(NamedTuple):
 
 
 def scalars(whole: Scalar, effort: Effort) -> Iterator[Scalar]:
-    """Yield the scalars of a marked value, which may be a container."""
+    """Yield the scalars in a marked value, which may be a container."""
     waiting = [whole]
     while waiting:
         part = waiting.pop()
@@ -85,7 +84,7 @@ def scalars(whole: Scalar, effort: Effort) -> Iterator[Scalar]:
 
 
 class Secrets:
-    """The values that hide other values, wherever these occur."""
+    """The values that hide equal values, or texts that contain them, anywhere in the state."""
 
     def __init__(self, effort: Effort) -> None:
         self.effort = effort
@@ -115,7 +114,7 @@ class Secrets:
         if not is_public(text):
             self._marked.setdefault(hash(text), cause)
         parts = self._within(text, depth)
-        # JSON in a list or map that is marked is as public as the values in it.
+        # A JSON text in a marked list or map is treated only by its values.
         if not parts or scalar.evidence is not Evidence.MEMBER:
             self._hide(text, reach(text, scalar.name, is_member=scalar.is_member), cause)
         if "\n" in text or "\r" in text:
@@ -128,7 +127,7 @@ class Secrets:
                     self._add_text(inner_text, inner, cause, depth + 1)
 
     def _add_line(self, line: str, scalar: Scalar, cause: Cause) -> None:
-        """Collect a line of a text; in ``password: x`` the name counts for the value."""
+        """Collect a line of a text. In ``password: x``, the name classifies the value."""
         parts = [(line, scalar.name)]
         if found := _ASSIGNMENT.fullmatch(line):
             parts = [(line, Name.NEUTRAL), (found[2].strip("\"',;"), read_name(found[1]))]
@@ -159,7 +158,7 @@ class Secrets:
             self._numbers.setdefault(number, cause)
 
     def _within(self, text: str, depth: int) -> list[Any]:
-        """Return the value of a text that is a JSON object or array, otherwise nothing."""
+        """Return a list with the value of a JSON object or array, or an empty list."""
         if depth == _NESTED or _JSON.match(text) is None:
             return []
         try:
@@ -168,15 +167,15 @@ class Secrets:
             return []
 
     def hides_number(self, text: str | None) -> Cause | None:
-        """Return why a number is hidden; ``text`` has the form of ``number_text``."""
+        """Return the cause for hiding a number in the form of ``number_text``, if any."""
         return None if text is None else self._numbers.get(text)
 
     def hides_container(self, digest: int) -> Cause | None:
-        """Return why the container with this digest is hidden."""
+        """Return the cause for hiding the container with this digest, if any."""
         return self._containers.get(digest)
 
     def hides(self, texts: list[str], depth: int = 0) -> dict[str, Cause]:
-        """Return the texts that equal a secret or contain it, each with the cause."""
+        """Return the texts that equal or contain a secret, each with the cause."""
         found = {texts[i]: cause for i, cause in self._finder.containing(texts).items()}
         self.effort.spend(len(texts) // 2)
         for text in texts:
@@ -190,7 +189,7 @@ class Secrets:
         return found
 
     def _hides_password_of(self, text: str) -> Cause | None:
-        """Return the reason to hide a connection string whose password equals a marked value."""
+        """Return the cause for hiding a connection string with a marked password, if any."""
         is_candidate = len(text) <= MEASURED and ("://" in text or "=" in text)
         if not self._marked or not is_candidate:
             return None
@@ -199,7 +198,10 @@ class Secrets:
         return next(filter(None, causes), None)
 
     def _hides_within(self, text: str, depth: int) -> Cause | None:
-        """Return the reason to hide JSON with a value that is too short for a text search."""
+        """Return the cause for hiding a JSON text because of its values, if any.
+
+        This also finds values that are too short for a text search.
+        """
         texts: list[str] = []
         for part in self._within(text, depth):
             whole = Scalar(part, Name.NEUTRAL, is_member=True)
@@ -214,12 +216,12 @@ class Secrets:
 
 
 def _texts_of(value: Any) -> set[str]:
-    """Return the text of a scalar."""
+    """Return the possible texts of a scalar."""
     if isinstance(value, str):
         return {value}
     return set() if isinstance(value, bool | None) else {number_text(value), str(value)}
 
 
 def _is_notable(text: str) -> bool:
-    """Return whether a container with this text has more than public vocabulary."""
+    """Return whether a text is not empty and not public, so that its container is hidden."""
     return text != "" and not is_public(text) and not has_public_form(text)

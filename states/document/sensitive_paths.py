@@ -1,4 +1,4 @@
-"""Paths of a state that are marked sensitive (``sensitive_attributes`` of format 4)."""
+"""Paths that a state marks as sensitive (``sensitive_attributes`` in format 4)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from states.document.format4 import Instance
     from states.document.work_limit import Effort
 
-#: Marked places as a tree: a key or position, with the marks below it; True marks everything.
+#: Marked places as a tree: keys or positions with the marks below them. True marks everything.
 Marks = dict[Any, Any] | Literal[True]
 
 Step = str | int | None
@@ -26,9 +26,9 @@ _PRIMITIVES: Final = frozenset({"string", "number", "bool", "dynamic"})
 
 
 class _PathStep(msgspec.Struct, frozen=True, gc=False):
-    """``{"type": "get_attr", "value": "name"}`` or ``{"type": "index", "value": {"value": 0, …}}``.
+    """A step of a path (``pathStep`` in Terraform's version4.go).
 
-    Terraform's ``pathStep`` in version4.go.
+    ``{"type": "get_attr", "value": "name"}`` or ``{"type": "index", "value": {"value": 0, …}}``.
     """
 
     type: str
@@ -39,7 +39,7 @@ _paths: Final = msgspec.json.Decoder(list[list[_PathStep] | None] | None)
 
 
 def _step(step: _PathStep) -> Step:
-    """Return the attribute, key or position; None if, for example, a step enters a set."""
+    """Return the attribute, key or position of a step, or None for a step into a set."""
     value = step.value
     if step.type == "index" and isinstance(value, dict):
         value = value.get("value")
@@ -48,11 +48,11 @@ def _step(step: _PathStep) -> Step:
 
 
 def paths(instance: Instance, effort: Effort) -> list[list[Step]]:
-    """Return the paths that an instance marks.
+    """Return the paths that an instance marks as sensitive.
 
     Raises:
         StateFormatUnsupported: the value is not a list of paths.
-        StateTooComplex: it has too many paths.
+        StateTooComplex: there are too many paths.
     """
     effort.admit(instance.sensitive_attributes)
     written = format4.decode_with(_paths, instance.sensitive_attributes) or []
@@ -62,14 +62,14 @@ def paths(instance: Instance, effort: Effort) -> list[list[Step]]:
 
 
 def texts_and_steps(instance: Instance, effort: Effort) -> list[tuple[str, bytes]]:
-    """Return the marked paths as text, each with the JSON of its steps, in a fixed order."""
+    """Return the marked paths as texts, each with the JSON of its steps, sorted."""
     texts = map(path_text, paths(instance, effort))
     steps = format4.decode(instance.sensitive_attributes, effort) or ()
     return sorted(zip(texts, map(bytes, map(encode, steps)), strict=True))
 
 
 def path_text(path: Iterable[Step]) -> str:
-    """Return a path in Terraform's notation: ``disks[0].labels["a b"]``."""
+    """Return a path in Terraform's notation, such as ``disks[0].labels["a b"]``."""
     parts: list[str] = []
     for step in path:
         parts.append(_extension("?" if step is None else step, first=not parts))
@@ -77,7 +77,7 @@ def path_text(path: Iterable[Step]) -> str:
 
 
 def extended(path: str, key: str | int) -> str:
-    """Return the path of a member of this path's value."""
+    """Return the path of a member of the value at this path."""
     return path + _extension(key, first=not path)
 
 
@@ -90,7 +90,7 @@ def _extension(key: str | int, *, first: bool) -> str:
 
 
 def is_dynamic(value: Any) -> bool:
-    """Return whether the value has a type unknown to the schema, and is written with its type."""
+    """Return whether the document wraps the value with its type, which the schema leaves open."""
     if not isinstance(value, dict) or value.keys() != {"value", "type"}:
         return False
     kind = value["type"]
@@ -98,7 +98,7 @@ def is_dynamic(value: Any) -> bool:
 
 
 def marks_of(instance: Instance, values: Any, effort: Effort) -> Marks:
-    """Return where the decoded attributes of the instance are marked."""
+    """Return the marks in the decoded attributes of the instance."""
     root: dict[Any, Any] = {}
     for path in paths(instance, effort):
         _mark(root, values, path)
@@ -107,12 +107,15 @@ def marks_of(instance: Instance, values: Any, effort: Effort) -> Marks:
 
 
 def _mark(holder: dict[Any, Any], value: Any, path: Sequence[Step]) -> None:
-    """Mark the path's value, or all below its last valid step; ``holder`` has the root."""
+    """Mark the value at a path, or everything below the last valid step of the path.
+
+    ``holder`` contains the marks of the root.
+    """
     key: Any = _ROOT
     for step in path:
         here = holder.setdefault(key, {})
         while here is not True and is_dynamic(value):
-            # Paths are of values: they omit the wrapper, unless the value has no wrapper.
+            # A path omits the wrapper of a dynamic value.
             if step == "type":
                 here["type"] = True
             holder, key, value = here, "value", value["value"]
@@ -140,11 +143,11 @@ def below(marks: Marks, key: str | int) -> Marks:
 def marked_values(
     value: Any, marks: Marks, path: tuple[Step, ...] = ()
 ) -> Iterator[tuple[tuple[Step, ...], Any]]:
-    """Yield the marked values, whole, each with its path."""
+    """Yield each marked value as a whole, with its path."""
     if marks is True:
         yield path, value
         return
     for key, inner in marks.items():
-        # A path does not name the wrapper of a dynamic value.
+        # A path omits the wrapper of a dynamic value.
         is_wrapper = key == "value" and is_dynamic(value)
         yield from marked_values(value[key], inner, path if is_wrapper else (*path, key))

@@ -1,4 +1,4 @@
-"""Reading a pushed document from a request's body."""
+"""Read pushed documents from request bodies."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
     from states.document.sealing import Head
 
 
-#: Bytes that a push holds for each of the document: as it came, gzip'd, encrypted, and on its way
-#: to the database.
+#: Bytes of memory for a push per byte of the document. They include the received document, the
+#: compressed document, the encrypted document, and the data for the database.
 _FACTOR: Final = 4
-#: Maximum bytes of an envelope per byte of its document: base64, and another form of it.
+#: Maximum bytes of an envelope per byte of its document, which it contains in base64 and as JSON.
 _ENVELOPE: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """A pushed document, checked and ready to be stored. ``md5`` and size are of its bytes."""
+    """A checked and compressed document. ``md5`` and ``size_bytes`` are of the original bytes."""
 
     head: Head
     md5: str
@@ -43,10 +43,10 @@ class Upload:
 
     @classmethod
     def of(cls, document: bytes | bytearray, md5: str | None = None) -> Upload:
-        """Return the upload of this document; compute its digest unless given.
+        """Return the upload of this document. Compute the digest unless it is given.
 
         Raises:
-            InvalidDocument: it is not a JSON document.
+            InvalidDocument: the document is not a JSON object, or its serial or lineage is invalid.
         """
         if md5 is None:
             md5 = hashlib.md5(document, usedforsecurity=False).hexdigest()
@@ -63,13 +63,13 @@ def read_document(request: HttpRequest) -> Upload:
     body = bytearray()
     digest = hashlib.md5(usedforsecurity=False)
     utf8 = codecs.getincrementaldecoder("utf-8")()
-    # The announced size must fit, but memory is taken as bytes arrive: clients that announce and do
-    # not send would otherwise block all others.
+    # The announced size must fit into the budget, but memory is reserved as bytes arrive. A client
+    # that announces a size without sending data therefore cannot block other clients.
     announced = int(request.META.get("CONTENT_LENGTH") or 0)
     if announced <= settings.STATE_MAX_BYTES:
         memory.demand(_FACTOR * announced)
     with demanding_utf8():
-        for block in blocks(request, settings.STATE_MAX_BYTES):  # while the next block travels
+        for block in blocks(request, settings.STATE_MAX_BYTES):  # while the next block arrives
             memory.reserve(_FACTOR * len(block))
             body += block
             digest.update(block)
@@ -108,7 +108,7 @@ def drop_envelope(request: HttpRequest) -> None:
 
 
 def of_envelope(document: bytes) -> Upload:
-    """Return the upload of a document that an envelope contained.
+    """Return the upload of a document from an envelope.
 
     Raises:
         BodyTooLarge, InvalidDocument: nothing is stored.
@@ -123,7 +123,7 @@ def of_envelope(document: bytes) -> Upload:
 
 @contextmanager
 def demanding_utf8() -> Iterator[None]:
-    """Reject invalid UTF-8: RFC 8259 §8.1 requires UTF-8, and msgspec does not check it.
+    """Reject invalid UTF-8. RFC 8259 §8.1 requires UTF-8, which msgspec does not check.
 
     Raises:
         InvalidDocument: the text is not UTF-8.
@@ -137,5 +137,5 @@ def demanding_utf8() -> Iterator[None]:
 def _base64(text: str) -> bytes | None:
     try:
         return base64.b64decode(text, validate=True)
-    except ValueError:  # also of a header that is not ASCII
+    except ValueError:  # also for a header that is not ASCII
         return None

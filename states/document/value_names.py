@@ -1,4 +1,4 @@
-"""Names of outputs, attributes and map members that indicate a secret."""
+"""Classify names of outputs, attributes and map members: secret, public, identifier or neutral."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Name(enum.Enum):
     """The classification of a value by its name."""
 
     SECRET = enum.auto()
-    #: Applies to a value and to a list; the members of a map have their own names.
+    #: Applies to a value or a list, but not to the members of a map, which have their own names.
     SECRETS = enum.auto()
     IDENTIFIER = enum.auto()
     PUBLIC = enum.auto()
@@ -57,7 +57,7 @@ _PUBLIC_WORDS: Final = _split("""
 
 @lru_cache(maxsize=4096)
 def read_name(name: str) -> Name:
-    """Classify a name by its words; the last word counts most."""
+    """Classify a name by its words, of which the last is the most important."""
     words = [word.lower() for word in _NAME_PART.findall(name[:200])]
     while len(words) > 1 and words[-1].isdigit():
         words.pop()
@@ -77,6 +77,6 @@ def read_name(name: str) -> Name:
 
 
 def name_of_member(key: str, outer: Name) -> Name:
-    """Classify the name of a map's member, in a value whose name is ``outer``."""
+    """Classify the name of a member of a map with the classification ``outer``."""
     own = read_name(key)
     return Name.SECRET if own is Name.NEUTRAL and outer is Name.SECRET else own

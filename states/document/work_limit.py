@@ -1,8 +1,9 @@
 """Limits of work on a document, in proportion to its size.
 
-A hostile document may be expensive: millions of empty objects, a secret of a megabyte, numbers
-without end. Code that reads a document counts steps of about a microsecond, and weighs JSON before
-it becomes Python objects, which may take eighty times as much memory.
+A hostile document can be expensive: it can contain millions of empty objects, a secret of a
+megabyte, or extremely long numbers. Code that reads a document counts steps of about a microsecond.
+It also estimates the memory of JSON before decoding it, because Python objects can need eighty
+times as much memory.
 """
 
 from __future__ import annotations
@@ -16,26 +17,26 @@ if TYPE_CHECKING:
     from msgspec import Raw
 
 _LEAST_STEPS: Final = 50_000
-# Ordinary states take a step for 45 to 160 of their bytes.
+# Ordinary states need a step per 45 to 160 bytes.
 _BYTES_A_STEP: Final = 16
 #: Bytes of memory per byte of the document, for values decoded at the same time.
 _FACTOR: Final = 4
 _LEAST_BYTES: Final = 6 * 1024 * 1024
-# Maximum size of a decoded value: a dict, a list, a Decimal with its slot.
+# Maximum bytes of a decoded dict, a list, a Decimal with its slot in a container, and a struct.
 _OBJECT: Final = 240
 _ARRAY: Final = 80
 _ITEM: Final = 110
 _STRUCT: Final = 200
-#: A text with any character beyond U+FFFF takes four bytes per character.
+#: Bytes per character of a text with a character above U+FFFF.
 _WIDE: Final = 4
-#: The decoder builds about 110 bytes in 70 ns.
+#: Decoded bytes per step. The decoder creates about 110 bytes in 70 ns.
 _DECODED_A_STEP: Final = 1500
-#: Shorter JSON is not worth the weighing.
+#: The length up to which the memory of JSON is not estimated.
 _SHORT: Final = 2048
 
 
 class Effort:
-    """The work that a request may spend on documents, in proportion to their total size."""
+    """The remaining work that a request can spend on documents, in proportion to their size."""
 
     def __init__(self, size_bytes: int) -> None:
         self._steps = _LEAST_STEPS + size_bytes // _BYTES_A_STEP
@@ -43,20 +44,20 @@ class Effort:
         self._heaviest = 0
 
     def spend(self, steps: int) -> None:
-        """Count steps.
+        """Count steps of work.
 
         Raises:
-            StateTooComplex: the limit is reached.
+            StateTooComplex: the steps exceed the limit.
         """
         self._steps -= steps
         if self._steps < 0:
             raise StateTooComplex
 
     def admit(self, raw: Raw | bytes) -> None:
-        """Count the memory of JSON that will be decoded.
+        """Count the work and reserve the memory for JSON that will be decoded.
 
         Raises:
-            StateTooComplex: it holds so many small values that it would take too much memory.
+            StateTooComplex: the JSON has so many small values that it would need too much memory.
         """
         length = len(memoryview(raw))
         if length <= _SHORT:
@@ -68,15 +69,15 @@ class Effort:
         weight += _ITEM * _count(text, b",")
         self.spend(1 + weight // _DECODED_A_STEP)
         self._demand(weight)
-        if weight > self._heaviest:  # two values at a time, or a value and its copy
+        if weight > self._heaviest:  # for two values, or a value and its copy
             memory.reserve(2 * (weight - self._heaviest))
             self._heaviest = weight
 
     def admit_document(self, document: bytes) -> None:
-        """Weigh a document of which only resources, instances and outputs are built.
+        """Reserve the memory for a document without its attributes and values.
 
         Raises:
-            StateTooComplex: it has too many of them for its size.
+            StateTooComplex: the document has too many objects for its size.
         """
         weight = _STRUCT * _count(document, b"{")
         self._demand(weight)
@@ -88,5 +89,5 @@ class Effort:
 
 
 def _count(text: bytes, character: bytes) -> int:
-    """Count the occurrences of a character, except in JSON within a text."""
+    """Count the occurrences of a character, except in JSON within texts."""
     return text.count(character) - text.count(character + b"\\")

@@ -1,4 +1,4 @@
-"""Passes over many states or documents that continue after the failure of an item."""
+"""Runs over many states or documents that continue after the failure of an item."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: Items in a row for which the object store or the database failed, after which a run stops unless
-#: the store itself answers: each of them may take as long as the client waits.
+#: The number of consecutive failures of the database or object store after which a run stops,
+#: unless the bucket responds. Each failure can take as long as the client's timeout.
 OUTAGE: Final = 3
-UNEXPECTED: Final = "An unexpected error; the log has its traceback."
+UNEXPECTED: Final = "An unexpected error occurred. The log contains the traceback."
 
 log = structlog.get_logger("states.keeping")
 
 
 class IncompleteError(Exception):
-    """Some items of a pass failed; all others are done."""
+    """An error after a run in which some items failed and all others succeeded."""
 
     def __init__(self, failed: int) -> None:
-        super().__init__(f"{failed} failed, and the rest succeeded; the log has their ids")
+        super().__init__(f"{failed} failed, and the rest succeeded; the log lists the failures")
 
 
 class Attempts:
-    """Count failed items of a run; an unavailable database or store stops the run."""
+    """The count of failed items of a run, which stops if the database or store is unavailable."""
 
     def __init__(self) -> None:
         self._unanswered = self._failed = 0
 
     def run(self, work: Callable[[], T], **item: Any) -> tuple[T | None, str]:
-        """Return the result of the work on an item, and the problem if it failed.
+        """Return the result of the work on an item, or None and the problem if the work failed.
 
-        The log names the item with its problem, and contains the traceback of an unexpected error.
+        The log records the item with its problem, and the traceback of an unexpected error.
 
         Raises:
-            StorageUnavailable, InterfaceError, OperationalError: the database failed for several
-                items in a row; or the object store did, and its bucket does not respond either.
+            StorageUnavailable, InterfaceError, OperationalError: the database or the object store
+                failed for several consecutive items, and the bucket does not respond.
         """
         try:
             result = work()
@@ -52,7 +52,7 @@ class Attempts:
             if self._unanswered == OUTAGE:
                 if not isinstance(error, StorageUnavailable):
                     raise
-                # Objects that the store cannot read must not stop every pass before the others.
+                # A few objects that the store cannot read must not stop each run.
                 storage.find_bucket()
                 self._unanswered = 0
             problem = str(error)
@@ -70,7 +70,7 @@ class Attempts:
         return None, problem
 
     def each(self, results: Iterator[T], **item: Any) -> Iterator[T]:
-        """Yield the results of the work on an item until it ends or fails.
+        """Yield the results of the work on an item until the work is complete or fails.
 
         Raises:
             StorageUnavailable, InterfaceError, OperationalError: see ``run``.
@@ -82,7 +82,7 @@ class Attempts:
             yield result
 
     def finish(self) -> None:
-        """End the run.
+        """Report the failed items at the end of the run.
 
         Raises:
             IncompleteError: an item failed.

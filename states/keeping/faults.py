@@ -1,8 +1,8 @@
 """Faults of the object store, with retries of faults that may be temporary.
 
-A store may not yet return an object written a moment ago, and a proxy or a failing disk may change
-bytes. An object is therefore fetched again a few times. Then absence, damage and a store that does
-not return its own content are separate errors, because each needs another remedy.
+A store may not yet return an object that was just written, and a proxy or a failing disk may change
+bytes. An object is therefore fetched several times. If the fault persists, a missing object, a
+damaged object and an inconsistent store are different errors with different remedies.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger("states.storage")
 
-#: Seconds before each further attempt. The first retry is immediate: usually the object was moved,
-#: and the row has its new name.
+#: Seconds before each retry. The first retry is immediate, because the object was usually moved and
+#: the row already contains the new name.
 PAUSES: Final = (0.0, 0.1, 0.3, 0.6)
 
 
 class StorageFaults:
-    """The faults of a document during a read."""
+    """The faults of the object store while it returns a document."""
 
     def __init__(self) -> None:
         self._object_name = ""
@@ -35,20 +35,20 @@ class StorageFaults:
         self._digests: set[bytes] = set()
 
     def object_missing(self, name: str) -> None:
-        """Wait for the next attempt.
+        """Count a missing object, and wait for the next attempt.
 
         Raises:
-            DocumentMissing: the last attempt failed too.
+            DocumentMissing: the last attempt also failed.
         """
         if not self._is_other_object(name):
             _count("missing", name)
         self._wait_or_raise(DocumentMissing())
 
     def object_does_not_open(self, name: str, fetched: Fetched) -> None:
-        """Wait for the next attempt.
+        """Count an object that cannot be decrypted, and wait for the next attempt.
 
         Raises:
-            DocumentDamaged, StorageInconsistent: the last attempt failed too.
+            DocumentDamaged, StorageInconsistent: the last attempt also failed.
         """
         self._is_other_object(name)
         self._digests.add(hashlib.sha256(fetched.content).digest())

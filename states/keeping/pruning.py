@@ -1,8 +1,8 @@
 """Retention of history: remove versions in small batches.
 
-Each state keeps the current version, the newest ``STATE_VERSIONS_KEPT``, and all versions
-younger than ``STATE_VERSIONS_DAYS``. A state is removed with its history ``STATE_RETENTION_DAYS``
-after its deletion; a later push starts a new history.
+Each state keeps the current version, the newest ``STATE_VERSIONS_KEPT`` versions, and all versions
+younger than ``STATE_VERSIONS_DAYS``. A deleted state is removed with its history after
+``STATE_RETENTION_DAYS``. A later push starts a new history.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from apikeys.actors import Actor
 
-#: Versions removed per transaction: on SQLite every writer waits for it.
+#: Maximum versions to remove per transaction. On SQLite, all other writers wait for it.
 _BATCH: Final = 50
 _NOTHING: Final[dict[str, Any]] = {
     "version_number": 0,
@@ -43,7 +43,7 @@ _NOTHING: Final[dict[str, Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
-    """The result of a batch or dry run; ``size_bytes`` is the size of the pushed documents."""
+    """The result of a batch or dry run; ``size_bytes`` is the total size of the documents."""
 
     versions: int
     states: int
@@ -51,16 +51,16 @@ class Pruned:
 
 
 def prune(*, actor: Actor, dry_run: bool = False) -> Iterator[Pruned]:
-    """Remove versions beyond their retention; yield the result of each batch.
+    """Remove versions and deleted states beyond their retention, and yield a result per batch.
 
-    For a state without such versions it yields zeros, so that the caller may stop there. A run can
-    be stopped at any time and repeated.
+    After the batches of a state, the result contains only zeros, so that the caller can stop. A run
+    can be stopped at any time and repeated.
 
     Raises:
-        IncompleteError: some states failed; all others are done.
+        IncompleteError: some states failed, and all others succeeded.
     """
     now, attempts = timezone.now(), Attempts()
-    # A state has at most as many versions as numbers, and fewer when the numbers have gaps.
+    # The number of the newest version is an upper limit for the number of versions.
     numerous = State.objects.filter(version_number__gt=_kept())
     for state in in_batches(numerous.exclude(pk__in=_forgotten(now))):
         pruned = _prune_versions(state, now, actor, dry_run=dry_run)
@@ -73,7 +73,7 @@ def prune(*, actor: Actor, dry_run: bool = False) -> Iterator[Pruned]:
 
 def _kept() -> int:
     kept: int = settings.STATE_VERSIONS_KEPT
-    return max(kept, 1)  # the current version is the newest
+    return max(kept, 1)  # the newest version is current
 
 
 def _prune_versions(
@@ -100,7 +100,7 @@ def _prune_versions(
 
 
 def _forgotten(now: dt.datetime) -> QuerySet[State]:
-    """Return the deleted states to remove, except locked states, which are about to be restored."""
+    """Return the deleted states to remove, except locked states, which may be pushed again soon."""
     deleted_before = now - dt.timedelta(days=settings.STATE_RETENTION_DAYS)
     return State.objects.filter(deleted_at__lt=deleted_before, lock_id=None)
 
@@ -122,7 +122,7 @@ def _prune_deleted(state: State, actor: Actor, *, dry_run: bool) -> Iterator[Pru
 
 
 def _change_if_unchanged(state: State, **values: Any) -> bool:
-    """Change the state if it is unchanged, so that a simultaneous push starts a new history."""
+    """Change the state if it has not changed since it was read. Return whether this succeeded."""
     changed = State.objects.as_seen(state).change(**values)
     state.revision += 1
     return bool(changed)
@@ -135,7 +135,7 @@ def _remove_state(state: State, actor: Actor) -> Iterator[Pruned]:
             return
         batch = list(StateVersion.objects.filter(state=state))
         _remove(state, batch)
-        ResourceEntry.objects.forget(state.pk)  # which a release without an index has left there
+        ResourceEntry.objects.forget(state.pk)  # rows that a release without the index left
         State.objects.filter(pk=state.pk).delete()
         audit.authorize_and_record(actor, "state.purge", state.pk, version=state.version_number)
     yield _discard_objects(batch, states=1)
@@ -143,13 +143,13 @@ def _remove_state(state: State, actor: Actor) -> Iterator[Pruned]:
 
 def _remove(state: State, batch: list[StateVersion]) -> None:
     versions = StateVersion.objects.filter(pk__in=[version.pk for version in batch], state=state)
-    # First locked: a process that adds rows which refer to a version locks the version, too.
+    # The versions are locked first, because writers of rows that refer to a version also lock it.
     list(versions.select_for_update(no_key=True).order_by("pk").values_list("pk", flat=True))
     versions.delete()
 
 
 def _discard_objects(batch: list[StateVersion], states: int = 0) -> Pruned:
-    """Delete the objects of removed rows; return the result."""
+    """Delete the objects of removed versions, and return the result of the batch."""
     for version in batch:
         storage.discard(version.object_name)
     return Pruned(len(batch), states, sum(version.size_bytes for version in batch))

@@ -1,4 +1,4 @@
-"""The configuration of the object store, verified in parallel with requests that need no store."""
+"""Verification of the object store's configuration for the readiness check, in a thread."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 from states.errors import StorageMisconfigured, StorageUnavailable
 from states.keeping import storage
 
-#: Seconds for which a verdict is valid, and for which a request waits for it.
+#: Seconds for which a result is valid, and seconds for which a request waits for a result.
 _FRESH: Final = 30.0
 _WAIT: Final = 1.0
 
@@ -19,9 +19,9 @@ _verdict: Future[bool] | None = None
 
 
 def is_store_refusing() -> bool:
-    """Return, within a second, whether the store lacks the bucket or rejects the credentials.
+    """Return within a second whether the store lacks the bucket or rejects the credentials.
 
-    It is False while the store does not respond: most requests need no store.
+    Return False if the store does not respond, because most requests do not use the store.
     """
     global _started_at, _verdict
     if not storage.is_configured():

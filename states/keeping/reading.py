@@ -1,4 +1,4 @@
-"""Stored documents: from the row or the object store, verified, and recorded in the audit log."""
+"""Read stored documents from the database or object store, and record reads in the audit log."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 
 class Stored(NamedTuple):
-    """The location of a version's document: the row, or a name in the object store."""
+    """The location of a version's document: in the row, or an object in the object store."""
 
     state_id: uuid.UUID
     version_id: uuid.UUID
@@ -59,19 +59,19 @@ class Stored(NamedTuple):
 
     @property
     def place(self) -> Place:
-        """The binding of the encrypted document."""
+        """Return the state, version and number to which the encrypted document is bound."""
         return Place(self.state_id, self.version_id, self.number)
 
 
-#: The last columns of a current document's row, for the check of bindings.
+#: The last columns in the rows of ``CURRENT`` and ``PLACED_VERSION``, for the check of bindings.
 PLACE: Final = ("component_id", "environment_id", "application_id")
-#: The ids of a version and its state; Citus finds the server by the state.
+#: The ids of a version and its state. Citus routes the query by the id of the state.
 _KEY: Final = {name: Parameter(name, UUIDField()) for name in ("pk", "state_id")}
-#: Replaces the length of the document while its version has not been read.
+#: The length of a document in a version that must be read separately.
 _UNREAD: Final = Value(None, output_field=BigIntegerField())
 #: Seconds between attempts to read the version of a state that was just pushed.
 _PAUSES: Final = (0.02, 0.05, 0.1, 0.3)
-#: Where the length of the document is in the row.
+#: The position of the document's length in the row.
 _LENGTH: Final = len(Stored._fields)
 _COLUMNS: Final = ("id", "number", "document", "encryption_key", "object_name")
 
@@ -79,9 +79,9 @@ _COLUMNS: Final = ("id", "number", "document", "encryption_key", "object_name")
 def _found(
     versions: QuerySet[Any, Any], state_id: str, prefix: str = "", *more: str
 ) -> QuerySet[Any, Any]:
-    """Return the columns of ``Stored``, but of a large document only its length.
+    """Return the columns of ``Stored`` and the length of the document, without a large document.
 
-    Memory for a large document is reserved before it is read; a small one needs a single query.
+    A large document is read with a second query, after its memory has been reserved.
     """
     length = Length(f"{prefix}document")
     is_small = When(LessThanOrEqual(length, memory.FREE), then=f"{prefix}document")
@@ -104,10 +104,11 @@ def _current_at(*, with_application: bool) -> QuerySet[State, Any]:
 
 
 def _current_of(states: StateQuerySet) -> QuerySet[State, Any]:
-    """Return the columns of ``Stored`` of the current version.
+    """Return the columns of ``Stored`` for the current version.
 
     On Citus, states and versions are on different servers, and a statement may see a new state
-    before its version. The columns of the version are null, and ``_current_row`` reads them.
+    before its version. The document and its length are therefore null, and ``_current_row`` reads
+    the version separately.
     """
     pushed = states.visible().filter(current_version__isnull=False)
     if not citus.is_used():
@@ -138,29 +139,28 @@ def _whole() -> QuerySet[StateVersion, Any]:
 
 
 CURRENT: Final = CompiledQuery(_current)
-#: The same by names, for addresses without and with an application.
+#: ``CURRENT`` by names, for addresses without and with an application.
 CURRENT_AT: Final = {
     flag: CompiledQuery(partial(_current_at, with_application=flag)) for flag in (False, True)
 }
-#: A version of a visible state, by its id; the id of the current version precedes the place.
+#: A version of a visible state, by id. The row has the id of the current version before ``PLACE``.
 PLACED_VERSION: Final = CompiledQuery(_placed)
 _VERSION: Final = CompiledQuery(_version)
 _BY_ID: Final = CompiledQuery(_by_id)
 _WHOLE: Final = CompiledQuery(_whole)
-#: Bytes that reading holds beside each of the document: as the database sent it, and encrypted.
+#: Additional copies of the document in memory during a read: the data from the database, and the
+#: encrypted document.
 _BESIDE: Final = 2
 
 
 def read_current(*, current: Prefetch[Any], actor: Actor, **details: Any) -> bytes:
-    """Return the document that a prefetch of ``CURRENT`` or ``PLACED_VERSION`` finds, gzip'd.
+    """Return the gzipped document that a prefetch of ``CURRENT`` or ``PLACED_VERSION`` finds.
 
-    ``details`` are recorded in the audit log.
+    The audit log records ``details``.
 
     Raises:
         StateNotFound: the state has no document.
-        DocumentDamaged: the document differs from the pushed one.
-        DocumentMissing, StorageInconsistent: the object is missing, or the store returns other
-            bytes than it recorded.
+        DocumentUnreadable: the document is damaged or missing, or its key is not configured.
         StorageUnavailable: the object store does not respond.
     """
     stored, gzipped = _unsealed(partial(_current_row, current))
@@ -180,7 +180,7 @@ def read_version(
     from_replica: bool = False,
     **details: Any,
 ) -> bytes:
-    """Return a version's document, gzip'd; ``details`` are recorded in the audit log.
+    """Return the gzipped document of a version. The audit log records ``details``.
 
     Raises:
         VersionNotFound: the version does not exist, or was pruned.
@@ -201,7 +201,7 @@ def read_version(
 def find_version(
     *, state_id: uuid.UUID, number: int, using: str = DEFAULT_DB_ALIAS
 ) -> tuple[Stored | None, bytes]:
-    """Return a version's location and gzip'd document, for use within the service.
+    """Return the location and gzipped document of a version, without a record in the audit log.
 
     Raises:
         DocumentUnreadable, StorageUnavailable: as for the current document.
@@ -210,7 +210,7 @@ def find_version(
 
 
 def find_small(*, state_id: uuid.UUID, numbers: Sequence[int]) -> dict[int, bytes]:
-    """Return the gzip'd documents of these versions by number, in a single query.
+    """Return the gzipped documents of these versions by number, with a single query.
 
     The result excludes large and unreadable documents, and documents in the object store.
     """
@@ -226,10 +226,10 @@ def find_small(*, state_id: uuid.UUID, numbers: Sequence[int]) -> dict[int, byte
 
 
 def _current_row(current: Prefetch[Any]) -> Sequence[Any] | None:
-    """Return the row of ``Stored``; read the version separately if the row does not contain it.
+    """Return the prefetched row. On Citus, read the version separately.
 
     Raises:
-        DatabaseUnavailable: the version is not visible yet; see ``docs/adr/0083``.
+        DatabaseUnavailable: the version is not visible yet (``docs/adr/0083``).
     """
     row = current.row()
     for pause in (*_PAUSES, None):
@@ -245,7 +245,7 @@ def _current_row(current: Prefetch[Any]) -> Sequence[Any] | None:
 
 
 def load(version_id: uuid.UUID, state_id: uuid.UUID) -> tuple[Stored | None, bytes]:
-    """Return a version's location and gzip'd document, for a command; None if it was pruned.
+    """Return the location and gzipped document of a version by id, or None if it was pruned.
 
     Raises:
         DocumentUnreadable, StorageUnavailable: as for the current document.
@@ -256,13 +256,14 @@ def load(version_id: uuid.UUID, state_id: uuid.UUID) -> tuple[Stored | None, byt
 def _unsealed(
     find: Callable[[], Sequence[Any] | None], using: str = DEFAULT_DB_ALIAS
 ) -> tuple[Stored | None, bytes]:
-    """Return the location and the gzip'd document of the row that ``find`` returns.
+    """Return the location and the gzipped document of the row that ``find`` returns.
 
-    A missing object may have been moved, re-encrypted or pruned meanwhile: the row is read again.
+    If an object is missing, the row is read again, because the document may have been moved,
+    re-encrypted or pruned.
 
     Raises:
-        DocumentDamaged: it does not decrypt, although the store returns its recorded content.
-        DocumentKeyMissing: its key is not configured.
+        DocumentDamaged: the document cannot be decrypted.
+        DocumentKeyMissing: the encryption key of the document is not configured.
         DocumentMissing, StorageInconsistent: the fault persists after retries.
         StorageUnavailable: the object store does not respond.
     """
@@ -277,7 +278,7 @@ def _unsealed(
                 key = {"pk": stored.version_id, "state_id": stored.state_id}
                 whole = _WHOLE.row(using=using, **key)
                 if whole is None:
-                    continue  # pruned meanwhile
+                    continue  # pruned concurrently
                 stored = Stored(*whole)
             if not stored.object_name:
                 return stored, _unseal(stored, stored.document or b"")

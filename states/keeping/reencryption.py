@@ -1,7 +1,8 @@
 """Re-encrypt and move stored documents while the service runs.
 
-Each document is rewritten in its own statement, under the condition that its row is unchanged.
-A run may therefore stop at any time and continue later: finished documents are not selected again.
+Each document is rewritten in its own statement, on the condition that its row has not changed. A
+run can therefore be stopped at any time and continued later. The next run does not select finished
+documents again.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def due(*, everything: bool) -> QuerySet[StateVersion]:
 
 
 def elsewhere(*, than_store: bool) -> QuerySet[StateVersion]:
-    """Return the versions whose documents are not in the object store, or not in a row."""
+    """Return the versions with documents in the database, or else in the object store."""
     if than_store:
         return StateVersion.objects.filter(object_name="")
     return StateVersion.objects.exclude(object_name="")
@@ -45,11 +46,11 @@ def elsewhere(*, than_store: bool) -> QuerySet[StateVersion]:
 def rotate_keys(*, everything: bool = False) -> Iterator[tuple[StateVersion, str]]:
     """Re-encrypt the documents with the first key, and yield each version with its problem.
 
-    The problem is empty where the document was re-encrypted. ``everything`` includes documents
-    that the first key encrypts already: it binds documents of early releases to their numbers.
+    The problem is empty on success. ``everything`` includes documents that are already encrypted
+    with the first key, which binds documents of early releases to their numbers.
 
     Raises:
-        StorageUnavailable: the object store does not respond; earlier documents are done.
+        StorageUnavailable: the object store does not respond; earlier documents are finished.
     """
     attempts = Attempts()
     for version in in_batches(due(everything=everything)):
@@ -59,13 +60,13 @@ def rotate_keys(*, everything: bool = False) -> Iterator[tuple[StateVersion, str
 
 
 def move(*, to_store: bool) -> Iterator[tuple[StateVersion, str]]:
-    """Move the documents; yield each version with its problem, empty on success.
+    """Move the documents, and yield each version with its problem, which is empty on success.
 
-    A document with a problem stays in place. A document that changed meanwhile is tried again, in a
-    bounded number of passes: another process may be moving them back.
+    A document with a problem is not moved. A document that changed concurrently is retried in the
+    next pass. The number of passes is limited, because another process could move documents back.
 
     Raises:
-        StorageUnavailable: the object store does not respond; earlier documents are done.
+        StorageUnavailable: the object store does not respond; earlier documents are finished.
     """
     attempts = Attempts()
     failed: set[uuid.UUID] = set()
@@ -84,14 +85,14 @@ def _named(version: StateVersion) -> dict[str, Any]:
 
 
 def _rewrite(version: StateVersion, *, in_store: bool | None = None) -> bool:
-    """Re-encrypt a document in place or at the given place; return whether this call did it.
+    """Re-encrypt a document, and move it if ``in_store`` is given. Return whether this succeeded.
 
-    The new document exists before the row names it, and the old document until afterwards.
+    A new object is written before the row refers to it, and the old object is deleted afterwards.
     Decrypted bytes stay in memory.
     """
     stored, gzipped = reading.load(version.pk, version.state_id)
     if stored is None:
-        return False  # pruned meanwhile
+        return False  # pruned concurrently
     sealed = sealing.seal(gzipped, stored.place)
     if bool(stored.object_name) if in_store is None else in_store:
         document, name = None, storage.put(sealed.payload, stored.state_id, version.pk)

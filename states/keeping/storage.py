@@ -1,8 +1,8 @@
-"""Documents outside of the database: in the object store of ``STATE_STORAGE_URL``.
+"""Documents in the object store of ``STATE_STORAGE_URL``.
 
-An object is the encrypted payload that the row would contain. It is written before its row, under a
-name that is used once, and never changed: a new encryption is a new object. An object without a row
-therefore belongs to a writer that lost a race or crashed, and is deleted later.
+An object contains the encrypted document that the row would otherwise contain. It is written before
+its row, with a unique name, and never changed. A new encryption is a new object. An object without
+a row was therefore written by a writer that lost a race or crashed, and is deleted later.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ log = structlog.get_logger("states.storage")
 
 _ALIAS: Final = "states"
 _MD5: Final = re.compile("[0-9a-f]{32}")
-#: S3's codes of a wrong configuration. A HEAD has the status instead: 404 is that of a bucket, for
-#: the client turns that of an object into FileNotFoundError.
+#: S3's error codes for a wrong configuration. For HEAD requests, the code is the HTTP status. Here,
+#: 404 means a missing bucket, because the client raises FileNotFoundError for a missing object.
 _REFUSALS: Final = frozenset({
     "404", "403", "301", "NoSuchBucket", "InvalidBucketName", "AllAccessDisabled", "AccessDenied",
     "InvalidAccessKeyId", "SignatureDoesNotMatch", "AuthorizationHeaderMalformed",
@@ -44,11 +44,11 @@ _WITHOUT_CREDENTIALS: Final = frozenset({"NoCredentialsError", "PartialCredentia
 
 
 class ObjectMissingError(Exception):
-    """The store responds, but has no object of this name."""
+    """An object that does not exist, although the store responds."""
 
 
 def is_configured() -> bool:
-    """Return whether there is an object store."""
+    """Return whether an object store is configured."""
     return _ALIAS in settings.STORAGES
 
 
@@ -58,15 +58,15 @@ def receives_new_documents() -> bool:
 
 
 def store() -> Storage:
-    """Return the store.
+    """Return the object store.
 
     Raises:
         StorageUnavailable: no store is configured.
     """
     if not is_configured():
         raise StorageUnavailable(
-            "A document is in an object store, but no object store is configured. Set "
-            "STATE_STORAGE_URL."
+            "The document is in an object store, but STATE_STORAGE_URL is not set. Contact an "
+            "operator."
         )
     return storages[_ALIAS]
 
@@ -74,10 +74,10 @@ def store() -> Storage:
 def place(
     payload: Payload, state_id: uuid.UUID, version_id: uuid.UUID
 ) -> tuple[Payload | None, str]:
-    """Return the document for the row of a new version, or the name of its object.
+    """Return the document for the row of a new version, or store it and return the object's name.
 
     Raises:
-        StorageUnavailable: the store did not accept it.
+        StorageUnavailable: the store did not accept the document.
     """
     if receives_new_documents():
         return None, put(payload, state_id, version_id)
@@ -88,7 +88,7 @@ def put(payload: Payload, state_id: uuid.UUID, version_id: uuid.UUID) -> str:
     """Write a new object and return its name.
 
     Raises:
-        StorageUnavailable: the store did not accept it, or its response is unknown.
+        StorageUnavailable: the store did not accept the object, or did not respond.
     """
     name = f"{state_id}/{version_id}.{secrets.token_hex(8)}"
     with answering("put", name):
@@ -103,7 +103,7 @@ class Fetched(NamedTuple):
 
 
 def fetch(name: str) -> Fetched:
-    """Return an object.
+    """Return the content of an object.
 
     Raises:
         ObjectMissingError: the object does not exist.
@@ -114,7 +114,7 @@ def fetch(name: str) -> Fetched:
             content: bytes = file.read()
             return Fetched(content, _matches_announcement(file, content))
     except ObjectMissingError:
-        find_bucket()  # without its bucket every object is missing
+        find_bucket()  # an error if the bucket is missing
         raise
 
 
@@ -132,10 +132,10 @@ def find_bucket() -> None:
 
 
 def _matches_announcement(file: File[bytes], content: bytes) -> bool:
-    """Return whether the bytes match the length and digest that the store announced.
+    """Return whether the bytes match the length and digest in the store's response.
 
-    S3's ETag is the MD5 of an object, unless it has several parts or S3 encrypted it with a KMS
-    key.
+    The ETag in S3 is the MD5 digest of an object, unless the object has several parts or is
+    encrypted with a KMS key.
     """
     s3_object = getattr(file, "obj", None)
     if len(content) != file.size:
@@ -147,7 +147,7 @@ def _matches_announcement(file: File[bytes], content: bytes) -> bool:
 
 
 def discard(name: str) -> None:
-    """Delete an object without a row, now or, if the store is unavailable, in a sweep."""
+    """Delete an object without a row. If the store is unavailable, a later sweep deletes it."""
     if name:
         with contextlib.suppress(StorageUnavailable, ObjectMissingError), answering("delete", name):
             store().delete(name)
@@ -155,7 +155,7 @@ def discard(name: str) -> None:
 
 @contextlib.contextmanager
 def answering(operation: str, name: str) -> Iterator[None]:
-    """Turn exceptions of the store's client into the service's errors.
+    """Convert exceptions of the store's client into errors of the service.
 
     Raises:
         ObjectMissingError, StorageUnavailable: see ``fetch``.
@@ -166,9 +166,9 @@ def answering(operation: str, name: str) -> Iterator[None]:
         raise ObjectMissingError(name) from error
     except StorageUnavailable:
         raise
-    except Exception as error:  # each store's client has errors of its own
+    except Exception as error:  # each client library has its own exceptions
         code = _code_of(error)
-        if code == "NoSuchKey":  # the object was there when it was opened
+        if code == "NoSuchKey":  # deleted after it was opened
             raise ObjectMissingError(name) from error
         if code in _REFUSALS or type(error).__name__ in _WITHOUT_CREDENTIALS:
             reason = code or type(error).__name__
@@ -179,7 +179,7 @@ def answering(operation: str, name: str) -> Iterator[None]:
 
 
 def _code_of(error: Exception) -> str:
-    """Return S3's code of an error, empty if it has no code."""
+    """Return the S3 code of an error, or an empty string without a code."""
     response = getattr(error, "response", None)
     found = response.get("Error", {}) if isinstance(response, dict) else {}
     return str(found.get("Code", ""))

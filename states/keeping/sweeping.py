@@ -1,4 +1,4 @@
-"""Objects without a row: their writer lost a race or crashed before it wrote the row."""
+"""Delete objects without a row, which writers left behind that lost a race or crashed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def directories() -> dict[str, uuid.UUID]:
-    """Map the store's directories that belong to states to the ids of the states.
+    """Return the directories of states in the store, with the ids of the states.
 
     Raises:
         StorageUnavailable: the object store does not respond.
@@ -30,17 +30,17 @@ def directories() -> dict[str, uuid.UUID]:
 
 
 def sweep(*, older_than: dt.timedelta, dry_run: bool) -> Iterator[str | None]:
-    """Delete objects without a row; yield the name of each.
+    """Delete objects without a row, and yield their names.
 
-    After each state it yields None, so that the caller may stop there.
+    After each state, yield None, so that the caller can stop.
 
-    Names are listed before rows are read, so that rows written meanwhile are seen. An old object
-    without a row never gets a row, because a request writes both together. Objects with other names
-    are foreign, and stay.
+    Objects are listed before rows are read, so that the row of a new object is found. An old object
+    without a row never gets a row, because a single request writes both. Objects with other names
+    do not belong to the service, and stay.
 
     Raises:
         StorageUnavailable: the object store does not respond.
-        IncompleteError: some objects could not be swept; all others were.
+        IncompleteError: some objects could not be deleted, and all others were.
     """
     attempts = Attempts()
     for directory, state_id in directories().items():
@@ -56,7 +56,7 @@ def sweep(*, older_than: dt.timedelta, dry_run: bool) -> Iterator[str | None]:
 
 
 def _unknown(directory: str, state_id: uuid.UUID) -> list[str]:
-    """Return the objects of a state without a row."""
+    """Return the names of a state's objects without a row."""
     with storage.answering("list", directory):
         files = storage.store().listdir(directory)[1]
     versions = StateVersion.objects.filter(state_id=state_id)
@@ -65,7 +65,7 @@ def _unknown(directory: str, state_id: uuid.UUID) -> list[str]:
 
 
 def _sweep(name: str, older_than: dt.timedelta, *, dry_run: bool) -> bool:
-    """Delete an object if it is old enough; return whether it is."""
+    """Delete an object if it is old enough, and return whether it is old enough."""
     is_older = _is_older(name, older_than)
     if is_older and not dry_run:
         storage.discard(name)

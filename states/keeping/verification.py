@@ -1,8 +1,8 @@
 """Verify that stored documents equal the pushed documents, and the current version is the newest.
 
-A document decrypts only for its state, version and number. Documents of early releases are not
-bound to a number, and are counted. No check within the database detects a restore of the whole
-database to an earlier time.
+A document can be decrypted only for its state, version and number. Documents of early releases are
+not bound to a number, and are counted separately. No check within the database can detect a restore
+of the whole database to an earlier time.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A version, and the problem of its document, if any."""
+    """The result for a version: the problem of its document, if any."""
 
     version: StateVersion
     problem: str | None
-    #: Whether it would be found under another number; an unreadable document is a problem anyway.
+    #: Whether the document is bound to the version number; true for an unreadable document.
     is_numbered: bool = True
 
 
 def verify(versions: QuerySet[StateVersion] | None = None) -> Iterator[Checked]:
-    """Verify the documents of these versions, or all documents in both stores, one by one.
+    """Verify the documents of these versions, or all documents in the database and object store.
 
     Raises:
-        StorageUnavailable: the object store does not respond, so there is no result.
+        StorageUnavailable: the object store does not respond.
     """
     chosen = StateVersion.objects.all() if versions is None else versions
     attempts = Attempts()
@@ -51,7 +51,7 @@ def verify(versions: QuerySet[StateVersion] | None = None) -> Iterator[Checked]:
 
 
 def _checked(version: StateVersion) -> Checked | None:
-    """Verify a document; return None if it was pruned meanwhile.
+    """Verify a document. Return None if the version was pruned concurrently.
 
     Raises:
         DocumentUnreadable: the document is missing or damaged.
@@ -64,7 +64,7 @@ def _checked(version: StateVersion) -> Checked | None:
 
 
 def is_as_recorded(version: StateVersion, document: bytes) -> bool:
-    """Return whether a document has the digest and size that were recorded with the push."""
+    """Return whether a document has the digest and size in the record of its version."""
     digest = hashlib.md5(document, usedforsecurity=False).hexdigest()
     return (digest, len(document)) == (version.md5, version.size_bytes)
 
@@ -83,10 +83,10 @@ def _problem(version: StateVersion, gzipped: bytes) -> str | None:
 
 
 def _moved(version: StateVersion) -> str | None:
-    """Return the problem of the version's state, unless a push has just changed it."""
+    """Read the state and its newest version again, and return their difference as a problem."""
     state = State.objects.filter(pk=version.state_id).first()
     newest = StateVersion.objects.filter(state_id=version.state_id).order_by("-number").first()
-    if state is None or newest is None:  # deleted meanwhile
+    if state is None or newest is None:  # deleted concurrently
         return None
     figures = [
         (found.serial, found.lineage, found.md5, found.size_bytes) for found in (state, newest)
@@ -95,6 +95,6 @@ def _moved(version: StateVersion) -> str | None:
     if is_newest and figures[0] == figures[1]:
         return None
     return (
-        "The state does not point to its newest version, or its recorded figures differ from those "
-        "of that version."
+        "The current version of the state is not its newest version, or their serials, lineages, "
+        "digests or sizes differ."
     )

@@ -36,7 +36,10 @@ class Application(CatalogueEntry):
 
     @classmethod
     def seen_by(cls, binding: Binding) -> Q:
-        """Return the condition for its applications, and for those of its components and states."""
+        """Return the condition for the applications that a caller with the binding can see.
+
+        These are the applications in the binding, and those of its components and states.
+        """
         seen = Q() if binding.application_ids is None else Q(pk__in=binding.application_ids)
         if binding.component_ids is not None:
             own = Component.objects.filter(pk__in=binding.component_ids)
@@ -67,7 +70,7 @@ class Component(CatalogueEntry):
             models.Index(fields=["application", "id"], name="component_by_application"),
             # Each application may have a component with the same slug.
             models.Index(fields=["slug", "id"], name="component_by_slug"),
-            # For the search of workspaces whose names begin with a text, in any collation.
+            # For the search for workspaces by the beginning of their names, in any collation.
             models.Index(
                 fields=["slug"], opclasses=["varchar_pattern_ops"], name="component_by_slug_prefix"
             ),
@@ -92,7 +95,10 @@ class Component(CatalogueEntry):
 
     @classmethod
     def seen_by(cls, binding: Binding) -> Q:
-        """Return the condition for its components, and for those of its applications and states."""
+        """Return the condition for the components that a caller with the binding can see.
+
+        These are the components in the binding, and those of its applications and states.
+        """
         if binding.component_ids is None and binding.application_ids is None:
             return Q(NamedBy(_states_inside(binding), "component_id"))
         seen = Q()
@@ -104,7 +110,7 @@ class Component(CatalogueEntry):
 
     @classmethod
     def allows(cls, binding: Binding, fields: Mapping[str, Any]) -> bool:
-        """Return whether the component stays in, or moves to, an application of the binding."""
+        """Return whether the component stays in its application or moves to one in the binding."""
         return (
             binding.application_ids is None
             or "application_id" not in fields
@@ -127,12 +133,12 @@ def _states_inside(binding: Binding) -> Any:
 
 
 class Environment(CatalogueEntry):
-    """A deployment target of components: production, staging and the like."""
+    """A deployment target of components, such as production or staging."""
 
     named_by = ("environment_ids",)
     shared_beyond = ("component_ids", "application_ids")
 
-    # Whether a push needs the lock's ID. A client without a lock address sends no ID, and reports
+    # Whether a push requires a lock ID. A client without a lock address sends no lock ID, and shows
     # no error.
     require_lock = models.BooleanField(default=False, db_default=False)
 
@@ -147,13 +153,16 @@ class Environment(CatalogueEntry):
 
     @classmethod
     def seen_by(cls, binding: Binding) -> Q:
-        """Return the condition for its environments, and for those of its states."""
+        """Return the condition for the environments that a caller with the binding can see.
+
+        These are the environments in the binding, and those of its states.
+        """
         if binding.environment_ids is not None:
             return Q(pk__in=binding.environment_ids)
         return Q(NamedBy(_states_inside(binding), "environment_id"))
 
 
-#: The models of the catalogue, by their names in addresses, filters and searches.
+#: The models of the catalogue by kind, as in addresses, filters and searches.
 KINDS: Final[dict[str, type[CatalogueEntry]]] = {
     "application": Application,
     "component": Component,
@@ -164,7 +173,7 @@ KINDS: Final[dict[str, type[CatalogueEntry]]] = {
 class SlugClaim(models.Model):
     """A current or former slug of an entry, unique within the parent.
 
-    A former slug resolves to its entry until another entry takes it over.
+    A former slug resolves to its entry until another entry takes over the slug.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
@@ -174,7 +183,7 @@ class SlugClaim(models.Model):
     entry_id = models.UUIDField()
 
     class Meta:
-        # The previous release stored only former slugs here.
+        # The table's name is from a release that stored only former slugs.
         db_table = "states_formerslug"
         constraints = [
             models.UniqueConstraint(name="formerslug", fields=["kind", "parent_id", "slug"]),

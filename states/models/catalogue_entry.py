@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
     from apikeys.bindings import Binding
 
-#: The parent of entries without a parent.
+#: The parent id of entries without a parent.
 NO_PARENT: Final = uuid.UUID(int=0)
 
 
 class CatalogueQuerySet(models.QuerySet[Any]):
     def inside(self, binding: Binding) -> CatalogueQuerySet:
-        """Return the entries within this binding: named in it, or with a state inside."""
+        """Return the entries within this binding: entries in it, and entries of its states."""
         if binding.cluster_id is not None:
             return self.none()
         if binding == EVERYWHERE:
@@ -34,28 +34,28 @@ class CatalogueQuerySet(models.QuerySet[Any]):
         return self.filter(self.model.seen_by(binding))
 
     def named(self, beginning: str) -> CatalogueQuerySet:
-        """Return the entries with this name prefix, in order of names, from the index on names."""
+        """Return the entries whose names start with this text, ordered by name, from an index."""
         return self.filter(starts_with("name", beginning)).order_by("name", "id")
 
 
 class CatalogueEntry(models.Model):
-    """A named entry of the catalogue.
+    """The base class of catalogue entries.
 
-    Ids are unique, and slugs are unique within a parent; names need not be.
+    Ids are unique, and slugs are unique within a parent. Names may not be unique.
     """
 
-    #: Columns ordered by bytes, where a prefix is a range.
+    #: Columns ordered by bytes, so that a prefix is a range.
     byte_ordered = frozenset({"name"})
-    #: The parts of a binding that prevent changes of an entry: objects outside of the binding may
-    #: belong to the entry.
+    #: The parts of a binding that prevent changes of an entry, because the entry can have states
+    #: outside the binding.
     shared_beyond: ClassVar[tuple[str, ...]]
-    #: The parts that name entries of this kind, which exclude a new entry.
+    #: The parts of a binding that list existing entries, and so prevent the creation of an entry.
     named_by: ClassVar[tuple[str, ...]]
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     name = models.CharField(max_length=200, blank=True)
-    # The slug in addresses. An entry that a push registered by ids has none until it is named.
-    slug = models.CharField(max_length=slugs.MOST, null=True)  # noqa: DJ001 - as said
+    # The slug in addresses; null in an entry that a push registered by id, until it gets a name.
+    slug = models.CharField(max_length=slugs.MOST, null=True)  # noqa: DJ001 - see above
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     updated_at = models.DateTimeField(auto_now=True)
 
@@ -76,47 +76,50 @@ class CatalogueEntry(models.Model):
 
     @property
     def parent_id(self) -> uuid.UUID:
-        """Return the scope of its slug's uniqueness: an application's id, or ``NO_PARENT``."""
+        """Return the id of the application in which the slug is unique, or ``NO_PARENT``."""
         return NO_PARENT
 
     @classmethod
     def of_parent(cls, parent_id: Any) -> models.QuerySet[Any]:
-        """Return the entries of this parent, which may be a parameter."""
+        """Return the entries with this parent id, which may be a query parameter."""
         del parent_id  # only components have parents
         return cls._default_manager.all()
 
     @classmethod
     def of_slug(cls, slug: Any, parent_id: Any) -> models.QuerySet[Any]:
-        """Return the entry with this slug, as a queryset; each argument may be a parameter."""
+        """Return a queryset with the entry of this slug. Both arguments may be query parameters."""
         return cls.of_parent(parent_id).filter(slug=slug)
 
     @classmethod
     def in_parents(cls, parent_ids: Collection[uuid.UUID]) -> models.QuerySet[Any]:
-        """Return the entries without a parent, or with any of these."""
+        """Return the entries without a parent, and the entries with any of these parents."""
         del parent_ids  # only components have parents
         return cls._default_manager.all()
 
     @classmethod
     def seen_by(cls, binding: Binding) -> Q:
-        """Return the condition for the entries within a token's binding; not for cluster tokens."""
+        """Return the condition for the entries that a caller with the binding can see.
+
+        The binding must not be to a cluster.
+        """
         raise NotImplementedError
 
     @classmethod
     def is_changed_by(cls, binding: Binding) -> bool:
-        """Return whether the token may change the entry: the binding includes all its states."""
+        """Return whether a caller may change entries: the binding includes all of their states."""
         return binding.cluster_id is None and all(
             getattr(binding, name) is None for name in cls.shared_beyond
         )
 
     @classmethod
     def is_created_by(cls, binding: Binding) -> bool:
-        """Return whether a token may create an entry: not if it is bound to existing entries."""
+        """Return whether a caller may create entries: the binding must not list existing ones."""
         return binding.cluster_id is None and all(
             getattr(binding, name) is None for name in cls.named_by
         )
 
     @classmethod
     def allows(cls, binding: Binding, fields: Mapping[str, Any]) -> bool:
-        """Return whether an entry with these new or changed fields is inside the binding."""
+        """Return whether an entry with these new or changed fields is within the binding."""
         del binding, fields  # only components have parents
         return True

@@ -1,6 +1,6 @@
 """Dependencies between states, from ``terraform_remote_state`` in the current versions.
 
-The resource index maintains them (``states.resources.indexing``), from documents alone.
+The resource index (``states.resources.indexing``) derives them from the documents alone.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from uuid_utils.compat import uuid7
 
 from states.models.of_state import OfState, OfStateQuerySet
 
-#: Maximum bytes of an address.
+#: Maximum bytes of an address or a location.
 MOST_BYTES: Final = 2_000
 MOST_BYTES_OF_BACKEND: Final = 50
 
@@ -20,8 +20,8 @@ MOST_BYTES_OF_BACKEND: Final = 50
 class StateDependency(OfState):
     """A data source in the current version of a state, and the state that it reads.
 
-    ``target_…`` holds the ids that an address of this service named at the time of indexing: a name
-    may refer to another state later.
+    For an address of this service, ``target_…`` are the ids of the state at the time of indexing. A
+    name can refer to another state later.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)

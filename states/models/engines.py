@@ -6,10 +6,10 @@ from django.db import models
 
 
 class Engine(models.TextChoices):
-    """The engine that wrote a document, by the registries of its providers.
+    """The engine that wrote a document, detected from the registries of its providers.
 
-    ``MIXED`` is a document with providers of both registries; ``UNKNOWN`` has providers of neither,
-    or no resources.
+    ``MIXED`` is a document with providers from both registries. ``UNKNOWN`` is a document without
+    resources, or with providers only from other registries.
     """
 
     TERRAFORM = "TERRAFORM", "Terraform"

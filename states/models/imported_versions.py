@@ -1,4 +1,4 @@
-"""Origins of imported versions."""
+"""The origins of imported versions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class ImportedVersion(models.Model):
     """Metadata of an imported version from its source: id, time and author.
 
-    The digest identifies it, so that no version is imported twice.
+    The unique digest prevents a second import of the same version.
     """
 
     version = models.OneToOneField(
@@ -42,7 +42,7 @@ class ImportedVersion(models.Model):
 
     @staticmethod
     def digest_of(source: str, key: str, source_version: str) -> str:
-        """Return the digest that identifies a source's version."""
+        """Return the digest that identifies a version in a source."""
         text = "\0".join((source, key, source_version))
         return hashlib.sha256(text.encode()).hexdigest()
 

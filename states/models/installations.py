@@ -12,7 +12,10 @@ _ONLY: Final = 1
 
 
 class Installation(models.Model):
-    """The only row of its table: a backup keeps it, and a copy of the database shares it."""
+    """The identity of this installation, in the only row of the table.
+
+    A restored backup and a copy of the database have the same identity.
+    """
 
     id = models.PositiveSmallIntegerField(primary_key=True, default=_ONLY, editable=False)
     identity = models.UUIDField(default=uuid.uuid4)

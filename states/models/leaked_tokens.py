@@ -1,4 +1,4 @@
-"""Tokens of the service that were found in state documents."""
+"""Keys and tokens of this service that were found in state documents."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ if TYPE_CHECKING:
 
 
 class LeakedToken(models.Model):
-    """A working token that was found in a state (``states.resources.leaked_tokens``).
+    """A working key or token that was found in a state (``states.resources.leaked_tokens``).
 
-    As everywhere in the database, only the digest of the token is stored. It distinguishes a secret
-    from its replacement by a rotation.
+    The database stores only the digest of a secret. The digest distinguishes a secret from its
+    replacement in a rotation.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    # Without a constraint in the database: a release that does not know the table purges states.
+    # Without a constraint in the database, because an older release without this table also purges
+    # states.
     state = models.ForeignKey(
         "states.State",
         on_delete=models.CASCADE,
@@ -29,7 +30,7 @@ class LeakedToken(models.Model):
         db_constraint=False,
     )
     digest = models.BinaryField(max_length=32)
-    # The place, without secrets; empty if it is outside of attributes and outputs.
+    # The address in the document, without secrets; empty outside of attributes and outputs.
     address = models.TextField(blank=True)
     version_number = models.PositiveIntegerField()
     found_at: models.DateTimeField[dt.datetime, dt.datetime] = models.DateTimeField(

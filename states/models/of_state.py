@@ -1,4 +1,4 @@
-"""Rows of a state that are found by its catalogue entries."""
+"""The base of models that belong to a state, with filters by its catalogue entries."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 Row = TypeVar("Row", bound=models.Model)
 Rows = TypeVar("Rows", bound="QuerySet[Any, Any]")
 
-#: Maximum ids in a condition. Components of different applications may share a slug.
+#: Maximum ids in a condition. Many components can share a slug, each in another application.
 _MOST_IDS: Final = 1_000
 #: Maximum catalogue names that a text search examines before it reads states.
 _MOST_NAMES: Final = 50_000
 
 
 def inside_catalogue(rows: Rows, binding: Binding) -> Rows:
-    """Return the rows of components and environments within this binding.
+    """Return the rows of the components and environments within this binding.
 
-    The caller handles the binding's applications, because only some rows have that column.
+    The caller filters by the applications of the binding, because not all models have this column.
     """
     if binding.cluster_id is not None:
         return rows.none()
@@ -43,9 +43,9 @@ def inside_catalogue(rows: Rows, binding: Binding) -> Rows:
 
 
 def ids_or_query(entries: QuerySet[Any, Any]) -> list[uuid.UUID] | QuerySet[Any, Any]:
-    """Return the ids of the entries, by which an index finds the rows that belong to them.
+    """Return the ids of the entries with one query, or the query itself for too many ids.
 
-    One query; if there are too many ids for a condition, return the query itself.
+    With the ids, an index finds the rows that belong to the entries.
     """
     ids = entries.values_list("pk", flat=True)
     found = list(ids[: _MOST_IDS + 1])
@@ -53,10 +53,10 @@ def ids_or_query(entries: QuerySet[Any, Any]) -> list[uuid.UUID] | QuerySet[Any,
 
 
 def with_part_of_name(model: type[CatalogueEntry], piece: Piece) -> list[uuid.UUID] | None:
-    """Return the ids of the entries with this part in their name.
+    """Return the ids of the entries whose names contain this text.
 
-    Return None for too many entries, or for a search of too many names: only the beginning of a
-    name has an index.
+    Return None for too many matching entries, or for too many names to search. Only searches for
+    the beginning of a name use an index.
     """
     is_indexed = piece.at_start and not piece.ignore_case
     if not is_indexed and model.objects.order_by("pk")[_MOST_NAMES:].values("pk")[:1]:
@@ -70,8 +70,8 @@ class OfStateQuerySet(models.QuerySet[Row]):
     def inside(self, binding: Binding) -> Self:
         """Return the rows of states within this binding.
 
-        A binding to applications costs a query for their components: the rows have no application,
-        because a component may be moved and its states have many rows.
+        A binding to applications requires a query for their components. The rows do not contain the
+        application, because a move of a component would change many rows.
         """
         inside = inside_catalogue(self, binding)
         if binding.application_ids is not None:
@@ -81,13 +81,13 @@ class OfStateQuerySet(models.QuerySet[Row]):
 
 
 class OfState(models.Model):
-    """A row of a state."""
+    """The base class of models that belong to a state."""
 
     state = models.ForeignKey(
         "states.State", on_delete=models.CASCADE, related_name="+", db_index=False
     )
-    # Copied from the state, where it never changes, because an index cannot serve a filter through
-    # the join. The state's rows hold the constraints.
+    # Both are copied from the state, in which they never change, because an index cannot serve a
+    # filter through a join. The foreign keys of the state are the ones with constraints.
     component = models.ForeignKey(
         Component,
         on_delete=models.DO_NOTHING,

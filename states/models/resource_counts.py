@@ -1,9 +1,9 @@
 """Counts of states by provider, resource type, Terraform version and engine.
 
-The resource index updates them in the same transactions, because counting thirty million resources
-takes longer than a request. ``StateCount`` has the counts of a state; ``CountTotal`` sums them by
-environment, of which there are few, for callers that can access a whole environment. The engine of
-a state is a column of its row instead.
+The resource index updates the counts in its transactions, because counting thirty million resources
+takes longer than a request. ``StateCount`` contains the counts of a state. ``CountTotal`` contains
+the sums by environment, for callers that can access whole environments. There are few environments.
+The engine of a state is a column of the state itself.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
     from apikeys.bindings import Binding
 
-#: Maximum bytes of a counted value, as of an address in the index.
+#: Maximum bytes of a counted value, the same as for an address in the index.
 MOST_BYTES: Final = 2_000
-#: Rows in one statement.
+#: Maximum rows per statement.
 _ROWS: Final = 500
 _NUMBERS: Final = ("states", "resources", "data_sources")
 
@@ -44,19 +44,19 @@ class Kind(models.TextChoices):
     CLIENT_ENCRYPTION = "client_encryption"
 
 
-#: The column of a state that is null unless the state counts.
+#: The columns of the state for kinds without ``StateCount``. States with null are not counted.
 _COLUMNS: Final = {Kind.ENGINE: "engine", Kind.CLIENT_ENCRYPTION: "is_client_encrypted"}
 
 
 class Counted(NamedTuple):
-    """A counted value of states."""
+    """A value with counts, such as a provider."""
 
     kind: Kind
     value: str
 
 
 class Amount(NamedTuple):
-    """The count of a value in a state; 0 for a Terraform version."""
+    """The counts of a value in a state; 0 for a Terraform version."""
 
     resources: int = 0
     data_sources: int = 0
@@ -73,8 +73,8 @@ class StateCountQuerySet(OfStateQuerySet["StateCount"]):
     ) -> None:
         """Replace the counts of a state, and update the totals.
 
-        All callers write the state's row first, in the same transaction, which prevents deadlocks
-        between totals and states.
+        All callers first write the state's row in the same transaction. This order prevents
+        deadlocks.
         """
         own = self.filter(state_id=state_id)
         present = {
@@ -121,7 +121,7 @@ def _change(before: Amount | None, after: Amount | None) -> tuple[int, int, int]
 
 
 class StateCount(OfState):
-    """The count of a value in a state."""
+    """The counts of a value in a state."""
 
     pk = models.CompositePrimaryKey("state_id", "kind", "value")
     kind = models.CharField(max_length=20, choices=Kind)
@@ -142,9 +142,9 @@ class StateCount(OfState):
 
 class CountTotalQuerySet(models.QuerySet["CountTotal"]):
     def add(self, environment_id: uuid.UUID, changes: Mapping[Counted, Iterable[int]]) -> None:
-        """Add to the totals of an environment, in the order of their key to prevent deadlocks.
+        """Add to the totals of an environment, in the order of their keys to prevent deadlocks.
 
-        A row with counts of 0 stays for the next state of that kind.
+        Rows with counts of 0 are kept for later states with the same value.
         """
         meta: Any = self.model._meta
         environment = meta.get_field("environment")
@@ -165,14 +165,14 @@ class CountTotalQuerySet(models.QuerySet["CountTotal"]):
                 )
 
     def move(self, environment_id: uuid.UUID, before: Set[Counted], after: Set[Counted]) -> None:
-        """Count a state under its new values. Call it before ``StateCount.objects.replace``."""
+        """Count a state with its new values. Call this before ``StateCount.objects.replace``."""
         changed = sorted(before ^ after)
         if changed:
             self.add(environment_id, {k: ((k in after) - (k in before), 0, 0) for k in changed})
 
 
 class CountTotal(models.Model):
-    """The number of states of an environment with a value, and the sum of its counts."""
+    """The number of states with a value in an environment, and the sums of their counts."""
 
     pk = models.CompositePrimaryKey("kind", "value", "environment_id")
     kind = models.CharField(max_length=20, choices=Kind)
@@ -195,7 +195,7 @@ class CountTotal(models.Model):
 
 
 def engine_counts(engine: str | None, *, is_encrypted: bool | None) -> set[Counted]:
-    """Return the totals that include a state of this engine."""
+    """Return the counted values of a state with this engine."""
     if engine is None:
         return set()
     kinds = [Kind.ENGINE, *([Kind.CLIENT_ENCRYPTION] if is_encrypted else [])]
@@ -203,9 +203,9 @@ def engine_counts(engine: str | None, *, is_encrypted: bool | None) -> set[Count
 
 
 def forget_engine(state_id: uuid.UUID) -> None:
-    """Remove a state from the totals of engines. The caller has locked its row.
+    """Remove a state from the totals of engines. The caller must have locked the state.
 
-    Call it before ``StateCount.objects.forget``.
+    Call this before ``StateCount.objects.forget``.
     """
     own = State.objects.filter(pk=state_id, engine__isnull=False)
     found = own.values_list("environment_id", "engine", "is_client_encrypted").first()
@@ -219,8 +219,8 @@ def forget_engine(state_id: uuid.UUID) -> None:
 def counts_of(kind: Kind, binding: Binding) -> QuerySet[Any, dict[str, Any]]:
     """Return each value with its counts over the states within this binding.
 
-    One query, and another for a binding to applications. It sums a row for each environment, or a
-    row for each state if the binding excludes a part of an environment.
+    The function makes one query, and another for a binding to applications. The query sums a row
+    per environment, or a row per state if the binding includes only a part of an environment.
     """
     rows: Any
     states: Sum | Count

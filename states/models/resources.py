@@ -1,6 +1,6 @@
-"""The index of resources: the resource instances in the current versions of all states.
+"""The resource index: the resource instances in the current versions of all states.
 
-It is filled asynchronously (``states.resources.indexing``) from documents alone, so that it can be
+``states.resources.indexing`` fills the index asynchronously from the documents alone, so it can be
 rebuilt at any time.
 """
 
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 #: Maximum bytes of an address or a provider. PostgreSQL refuses index rows over 2,704 bytes.
 MOST_BYTES: Final = 2_000
 MOST_BYTES_OF_MODE: Final = 20
-#: Kubernetes' own limits: a namespace, a slash, and a name.
+#: Maximum characters by the limits of Kubernetes: a namespace, a slash, and a name.
 MOST_OF_OBJECT: Final = 63 + 1 + 253
 
 
 class ResourceEntryQuerySet(OfStateQuerySet["ResourceEntry"]):
     def with_names(self) -> ResourceEntryQuerySet:
-        """Annotate the slugs of the catalogue entries, and the version."""
+        """Annotate the slugs of the catalogue entries, and the number of the indexed version."""
         state = apps.get_model("states", "State")
         return self.annotate(
             component_slug=ColumnOf(Component, "component_id", "slug"),
@@ -47,7 +47,7 @@ class ResourceEntryQuerySet(OfStateQuerySet["ResourceEntry"]):
         return self.filter(models.Q(NamedBy(having, "entry_id")))
 
     def forget(self, state_id: uuid.UUID) -> None:
-        """Remove all resources of a state."""
+        """Remove the resources, dependencies and counts of a state."""
         own = self.filter(state_id=state_id)
         ResourceDigest.objects.filter(entry_id__in=own.values("pk")).delete()
         own.delete()
@@ -57,9 +57,9 @@ class ResourceEntryQuerySet(OfStateQuerySet["ResourceEntry"]):
 
 
 class ResourceEntry(OfState):
-    """A resource instance in the current version of a state: its location without its values."""
+    """A resource instance in the current version of a state: its address, without its values."""
 
-    #: Columns ordered by bytes, where a prefix is a range.
+    #: Columns ordered by bytes, so that a prefix is a range.
     byte_ordered = frozenset({"address", "module", "type", "name", "provider", "cluster_object"})
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
@@ -72,16 +72,16 @@ class ResourceEntry(OfState):
     # A number for count, a string for for_each.
     index_key = models.JSONField(null=True)
     provider = models.CharField(max_length=MOST_BYTES, blank=True)
-    # The identity in a cluster: the uid of a workload, or the namespace/name of a Helm release. In
-    # the clear, so that workloads can be joined with it:
-    # docs/adr/0046-workloads-joined-with-states-at-query-time.md.
-    cluster_object = models.CharField(max_length=MOST_OF_OBJECT, null=True)  # noqa: DJ001 - of most it is none
+    # The identity in a cluster: the uid of a workload, or the namespace/name of a Helm release. It
+    # is not a digest, so that queries can join workloads with resources:
+    # docs/adr/0046-workloads-joined-with-states-at-query-time.md. For most resources it is null.
+    cluster_object = models.CharField(max_length=MOST_OF_OBJECT, null=True)  # noqa: DJ001 - above
 
     objects = ResourceEntryQuerySet.as_manager()
 
     class Meta:
         verbose_name = "resource"
-        # Each ends with the order of the list, so that a page is read and never sorted.
+        # Each index ends with the order of the list, so that a page is read without sorting.
         indexes = [
             *(
                 models.Index(name=f"resource_by_{name}", fields=[name, "id"])
@@ -106,7 +106,7 @@ class ResourceDigest(models.Model):
     """A keyed digest of a value that identifies a resource, for searches."""
 
     pk = models.CompositePrimaryKey("digest", "entry_id")
-    # 128 bits, for which both databases have a type of fixed length under this name.
+    # A UUID field, because PostgreSQL stores its 128 bits in 16 bytes.
     digest = models.UUIDField()
     entry = models.ForeignKey(ResourceEntry, on_delete=models.CASCADE, related_name="digests")
 

@@ -21,20 +21,19 @@ if TYPE_CHECKING:
     from apikeys.bindings import Binding
     from infra_service.lib.database.compiled import Parameter
 
-#: States that the resource index lags behind. Without a parameter, because PostgreSQL compares it
-#: with the condition of the index on it.
+#: States whose current version is not in the resource index. The condition has no parameter, so
+#: that PostgreSQL can match it with the condition of the partial index.
 _BEHIND: Final = Q(deleted_at=None, indexed_number__lt=F("version_number"))
-#: All other states. A push removes its state from an index with this condition, and writes nothing
-#: there.
+#: All other visible states. A push only removes its state from an index with this condition.
 _INDEXED: Final = Q(deleted_at=None, indexed_number__gte=F("version_number"))
-#: ``State.index_key`` of indexed states that must be read again.
+#: The ``State.index_key`` of indexed states that must be indexed again.
 OUTDATED: Final = "0"
-#: Characters of a key's name in ``State.index_key``, after the number of the rules and a dot.
+#: Characters of the key's name in ``State.index_key``, after the number of the rules and a dot.
 KEY_NAME_LENGTH: Final = 12
 
 
 class StateQuerySet(models.QuerySet["State"]):
-    """Querysets of states, and the conditional writes that decide races."""
+    """Queries for states, and the conditional writes that decide races."""
 
     def visible(self) -> StateQuerySet:
         """Return the states that are not deleted."""
@@ -48,7 +47,7 @@ class StateQuerySet(models.QuerySet["State"]):
         return inside
 
     def behind(self) -> StateQuerySet:
-        """Return the states whose current version is not in the index of resources."""
+        """Return the states whose current version is not in the resource index."""
         return self.filter(_BEHIND)
 
     def indexed(self) -> StateQuerySet:
@@ -56,11 +55,11 @@ class StateQuerySet(models.QuerySet["State"]):
         return self.filter(_INDEXED)
 
     def outdated(self) -> StateQuerySet:
-        """Return the states that were indexed with other rules or another key."""
+        """Return the indexed states that are marked to be indexed again."""
         return self.indexed().filter(index_key=OUTDATED)
 
     def due(self) -> StateQuerySet:
-        """Return the states whose current version must be indexed, for either reason."""
+        """Return the states that must be indexed: states that are behind or outdated."""
         return self.filter(_BEHIND | (_INDEXED & Q(index_key=OUTDATED)))
 
     def with_digests_of_other_keys(self, key_name: str) -> StateQuerySet:
@@ -75,8 +74,8 @@ class StateQuerySet(models.QuerySet["State"]):
     def with_names(self) -> StateQuerySet:
         """Annotate the names and slugs of the catalogue entries, and ``client_encrypted``.
 
-        Each name is looked up only for the rows of a page. With a join, the planner may read all
-        components first, for a page of fifty states.
+        The names are looked up only for the rows of a page. With a join, the planner could read all
+        components for a page of fifty states.
         """
         return self.annotate(
             application_slug=ColumnOf(Application, "application_id", "slug"),
@@ -90,7 +89,7 @@ class StateQuerySet(models.QuerySet["State"]):
         )
 
     def workspaces(self) -> StateQuerySet:
-        """Return the states that the remote backend shows, if they have an address by names."""
+        """Return the states that the remote backend shows. They need an address by names."""
         shown = self.filter(Q(deleted_at=None) | Q(workspace__isnull=False))
         return shown.filter(component__slug__isnull=False, environment__slug__isnull=False)
 
@@ -111,7 +110,7 @@ class StateQuerySet(models.QuerySet["State"]):
         return self.frozen().filter(freeze_expected_until__lt=timezone.now())
 
     def with_demand(self) -> StateQuerySet:
-        """Annotate the lock requirement of a push for ``rules.check_demand``."""
+        """Annotate whether a push requires a lock, for ``rules.check_demand``."""
         return self.annotate(  # type: ignore[no-redef]  # its type is declared below
             requires_lock=F("environment__require_lock")
         )
@@ -123,33 +122,33 @@ class StateQuerySet(models.QuerySet["State"]):
         return self.filter(component_id=component_id, environment_id=environment_id)
 
     def as_seen(self, state: State) -> StateQuerySet:
-        """Return the state if it is unchanged since it was read."""
+        """Return a queryset with the state if it has not changed since it was read."""
         return self.filter(pk=state.pk, revision=state.revision)
 
     def change(self, **values: Any) -> int:
-        """Update the rows and their revision, so that earlier readers detect the change."""
+        """Update the rows and their revision, so that concurrent writers detect the change."""
         return self.update(revision=F("revision") + 1, **values)
 
 
 class State(models.Model):
-    """The state record of a (component, environment).
+    """The state of a component in an environment.
 
-    It copies the fields of the current version that lists show, so that a list reads a single
-    table. ``serial``, ``md5`` and the like are null until the first push.
+    The row contains copies of the fields of the current version that lists show, so that a list
+    reads a single table. These fields are null until the first push.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    # The composite unique index leads with the component; an index on the column alone would
+    # The composite unique index starts with the component. A second index on the column would
     # mislead the planner.
     component = models.ForeignKey(Component, on_delete=models.PROTECT, db_index=False)
     environment = models.ForeignKey(Environment, on_delete=models.PROTECT, db_index=False)
-    # Copied from the component, because a filter through the join cannot be served by an index.
+    # Copied from the component, because an index cannot serve a filter through a join.
     application = models.ForeignKey(
         Application, on_delete=models.PROTECT, null=True, blank=True, db_index=False
     )
-    # Counts the changes: a writer with an older value has lost the race.
+    # The number of changes. A writer with an older value lost the race.
     revision = models.PositiveIntegerField(default=0)
-    # The number of pushes; it never decreases, even after a deletion.
+    # The number of the newest version. It never decreases, even after a deletion.
     version_number = models.PositiveIntegerField(default=0)
     current_version = models.ForeignKey(
         "states.StateVersion",
@@ -165,42 +164,43 @@ class State(models.Model):
     lock_id = models.UUIDField(null=True)
     lock_info = models.JSONField(null=True)
     lock_acquired_at = models.DateTimeField(null=True)
-    # The name and token of the authenticated owner, and the ID of their lock; empty for earlier
-    # locks. lock_info comes from the client, and its ID is visible to everybody that finds the
-    # state locked.
+    # The name and token of the authenticated owner, the ID of the lock, and the backend; null for
+    # locks from earlier releases. lock_info comes from the client, and every client that the lock
+    # refuses sees its ID.
     lock_taken_by = models.JSONField(null=True)
-    # The record of a workspace of the remote backend: ``tags``, and ``name`` if the slugs do
-    # not yield it. A state with a record exists there before its first push and after its deletion.
+    # The record of a workspace in the remote backend: ``tags``, and ``name`` if it cannot be
+    # derived from the slugs. The remote backend shows a state with a record even before its first
+    # push.
     workspace = models.JSONField(null=True)
     # An operator's freeze (states.actions.freezing), independent of a client's lock.
     frozen_at = models.DateTimeField(null=True)
     frozen_by = models.CharField(max_length=200, blank=True, default="", db_default="")
     freeze_reason = models.CharField(max_length=1000, blank=True, default="", db_default="")
-    # Only a notice: the freeze stays after this time.
+    # Information only: the state stays frozen after this time.
     freeze_expected_until = models.DateTimeField(null=True)
     created_at = CreatedAtField(default=timezone.now, editable=False)
     updated_at = models.DateTimeField(default=timezone.now)
     deleted_at = models.DateTimeField(null=True)
-    # The version whose resources are in the index, as far as they are readable; written without a
-    # new revision. 0 means no version.
+    # The number of the version that was indexed, or 0. Its resources are in the index if the
+    # document is readable. The indexer writes this column without a new revision.
     indexed_number = models.PositiveIntegerField(default=0, db_default=0)
-    # The reason of the error that prevents the indexing of that version.
+    # The reason of the error that prevented the indexing of this version.
     index_problem = models.CharField(max_length=40, blank=True, default="", db_default="")
-    # The rules of the index, and the key of STATE_ENCRYPTION_KEYS for its digests; or OUTDATED.
+    # The number of the index's rules and the name of the key for the digests, or OUTDATED.
     index_key = models.CharField(max_length=16, blank=True, default="", db_default="")
-    # Of that version, too; null until it is indexed, and in deleted states.
+    # The engine of the indexed version; null until it is indexed, and in deleted states.
     engine = models.CharField(max_length=10, choices=Engine, null=True)  # noqa: DJ001 - see above
-    # True or null, because an index is limited to rows that are not null.
+    # True or null, because the partial index contains the rows that are not null.
     is_client_encrypted = models.BooleanField(null=True)
-    # Addresses of failing ``check`` blocks; null if there are none, or they are unknown.
+    # Addresses of failing ``check`` blocks; null if no check fails, or the results are unknown.
     failing_checks = models.JSONField(null=True)
-    #: From the environment, if the queryset is ``with_demand()``.
+    #: The environment's ``require_lock``; only in a queryset ``with_demand()``.
     requires_lock: bool
 
     objects = StateQuerySet.as_manager()
 
     class Meta:
-        # Of the admin; over the API the scopes decide.
+        # The permissions of the admin. The API checks scopes instead.
         permissions = [
             ("force_unlock_state", "Can force-unlock states"),
             ("freeze_state", "Can freeze and unfreeze states"),
@@ -229,7 +229,7 @@ class State(models.Model):
                     size_bytes__gt=0,
                 ),
             ),
-            # Without this index each pruned version would read all states.
+            # Without this index, the deletion of a version would read all states.
             models.UniqueConstraint(name="state_current_version", fields=["current_version"]),
             models.CheckConstraint(
                 name="state_created_with_its_id",
@@ -239,9 +239,9 @@ class State(models.Model):
             ),
         ]
         indexes = [
-            # For the list of states, in order of id: each index ends with it, so that a page is
-            # read without sorting. The first three columns locate a state and are written once; the
-            # next four change with each push.
+            # For filters of the list of states. Each index ends with the id, the order of the list,
+            # so that a page is read without sorting. The first three indexes rarely change. The
+            # other four change with each push.
             *(
                 models.Index(name=name, fields=[*fields, "id"], condition=Q(deleted_at=None))
                 for name, fields in {
@@ -264,7 +264,7 @@ class State(models.Model):
                 )
                 for bound, shown in (("environment", "component"), ("component", "environment"))
             ),
-            # All listed states; without it the list would walk past deleted states.
+            # All listed states. Without this index, the list would read deleted states.
             models.Index(name="state_present", fields=["id"], condition=Q(deleted_at=None)),
             models.Index(
                 name="state_locked",
@@ -282,7 +282,7 @@ class State(models.Model):
                 fields=["id"],
                 condition=Q(deleted_at=None, frozen_at__isnull=False),
             ),
-            # Written only for such states, so that most pushes do not write there.
+            # These indexes contain few states, so most pushes do not write to them.
             models.Index(
                 name="state_failing_checks",
                 fields=["id"],
@@ -299,14 +299,14 @@ class State(models.Model):
                 condition=Q(deleted_at=None, engine__isnull=False),
             ),
             models.Index(name="state_index_due", fields=["id"], condition=_BEHIND),
-            # States indexed with other rules or another key, found without reading the rest.
+            # Finds states that were indexed with other rules or another key.
             models.Index(name="state_by_index_key", fields=["index_key", "id"], condition=_INDEXED),
             models.Index(
                 name="state_unreadable",
                 fields=["id"],
                 condition=Q(deleted_at=None) & ~Q(index_problem=""),
             ),
-            # For the search of workspaces by a tag or a stored name; most states have no record.
+            # For the search for workspaces by tag or stored name. Most states have no record.
             models.Index(
                 name="state_with_workspace", fields=["id"], condition=Q(workspace__isnull=False)
             ),
@@ -321,6 +321,6 @@ class State(models.Model):
 
     @property
     def is_overdue(self) -> bool:
-        """Whether the state is frozen after the expected end of its freeze."""
+        """Return whether the state is frozen after the expected end of its freeze."""
         until = self.freeze_expected_until
         return until is not None and until < timezone.now()

@@ -1,4 +1,4 @@
-"""Facts that a pipeline reports about a version, which no document contains."""
+"""Facts that a pipeline reports about a version, because the document does not contain them."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ if TYPE_CHECKING:
     from filterlang.versions import VersionComparison
 
 _LOOKUPS: Final = {"=": "exact", "<": "lt", "<=": "lte", ">": "gt", ">=": "gte"}
-#: Registries whose host people omit.
+#: Registries with a host name that users usually omit.
 _PUBLIC: Final = ("registry.terraform.io/", "registry.opentofu.org/")
 
 
 class VersionFacts(models.Model):
-    """The facts from the pipeline that pushed a version; the last report counts.
+    """The facts from the last report of a pipeline about a version.
 
-    ``providers`` and ``modules`` come from its files (``states.pipeline``).
+    ``providers`` and ``modules`` come from the pipeline's files (``states.pipeline``).
     """
 
-    # Without a constraint in the database: a release that does not know the table prunes versions.
+    # Without a constraint in the database, because an older release without this table also prunes
+    # versions.
     version = models.OneToOneField(
         "states.StateVersion",
         on_delete=models.CASCADE,
@@ -51,20 +52,20 @@ class VersionFacts(models.Model):
 
 
 class UsedVersion(models.Model):
-    """The version of a provider or a module that a state was pushed with, for filters.
+    """The version of a provider or a module that a pipeline reported, for filters of states.
 
-    It belongs to the newest version of a state with facts. The state records whether that version
-    is current: a push writes nothing here.
+    Only the newest version of a state with facts has rows. A push writes nothing here, so a filter
+    must check that this version is current.
     """
 
     class Kind(models.TextChoices):
-        """The kind of the versioned object, as in filters."""
+        """The kind of object that has the version, as in filters."""
 
         PROVIDER = "provider"
         MODULE = "module"
 
     pk = models.CompositePrimaryKey("version_id", "kind", "source", "sort_key")
-    # From the facts. The state is copied, so that an index finds it.
+    # The version with the facts. The state is copied for the index.
     version = models.ForeignKey(
         "states.StateVersion",
         on_delete=models.CASCADE,
@@ -81,7 +82,7 @@ class UsedVersion(models.Model):
     )
     kind = models.CharField(max_length=8, choices=Kind.choices)
     source = models.CharField(max_length=1_000)
-    # Ordered by bytes (``filterlang.versions``).
+    # The version in a form that sorts by bytes (``filterlang.versions``).
     sort_key = models.CharField(max_length=500)
 
     class Meta:
@@ -89,7 +90,7 @@ class UsedVersion(models.Model):
             models.Index(
                 name="usedversion_by_source", fields=["kind", "source", "sort_key", "state"]
             ),
-            # The rows of a state, for their replacement.
+            # For the replacement of a state's rows.
             models.Index(name="usedversion_of_state", fields=["state"]),
         ]
 
@@ -98,10 +99,10 @@ class UsedVersion(models.Model):
 
 
 class UsedByState(NamedBy):
-    """A filter of states whose current version was pushed with a provider or module version.
+    """A condition for states whose current version used a provider or module version.
 
-    The rows refer to states, some of which have a newer version, so each state is checked. The SQL
-    avoids EXISTS, which PostgreSQL may answer by reading all matching rows.
+    A row may belong to an older version, so the condition compares it with the current version of
+    the state. The SQL avoids EXISTS, for which PostgreSQL may read all matching rows.
     """
 
     is_exact = False
@@ -117,7 +118,7 @@ class UsedByState(NamedBy):
 
 
 def short_source(source: str) -> str:
-    """Return the common form of a source: ``hashicorp/aws``."""
+    """Return the short form of a source, without a public registry: ``hashicorp/aws``."""
     for registry in _PUBLIC:
         if source.startswith(registry):
             return source.removeprefix(registry)

@@ -1,4 +1,4 @@
-"""Versions of states: the location of each document, and the columns for lists."""
+"""Versions of states, with their documents or the names of the objects that contain them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MAX_SERIAL: Final = 2**63 - 1
 
 
 class StateVersionManager(models.Manager["StateVersion"]):
-    """A manager that omits the document: a list of versions must not read gigabytes."""
+    """A manager that does not load documents, so that a list does not read gigabytes."""
 
     def get_queryset(self) -> models.QuerySet[StateVersion]:
         """Return the versions without their documents."""
@@ -28,7 +28,7 @@ class StateVersionManager(models.Manager["StateVersion"]):
 
 
 class StateVersion(models.Model):
-    """A pushed document. Immutable, except for its encryption when keys are rotated."""
+    """A version of a state. Immutable, except for the encryption and location of its document."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     state = models.ForeignKey(
@@ -39,8 +39,9 @@ class StateVersion(models.Model):
     lineage = models.CharField(max_length=255, null=True)  # noqa: DJ001 - a document may have none
     md5 = models.CharField(max_length=32)
     size_bytes = models.BigIntegerField()
-    # gzip, then AES-256-GCM with the key named beside it (document.sealing): here, or as an object
-    # of this name in the store that STATE_STORAGE_URL names.
+    # The document, compressed with gzip and encrypted with AES-256-GCM (document.sealing). It is in
+    # the row, or in the object ``object_name`` of the store in STATE_STORAGE_URL.
+    # ``encryption_key`` is the name of the key.
     document = models.BinaryField(null=True)
     object_name = models.CharField(max_length=100, blank=True, default="", db_default="")
     encryption_key = models.CharField(max_length=16)
@@ -50,7 +51,7 @@ class StateVersion(models.Model):
     created_by = models.CharField(max_length=200)
     token_id = models.CharField(max_length=40, blank=True)
 
-    #: For an imported version; annotated by with_imported().
+    #: Set for imported versions in a queryset of ``with_imported()``.
     imported_source: str | None = None
     imported_created_at: dt.datetime | None = None
     imported_created_by: str | None = None

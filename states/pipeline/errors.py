@@ -5,8 +5,8 @@ from rest_framework.exceptions import APIException
 
 class InvalidFile(APIException):
     meaning = (
-        "A file that was sent with the facts is not in Terraform's format; the message has "
-        "the position."
+        "A file that was sent with the facts does not have Terraform's format. The message "
+        "contains the position."
     )
     status_code = 400
     default_code = "INVALID_FILE"

@@ -1,7 +1,7 @@
 """Provider versions from ``.terraform.lock.hcl``.
 
 Terraform and OpenTofu write only ``provider`` blocks with strings and lists of strings
-(``internal/depsfile``), so only this part of HCL is parsed. Each character is read once.
+(``internal/depsfile``), so the parser supports only this part of HCL. It reads each character once.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _TOKEN: Final = re.compile(
       |(?P<mark>[{}\[\],=])""",
     re.VERBOSE | re.ASCII,
 )
-#: A host, a namespace and a type, as Terraform writes them out.
+#: A host, a namespace and a type, in the full form that Terraform writes.
 _SOURCE: Final = re.compile(r"[0-9A-Za-z.:-]{1,255}(?:/[0-9A-Za-z_-]{1,255}){2}", re.ASCII)
 _MOST_OF_CONSTRAINTS: Final = 1_000
 
@@ -45,10 +45,10 @@ class _Token(NamedTuple):
 
 
 def parse(text: str) -> list[Provider]:
-    """Return the providers of a lock file, in the order of their names.
+    """Return the providers in a lock file, ordered by source address.
 
     Raises:
-        InvalidFile: it is not a lock file.
+        InvalidFile: the text is not a lock file.
     """
     tokens = _tokens(text)
     found: dict[str, Provider] = {}
@@ -67,7 +67,7 @@ def _tokens(text: str) -> Iterator[_Token]:
     while position < len(text):
         match = _TOKEN.match(text, position)
         if match is None:
-            raise _fault(line, "expected the format of terraform init")
+            raise _fault(line, "expected the format that terraform init writes")
         kind = str(match.lastgroup)
         if kind != "space":
             yield _Token(kind, match[kind], line)
@@ -109,12 +109,12 @@ def _value(tokens: Iterator[_Token], name: _Token) -> str:
     if name.text == "version" and sort_key(value.text) is None:
         raise _fault(value.line, "expected a version, such as 5.31.0")
     if len(value.text) > _MOST_OF_CONSTRAINTS:
-        raise _fault(value.line, f"over {_MOST_OF_CONSTRAINTS} characters")
+        raise _fault(value.line, f"expected at most {_MOST_OF_CONSTRAINTS} characters")
     return value.text
 
 
 def _list(tokens: Iterator[_Token]) -> None:
-    """Skip a list of texts."""
+    """Skip a list of strings."""
     _expect(tokens, "mark", "[")
     token = _after_newlines(tokens)
     while (token.kind, token.text) != ("mark", "]"):

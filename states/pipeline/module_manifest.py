@@ -1,6 +1,6 @@
 """Module versions from ``.terraform/modules/modules.json``.
 
-Credentials in a source, as Git and S3 accept them, are removed.
+Credentials are removed from sources, for example from the URLs of Git and S3.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _USER: Final = re.compile(r"(?<=://)[^/\s]*@")
 
 
 class Module(NamedTuple):
-    """A module call: its path in the configuration, and its source; empty without a version."""
+    """A module call: its path in the configuration, its source, and its version or ""."""
 
     key: str
     source: str
@@ -29,12 +29,12 @@ class Module(NamedTuple):
 
 
 def parse(manifest: Any) -> list[Module]:
-    """Return the modules of a manifest, given as text or parsed JSON.
+    """Return the module calls in a manifest, given as text or parsed JSON.
 
-    Modules in the configuration itself have no version.
+    Local modules have no version.
 
     Raises:
-        InvalidFile: it is not a manifest.
+        InvalidFile: the value is not a manifest.
     """
     if isinstance(manifest, str):
         manifest = _decoded(manifest)
@@ -42,7 +42,7 @@ def parse(manifest: Any) -> list[Module]:
     if not isinstance(entries, list):
         raise InvalidFile(NAME, "expected an object with the list Modules")
     modules = [_module(entry, position) for position, entry in enumerate(entries)]
-    # The root module calls itself by no name.
+    # The root module has an empty key.
     return sorted(module for module in modules if module.key)
 
 
@@ -52,7 +52,7 @@ def _decoded(text: str) -> Any:
     except json.JSONDecodeError as error:
         raise InvalidFile(NAME, error.msg, error.lineno) from error
     except (RecursionError, ValueError) as error:
-        raise InvalidFile(NAME, "nested too deeply, or a number of too many digits") from error
+        raise InvalidFile(NAME, "nested too deeply, or a number has too many digits") from error
 
 
 def _module(entry: Any, position: int) -> Module:

@@ -1,7 +1,8 @@
-"""The Kubernetes object of a resource, by which workloads are joined with it.
+"""The identity of a resource's Kubernetes object, by which workloads are joined with resources.
 
-Only managed resources count: a data source reads an object that it does not create. A state does
-not name its cluster; a uid is unique over all clusters, a Helm release is not.
+Only managed resources count, because a data source does not create its object. A state does not
+contain the name of its cluster. The uid of a workload is unique across clusters, but the name of a
+Helm release is not.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from states.models.resources import MOST_OF_OBJECT
 if TYPE_CHECKING:
     from states.document.format4 import Resource
 
-#: The types of hashicorp/kubernetes that are a workload. Its kubernetes_manifest keeps no uid.
+#: The resource types of hashicorp/kubernetes for workloads. kubernetes_manifest stores no uid.
 _WORKLOADS: Final = frozenset({
     "kubernetes_deployment", "kubernetes_deployment_v1",
     "kubernetes_stateful_set", "kubernetes_stateful_set_v1",
@@ -23,9 +24,10 @@ _RELEASE: Final = "helm_release"
 
 
 def cluster_object(resource: Resource, attributes: dict[str, Any]) -> str | None:
-    """Return the uid of a workload, or ``namespace/name`` of a Helm release; else None.
+    """Return the uid of a workload, the ``namespace/name`` of a Helm release, or None.
 
-    No uid contains a slash, so the two forms are distinct. ``attributes`` contain no hidden value.
+    A uid contains no slash, so the two forms are distinct. ``attributes`` must not contain hidden
+    values.
     """
     if resource.mode != "managed":
         return None
@@ -35,7 +37,7 @@ def cluster_object(resource: Resource, attributes: dict[str, Any]) -> str | None
         if isinstance(metadata, list) and metadata and isinstance(metadata[0], dict):
             found = metadata[0].get("uid")
     elif resource.type == _RELEASE:
-        # Of the attributes: ``metadata`` is a list in version 2 of the provider, an object in 3.
+        # Not from ``metadata``: it is a list in version 2 of the provider, and an object in 3.
         namespace, name = attributes.get("namespace"), attributes.get("name")
         if isinstance(namespace, str) and isinstance(name, str):
             found = f"{namespace}/{name}"

@@ -1,4 +1,4 @@
-"""Counts of a document: its providers and types, and the version that wrote it."""
+"""Counts of a document's resources by provider and type, and its Terraform version."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def amounts(resources: Sequence[Found], terraform_version: str) -> dict[Counted, Amount]:
-    """Return the counts of a document; a deposed object counts as a resource."""
+    """Return the counts of a document. A deposed object counts as a resource."""
     managed: Counter[Counted] = Counter()
     data: Counter[Counted] = Counter()
     for one in resources:

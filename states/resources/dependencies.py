@@ -1,4 +1,4 @@
-"""Write the rows of the states that a state reads; each address is looked up once."""
+"""Index the dependencies of a state: the states that it reads with ``terraform_remote_state``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from states.resources.remote_states import RemoteState
 
-#: Rows per statement.
+#: Maximum rows per statement.
 _ROWS: Final = 500
 
 
@@ -28,7 +28,7 @@ class _Row(NamedTuple):
 
 
 def write_dependencies(state: State, found: Sequence[RemoteState]) -> None:
-    """Replace the states that the state reads; unchanged rows stay."""
+    """Replace the dependencies of the state. Unchanged rows stay. Look up each address once."""
     targets = {one.named: _target(dict(one.named)) for one in found}
     rows = {
         _Row(one.address, one.backend, one.location, *targets[one.named]): None for one in found
@@ -49,7 +49,7 @@ def write_dependencies(state: State, found: Sequence[RemoteState]) -> None:
 
 
 def _target(named: dict[str, str]) -> tuple[uuid.UUID | None, uuid.UUID | None]:
-    """Return the component and environment of the address; both None if either is unknown."""
+    """Return the ids of the component and environment at the address, or None for both."""
     place: tuple[uuid.UUID | None, uuid.UUID | None] | None = (None, None)
     if "state_id" in named:
         state_id = parse_uuid(named["state_id"])

@@ -1,7 +1,7 @@
-"""Keyed digests of resource identifiers, which can be searched but not read.
+"""Keyed digests of resource identifiers, for searches without stored identifiers.
 
-Each of STATE_ENCRYPTION_KEYS has its own digest key, derived by HMAC-SHA256. New digests use
-the first key; a search tries all, so that it works during a rotation.
+HMAC-SHA256 derives a digest key from each of STATE_ENCRYPTION_KEYS. New digests use the first key.
+A search uses all keys, so it also works during a rotation.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def digest(value: Value) -> uuid.UUID:
 
 
 def digests(value: Value) -> list[uuid.UUID]:
-    """Return the digests of a value by each key, the first key's first."""
+    """Return the digests of a value with each key, starting with the first key."""
     return [_digest(key, value) for key in _digest_keys()]
 
 
@@ -56,7 +56,7 @@ def _digest(key: bytes, value: Value) -> uuid.UUID:
 
 
 def _canonical(value: Any) -> str:
-    """Return the same JSON for all equal values; null members are omitted."""
+    """Return the same JSON for all equal values. Omit null members."""
     if isinstance(value, str | bool) or value is None:
         return json.dumps(value)
     if isinstance(value, list):

@@ -1,7 +1,7 @@
 """The engine that wrote a document.
 
-No document names it. Terraform and OpenTofu complete the address of a provider with the host of
-their own registry, unless the configuration names a host.
+A document does not contain the name of its engine. But Terraform and OpenTofu add the host of their
+own registry to the address of a provider, unless the configuration contains a host.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _OF_REGISTRIES: Final = {
 
 
 def engine_of(resources: Iterable[Found]) -> Engine:
-    """Return the engine by the registries of the providers."""
+    """Return the engine, detected from the registries of the providers."""
     hosts = {one.provider.partition("/")[0] for one in resources}
     found = [engine for host, engine in _OF_REGISTRIES.items() if host in hosts]
     if len(found) > 1:

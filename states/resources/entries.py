@@ -1,4 +1,4 @@
-"""Index rows of a state's resources."""
+"""Write the rows of a state's resources in the resource index."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     import uuid
     from collections.abc import Sequence
 
-#: Rows per statement.
+#: Maximum rows per statement.
 _ROWS: Final = 500
 
 
 def write_entries(state: State, found: Sequence[Found]) -> None:
-    """Replace the index entries of the state; unchanged rows stay."""
+    """Replace the rows of the state in the resource index. Unchanged rows stay."""
     present = _present(state)
     new = []
     for one in found:
@@ -36,7 +36,7 @@ def write_entries(state: State, found: Sequence[Found]) -> None:
 
 
 def _present(state: State) -> dict[Found, list[uuid.UUID]]:
-    """Return the ids of the state's index rows; a document may contain duplicates."""
+    """Return the ids of the state's rows by content. A document can contain duplicates."""
     digests: dict[uuid.UUID, set[uuid.UUID]] = defaultdict(set)
     of_state = ResourceDigest.objects.filter(entry__state_id=state.pk)
     for entry_id, digest in of_state.values_list("entry_id", "digest"):

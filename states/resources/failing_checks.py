@@ -1,4 +1,4 @@
-"""Events about ``check`` blocks that begin to fail."""
+"""Events for ``check`` blocks that start to fail."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 def report_failing_checks(state: State, failing: Sequence[str]) -> None:
-    """Record an event if checks fail that did not fail in the version that was indexed before.
+    """Record an event if checks fail that did not fail in the previously indexed version.
 
-    Call it in a transaction, with the state as it was before the new version is indexed.
+    Call this in a transaction, before the row of the state is updated for the new version.
     """
     is_new = state.indexed_number < state.version_number
-    # Rules before the seventh did not record failing checks, nor the engine.
+    # A version that was indexed with rules before number 7 has no engine and no failing checks.
     is_comparable = state.engine is not None or state.indexed_number == 0
     if not (is_new and is_comparable):
         return

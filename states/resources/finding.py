@@ -1,7 +1,7 @@
-"""Index data of a document: resource instances, their identifiers, and the writer.
+"""Extract the index data of a document: resources, dependencies, failing checks and the version.
 
-Identifiers are stored as digests only. Values that the state marks sensitive are excluded, and so
-are types whose ids are secrets or derived from secrets.
+Identifiers are stored only as digests. Values that the state marks as sensitive are excluded. The
+values of resource types with secret ids, or with ids derived from secrets, are also excluded.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ if TYPE_CHECKING:
     from states.document.secret_values import Secrets
     from states.document.work_limit import Effort
 
-#: Per state; more would take the memory of several documents.
+#: Maximum resource instances per state. More would need the memory of several documents.
 MOST_RESOURCES: Final = 100_000
-#: Failing checks per state, and characters of an address: each list of states shows them.
+#: Maximum failing checks per state, and characters of an address. Lists of states show them.
 MOST_CHECKS: Final = 50
 MOST_OF_CHECK: Final = 200
-#: Characters of a version of Terraform or OpenTofu.
+#: Maximum characters of a version of Terraform or OpenTofu.
 _MOST_OF_VERSION: Final = 100
-#: Attributes whose value identifies a resource of any type.
+#: Attributes that identify a resource of any type.
 _IDENTIFYING: Final = ("id", "arn", "self_link", "name")
-#: Providers whose ids are, or may contain, secrets: a random text, a token in an address, the
-#: digest of a file. Older providers do not mark them.
+#: Providers with ids that are or may contain secrets, such as a random text, a token in a URL, or
+#: the digest of a file. Older providers do not mark these ids as sensitive.
 _SECRET_PROVIDERS: Final = frozenset({
     "random", "tls", "vault", "external", "http", "local", "template", "sops", "pkcs12", "jwt",
     "htpasswd", "bcrypt", "onepassword", "bitwarden", "doppler", "infisical",
@@ -50,7 +50,7 @@ class NamesTooLongError(Exception):
 
 
 class Found(NamedTuple):
-    """A resource instance as it is indexed."""
+    """A resource instance in the form in which it is indexed."""
 
     address: str
     deposed: str
@@ -64,7 +64,7 @@ class Found(NamedTuple):
     digests: frozenset[uuid.UUID]
 
 
-#: The columns that are kept of it.
+#: The columns of an index row.
 COLUMNS: Final = Found._fields[:-1]
 
 
@@ -101,7 +101,7 @@ def _version(text: str) -> str:
 
 
 def _failing_checks(document: Document, effort: Effort) -> list[str]:
-    """Return the first failing checks; none if the results are not as Terraform writes them."""
+    """Return the first failing checks, or none if the results have an unknown format."""
     found: list[str] = []
     with contextlib.suppress(StateFormatUnsupported, StateTooComplex):
         found = check_results.failing_checks(document, effort)
@@ -145,7 +145,7 @@ def _found(
 def _identifying(
     resource: Resource, instance: Instance, secrets: Secrets | None, effort: Effort
 ) -> tuple[dict[str, Any], list[Any]]:
-    """Return an instance's attributes and identity, if any, without hidden values."""
+    """Return the attributes and the identity of an instance, without hidden values."""
     if resource.type.partition("_")[0] in _SECRET_PROVIDERS:
         return {}, []
     attributes = format4.decode(instance.values, effort)
@@ -156,7 +156,7 @@ def _identifying(
         (shown,) = masking.masked(secrets, (shown, {"attributes": marks}))
     if not isinstance(shown, dict):
         return {}, []
-    # With a hidden part, or as a whole hidden, an identity would name another object.
+    # An identity with hidden parts would identify another object.
     is_whole = identity and isinstance(identity, dict) and shown["identity"] is identity
     is_object = isinstance(shown["attributes"], dict)
     return shown["attributes"] if is_object else {}, [identity] if is_whole else []
@@ -168,7 +168,7 @@ def _texts(attributes: dict[str, Any]) -> Iterator[str]:
     metadata = attributes.get("metadata")
     if not isinstance(metadata, list) or not metadata or not isinstance(metadata[0], dict):
         return
-    # Of a Kubernetes object.
+    # The identifiers of a Kubernetes object.
     yield from _text(metadata[0].get("uid"))
     named, namespace = metadata[0].get("name"), metadata[0].get("namespace")
     if named and isinstance(named, str) and isinstance(namespace, str | None):

@@ -1,8 +1,8 @@
 """Index the resources of states after their pushes, state by state.
 
-The rows of states show which states are due. Each is indexed in a transaction that commits only if
-the state is unchanged. A process may therefore be killed at any time, and several may run: they
-skip each other's states, where the database has row locks.
+The rows of states show which states are due. Each state is indexed in a transaction that commits
+only if the state has not changed. A process can therefore be killed at any time, and several
+processes can run. With row locks in the database, they skip each other's states.
 """
 
 from __future__ import annotations
@@ -55,26 +55,27 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger("states.resources")
 
-#: Sent with ``state`` before its new current version is indexed. ``load`` returns the document of a
-#: version by the ids of the version and its state, and caches the last two. If a receiver fails,
-#: the state is indexed later. A receiver may be called again for the same version.
+#: A signal with ``state`` and ``load``, sent before a new current version is indexed. ``load``
+#: returns the document for the ids of a version and its state, and caches the last two. If a
+#: receiver fails, the state is indexed later. A receiver may be called again for the same version.
 version_found = Signal()
-#: Increased with each change of the index data. States indexed with another number are read again.
+#: The number of the indexing rules. Increase it with each change of the index data. States that
+#: were indexed with another number are indexed again.
 RULES: Final = 7
 _STATES: Final = 1_000
-#: Problems of a document besides the reasons of errors: a name exceeds the index's limit; the
-#: service's own code fails on it.
+#: Problems of a document that are not reasons of errors: a name exceeds the limit of the index, or
+#: the code of the service fails on the document.
 NAMES_TOO_LONG: Final = "NAMES_TOO_LONG"
 UNEXPECTED: Final = "UNEXPECTED"
-#: Problems that a restored object or a configured key solves without a change of the state.
+#: Problems that a restored object or a configured key can solve without a change of the state.
 _TEMPORARY: Final = [error.default_code for error in DocumentUnreadable.__subclasses__()]
-#: Of ``renew_digests``, and the seconds between them.
+#: The passes of ``renew_digests``, and the seconds between passes.
 _PASSES: Final = 5
 _PAUSE: Final = 1.0
 
 
 class Indexed(NamedTuple):
-    """A state that was indexed; ``problem`` is the reason when its document cannot be read."""
+    """An indexed state; ``problem`` is the reason why its document cannot be read, or empty."""
 
     state_id: uuid.UUID
     version_number: int
@@ -83,12 +84,12 @@ class Indexed(NamedTuple):
 
 
 def index_due() -> Iterator[Indexed]:
-    """Index the states that are due, in the order of their ids, and yield each of them.
+    """Index the states that are due, in the order of their ids, and yield each result.
 
     States with a new version precede states that are only indexed again.
 
     Raises:
-        IncompleteError: some states failed; all others are done.
+        IncompleteError: some states failed, and all others were indexed.
         StorageUnavailable, django.db.Error: see ``states.keeping.attempts``.
     """
     due = _Pass()
@@ -100,7 +101,7 @@ def index_due() -> Iterator[Indexed]:
 
 
 class _Pass:
-    """A pass over the due states that tries each once."""
+    """A pass over the due states that indexes each state at most once."""
 
     def __init__(self) -> None:
         self.attempts = Attempts()
@@ -120,16 +121,16 @@ class _Pass:
 
 
 def stamp() -> str:
-    """Return the number of the rules and the key of digests with which states are indexed."""
+    """Return the value of ``index_key``: the number of the rules, and the key for digests."""
     return f"{RULES}.{encryption.current_key()[:KEY_NAME_LENGTH]}"
 
 
 def mark_for_indexing(*, everything: bool = False) -> None:
-    """Mark the states to index again; their entries stay until then.
+    """Mark states that must be indexed again. Their entries stay until then.
 
-    These are states indexed with other rules or another key, and states whose document could not be
-    loaded or decrypted, or all. Entries and counts of states that an earlier release deleted are
-    removed.
+    These are the states that were indexed with other rules or another key, and the states with
+    documents that could not be loaded or decrypted. ``everything`` marks all states. The function
+    also removes the entries and counts of states that an earlier release deleted.
     """
     counted = Q(indexed_number__gt=0) | Q(engine__isnull=False)
     for state in in_batches(State.objects.filter(counted, deleted_at__isnull=False)):
@@ -143,9 +144,9 @@ def mark_for_indexing(*, everything: bool = False) -> None:
 
 
 def renew_digests() -> Iterator[Indexed]:
-    """Index states again whose digests do not use the first key, and yield each.
+    """Index the states with digests by other keys than the first again, and yield each result.
 
-    The function waits a few seconds for a state that another indexer is processing.
+    The function waits a few seconds for states that another indexer is processing.
 
     Raises:
         StorageUnavailable, django.db.Error: see ``states.keeping.attempts``.
@@ -160,7 +161,7 @@ def renew_digests() -> Iterator[Indexed]:
 
 
 def _stamps() -> Iterator[str]:
-    """Yield the distinct stamps of states, each with a single index lookup."""
+    """Yield the distinct values of ``index_key``, each with a single index lookup."""
     ordered = State.objects.indexed().order_by("index_key").values_list("index_key", flat=True)
     last: str | None = OUTDATED
     while (last := ordered.filter(index_key__gt=last).first()) is not None:
@@ -168,7 +169,7 @@ def _stamps() -> Iterator[str]:
 
 
 def _outdate(states: StateQuerySet) -> None:
-    """Visit each once: an indexer with other rules may put its stamp on them again."""
+    """Mark each state once, because an indexer with other rules may index it concurrently."""
     pks = states.order_by("pk").values_list("pk", flat=True)
     ids = list(pks[:_STATES])
     while ids:
@@ -178,7 +179,7 @@ def _outdate(states: StateQuerySet) -> None:
 
 @retrying
 def _index(state_id: uuid.UUID, version_id: uuid.UUID) -> Indexed | None:
-    """Index a state; return None if another indexer claimed it, or it changed meanwhile."""
+    """Index a state. Return None if another indexer claimed the state, or the state changed."""
     # 1. Claim the version.
     with _claimed(state_id, version_id) as is_ours:
         due = State.objects.due().filter(pk=state_id, current_version_id=version_id)
@@ -188,14 +189,14 @@ def _index(state_id: uuid.UUID, version_id: uuid.UUID) -> Indexed | None:
         load = loader()
         if state.indexed_number < state.version_number:
             version_found.send(State, state=state, load=load)
-        # 2. Load and decrypt the document; find its resources.
+        # 2. Load and decrypt the document, and find its resources.
         read = _read(state, load)
         try:
             is_replaced = _replace(state, read)
         except (InterfaceError, OperationalError):
             raise
         except Exception:
-            # Names that the database refuses would be refused in each pass.
+            # The database would refuse the same data again in each pass.
             log.exception("document_not_indexed", state_id=str(state.pk))
             read = _Read(problem=UNEXPECTED)
             is_replaced = _replace(state, read)
@@ -206,9 +207,10 @@ def _index(state_id: uuid.UUID, version_id: uuid.UUID) -> Indexed | None:
 
 @contextlib.contextmanager
 def _claimed(state_id: uuid.UUID, version_id: uuid.UUID) -> Iterator[bool]:
-    """Lock the version's row against other indexers; pushes and LOCKs never wait for it.
+    """Lock the version's row against other indexers. Yield whether this succeeded.
 
-    On Citus, a row lock requires a condition on the state.
+    Pushes and LOCKs do not wait for this lock. On Citus, a row lock requires a condition on the
+    state.
     """
     if not connection.features.has_select_for_update_skip_locked:
         yield True
@@ -220,7 +222,7 @@ def _claimed(state_id: uuid.UUID, version_id: uuid.UUID) -> Iterator[bool]:
 
 
 class _Read(NamedTuple):
-    """The index data of a document, and the reason why its resources are unreadable."""
+    """The index data of a document, or the reason why its resources are unreadable."""
 
     resources: Sequence[Found] = ()
     terraform_version: str = ""
@@ -231,17 +233,17 @@ class _Read(NamedTuple):
 
     @property
     def is_client_encrypted(self) -> bool:
-        """Whether OpenTofu encrypted the document on the client."""
+        """Return whether OpenTofu encrypted the document on the client."""
         return self.problem == StateEncrypted.default_code
 
     @property
     def engine(self) -> Engine:
-        """The engine that wrote the document; only OpenTofu encrypts documents."""
+        """Return the engine that wrote the document. Only OpenTofu encrypts documents."""
         return Engine.OPENTOFU if self.is_client_encrypted else engine_of(self.resources)
 
 
 def _read(state: State, load: Load) -> _Read:
-    """Scan the document of the current version.
+    """Return the index data of the current version.
 
     Raises:
         StorageUnavailable: the object store does not respond.
@@ -253,7 +255,7 @@ def _read(state: State, load: Load) -> _Read:
         return _Read(problem=error.default_code)
     leaks: Sequence[Leak] = ()
     try:
-        # Also for a document whose resources cannot be read.
+        # Leaks are also reported for a document with unreadable resources.
         leaks = find_leaks(document)
         return _Read(**find_contents(document)._asdict(), leaks=leaks)
     except APIException as error:
@@ -261,27 +263,27 @@ def _read(state: State, load: Load) -> _Read:
     except NamesTooLongError:
         return _Read(problem=NAMES_TOO_LONG, leaks=leaks)
     except Exception:
-        # It would stop the index of all other states in each pass.
+        # The error would otherwise stop the indexing of the other states in each pass.
         log.exception("document_not_indexed", state_id=str(state.pk))
         return _Read(problem=UNEXPECTED, leaks=leaks)
 
 
 def _replace(state: State, read: _Read) -> bool:
-    """Index these resources of the state; return whether the state is unchanged."""
+    """Write the index data of the state. Roll back and return False if the state changed."""
     with transaction.atomic():
-        # 3. Write resources and dependencies; report leaked tokens and failing checks.
+        # 3. Write resources and dependencies, and report leaked tokens and failing checks.
         write_entries(state, read.resources)
         write_dependencies(state, read.remote_states)
         report_leaks(state, read.leaks)
         report_failing_checks(state, read.failing_checks)
-        # 4. Mark the version as indexed, if the state is as it was read; else roll back.
+        # 4. Mark the version as indexed, if the state has not changed. Otherwise roll back.
         as_read = State.objects.due().filter(
             pk=state.pk,
             current_version_id=state.current_version_id,
             indexed_number=state.indexed_number,
             engine=state.engine,
         )
-        # Last, because a push waits for this row from here on.
+        # The state's row is written last, because pushes wait from here until the commit.
         swapped = as_read.update(
             indexed_number=state.version_number,
             index_problem=read.problem,

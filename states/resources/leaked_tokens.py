@@ -1,7 +1,7 @@
-"""Leaked tokens of this service in states: recorded once, shown, and revoked on demand.
+"""Keys and tokens of this service that leaked into states: record them, and revoke them if set.
 
-A row outlives the version with the token, since old versions keep it; it is deleted with the token.
-The token's own row determines whether it is active.
+A row stays after a push without the token, because old versions still contain the token. It is
+deleted when the token becomes inactive. The record of the token determines whether it is active.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ if TYPE_CHECKING:
     from states.models import State
     from states.resources.leaks import Leak
 
-#: Rows read per statement.
+#: Maximum rows to read per statement.
 _BATCH: Final = 500
 
 
 class ActiveLeak(NamedTuple):
-    """An active token in a state, with its owner."""
+    """An active key or token in a state, with its owner."""
 
     row: LeakedToken
     exposed: Exposed
 
 
 def report_leaks(state: State, leaks: Sequence[Leak]) -> None:
-    """Store valid tokens that a state contains, each once, and record an event for each.
+    """Store the active tokens that a state contains, and record an event for each new token.
 
-    With REVOKE_TOKENS_IN_STATES they are revoked. Call it in a transaction.
+    With REVOKE_TOKENS_IN_STATES, also revoke the tokens. Call this in a transaction.
     """
     if not leaks:
         return
@@ -43,7 +43,7 @@ def report_leaks(state: State, leaks: Sequence[Leak]) -> None:
     found = exposure.working(by_digest.keys())
     own = LeakedToken.objects.filter(state=state)
     known = {bytes(digest) for digest in own.values_list("digest", flat=True)}
-    # A pipeline that leaks another token with each push leaves a single row.
+    # Inactive tokens are removed, so a pipeline that leaks a token per push leaves a single row.
     own.filter(digest__in=known - exposure.working(known).keys()).delete()
     actor = Actor.of_command("index_states")
     for digest, exposed in found.items():
@@ -80,7 +80,7 @@ def newest_working(most: int) -> tuple[list[ActiveLeak], bool]:
 
 
 def remove_inactive() -> Iterator[int]:
-    """Remove tokens that no longer work, and yield the size of each batch."""
+    """Remove the rows of inactive tokens, and yield the number of removed rows per batch."""
     rest = LeakedToken.objects.order_by("id")
     while rows := list(rest.values_list("pk", "digest")[:_BATCH]):
         found = exposure.working({bytes(digest) for _, digest in rows})

@@ -1,7 +1,7 @@
-"""Tokens of this service in a document, and their places.
+"""Find the keys and tokens of this service in a document, with their addresses.
 
-``terraform_remote_state`` with a ``password`` in its ``config`` writes it into the state of the
-reader; outputs and environment variables of containers are other ways.
+A ``terraform_remote_state`` with a ``password`` in its ``config`` writes the password into the
+state. Outputs and environment variables of containers can also contain tokens.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from states.document.format4 import Document
     from states.document.work_limit import Effort
 
-#: Characters of an address that are kept.
+#: Maximum characters of an address; the rest is cut off.
 MOST_CHARACTERS: Final = 500
 
 
 class Leak(NamedTuple):
-    """A token and the address of an attribute or output that contains it.
+    """A token, and the address of the attribute or output that contains it.
 
-    The address is empty for other places, or if the document is unreadable.
+    The address is empty for a token elsewhere, or if the document is unreadable.
     """
 
     token: str
@@ -40,20 +40,20 @@ class Leak(NamedTuple):
 
 
 class Place(NamedTuple):
-    """A name or a position within another place: millions of values share their parents."""
+    """A name or position within an outer place. Millions of values can share an outer place."""
 
     outer: Place | None
     name: str | int
 
 
 def find_leaks(loaded: LoadedDocument) -> list[Leak]:
-    """Return the tokens in a document, each with its first position."""
+    """Return the tokens in a document, each with the first address that contains it."""
     with limited_reading(loaded.gzipped) as effort:
         tokens = find_tokens(loaded.text)
         if not tokens:
             return []
         addresses: dict[str, str] = {}
-        # The indexer reports the reason why a document is unreadable.
+        # The indexer reports errors about unreadable documents.
         with contextlib.suppress(APIException):
             for token, place in _places(loaded.parsed, effort):
                 if token not in addresses:
@@ -75,7 +75,7 @@ def _places(document: Document, effort: Effort) -> Iterator[tuple[str, Place]]:
 def _places_in(raw: Raw, place: Place, effort: Effort) -> Iterator[tuple[str, Place]]:
     if not find_tokens(bytes(raw)):
         return
-    # A queue, because recursion would fail at deep nesting.
+    # A queue, because recursion would fail for deeply nested values.
     values: deque[tuple[Any, Place]] = deque([(format4.decode(raw, effort), place)])
     while values:
         value, at = values.popleft()
@@ -89,7 +89,7 @@ def _places_in(raw: Raw, place: Place, effort: Effort) -> Iterator[tuple[str, Pl
 
 
 def _address(place: Place) -> str:
-    """Return a readable place of at most ``MOST_CHARACTERS``."""
+    """Return a place as an address of at most ``MOST_CHARACTERS``."""
     parts: list[str] = []
     here: Place | None = place
     while here is not None:
@@ -104,7 +104,7 @@ def _tokens_in(text: str) -> list[str]:
 
 
 def _shown(name: str) -> str:
-    """Return a part of an address for display; a key can itself be a token."""
+    """Return a part of an address for display. A key that contains a token is replaced."""
     if _tokens_in(name):
         return "…"
     return "".join(c if c.isprintable() else "?" for c in name[:MOST_CHARACTERS])

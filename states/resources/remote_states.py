@@ -1,7 +1,7 @@
-"""The states that a document reads by ``terraform_remote_state`` data sources.
+"""The states that a document reads with ``terraform_remote_state`` data sources.
 
-Their configurations are reduced to the location of the other state, because they may also contain a
-password. The parts of each backend's location are listed here; everything else is dropped.
+The configuration of a data source may contain a password. Only the location of the other state is
+stored: the settings of each backend that are listed here.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from states.document.work_limit import Effort
 
 _TYPE: Final = "terraform_remote_state"
-#: The parts of a location, by backend of Terraform and OpenTofu.
+#: The settings that form a location, by backend of Terraform and OpenTofu.
 _PARTS: Final = {
     "azurerm": ("storage_account_name", "container_name", "key"),
     "consul": ("address", "path"),
@@ -41,14 +41,14 @@ _PARTS: Final = {
     "remote": ("hostname", "organization"),
     "s3": ("bucket", "key"),
 }
-#: Those that are addresses of a network, in which a user and a password may stand.
+#: Settings with network addresses, which may contain a user and a password.
 _OF_NETWORK: Final = frozenset({"address", "hostname"})
 _ADDRESS: Final = re.compile(
     r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*://)?(?:[^/?#]*@)?"
     r"(?P<host>(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?)(?P<path>/[^?#]*)?(?:[?#].*)?",
     re.ASCII,
 )
-#: The names of our paths that lead to a state, or to its outputs.
+#: The names of the service's own routes to a state or its outputs.
 _OURS: Final = frozenset({
     "state-backend", "state-outputs-backend", "state-at", "state-in-application",
     "state-outputs-at", "state-outputs-in-application", "state-outputs-document",
@@ -58,8 +58,8 @@ _OURS: Final = frozenset({
 class RemoteState(NamedTuple):
     """A state that a document reads.
 
-    ``location`` is the address without possible secrets, empty if unknown. ``named`` are the ids or
-    slugs of an address of this service.
+    ``location`` is the location without possible secrets, or empty if unknown. ``named`` are the
+    ids or slugs in a location in this service.
     """
 
     address: str
@@ -71,7 +71,7 @@ class RemoteState(NamedTuple):
 def find_remote_states(
     document: Document, secrets: Secrets | None, effort: Effort
 ) -> Iterator[RemoteState]:
-    """Yield the states that the document reads, without values that it marks sensitive."""
+    """Yield the states that the document reads, without values that it marks as sensitive."""
     for resource, instance in document.instances():
         if resource.type == _TYPE and resource.mode == "data":
             yield _remote_state(resource, instance, secrets, effort)
@@ -86,7 +86,7 @@ def _remote_state(
         (shown,) = masking.masked(secrets, (shown, marks))
     attributes = shown if isinstance(shown, dict) else {}
     config = attributes.get("config")
-    # Of a type that the configuration decides: the value next to its type.
+    # For a dynamic type, the document wraps the value with its type.
     if isinstance(config, dict) and config.keys() == {"value", "type"}:
         config = config["value"]
     backend = _kept(attributes.get("backend"), MOST_BYTES_OF_BACKEND)
@@ -109,16 +109,16 @@ def _located(backend: str, config: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _without_secrets(address: str) -> str:
-    """Return scheme, host and path of an address, or "" if its form is unknown."""
+    """Return the scheme, host and path of an address, or "" for an unknown form."""
     found = _ADDRESS.fullmatch(address)
-    # Of a password that should have been escaped, a part may stand where the host is.
+    # If a password is not escaped, a part of it can match as the host.
     if found is None or "@" in address[found.end("host") :]:
         return ""
     return f"{found['scheme'] or ''}{found['host']}{found['path'] or ''}"
 
 
 def _kept(text: Any, most: int) -> str:
-    """Return a text that may be stored and shown, otherwise ""."""
+    """Return a text if it can be stored and shown, or otherwise ""."""
     if not isinstance(text, str) or not text.isprintable():
         return ""
     written = text.encode("utf-8", "replace")
@@ -126,7 +126,7 @@ def _kept(text: Any, most: int) -> str:
 
 
 def _named(location: str) -> tuple[tuple[str, str], ...]:
-    """Return the ids or slugs of an address of this service; nothing for other addresses."""
+    """Return the ids or slugs in an address of this service, or nothing for other addresses."""
     found = _ADDRESS.fullmatch(location)
     if found is None or found["scheme"] not in {"http://", "https://"} or not found["path"]:
         return ()

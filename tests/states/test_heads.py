@@ -62,7 +62,7 @@ def test_without_a_lineage_the_document_keeps_its_own() -> None:
     ],
 )
 def test_repeated_member_name(document: bytes) -> None:
-    with pytest.raises(StateFormatUnsupported, match="a name is repeated"):
+    with pytest.raises(StateFormatUnsupported, match="a member is repeated"):
         replace_serial_and_lineage(document, serial=7, lineage=None)
 
 

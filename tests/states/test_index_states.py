@@ -132,7 +132,7 @@ def test_watch_survives_an_error_in_a_state(
     _, err = _index(watch=True, interval=0.001)
 
     assert set(err.splitlines()) == {
-        "waiting: 1 failed, and the rest succeeded; the log has their ids"
+        "waiting: 1 failed, and the rest succeeded; the log lists the failures"
     }
     assert len(addresses()) == 2
 

@@ -96,7 +96,7 @@ def test_no_store_is_configured_any_more(
     response = backend.get()
 
     assert (response.status_code, error_reason(response)) == (503, "STORAGE_UNAVAILABLE")
-    assert "no object store is configured" in response.json()["error"]["message"]
+    assert "STATE_STORAGE_URL is not set" in response.json()["error"]["message"]
 
 
 def test_push_that_loses_the_race_leaves_no_object(

@@ -124,8 +124,8 @@ def test_progress_is_shown(both: Backend, each_count_is_drawn: None) -> None:
 
 
 MOVED = (
-    "The state does not point to its newest version, or its recorded figures differ from those of "
-    "that version."
+    "The current version of the state is not its newest version, or their serials, lineages, "
+    "digests or sizes differ."
 )
 
 

@@ -116,9 +116,9 @@ def test_truncated_response_is_retried(web: Web, replay: Replay) -> None:
     ("status", "sentence"),
     [
         (401, r"does not accept the token\. Set THE_TOKEN"),
-        (403, "the token in THE_TOKEN cannot read it"),
+        (403, "The token in THE_TOKEN lacks the permission"),
         (404, "has no such object, or the token in THE_TOKEN cannot access it"),
-        (520, "responds with 520"),
+        (520, "responded with 520"),
     ],
 )
 def test_client_errors_are_not_retried(
