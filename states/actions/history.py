@@ -50,7 +50,7 @@ def restore(
         StateNotFound, VersionNotFound: the state or version does not exist.
         StateLocked, StateFrozen, LockNotHeld: see ``states.actions.rules``.
         StateEncrypted: OpenTofu encrypted the document, so its serial cannot be changed.
-        StateFormatUnsupported: the serial or lineage in the document is ambiguous.
+        StateFormatUnsupported: a member of the document is repeated.
         InvalidDocument: see ``states.actions.replacement``.
         WriteConflict: other writers won every attempt.
     """

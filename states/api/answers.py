@@ -19,9 +19,7 @@ _EnvironmentSlug = Annotated[
     str | None,
     Meta(description="The environment's slug in addresses; null until its name is set."),
 ]
-_Address = Annotated[
-    str, Meta(description="The address of the data source in the reading state.")
-]
+_Address = Annotated[str, Meta(description="The address of the data source in the reading state.")]
 
 
 class OtherState(Struct):

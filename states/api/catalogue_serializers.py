@@ -19,7 +19,9 @@ from states import slugs
 from states.models import Application
 
 _ID: Final = "The id of the entry, which never changes. Ids are in the order of creation."
-_NAME: Final = "The display name, which may not be unique. Empty if a push registered the entry."
+_NAME: Final = (
+    "The display name, which need not be unique. Empty if a push registered the entry by its id."
+)
 _CREATED: Final = "Time of creation, or of registration by the first push or LOCK."
 _UPDATED: Final = "Time of the last change of the entry, not of its states."
 

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 #: Bytes of memory for a push per byte of the document. They include the received document, the
 #: compressed document, the encrypted document, and the data for the database.
 _FACTOR: Final = 4
-#: Maximum bytes of an envelope per byte of its document, which it contains in base64 and as JSON.
+#: Maximum bytes of an envelope per byte of its document. It contains the document and Terraform's
+#: JSON form of it, both in base64.
 _ENVELOPE: Final = 3
 
 

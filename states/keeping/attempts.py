@@ -42,8 +42,9 @@ class Attempts:
         The log records the item with its problem, and the traceback of an unexpected error.
 
         Raises:
-            StorageUnavailable, InterfaceError, OperationalError: the database or the object store
-                failed for several consecutive items, and the bucket does not respond.
+            InterfaceError, OperationalError: the database failed for several consecutive items.
+            StorageUnavailable: the object store failed for several consecutive items, and the
+                bucket does not respond.
         """
         try:
             result = work()

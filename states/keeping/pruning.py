@@ -53,8 +53,8 @@ class Pruned:
 def prune(*, actor: Actor, dry_run: bool = False) -> Iterator[Pruned]:
     """Remove versions and deleted states beyond their retention, and yield a result per batch.
 
-    After the batches of a state, the result contains only zeros, so that the caller can stop. A run
-    can be stopped at any time and repeated.
+    After the versions of a state, yield a result with zeros, so that the caller can stop. A run can
+    be stopped at any time and repeated.
 
     Raises:
         IncompleteError: some states failed, and all others succeeded.

@@ -41,7 +41,7 @@ class CatalogueQuerySet(models.QuerySet[Any]):
 class CatalogueEntry(models.Model):
     """The base class of catalogue entries.
 
-    Ids are unique, and slugs are unique within a parent. Names may not be unique.
+    Ids are unique, and slugs are unique within a parent. Names need not be unique.
     """
 
     #: Columns ordered by bytes, so that a prefix is a range.

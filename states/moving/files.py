@@ -55,9 +55,7 @@ def read_file(path: Path, limit: int) -> bytes:
 def fault(error: OSError) -> SourceError:
     """Return a SourceError with a sentence for an error of the operating system."""
     if error.errno == errno.ELOOP:
-        return SourceError(
-            f"{error.filename} is a symbolic link. Use the path of the file itself."
-        )
+        return SourceError(f"{error.filename} is a symbolic link. Use the path of the file itself.")
     return SourceError(f"{error.filename or 'A file'}: {error.strerror}.")
 
 

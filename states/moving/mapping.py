@@ -19,7 +19,7 @@ _PLACE: Final = re.compile(r"\{(\w*)\}")
 _FIELDS: Final = Names._fields
 _PART: Final = "[^/]+"
 #: A path segment that is not one of Terraform's own names. These are its folders, the files of the
-#: default workspace, and ``errored.tfstate``, which it writes if it cannot reach its backend.
+#: default workspace, and ``errored.tfstate``, a state that it could not write to its backend.
 _USUAL_PART: Final = (
     r"(?!(?:terraform\.tfstate\.d|env:|\.terraform)/|(?:terraform|default|errored)\.tfstate$)[^/]+"
 )

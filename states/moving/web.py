@@ -230,7 +230,7 @@ class WebClient:
 
 
 def _new_connection(address: str) -> Connection:
-    """Return a connection, through the proxy of the environment except for plain HTTP."""
+    """Return a connection through the proxy of the environment, or direct for plain HTTP."""
     parts = urlsplit(address)
     is_direct = parts.scheme == "http" or proxy_bypass(parts.hostname or "")
     proxy = "" if is_direct else getproxies().get("https", "")

@@ -230,8 +230,7 @@ def test_the_lock_on_the_page(state: State) -> None:
     since = f"{state.lock_acquired_at:%Y-%m-%d %H:%M:%S} UTC"
     assert (
         f"Locked by ada@laptop since {since}, just now "
-        "Operation apply Backend http Token of operator"
-        in viewer
+        "Operation apply Backend http Token of operator" in viewer
     )
     assert "Force-unlock" not in viewer
     operator = person("operator")

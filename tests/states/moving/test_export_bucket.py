@@ -54,7 +54,7 @@ def test_export_is_imported_into_a_new_service(
 def test_non_empty_target_is_rejected(caller: ApiClient, folder: str, forgetful: Store) -> None:
     forgetful.put("left/other.tfstate", "{}")
 
-    with pytest.raises(CommandError, match="is not empty. Choose a new directory"):
+    with pytest.raises(CommandError, match=r"is not empty\. Choose a new directory"):
         export(folder)
 
 

@@ -155,7 +155,9 @@ class TestSentences:
     def test_wrong_token_is_reported(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("GITLAB_TOKEN", "glpat-wrong")
 
-        with pytest.raises(SourceError, match="does not accept the token. Set GITLAB_TOKEN") as no:
+        with pytest.raises(
+            SourceError, match=r"does not accept the token\. Set GITLAB_TOKEN"
+        ) as no:
             list(open_source("gitlab:acme/network").states())
 
         assert "glpat" not in str(no.value)

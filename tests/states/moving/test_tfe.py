@@ -140,7 +140,7 @@ class TestSentences:
     def test_wrong_token_is_reported(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("TFE_TOKEN", "atlasv1-wrong")
 
-        with pytest.raises(SourceError, match="does not accept the token. Set TFE_TOKEN") as no:
+        with pytest.raises(SourceError, match=r"does not accept the token\. Set TFE_TOKEN") as no:
             list(opened().states())
 
         assert "atlasv1" not in str(no.value)
