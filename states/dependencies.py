@@ -41,7 +41,10 @@ class Dependencies(NamedTuple):
 def dependencies_of(
     state: State, binding: Binding, *, size: int, position: Sequence[Any] | None = None
 ) -> Dependencies:
-    """Return up to ``size`` dependencies after the position: read states first, then readers."""
+    """Return up to ``size`` dependencies after the position.
+
+    The states that the state reads precede the states that read it.
+    """
     direction, after = (position[0], uuid.UUID(position[1])) if position else (READS, _FIRST)
     reads: list[StateDependency] = []
     if direction == READS:

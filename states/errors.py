@@ -71,7 +71,9 @@ class EntryExists(APIException):
         """Name the other entry, unless ``metadata`` is omitted to keep its identity secret."""
         self.metadata = metadata or {}
         name = self.metadata.get("name") or self.metadata.get("id")
-        super().__init__(f'{self.default_detail} It is the {kind} "{name}".' if name else None)
+        super().__init__(
+            f'{self.default_detail} The other entry is the {kind} "{name}".' if name else None
+        )
 
 
 class SlugTaken(EntryExists):

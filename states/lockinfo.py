@@ -37,7 +37,7 @@ _RFC3339: Final = re.compile(
 
 
 class LockInfo(msgspec.Struct, frozen=True):
-    """A lock as Terraform describes it."""
+    """The information about a lock, in Terraform's format."""
 
     ID: Annotated[
         str,

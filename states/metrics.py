@@ -1,6 +1,6 @@
 """Prometheus metrics of pushes, bytes, locks, freezes, checks and the resource index.
 
-Refused requests are not counted here, but by the reasons of their errors.
+Another metric counts refused requests by the reasons of their errors.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ MAX_LOCKS: Final = 10_000
 
 
 class LockCollector(Collector):
-    """The locked states, from a single query that uses an index on locked states."""
+    """Metrics of locked states, from a single query that uses an index on locked states."""
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         """Yield the number of locks, and the age of the oldest lock."""
@@ -54,7 +54,7 @@ class LockCollector(Collector):
 
 
 class FreezeCollector(Collector):
-    """The frozen states, from a single query that uses an index on frozen states."""
+    """Metrics of frozen states, from a single query that uses an index on frozen states."""
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         """Yield the number of frozen states, and the number of overdue freezes."""
@@ -70,7 +70,7 @@ class FreezeCollector(Collector):
 
 
 class CheckCollector(Collector):
-    """The states with failing checks and the encrypted states, each from its own index."""
+    """Metrics of states with failing checks and of encrypted states, each from its own index."""
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         """Yield both numbers, up to ``MAX_LOCKS``."""
@@ -90,7 +90,7 @@ class CheckCollector(Collector):
 
 
 class IndexCollector(Collector):
-    """The lag of the resource index, from database indexes on waiting and unreadable states."""
+    """Metrics of the resource index, from database indexes on waiting and unreadable states."""
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         """Yield the numbers of waiting and unreadable states, and the age of the oldest wait."""

@@ -17,7 +17,7 @@ DESCRIPTION: Final = (
     "1 to 63 lower-case letters, digits and dashes, without a dash at either end, and not a UUID"
 )
 PATTERN: Final = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
-# UUIDs without dashes are included, because programs would read them as ids.
+# The pattern also matches UUIDs without dashes, because programs would read them as ids.
 _LIKE_A_UUID: Final = r"[0-9a-f]{8}-?([0-9a-f]{4}-?){3}[0-9a-f]{12}"
 #: `…/{component}/{environment}/lock` is the lock of a state, so no environment can have this slug.
 RESERVED: Final = {"environment": frozenset({"lock"})}

@@ -56,7 +56,7 @@ def named(states: StateQuerySet, text: str) -> StateQuerySet:
 
 
 class _TagValue(KeyTextTransform):
-    """The value of a tag, also for a key of digits, which Django uses as an index on SQLite."""
+    """The value of a tag. On SQLite, Django would treat a key of digits as a list index."""
 
     def as_sqlite(self, compiler: Any, connection: Any, **_: Any) -> tuple[str, tuple[Any, ...]]:
         """Return the SQL with the key in quotes. A key cannot contain quotes."""

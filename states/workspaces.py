@@ -1,6 +1,6 @@
 """Names of workspaces in the remote backend, and their conversion to and from slugs.
 
-``REMOTE_WORKSPACES`` is the form of a name. A name is split at the separator next to the
+``REMOTE_WORKSPACES`` defines the form. A name is split at the separator next to the
 environment. If the slug of the environment contains the separator, the name needs ``__``, which a
 slug cannot contain. A name without a separator is a component in ``REMOTE_DEFAULT_ENVIRONMENT``.
 The parts of a name become slugs. If the name cannot be derived from the slugs, the state stores it.

@@ -55,10 +55,10 @@ def claim(entry: CatalogueEntry, actor: Actor, *, takes_over: bool) -> None:
 
 
 def claim_by_name(entry: CatalogueEntry, actor: Actor, *, suffix: bool) -> None:
-    """Derive and claim an entry's slug from its name. ``suffix`` permits a suffix if it is taken.
+    """Derive and claim an entry's slug from its name. Add a suffix if ``suffix`` permits it.
 
     A name without any letter or digit that a slug can contain gets a suffix in any case, because
-    the derived slug of all these names is the kind of the entry. Only an equal name is refused.
+    the derived slug of all these names is the kind of the entry. An equal name is refused.
 
     Raises:
         EntryExists: the slug belongs to another entry, and a suffix is not permitted.

@@ -97,7 +97,7 @@ def delete(
     check: Callable[[State], None] | None = None,
     **details: Any,
 ) -> None:
-    """Delete the state. Its history is kept for STATE_RETENTION_DAYS, and a push restores it.
+    """Delete the state. Its history stays for STATE_RETENTION_DAYS. A push restores the state.
 
     A state without versions is removed immediately. ``check`` raises an error if the state must not
     be deleted. The audit log records ``details``.

@@ -149,7 +149,7 @@ def _check(state: State | None, origin: Origin, version: Offered) -> None:
             "both, and push the correct state."
         )
     raise OccupiedError(
-        "A state with this address exists here that was not imported from this source."
+        "The address belongs to a state here that was not imported from this source."
     )
 
 

@@ -97,8 +97,8 @@ def remove_unused(
 ) -> Iterator[list[CatalogueEntry]]:
     """Remove the unused entries that have not changed since ``before``; yield them in batches.
 
-    Entries in the binding of a key, token, trust policy or webhook stay. After another registration
-    such an entry would have another id, which the binding would not include.
+    Entries in the binding of a key, token, trust policy or webhook stay. After another
+    registration, such an entry would have another id, which the binding would not include.
     """
     removed_ids = set[uuid.UUID]()
     for model in (Component, Application, Environment):

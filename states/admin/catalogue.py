@@ -124,7 +124,7 @@ class CatalogueAdmin(EditableAdmin):
         return created
 
     def update(self, obj: Any, changes: Mapping[str, Any], actor: Actor) -> None:
-        """Change the entry. A component that moves to an application moves with its states."""
+        """Change the entry. Moving a component to another application also moves its states."""
         catalogue.change(model=self.model, entry_id=obj.pk, changes=changes, actor=actor)
 
     @admin.display(description="name")
@@ -149,7 +149,7 @@ class ApplicationAdmin(CatalogueAdmin):
 
 @admin.register(Component)
 class ComponentAdmin(CatalogueAdmin):
-    """The admin of components. A component that moves to an application moves with its states."""
+    """The admin of components. Moving a component to an application also moves its states."""
 
     fields = ("name", "slug", "application", "id", "states", "created", "updated")
     list_display = ("title", "slug", "application", "updated")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class ApplicationFilter(SimpleListFilter):
-    """A filter by application. The application's page links to it, so it lists no applications."""
+    """A filter by application, to which the application's page links. It lists no applications."""
 
     title = "application"
     parameter_name = "application"

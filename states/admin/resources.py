@@ -129,7 +129,7 @@ class ResourceAdmin(ReadOnlyAdmin):
 
     @admin.display(description="address")
     def shown_address(self, entry: ResourceEntry) -> str:
-        """Return the address, with the key of a deposed object (of a replaced resource)."""
+        """Return the address, and the key of a deposed object."""
         deposed = f" (deposed {entry.deposed})" if entry.deposed else ""
         return breakable(f"{entry.address}{deposed}")
 

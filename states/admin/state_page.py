@@ -113,10 +113,11 @@ def _changes(state: State, versions: Sequence[StateVersion]) -> dict[int, Any]:
 
 
 def contents_of(state: State, *, is_requested: bool) -> dict[str, Any]:
-    """Return the outputs and resources of the current version; of a large version only on request.
+    """Return the outputs and resources of the current version.
 
-    The audit log does not record this read, or the reads for the list of changes. Sensitive values
-    are hidden, and a user may only want to check the lock. The linked pages record their reads.
+    A large document is read only on request. The audit log does not record this read, or the reads
+    for the list of changes. Sensitive values are hidden, and a user may only want to check the
+    lock. The linked pages record their reads.
     """
     if state.size_bytes is None:
         return {}

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 @admin.register(State)
 class StateAdmin(VersionPages, ReadOnlyAdmin):
-    """The admin of states, newest first."""
+    """The admin of states, most recently changed first."""
 
     when_empty = "Terraform's first push or lock at an address registers a state."
     list_display = (

@@ -73,12 +73,12 @@ class DependencyPage(Struct):
 class UnreadableState(Struct):
     """A state whose current version cannot be indexed."""
 
-    state_id: Annotated[uuid.UUID, Meta(description="The state, as in `/api/v1/states/{id}`.")]
+    state_id: Annotated[uuid.UUID, Meta(description="The id of the state.")]
     component_id: _ComponentId
     component_slug: _ComponentSlug
     environment_id: _EnvironmentId
     environment_slug: _EnvironmentSlug
-    version_number: Annotated[int, Meta(description="The version that cannot be indexed.")]
+    version_number: Annotated[int, Meta(description="The number of the version.")]
     problem: Annotated[
         str,
         Meta(
@@ -93,7 +93,10 @@ class ResourceIndex(Struct):
 
     waiting: Annotated[
         int,
-        Meta(description=f"States whose current version is not in the index, up to {MOST:,}."),
+        Meta(
+            description="Number of states whose current version is not in the index, up to "
+            f"{MOST:,}."
+        ),
     ]
     waiting_is_exact: Annotated[bool, Meta(description="False if `waiting` is only a minimum.")]
     oldest_waiting_seconds: Annotated[

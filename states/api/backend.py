@@ -71,7 +71,7 @@ class BackendView(DocumentAPIView):
 
         Raises:
             InvalidParameter: an id is not a UUID.
-            StateNotFound: the state is outside of the binding.
+            StateNotFound: the state is outside the binding.
         """
         component_id, environment_id = self._id("component_id"), self._id("environment_id")
         prefetched = self.prefetched or self.prefetch_by_ids(
@@ -109,7 +109,7 @@ class BackendView(DocumentAPIView):
         return _uuid(name, self.kwargs[name], _BY_NAMES)
 
     def acquire_lock(self, request: Request) -> Response:
-        """Lock the state. Return 200 with its LockInfo, or 423 with that of the current lock."""
+        """Lock the state. Return 200 with LockInfo, or 423 with LockInfo of the current lock."""
         target, actor = self.target(), Actor.of(request)
         info = LockInfo.parse(bodies.read_body(request._request, lockinfo.MAX_BYTES))
         locked = locks.lock(target=target, info=info, actor=actor)

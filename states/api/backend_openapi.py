@@ -164,8 +164,8 @@ _UNLOCK: Final = (
     "unchanged."
 )
 OUTPUTS: Final = (
-    "Return a state that has the outputs of the current version and no resources, as "
-    "`terraform_remote_state` reads it. Sensitive outputs, and outputs that contain a "
+    "Return a state document with the outputs of the current version and without resources, "
+    "for `terraform_remote_state`. Sensitive outputs, and outputs that contain a "
     "sensitive value, are omitted unless the token also has `state:secrets`."
 )
 
@@ -192,8 +192,9 @@ def state_schema(form: AddressForm) -> Any:
                 OpenApiParameter(
                     "force",
                     OpenApiTypes.BOOL,
-                    description="If true, replace a newer state, or a state of another lineage, "
-                        "that is not locked. Also requires `state:admin`.",
+                    description="If true, the push can replace a newer state or a state with "
+                        "another lineage, unless the state is locked. Also requires "
+                        "`state:admin`.",
                 ),
             ],
             request={"application/json": DOCUMENT},

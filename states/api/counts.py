@@ -93,6 +93,6 @@ class EnginesViewSet(CountsViewSet):
     kind, resource_plural, answer_type = Kind.ENGINE, "engines", EngineCount
 
     def further(self, binding: Binding) -> dict[str, dict[str, int]]:
-        """Return the number of encrypted states of each engine."""
+        """Return the number of encrypted states for each engine."""
         encrypted = counts_of(Kind.CLIENT_ENCRYPTION, binding)
         return {row["value"]: {"client_encrypted_states": row["states"]} for row in encrypted}

@@ -27,7 +27,7 @@ class ComparedVersion(Struct):
     created_at: Annotated[
         str,
         Meta(
-            description="The time of the push or restore.",
+            description="The time of the push, restore or import.",
             extra_json_schema={"format": "date-time"},
         ),
     ]

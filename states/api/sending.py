@@ -23,7 +23,7 @@ OUTPUTS_DOCUMENT: Final = "outputs.tfstate"
 
 
 class DocumentAPIView(APIView):
-    """A view with responses of up to many megabytes."""
+    """A view with responses that can be many megabytes in size."""
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         """Handle the request, and free the document afterwards.

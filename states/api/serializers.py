@@ -147,7 +147,7 @@ class StateSerializer(serializers.Serializer[Any]):
 class ImportedSerializer(PresentSerializer):
     present_with = "imported_source"
 
-    source = serializers.CharField(  # type: ignore[assignment]  # a field has a source, too
+    source = serializers.CharField(  # type: ignore[assignment]  # a field also has a source
         source="imported_source",
         read_only=True,
         help_text="The service or store from which the version was imported.",

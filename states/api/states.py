@@ -64,7 +64,7 @@ class StateViewSet(ResourceViewSet[State]):
     order_names = {"lock_acquired_at": "lock.acquired_at"}
     moving_orders = ("updated_at", "lock.acquired_at")
     scoped_by = ("deleted_at",)
-    # If few rows match, their own index finds them.
+    # The index of ``UsedVersion`` finds the states if few match.
     searched_fields = ("provider", "module")
     not_found = StateNotFound
     names_missing = True

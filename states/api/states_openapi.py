@@ -170,7 +170,7 @@ versions_schema = extend_schema_view(
     ),
     document=operation(
         operation_id="get_state_version_document",
-        # The method demands the second scope, because nothing in the document is hidden.
+        # The method requires the second scope, because nothing in the document is hidden.
         auth=needs("state:read", "state:secrets", of="accessToken"),
         parameters=[A_STATE, A_VERSION, NO_STORE],
         responses={200: OpenApiResponse(DOCUMENT, "The document."), **error_docs(*_OF_DOCUMENT)},

@@ -91,7 +91,7 @@ class VersionViewSet(OfStateViewSet):
 
     @property
     def list_parameters(self) -> tuple[str, ...]:
-        """Return the query parameters, except the parameters of pagination."""
+        """Return the accepted query parameters, except the parameters of pagination."""
         return ("against",) if self.action == "diff" else ()
 
     def get_queryset(self) -> QuerySet[StateVersion]:

@@ -68,7 +68,8 @@ class Resource(InstanceAddress):
         ),
     ]
     status: Annotated[
-        str | None, Meta(description="`tainted` if the next apply replaces it; otherwise null.")
+        str | None,
+        Meta(description="`tainted` if the next apply replaces the object; otherwise null."),
     ]
     schema_version: Annotated[
         int, Meta(description="The version of the provider's schema for the attributes.")
@@ -112,8 +113,8 @@ class MetadataChange(Struct):
     """A changed member of the document that is not an attribute or an output value."""
 
     field: Annotated[str, Meta(description="The name of the member, such as `status`.")]
-    before: Annotated[Any, Meta(description="The value in the older version; null if absent.")]
-    after: Annotated[Any, Meta(description="The value in the newer version; null if absent.")]
+    before: Annotated[Any, Meta(description="The value before the change; null if absent.")]
+    after: Annotated[Any, Meta(description="The value after the change; null if absent.")]
 
 
 class AttributeChange(Struct):
@@ -122,9 +123,11 @@ class AttributeChange(Struct):
     path: Annotated[str, Meta(description="The path to the value, such as `tags.team`.")]
     action: Annotated[ChangeAction, Meta(description="The change of the value.")]
     before: Annotated[
-        Any, Meta(description=f"The older value; null if absent, `{MASK}` if hidden.")
+        Any, Meta(description=f"The value before the change; null if absent, `{MASK}` if hidden.")
     ]
-    after: Annotated[Any, Meta(description=f"The newer value; null if absent, `{MASK}` if hidden.")]
+    after: Annotated[
+        Any, Meta(description=f"The value after the change; null if absent, `{MASK}` if hidden.")
+    ]
     sensitive: Annotated[
         bool, Meta(description="Whether the value is marked as sensitive, or hidden.")
     ]

@@ -44,8 +44,8 @@ class Change:
     def address(self) -> str:
         """Return the name of the output, or the address of the resource instance.
 
-        It is composed on demand, because the name can be long, and all instances of a block share
-        it.
+        The address is composed on demand, because all instances of a block share its name, which
+        can be long.
         """
         return self.name + index_text(self.index_key)
 

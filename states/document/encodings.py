@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
     from states.document.work_limit import Effort
 
-#: Maximum bytes of a secret to search, from its middle. A text with these bytes reveals too much.
+#: Maximum bytes of a secret to search for, from its middle. A text with these bytes is hidden.
 PART: Final = 96
-#: The minimum length of a secret to search in other texts.
+#: The minimum length of a secret to search for in other texts.
 LEAST: Final = 6
 #: The maximum depth of nested escapes.
 _ROUNDS: Final = 8

@@ -65,7 +65,7 @@ def secrets_of(effort: Effort, *documents: Document) -> Secrets:
 def masked(secrets: Secrets, *sides: tuple[Any, Marks]) -> list[Any]:
     """Return the values of an object without hidden parts. ``sides`` are values with their marks.
 
-    A value that is marked in one side is also hidden in the other sides. A value without hidden
+    A value that is marked on one side is also hidden on the other sides. A value without hidden
     parts is returned itself, not as a copy.
     """
     own = {

@@ -1,7 +1,7 @@
 """Public vocabulary: common values that are not secrets.
 
 The vocabulary includes names of regions, well-known ports and users, network addresses, and ARNs.
-``secret_rule`` never hides another value because it equals such a value.
+A marked value in the vocabulary never hides other values (``secret_rule``).
 """
 
 from __future__ import annotations
@@ -107,5 +107,5 @@ def is_public(text: str) -> bool:
 
 
 def has_public_form(text: str) -> bool:
-    """Return whether the whole text has a form that is typical of values that are no secrets."""
+    """Return whether the whole text has a form that is typical of values that are not secret."""
     return len(text) <= _MOST and _STRUCTURED.fullmatch(text) is not None

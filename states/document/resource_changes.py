@@ -56,7 +56,7 @@ class ResourceChange(NamedTuple):
 
 
 def describe(changes: Iterable[Change], effort: Effort) -> list[ResourceChange]:
-    """Return these changes in the form without values, in the same order.
+    """Return the changes of managed resources without values, in the same order.
 
     Raises:
         StateFormatUnsupported, StateTooComplex: see ``format4.decode``.
@@ -77,9 +77,9 @@ def _is_managed(change: Change) -> bool:
 
 
 def _moves(changes: Iterable[Change], effort: Effort) -> dict[int, Change]:
-    """Return the removed instances with the same objects as added instances.
+    """Map the ``id()`` of each added change to the removal of the same object, if any.
 
-    The keys are the ids of the added changes. An object must be unique in both documents.
+    The object must be unique in both documents.
     """
     removed: dict[Hashable, list[Change]] = defaultdict(list)
     added: dict[Hashable, list[Change]] = defaultdict(list)

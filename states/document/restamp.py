@@ -1,4 +1,4 @@
-"""Replace the serial and lineage of a document, without changes of any other byte.
+"""Replace the serial and lineage of a document, and keep every other byte.
 
 Writing the JSON again would round numbers with many digits, and every plan would show a change.
 """

@@ -114,7 +114,7 @@ class Secrets:
         if not is_public(text):
             self._marked.setdefault(hash(text), cause)
         parts = self._within(text, depth)
-        # A JSON text in a marked list or map is treated only by its values.
+        # In a marked list or map, only the values in a JSON text count, not the text itself.
         if not parts or scalar.evidence is not Evidence.MEMBER:
             self._hide(text, reach(text, scalar.name, is_member=scalar.is_member), cause)
         if "\n" in text or "\r" in text:
@@ -223,5 +223,5 @@ def _texts_of(value: Any) -> set[str]:
 
 
 def _is_notable(text: str) -> bool:
-    """Return whether a text is not empty and not public, so that its container is hidden."""
+    """Return whether a container with this text is hidden: it is not empty and not public."""
     return text != "" and not is_public(text) and not has_public_form(text)

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 
 class Stored(NamedTuple):
-    """The location of a version's document: in the row, or an object in the object store."""
+    """The location of a version's document: the row, or an object in the object store."""
 
     state_id: uuid.UUID
     version_id: uuid.UUID

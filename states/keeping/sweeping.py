@@ -1,4 +1,4 @@
-"""Delete objects without a row, which writers left behind that lost a race or crashed."""
+"""Delete objects without a row. Writers that lose a race or crash leave them behind."""
 
 from __future__ import annotations
 

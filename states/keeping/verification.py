@@ -1,4 +1,4 @@
-"""Verify that stored documents equal the pushed documents, and the current version is the newest.
+"""Verify stored documents against their records, and check that the newest version is current.
 
 A document can be decrypted only for its state, version and number. Documents of early releases are
 not bound to a number, and are counted separately. No check within the database can detect a restore

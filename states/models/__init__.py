@@ -1,4 +1,4 @@
-"""Models of states: the catalogue, states and their versions, and the index of resources."""
+"""Models of states: the catalogue, states and their versions, and the resource index."""
 
 from states.models.catalogue import Application, Component, Environment, SlugClaim
 from states.models.dependencies import StateDependency

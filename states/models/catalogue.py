@@ -38,7 +38,8 @@ class Application(CatalogueEntry):
     def seen_by(cls, binding: Binding) -> Q:
         """Return the condition for the applications that a caller with the binding can see.
 
-        These are the applications in the binding, and those of its components and states.
+        These are the applications in the binding, and the applications of components and states
+        within the binding.
         """
         seen = Q() if binding.application_ids is None else Q(pk__in=binding.application_ids)
         if binding.component_ids is not None:
@@ -97,7 +98,8 @@ class Component(CatalogueEntry):
     def seen_by(cls, binding: Binding) -> Q:
         """Return the condition for the components that a caller with the binding can see.
 
-        These are the components in the binding, and those of its applications and states.
+        These are the components in the binding, and the components of applications and states
+        within the binding.
         """
         if binding.component_ids is None and binding.application_ids is None:
             return Q(NamedBy(_states_inside(binding), "component_id"))
@@ -155,7 +157,8 @@ class Environment(CatalogueEntry):
     def seen_by(cls, binding: Binding) -> Q:
         """Return the condition for the environments that a caller with the binding can see.
 
-        These are the environments in the binding, and those of its states.
+        These are the environments in the binding, and the environments of states within the
+        binding.
         """
         if binding.environment_ids is not None:
             return Q(pk__in=binding.environment_ids)

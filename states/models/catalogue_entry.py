@@ -26,7 +26,7 @@ NO_PARENT: Final = uuid.UUID(int=0)
 
 class CatalogueQuerySet(models.QuerySet[Any]):
     def inside(self, binding: Binding) -> CatalogueQuerySet:
-        """Return the entries within this binding: entries in it, and entries of its states."""
+        """Return the entries that the binding lists, and the entries of states within it."""
         if binding.cluster_id is not None:
             return self.none()
         if binding == EVERYWHERE:
@@ -100,7 +100,7 @@ class CatalogueEntry(models.Model):
     def seen_by(cls, binding: Binding) -> Q:
         """Return the condition for the entries that a caller with the binding can see.
 
-        The binding must not be to a cluster.
+        The binding must not contain a cluster.
         """
         raise NotImplementedError
 
@@ -113,7 +113,7 @@ class CatalogueEntry(models.Model):
 
     @classmethod
     def is_created_by(cls, binding: Binding) -> bool:
-        """Return whether a caller may create entries: the binding must not list existing ones."""
+        """Return whether a caller may create entries: the binding lists no existing entries."""
         return binding.cluster_id is None and all(
             getattr(binding, name) is None for name in cls.named_by
         )

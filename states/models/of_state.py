@@ -87,7 +87,7 @@ class OfState(models.Model):
         "states.State", on_delete=models.CASCADE, related_name="+", db_index=False
     )
     # Both are copied from the state, in which they never change, because an index cannot serve a
-    # filter through a join. The foreign keys of the state are the ones with constraints.
+    # filter through a join. Only the foreign keys of the state have constraints.
     component = models.ForeignKey(
         Component,
         on_delete=models.DO_NOTHING,

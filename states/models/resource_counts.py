@@ -158,7 +158,7 @@ class CountTotalQuerySet(models.QuerySet["CountTotal"]):
             with connection.cursor() as cursor:
                 # The ORM has no upsert that adds.
                 cursor.execute(
-                    f"INSERT INTO {table} (kind, value, environment_id, {', '.join(_NUMBERS)})"  # noqa: S608 - names of ours
+                    f"INSERT INTO {table} (kind, value, environment_id, {', '.join(_NUMBERS)})"  # noqa: S608 - our own names
                     f" VALUES {places} ON CONFLICT (kind, value, environment_id)"
                     f" DO UPDATE SET {added}",
                     [column for row in batch for column in row],

@@ -89,7 +89,7 @@ class StateQuerySet(models.QuerySet["State"]):
         )
 
     def workspaces(self) -> StateQuerySet:
-        """Return the states that the remote backend shows. They need an address by names."""
+        """Return the states that the remote backend shows, which have an address by names."""
         shown = self.filter(Q(deleted_at=None) | Q(workspace__isnull=False))
         return shown.filter(component__slug__isnull=False, environment__slug__isnull=False)
 
@@ -310,7 +310,7 @@ class State(models.Model):
             models.Index(
                 name="state_with_workspace", fields=["id"], condition=Q(workspace__isnull=False)
             ),
-            # The list of restorable states.
+            # For the list of deleted states.
             models.Index(
                 name="state_deleted", fields=["id"], condition=Q(deleted_at__isnull=False)
             ),

@@ -54,8 +54,8 @@ class VersionFacts(models.Model):
 class UsedVersion(models.Model):
     """The version of a provider or a module that a pipeline reported, for filters of states.
 
-    Only the newest version of a state with facts has rows. A push writes nothing here, so a filter
-    must check that this version is current.
+    Only the newest version with facts of each state has rows. A push writes nothing here, so a
+    filter must check that this version is current.
     """
 
     class Kind(models.TextChoices):

@@ -43,7 +43,7 @@ _READ_TOGETHER: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class Import:
-    """An import from a source; ``most`` is the maximum number of versions per state."""
+    """An import from a source; ``most`` is the maximum number of versions per state, or None."""
 
     source: Source
     map: Map

@@ -95,7 +95,7 @@ class OwnExport:
 
 
 def _former(state: ExportedState) -> frozenset[str]:
-    """Return the digests by older releases, in which the origin did not contain the installation.
+    """Return the digests that older releases recorded, without the installation in the origin.
 
     Version ids are globally unique, so no other state has any of these digests.
     """

@@ -110,7 +110,7 @@ class PgTable:
         """Convert errors of PostgreSQL into a SourceError.
 
         Raises:
-            SourceError: PostgreSQL refused or did not respond.
+            SourceError: PostgreSQL refused the query, or did not respond.
         """
         try:
             yield

@@ -85,7 +85,7 @@ class Plan:
         return next(self._rows("WHERE address = ? ORDER BY position LIMIT 1", address), None)
 
     def rows(self, *results: str) -> Iterator[Row]:
-        """Yield the rows with any of these results, or all rows without a result."""
+        """Yield the rows with any of these results, or all rows if no result is given."""
         if not results:
             return self._rows("ORDER BY position")
         wanted = ", ".join("?" * len(results))

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 #: The suffix of a lock object, which contains LockInfo (``use_lockfile``).
 _LOCK: Final = ".tflock"
 _NO_STATES: Final = ("/", ".backup")
-#: The folder in which Terraform stores the address of a backend, in a file named as states are.
+#: The folder in which Terraform stores the address of its backend, in a ``.tfstate`` file.
 _OWN_FOLDER: Final = re.compile(r"(?:^|/)\.terraform/")
 #: The maximum bytes to read of a LockInfo, which is usually a few hundred bytes.
 _LOCK_BYTES: Final = 64 * 1024

@@ -30,7 +30,7 @@ class SourceError(Exception):
 
 
 class TooLargeError(SourceError):
-    """A document exceeds the service's limit."""
+    """A document that exceeds the limit of the service."""
 
     def __init__(self, size_bytes: int, limit: int) -> None:
         super().__init__(

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import decimal
     from collections.abc import Mapping
 
-    #: A text, or the object of several that Terraform calls an identity.
+    #: A text, or a resource identity of Terraform, which is an object.
     Value = str | Mapping[str, Any]
 
 _PURPOSE: Final = b"infra-service: digests of resources"

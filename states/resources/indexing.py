@@ -144,7 +144,7 @@ def mark_for_indexing(*, everything: bool = False) -> None:
 
 
 def renew_digests() -> Iterator[Indexed]:
-    """Index the states with digests by other keys than the first again, and yield each result.
+    """Index states again if their digests use another key than the first; yield each result.
 
     The function waits a few seconds for states that another indexer is processing.
 

@@ -1,4 +1,4 @@
-"""Keys and tokens of this service that leaked into states: record them, and revoke them if set.
+"""Record keys and tokens of this service that leaked into states, and optionally revoke them.
 
 A row stays after a push without the token, because old versions still contain the token. It is
 deleted when the token becomes inactive. The record of the token determines whether it is active.

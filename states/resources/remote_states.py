@@ -1,7 +1,7 @@
 """The states that a document reads with ``terraform_remote_state`` data sources.
 
-The configuration of a data source may contain a password. Only the location of the other state is
-stored: the settings of each backend that are listed here.
+The configuration of a data source may contain a password. Only the settings listed here are stored,
+which form the location of the other state.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ _OURS: Final = frozenset({
 class RemoteState(NamedTuple):
     """A state that a document reads.
 
-    ``location`` is the location without possible secrets, or empty if unknown. ``named`` are the
-    ids or slugs in a location in this service.
+    ``location`` omits possible secrets, and is empty if unknown. ``named`` are the ids or slugs in
+    an address of this service.
     """
 
     address: str

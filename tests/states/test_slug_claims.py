@@ -51,7 +51,7 @@ def test_a_former_slug_is_taken_for_a_caller_without_state_admin(
 
     answer = sent(client_with(*WRITE), "POST", kind, name="x", slug="old")
     refused(answer, "SLUG_TAKEN", **named)
-    assert f'It is the {kind} "First".' in answer.json()["error"]["message"]
+    assert f'The other entry is the {kind} "First".' in answer.json()["error"]["message"]
     # Such a caller does not learn the name without read permission.
     refused(sent(client_with("state:write"), "POST", kind, name="x", slug="old"), "SLUG_TAKEN")
     assert str(addresses.find_id(KINDS[kind], "old")) == entry
@@ -197,7 +197,7 @@ def test_the_admin_names_the_entry_that_exists(db: None, kind: str) -> None:
     client = person("administrator")
     for _ in range(2):
         answer = client.post(f"/admin/states/{kind}/add/", {"name": "billing"}, follow=True)
-    assert f"It is the {kind} &quot;billing&quot;." in answer.content.decode()
+    assert f"The other entry is the {kind} &quot;billing&quot;." in answer.content.decode()
     assert KINDS[kind].objects.count() == 1
 
 

@@ -52,7 +52,7 @@ class Command(ServiceCommand):
         parser.add_argument(
             "--all",
             action="store_true",
-            help="index all states again; the existing entries stay available until then",
+            help="index all states again; existing entries stay available in the meantime",
         )
 
     def handle(self, *_args: Any, **options: Any) -> None:

@@ -15,7 +15,7 @@ from states.keeping.attempts import IncompleteError
 if TYPE_CHECKING:
     from argparse import ArgumentParser
 
-#: The minimum age. A request takes less, so the sweep deletes no object before its row is written.
+#: The minimum age. Requests take less time, so an object is not deleted before its row is written.
 _SAFE_HOURS: Final = 1
 
 
