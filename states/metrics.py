@@ -73,7 +73,7 @@ class CheckCollector(Collector):
     """Metrics of states with failing checks and of encrypted states, each from its own index."""
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """Yield both numbers, up to ``MAX_LOCKS``."""
+        """Yield the numbers of these states, up to ``MAX_LOCKS``."""
         for name, meaning, states in (
             (
                 "infra_state_failing_checks",

@@ -146,7 +146,7 @@ def _check(state: State | None, origin: Origin, version: Offered) -> None:
     if history.filter(source=origin.source, key=origin.key).exists():
         raise ImportRefusedError(
             "Both the source and the state here have changed since the import. Compare "
-            "both, and push the correct state."
+            "their contents, and push the correct state."
         )
     raise OccupiedError(
         "The address belongs to a state here that was not imported from this source."

@@ -27,7 +27,7 @@ def check_lock(state: State, lock_id: uuid.UUID | None, actor: Actor | None = No
     """Refuse a writer without the active lock, or after a force-unlock of the writer's lock.
 
     The owner of the lock can finish, even if the state was frozen in the meantime. The error
-    describes the lock as far as ``actor`` may see it.
+    describes only the parts of the lock that ``actor`` may see.
 
     Raises:
         StateLocked: another lock is active.

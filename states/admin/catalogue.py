@@ -56,7 +56,7 @@ class ComponentForm(NameForm):
     def clean_application(self) -> Application | None:
         """Return the application with this name or id.
 
-        An unchanged name keeps the current application, because several may have the same name.
+        An unchanged name keeps the current application, because names are not unique.
         """
         text = self.cleaned_data["application"]
         application: Application | None = self.instance.application

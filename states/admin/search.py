@@ -1,7 +1,7 @@
 """Search for states by the names of their catalogue entries.
 
 The search first finds the entries by name in their small tables, and then the states by the ids of
-the entries. A LIKE over the join would read every state, of which there may be a million.
+the entries. A LIKE over the join would read every state. There may be a million states.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from states.models.catalogue_entry import CatalogueEntry
 
-#: Maximum entries of each kind per word. The search ignores any more matches.
+#: Maximum entries of each kind per word. The search ignores additional matches.
 MOST_NAMES: Final = 20
 MOST_WORDS: Final = 4
 

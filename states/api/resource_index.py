@@ -34,7 +34,7 @@ class ResourceIndexViewSet(ResourceViewSet[State]):
 
     @action(detail=False)
     def show(self, request: Request, **_path: str) -> Response:
-        """Return the number of waiting states, their delay, and a page of the unreadable states."""
+        """Return the number of waiting states, their lag, and a page of the unreadable states."""
         page_request = PageRequest.read(request, self, {1})
         states = State.objects.inside(caller_of(request).binding)
         page, token = page_request.page_by("pk", states.unreadable().with_names())

@@ -53,7 +53,7 @@ def visible_state(request: Request, given: str) -> State:
 class StateViewSet(ResourceViewSet[State]):
     """State records, force-unlock, freezes, deletion and undeletion.
 
-    Deleted states, and states outside of the token's binding, are hidden.
+    Deleted states, and states outside the token's binding, are hidden.
     """
 
     queryset = State.objects.visible().with_names()

@@ -82,7 +82,7 @@ def test_comparison_shows_changes_without_secrets(operator_page: Page, story: St
 
     page.get_by_label("Compare from version 1").check()
     page.get_by_label("Compare to version 2").check()
-    page.get_by_role("button", name="Compare the two").click()
+    page.get_by_role("button", name="Compare versions").click()
 
     expect(page.get_by_text("Sensitive values are hidden.")).to_be_visible()
     assert page.get_by_role("rowheader").count() > 3
