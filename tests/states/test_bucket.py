@@ -162,7 +162,7 @@ def test_the_check(installation: Installation, capsys: pytest.CaptureFixture[str
     assert "no issues" in capsys.readouterr().out
 
     installation.with_bucket("no-such-bucket")
-    with pytest.raises(SystemCheckError, match=r"states\.E003.*no such bucket"):
+    with pytest.raises(SystemCheckError, match=r"states\.E003.*the bucket does not exist"):
         call_command("check", deploy=True, tags=["storage"])
 
 

@@ -213,7 +213,7 @@ def test_reverted_file_is_reported(tree: Path) -> None:
 
     again = run(tree)
 
-    assert "restore that version" in again.reasons["prod/network/terraform.tfstate"]
+    assert "Restore this version" in again.reasons["prod/network/terraform.tfstate"]
     assert stored("network/prod").serial == 9
 
 

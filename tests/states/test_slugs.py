@@ -302,7 +302,7 @@ def test_another_entry_gets_the_slug_at_the_same_moment(
     if claimed:
         assert catalogue.create(**new, slug_suffix=True).slug == "prod-2"
     else:
-        with pytest.raises(SlugTaken, match="Another entry has this slug, or had it"):
+        with pytest.raises(SlugTaken, match="Another entry has or had this slug"):
             catalogue.create(**new, slug_suffix=True)
 
 

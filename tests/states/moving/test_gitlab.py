@@ -167,7 +167,9 @@ class TestSentences:
         monkeypatch.delenv("GITLAB_URL", raising=False)
         monkeypatch.delenv("CI_API_V4_URL", raising=False)
 
-        with pytest.raises(SourceError, match=r"no token for https://gitlab\.com: set GITLAB"):
+        with pytest.raises(
+            SourceError, match=r"The token for https://gitlab\.com is missing\. Set GITLAB"
+        ):
             open_source("gitlab:acme")
 
     def test_path_without_a_project_or_group_is_reported(self) -> None:

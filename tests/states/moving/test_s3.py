@@ -266,7 +266,7 @@ def test_state_deleted_in_the_meantime_is_skipped(store: Store) -> None:
     (version,) = source.versions(state, None)
     store.client.delete_object(Bucket=store.name, Key="a", VersionId=version.id)
 
-    with pytest.raises(SourceError, match="The object no longer exists"):
+    with pytest.raises(SourceError, match="The object does not exist anymore"):
         source.read(state, version, LIMIT)
 
 
@@ -282,7 +282,7 @@ class TestSentences:
         environment.delenv("AWS_ACCESS_KEY_ID")
         environment.delenv("AWS_SECRET_ACCESS_KEY")
 
-        with pytest.raises(SourceError, match="set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"):
+        with pytest.raises(SourceError, match="Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"):
             list(open_source("s3://states").states())
 
     def test_unreachable_server_is_reported(self, environment: pytest.MonkeyPatch) -> None:
@@ -313,7 +313,7 @@ class TestSentences:
         ("status", "code", "sentence"),
         [
             (403, "AccessDenied", "refuses ListObjectsV2 in bucket states .* s3:ListBucket,"),
-            (403, "InvalidAccessKeyId", "refuses ListObjectsV2 .* set AWS_ACCESS_KEY_ID"),
+            (403, "InvalidAccessKeyId", "refuses ListObjectsV2 .* Set AWS_ACCESS_KEY_ID"),
             (503, "SlowDown", "responds to ListObjectsV2 with SlowDown"),
         ],
     )

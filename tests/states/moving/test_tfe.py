@@ -149,7 +149,9 @@ class TestSentences:
         monkeypatch.delenv("TFE_TOKEN", raising=False)
         monkeypatch.delenv("TFE_ADDRESS", raising=False)
 
-        with pytest.raises(SourceError, match=r"no token for https://app\.terraform\.io: set TFE_"):
+        with pytest.raises(
+            SourceError, match=r"The token for https://app\.terraform\.io is missing\. Set TFE_"
+        ):
             opened()
 
     def test_missing_organization_is_reported(self) -> None:
@@ -160,7 +162,7 @@ class TestSentences:
         service.gives_documents = False
         (version,) = source.versions(SourceState("network-prod"), 1)
 
-        with pytest.raises(SourceError, match="encrypted with an organization key"):
+        with pytest.raises(SourceError, match="encrypted with a key of the organization"):
             source.read(SourceState("network-prod"), version, LIMIT)
 
     def test_unexpected_response_is_reported(self, source: Organization, replay: Replay) -> None:

@@ -167,7 +167,7 @@ def test_redirect_to_plain_http_is_refused(web: Web) -> None:
 def test_circle_of_redirects(web: Web, replay: Replay) -> None:
     replay.first = [Reply(302, "", {"Location": "/a"})] * 9
 
-    with pytest.raises(SourceError, match="responds with 302"):
+    with pytest.raises(SourceError, match="responded with 302"):
         web.client.json("a")
 
 
@@ -269,7 +269,7 @@ def test_untrusted_certificate_is_reported(tmp_path: Path, monkeypatch: pytest.M
     with Replay(lambda _: Reply(200, {}), context) as replay:
         web = Web(replay.url)
 
-        with pytest.raises(SourceError, match=r"is not trusted\. Add its authority"):
+        with pytest.raises(SourceError, match=r"is not trusted\. Add the certificate authority"):
             web.client.json("a")
         monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
 
