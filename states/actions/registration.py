@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def find_or_register(*, target: StateTarget, actor: Actor) -> State:
-    """Return the record of a state. Register the state and missing catalogue entries.
+    """Return the record of a state. Register the state and its catalogue entries if missing.
 
     Raises:
         StateNotFound: the target is outside the actor's binding.
