@@ -73,12 +73,12 @@ class DependencyPage(Struct):
 class UnreadableState(Struct):
     """A state whose current version cannot be indexed."""
 
-    state_id: Annotated[uuid.UUID, Meta(description="The id of the state.")]
+    state_id: Annotated[uuid.UUID, Meta(description="The id, as in `/api/v1/states/{id}`.")]
     component_id: _ComponentId
     component_slug: _ComponentSlug
     environment_id: _EnvironmentId
     environment_slug: _EnvironmentSlug
-    version_number: Annotated[int, Meta(description="The number of the version.")]
+    version_number: Annotated[int, Meta(description="The version that could not be indexed.")]
     problem: Annotated[
         str,
         Meta(
