@@ -65,7 +65,7 @@ class CredentialsMalformed(CredentialsInvalid):
 class TokenExpired(_TokenRefused):
     meaning = "The token has expired."
     default_code = "TOKEN_EXPIRED"
-    default_detail = "The token has expired. Mint a new token from an API key, or ask an operator."
+    default_detail = "The token has expired. Use a new token or API key, or ask an operator."
 
 
 class AddressNotAllowed(PermissionDenied):

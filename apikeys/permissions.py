@@ -7,7 +7,8 @@ A view, or viewset, declares
 - ``token_kinds``: the kinds of token that the view accepts. With ``minted_only = True``, the view
   accepts only access tokens that were minted from an API key;
 
-or ``public = True``. At startup, a system check rejects views without a declaration.
+or ``public = True``. At startup, a system check (``infra_service/view_checks.py``) rejects
+views without a declaration.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ from typing import Any
 
 import structlog
 from django.core.exceptions import ImproperlyConfigured
+from django.core.management.base import BaseCommand, SystemCheckError
 from gunicorn.glogging import Logger
 
 from infra_service import __version__, logs
@@ -92,7 +93,7 @@ def child_exit(server: Any, worker: Any) -> None:
 
 
 def when_ready(server: Any) -> None:
-    """Load the service, and let Ctrl-C finish requests in progress, like SIGTERM.
+    """Load and check the service, and let Ctrl-C finish requests in progress, like SIGTERM.
 
     The workers are forks of this process, so they start quickly and share its memory until they
     write to it. gunicorn's own `preload_app` would load the service before `on_starting`, and thus
@@ -101,7 +102,8 @@ def when_ready(server: Any) -> None:
     signal.signal(signal.SIGINT, lambda *_: os.kill(os.getpid(), signal.SIGTERM))
     try:
         server.app.wsgi()
-    except ImproperlyConfigured as error:
+        BaseCommand().check()
+    except (ImproperlyConfigured, SystemCheckError) as error:
         sys.exit(str(error))
     from infra_service import key_canary  # noqa: PLC0415 - the service is loaded only now
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from django.utils import timezone
+
 from apikeys.errors import ExpiryPast, SecretRetired
 
 if TYPE_CHECKING:
@@ -22,12 +24,12 @@ def refuse_retired(actor: Actor) -> None:
 
 
 def refuse_expired(credential: GrantHolder) -> None:
-    """Refuse a key, token or policy that has already expired when it is created.
+    """Refuse a key, token, policy or webhook with an expiry in the past.
 
     Raises:
         ExpiryPast: the expiry is in the past.
     """
-    if credential.expires_at is not None and credential.expires_at <= credential.created_at:
+    if credential.expires_at is not None and credential.expires_at <= timezone.now():
         raise ExpiryPast
 
 

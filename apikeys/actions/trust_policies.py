@@ -129,7 +129,8 @@ def change_trust_policy(
     if not wanted.is_within(held) or changed.keys() & {"conditions", "max_token_seconds"}:
         actor.grant.check(wanted)
         descent.check_parent(policy, held, wanted)
-    refuse_expired(policy)
+    if "expires_at" in changed:
+        refuse_expired(policy)
     _refuse_too_wide(policy)
     audit.authorize_and_record(actor, "trust_policy.update", policy.pk, **changed)
     TrustPolicy.objects.filter(pk=policy.pk).change(**values)

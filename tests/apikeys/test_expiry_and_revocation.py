@@ -175,7 +175,7 @@ def test_expiry_before_the_creation_of_the_key_is_rejected(
     soon = NOW() + dt.timedelta(milliseconds=300)
 
     def later(credential: Any) -> None:
-        credential.created_at = soon
+        credential.expires_at = credential.created_at
         real(credential)
 
     monkeypatch.setattr(module, "refuse_expired", later)
@@ -202,7 +202,7 @@ def test_past_expiry_is_rejected_by_the_command(
     real = access_tokens.refuse_expired
 
     def later(credential: Any) -> None:
-        credential.created_at = credential.expires_at
+        credential.expires_at = credential.created_at
         real(credential)
 
     monkeypatch.setattr(access_tokens, "refuse_expired", later)
@@ -219,7 +219,7 @@ def test_past_expiry_is_rejected_by_the_admin(
     real = api_keys.refuse_expired
 
     def later(credential: Any) -> None:
-        credential.created_at = credential.expires_at
+        credential.expires_at = credential.created_at
         real(credential)
 
     monkeypatch.setattr(api_keys, "refuse_expired", later)

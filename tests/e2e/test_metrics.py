@@ -101,6 +101,17 @@ def test_without_a_place_for_the_counts_it_does_not_start(tmp_path: Path) -> Non
     assert server.ended() == 1
 
 
+def test_with_a_setting_that_a_check_rejects_it_does_not_start(tmp_path: Path) -> None:
+    """gunicorn runs no command, so it would not run the checks of the commands."""
+    bad = {"REMOTE_DEFAULT_ENVIRONMENT": "Not a slug"}
+    server = LiveServer(tmp_path, DATABASE_URL="sqlite://:memory:", **bad)
+
+    with pytest.raises(RuntimeError, match=r"states\.E004.*REMOTE_DEFAULT_ENVIRONMENT"):
+        server.start()
+
+    assert server.ended() == 1
+
+
 def named(expression: str) -> set[str]:
     """Return the metrics of a PromQL expression."""
     return set(re.findall(r"\b(?:infra|django)_\w+", expression))

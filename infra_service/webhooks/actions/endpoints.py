@@ -137,7 +137,8 @@ def _change(endpoint: WebhookEndpoint, changes: Mapping[str, Any], actor: Actor)
     if not changed:
         return
     actor.grant.check(endpoint.grant)
-    refuse_expired(endpoint)
+    if "expires_at" in changed or changes.get("is_enabled"):
+        refuse_expired(endpoint)
     if health_changes.TYPE in endpoint.event_types:
         health_changes.begin()
     audit.authorize_and_record(actor, "webhook.update", endpoint.pk, **_audit_details(changed))

@@ -18,6 +18,7 @@ from django.utils import timezone
 
 from apikeys import actions
 from apikeys.actors import Actor
+from apikeys.errors import ExpiryPast
 from apikeys.models import AccessToken, ApiKey, AuditEvent, User
 from infra_service.lib.encryption import keyring
 from infra_service.webhooks import models, secrets
@@ -93,6 +94,27 @@ def test_only_an_operator_enables_a_webhook_disabled_by_an_operator(
     assert (recorded.action, recorded.actor_name) == ("webhook.update", "operator")
     assert client.send("PATCH", path, {"enabled": False}).status_code == 200
     assert client.send("PATCH", path, {"enabled": True}).status_code == 200
+
+
+def test_an_expired_webhook_can_be_enabled_only_with_a_new_expiry(
+    client: ApiClient, receiver: Receiver
+) -> None:
+    hook = hook_of(client, receiver, "state.push")
+    path, operator = f"{PATH}/{hook.endpoint.pk}", Actor(name="operator")
+    client.send("PATCH", path, {"enabled": False})
+    WebhookEndpoint.objects.filter(pk=hook.endpoint.pk).update(
+        created_at=timezone.now() - dt.timedelta(days=2),
+        expires_at=timezone.now() - dt.timedelta(days=1),
+    )
+
+    with pytest.raises(ExpiryPast):
+        enable_endpoint(endpoint_id=hook.endpoint.pk, actor=operator)
+    refused = client.send("PATCH", path, {"enabled": True})
+    assert (refused.status_code, error_reason(refused)) == (400, "INVALID_FIELDS")
+    assert client.send("PATCH", path, {"name": "renamed"}).status_code == 200
+
+    changes = {"enabled": True, "expires_at": (timezone.now() + dt.timedelta(hours=1)).isoformat()}
+    assert client.send("PATCH", path, changes).json()["webhook"]["enabled"]
 
 
 def test_the_secret_is_encrypted(client: ApiClient, receiver: Receiver) -> None:
