@@ -6,12 +6,17 @@ The revisions of 2025 begin with ``initialize``; this service keeps no session f
 
 from __future__ import annotations
 
-import base64
-from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from base64 import b64encode
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+from rest_framework.exceptions import ParseError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from rest_framework.request import Request
 
 STATELESS: Final = "2026-07-28"
 #: With ``initialize``; the first is offered to a client of an unknown version.
@@ -25,119 +30,85 @@ INVALID_PARAMS: Final = -32602
 HEADER_MISMATCH: Final = -32020
 UNSUPPORTED_VERSION: Final = -32022
 
-_PREFIX: Final = "io.modelcontextprotocol/"
-_MOST_OF_ID: Final = 100
-_LARGEST_ID: Final = 2**53
+PREFIX: Final = "io.modelcontextprotocol/"
+_VERSION: Final = f"{PREFIX}protocolVersion"
+_CAPABILITIES: Final = f"{PREFIX}clientCapabilities"
+#: Integers are those that JSON numbers represent in all languages.
+_Id = Annotated[str, Meta(max_length=100)] | Annotated[int, Meta(gt=-(2**53), lt=2**53)]
 
 
 class MessageError(Exception):
-    """An error of the protocol: its JSON-RPC code, a message, and further data."""
+    """An error of the protocol: its JSON-RPC code, a message, the status, and further data."""
 
-    def __init__(self, code: int, message: str, data: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, code: int, message: str, status: int = 400, **data: Any) -> None:
         super().__init__(message)
+        self.status = status
         self.error = {"code": code, "message": message, **({"data": data} if data else {})}
 
-    def body(self, message_id: str | int | None) -> dict[str, Any]:
-        """Return the response; the protocol's schema has no null id."""
-        ids = {} if message_id is None else {"id": message_id}
-        return {"jsonrpc": "2.0", **ids, "error": self.error}
 
+class Message(msgspec.Struct):
+    """A request, or without an id a notification. ``validate`` checks all fields but the id."""
 
-class Message(NamedTuple):
-    """A request, or without an id a notification."""
+    id: _Id | UnsetType = UNSET
+    jsonrpc: Any = None
+    method: Any = None
+    params: Any = {}
 
-    id: str | int | None
-    method: str
-    params: dict[str, Any]
-    is_stateless: bool
+    @classmethod
+    def read(cls, request: Request) -> Message:
+        """Return the message in a body.
 
-    def result(self, fields: Mapping[str, Any], server: Mapping[str, str]) -> dict[str, Any]:
-        """Return the response with a result."""
-        named = {"resultType": "complete", "_meta": {f"{_PREFIX}serverInfo": server}}
-        result = {**fields, **(named if self.is_stateless else {})}
-        return {"jsonrpc": "2.0", "id": self.id, "result": result}
+        Raises:
+            MessageError: no JSON object, or an invalid id.
+        """
+        try:
+            return msgspec.convert(request.data, cls)
+        except ParseError as error:
+            raise MessageError(PARSE_ERROR, str(error)) from error
+        except msgspec.ValidationError as error:
+            raise MessageError(INVALID_REQUEST, f"{error}.") from error
 
-    def status_of(self, error: MessageError) -> HTTPStatus:
-        """Return the status of an error, which clients of 2025 expect to be 200."""
-        if not self.is_stateless:
-            return HTTPStatus.OK
-        is_missing = error.error["code"] == METHOD_NOT_FOUND
-        return HTTPStatus.NOT_FOUND if is_missing else HTTPStatus.BAD_REQUEST
+    def reply(self, **result_or_error: Any) -> dict[str, Any]:
+        """Return the response. An invalid id is omitted, never null."""
+        identified = {} if self.id is UNSET else {"id": self.id}
+        return {"jsonrpc": "2.0", **identified, **result_or_error}
 
+    @property
+    def meta(self) -> Any:
+        meta = self.params.get("_meta")
+        return meta if isinstance(meta, dict) else {}
 
-def id_of(body: Any) -> str | int | None:
-    """Return the id of a message if it is valid, or None."""
-    found = body.get("id") if isinstance(body, dict) else None
-    if isinstance(found, str) and len(found) <= _MOST_OF_ID:
-        return found
-    return found if type(found) is int and abs(found) < _LARGEST_ID else None
+    @property
+    def is_stateless(self) -> bool:
+        return _VERSION in self.meta
 
+    def validate(self, headers: Mapping[str, str]) -> None:
+        """Check the message, and in a stateless message the headers by which a proxy may route.
 
-def read_message(body: Any, headers: Mapping[str, str]) -> Message:
-    """Return the message in a body.
-
-    Raises:
-        MessageError: an invalid message, an unsupported version, or headers that differ from it.
-    """
-    message = body if isinstance(body, dict) else {}
-    method, params = message.get("method"), message.get("params", {})
-    if message.get("jsonrpc") != "2.0" or not isinstance(method, str):
-        raise MessageError(INVALID_REQUEST, "Send one JSON-RPC 2.0 request or notification.")
-    if "id" in message and id_of(message) is None:
-        limits = f"a string of at most {_MOST_OF_ID} characters or a 53-bit integer"
-        raise MessageError(INVALID_REQUEST, f"The id must be {limits}.")
-    if not isinstance(params, dict):
-        raise MessageError(INVALID_PARAMS, "params must be an object.")
-    header = headers.get("Mcp-Protocol-Version")
-    is_stateless = _is_stateless(params.get("_meta"), header)
-    read = Message(id_of(message), method, params, is_stateless)
-    if is_stateless and read.id is not None:
-        _check_headers(read, headers)
-    return read
-
-
-def _is_stateless(meta: Any, header: str | None) -> bool:
-    """Return whether the message is of the stateless version.
-
-    Raises:
-        MessageError: the version is missing or unsupported, or the header names another version.
-    """
-    fields = meta if isinstance(meta, dict) else {}
-    version = fields.get(f"{_PREFIX}protocolVersion")
-    if version is None and (header is None or header in WITH_INITIALIZE):
-        return False
-    if version is not None and version != header:
-        raise MessageError(
-            HEADER_MISMATCH, "MCP-Protocol-Version differs from the version in _meta."
-        )
-    if header != STATELESS:
-        data = {"supported": SUPPORTED, "requested": str(header)[:_MOST_OF_ID]}
-        raise MessageError(UNSUPPORTED_VERSION, "Unsupported protocol version", data)
-    if version is None or not isinstance(fields.get(f"{_PREFIX}clientCapabilities"), dict):
-        names = f"{_PREFIX}protocolVersion and {_PREFIX}clientCapabilities"
-        raise MessageError(INVALID_PARAMS, f"params._meta needs {names}.")
-    return True
-
-
-def _check_headers(message: Message, headers: Mapping[str, str]) -> None:
-    """Compare the headers by which a proxy may route with the message.
-
-    Raises:
-        MessageError: a header is missing or different.
-    """
-    expected = {"Mcp-Method": message.method}
-    if message.method == "tools/call":
-        expected["Mcp-Name"] = message.params.get("name", "")
-    for name, value in expected.items():
-        if _decoded(headers.get(name)) != value:
-            raise MessageError(HEADER_MISMATCH, f"The header {name} differs from the message.")
-
-
-def _decoded(value: str | None) -> str | None:
-    """Return the value of a header, which may be in base64."""
-    if value is None or not (value.startswith("=?base64?") and value.endswith("?=")):
-        return value
-    try:
-        return base64.b64decode(value[9:-2], validate=True).decode()
-    except ValueError:
-        return None
+        Raises:
+            MessageError: an invalid message, an unsupported version, or differing headers.
+        """
+        if self.jsonrpc != "2.0" or not isinstance(self.method, str):
+            text = "Send one JSON-RPC 2.0 request or notification."
+            raise MessageError(INVALID_REQUEST, text)
+        if not isinstance(self.params, dict):
+            raise MessageError(INVALID_PARAMS, "params must be an object.")
+        version = headers.get("MCP-Protocol-Version")
+        if not self.is_stateless and version in (None, *WITH_INITIALIZE):
+            return
+        fields = {
+            "MCP-Protocol-Version": self.meta.get(_VERSION, version),
+            "Mcp-Method": self.method,
+        }
+        if self.method == "tools/call":
+            fields["Mcp-Name"] = self.params.get("name", "")
+        for name, value in fields.items():
+            in_base64 = f"=?base64?{b64encode(str(value).encode()).decode()}?="
+            if headers.get(name) not in (value, in_base64):
+                raise MessageError(HEADER_MISMATCH, f"The header {name} differs from the message.")
+        if version != STATELESS:
+            data: Any = {"supported": SUPPORTED, "requested": str(version)[:100]}
+            raise MessageError(UNSUPPORTED_VERSION, "Unsupported protocol version", **data)
+        if not (self.is_stateless and isinstance(self.meta.get(_CAPABILITIES), dict)):
+            text = f"params._meta needs {_VERSION} and {_CAPABILITIES}."
+            raise MessageError(INVALID_PARAMS, text)

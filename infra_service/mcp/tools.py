@@ -5,19 +5,26 @@ Argument types validate the arguments, and their JSON schemas describe them.
 
 from __future__ import annotations
 
-import functools
+import copy
 import uuid
-from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Any, Final
+from urllib.parse import urlencode
 
 import msgspec
+from django.http import QueryDict
+from django.urls import resolve
 from msgspec import Meta
 
-from infra_service.mcp.requests import send, view_of
+from apikeys.permissions import HasScope
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rest_framework.request import Request
+
+    from apikeys.scopes import Scope
 
 
 class WorkloadRef(msgspec.Struct, forbid_unknown_fields=True):
@@ -25,59 +32,54 @@ class WorkloadRef(msgspec.Struct, forbid_unknown_fields=True):
     workload_id: uuid.UUID
 
 
-def _value(text: str) -> Any:
-    """Return the type of a value in a filter term; a quote or a backslash would end the value."""
-    return Annotated[str, Meta(max_length=300, pattern=r"^[^'\\]*$", description=text)]
+def _text(description: str, **limits: Any) -> tuple[Any, str]:
+    return Annotated[str, Meta(description=description, **limits)], ""
 
 
-_CURSOR: Final = Meta(max_length=1000, description="next_cursor of the previous answer.")
-_FILTER: Final = Meta(
-    max_length=1024,
-    description="Terms such as field['name'] = 'value', with =, !=, ~= (contains), STARTS_WITH, "
-    "IN ('a', 'b'), <, >=, joined by AND, OR and NOT. Times are RFC 3339.",
-)
-_REQUIRED: Final[dict[str, Any]] = {
-    "identifier": Annotated[str, Meta(min_length=1, max_length=2048)],
-    "state_id": uuid.UUID,
-    "workloads": Annotated[list[WorkloadRef], Meta(min_length=1, max_length=10)],
+#: Arguments that are compared with the filter's field of the same name, or of ``_FIELDS``.
+_COMPARED: Final = {
+    "type": "Such as aws_s3_bucket.",
+    "provider": "Complete, as in list_providers.",
+    "environment": "Slug of the environment.",
+    "component": "Slug of the component.",
+    "cluster": "Name or id of the cluster.",
+    "namespace": "Namespace in the cluster.",
+    "repository": "Such as ghcr.io/acme/shop, without a tag.",
+    "digest": "Such as sha256:9c1e…",
+    "action": "Such as state.push or state.force_unlock.",
+    "actor_name": "Name of the user.",
+    "resource_id": "Such as the id of a state.",
 }
-_OPTIONAL: Final[dict[str, Any]] = {
-    "type": _value("Such as aws_s3_bucket."),
-    "provider": _value("Complete, as in list_providers."),
-    "environment": _value("Slug of the environment."),
-    "component": _value("Slug of the component."),
-    "cluster": _value("Name or id of the cluster."),
-    "namespace": _value("Namespace in the cluster."),
-    "repository": _value("Such as ghcr.io/acme/shop, without a tag."),
-    "digest": _value("Such as sha256:9c1e…"),
-    "action": _value("Such as state.push or state.force_unlock."),
-    "actor_name": _value("Name of the user."),
-    "resource_id": _value("Such as the id of a state."),
-    "filter": Annotated[str, _FILTER],
-    "cursor": Annotated[str, _CURSOR],
-}
-#: The fields of the filter that have other names than their arguments.
 _FIELDS: Final = {"repository": "image.repository", "digest": "image.digest"}
-_OF_WORKLOADS: Final = (
-    "id", "cluster_id", "cluster_name", "namespace", "name", "kind", "health_status",
-    "status_reason", "replicas_desired", "replicas_ready",
-)  # fmt: skip
+_FILTER: Final = (
+    "Terms such as field['name'] = 'value', with =, !=, ~= (contains), STARTS_WITH, "
+    "IN ('a', 'b'), <, >=, joined by AND, OR and NOT. Times are RFC 3339."
+)
+#: The type of each argument, and the default of an optional argument.
+_ARGUMENTS: Final[dict[str, tuple[Any, ...]]] = {
+    "identifier": (Annotated[str, Meta(min_length=1, max_length=2048)],),
+    "state_id": (uuid.UUID,),
+    "workloads": (Annotated[list[WorkloadRef], Meta(min_length=1, max_length=10)],),
+    # A quote or a backslash would end the value in the filter.
+    **{n: _text(text, max_length=300, pattern=r"^[^'\\]*$") for n, text in _COMPARED.items()},
+    "filter": _text(_FILTER, max_length=1024),
+    "cursor": _text("next_cursor of the previous answer.", max_length=1000),
+}
 
 
-class Tool(NamedTuple):
-    """A tool. An argument without another meaning is a term of the filter.
+@dataclass(frozen=True)
+class Tool:
+    """A tool, and the path of the API that answers it.
 
-    ``path`` is the name of ``state_id`` in the path, ``condition`` a fixed part of the filter, and
-    ``shown`` the fields of an item in the answer, or empty for all fields. ``page_size`` is the
-    number of items that usually fit into an answer.
+    ``page_size`` is the number of items that usually fit into an answer, ``condition`` a fixed part
+    of the filter, and ``shown`` the fields of an item in the answer, or empty for all fields.
     """
 
     name: str
-    route: str
+    path: str
     argument_names: str
     description: str
     page_size: int = 20
-    path: str = ""
     condition: str = ""
     order_by: str = ""
     shown: tuple[str, ...] = ()
@@ -86,79 +88,105 @@ class Tool(NamedTuple):
     def arguments(self) -> list[str]:
         return self.argument_names.split()
 
-    def responses(self, given: Any, size: int, request: Request) -> Iterator[Any]:
+    @cached_property
+    def argument_type(self) -> type[msgspec.Struct]:
+        fields = [(name, *_ARGUMENTS[name]) for name in self.arguments]
+        return msgspec.defstruct(self.name, fields, forbid_unknown_fields=True)
+
+    @cached_property
+    def view(self) -> Any:
+        return resolve(self.path.replace("{", "").replace("}", "")).func
+
+    @cached_property
+    def action(self) -> str:
+        """The name of the view's method, by which it declares its scope."""
+        actions = getattr(self.view, "actions", {"get": "GET"})
+        return str(actions.get("get") or actions["post"])
+
+    @property
+    def scope(self) -> Scope:
+        return self.view.cls.required_scopes[self.action]  # type: ignore[no-any-return]
+
+    @cached_property
+    def definition(self) -> dict[str, Any]:
+        """The description for clients, with the JSON schema of the arguments."""
+        _, parts = msgspec.json.schema_components(
+            [self.argument_type], ref_template="#/$defs/{name}"
+        )
+        fields = ""
+        if "filter" in self.arguments:
+            names = self.view.cls.filterset_class.base_filters
+            fields = f" Fields of the filter: {', '.join(names)}."
+        return {
+            "name": self.name,
+            "description": self.description + fields,
+            "inputSchema": {**parts.pop(self.name), "$defs": parts},
+            "annotations": {"readOnlyHint": True, "openWorldHint": False},
+        }
+
+    def responses(self, given: dict[str, Any], size: int, outer: Request) -> Iterator[Any]:
         """Yield the API's responses that answer a call, with at most ``size`` items."""
-        values = msgspec.structs.asdict(given)
-        for each in values.pop("workloads", ()):
-            path = {"cluster_id": str(each.cluster_id), "id": str(each.workload_id)}
-            yield send(request, self.route, path, {})
-        if "workloads" in self.arguments:
-            return
-        body = {"value": values.pop("identifier")} if "identifier" in values else None
-        path = {self.path: str(values.pop("state_id"))} if self.path else {}
-        query = {"page_size": str(size), "page_token": values.pop("cursor", "")}
-        parts = [self.condition, values.pop("filter", "")]
-        terms = [f"field['{_FIELDS.get(n, n)}'] = '{text}'" for n, text in values.items() if text]
-        query["filter"] = " AND ".join([*terms, *(f"({part})" for part in parts if part)])
-        query["order_by"] = self.order_by
-        yield send(request, self.route, path, {n: text for n, text in query.items() if text}, body)
+        compared = {_FIELDS.get(name, name): given.get(name) for name in _COMPARED}
+        terms = [f"field['{name}'] = '{value}'" for name, value in compared.items() if value]
+        terms += [f"({part})" for part in (self.condition, given.get("filter")) if part]
+        query = {"filter": " AND ".join(terms), "order_by": self.order_by}
+        query |= {"page_size": str(size), "page_token": given.get("cursor", "")}
+        text = urlencode({name: value for name, value in query.items() if value})
+        for each in given.get("workloads", [given])[:size]:
+            yield self._send(outer, self.path.format_map(each), text, given)
+
+    def _send(self, outer: Request, path: str, query: str, given: Any) -> Any:
+        """Return the response of the view's method to the caller of the outer request.
+
+        The method runs unchanged: scope, binding, filters and pages are the same as over HTTP. The
+        outer request is already authenticated, counted for the rate limits and parsed.
+        """
+        http: Any = copy.copy(outer._request)
+        http.method, http.path, http.path_info, http.GET = "GET", path, path, QueryDict(query)
+        request: Any = copy.copy(outer)
+        request._request, request._full_data = http, {"value": given.get("identifier")}
+        view = self.view.cls(**self.view.initkwargs, permission_classes=[HasScope])
+        view.request, view.kwargs = request, resolve(path).kwargs
+        view.action, view.format_kwarg = self.action, None
+        view.check_permissions(request)
+        return getattr(view, self.action.lower())(request, **view.kwargs)
 
 
-_UNWELL: Final = "field['health_status'] IN ('DEGRADED', 'ERROR')"
+_OF_WORKLOADS: Final = (
+    "id", "cluster_id", "cluster_name", "namespace", "name", "kind", "health_status",
+    "status_reason", "replicas_desired", "replicas_ready",
+)  # fmt: skip
 TOOLS: Final = {tool.name: tool for tool in (
-    Tool("find_resource", "resource-find", "identifier cursor",
+    Tool("find_resource", "/api/v1/resources:find", "identifier cursor",
          "Find the resources with an exact id, ARN, self link or Kubernetes UID."),
-    Tool("list_resources", "resource-list", "type provider environment component filter cursor",
+    Tool("list_resources", "/api/v1/resources",
+         "type provider environment component filter cursor",
          "List the resources of all states: address, type, provider and state, no attributes."),
-    Tool("list_states", "state-list", "environment component filter cursor",
+    Tool("list_states", "/api/v1/states", "environment component filter cursor",
          "List states with their versions, times and locks.", 8),
-    Tool("get_state", "state-detail", "state_id", "Show a state.", path="id"),
-    Tool("list_outputs", "state-outputs", "state_id cursor",
-         "List the outputs of a state. Sensitive values are usually hidden.", path="state_id"),
-    Tool("list_changes", "change-list", "environment component type filter cursor",
+    Tool("get_state", "/api/v1/states/{state_id}", "state_id", "Show a state."),
+    Tool("list_outputs", "/api/v1/states/{state_id}/outputs", "state_id cursor",
+         "List the outputs of a state. Sensitive values are usually hidden."),
+    Tool("list_changes", "/api/v1/changes", "environment component type filter cursor",
          "List changes of resources, newest first: who, when, commit, run, names of attributes. "
          "Since a time: field['occurred_at'] >= '2026-11-20T00:00:00Z'.", 12),
-    Tool("list_locks", "state-list", "environment cursor",
+    Tool("list_locks", "/api/v1/states", "environment cursor",
          "List locked states and the holders of their locks, the oldest lock first.", 8,
          condition="field['locked'] = 'true'", order_by="lock.acquired_at"),
-    Tool("list_dependencies", "state-dependencies", "state_id cursor",
-         "List the states that a state reads by terraform_remote_state, and its readers.", 10,
-         path="state_id"),
-    Tool("list_providers", "provider-counts", "cursor",
+    Tool("list_dependencies", "/api/v1/states/{state_id}/dependencies", "state_id cursor",
+         "List the states that a state reads by terraform_remote_state, and its readers.", 10),
+    Tool("list_providers", "/api/v1/providers", "cursor",
          "Count the states and resources of each provider; list_resources lists its users.", 40),
-    Tool("list_unwell_workloads", "fleet-list", "cluster namespace filter cursor",
+    Tool("list_unwell_workloads", "/api/v1/workloads", "cluster namespace filter cursor",
          "List workloads that are degraded or in error, with reasons, the worst first.", 14,
-         condition=_UNWELL, shown=_OF_WORKLOADS),
-    Tool("find_image", "fleet-list", "repository digest cluster cursor",
+         condition="field['health_status'] IN ('DEGRADED', 'ERROR')", shown=_OF_WORKLOADS),
+    Tool("find_image", "/api/v1/workloads", "repository digest cluster cursor",
          "List the workloads that run an image.", 8, shown=(*_OF_WORKLOADS, "containers")),
-    Tool("find_managing_states", "workload", "workloads",
-         "Show the states that manage workloads: managed_by has state_id and address.",
+    Tool("find_managing_states", "/api/v1/clusters/{cluster_id}/workloads/{workload_id}",
+         "workloads",
+         "Show the states that manage workloads: managed_by has state_id and address.", 10,
          shown=(*_OF_WORKLOADS, "managed", "managed_by")),
-    Tool("search_audit_log", "audit-events", "action actor_name resource_id filter cursor",
+    Tool("search_audit_log", "/api/v1/audit-events",
+         "action actor_name resource_id filter cursor",
          "Search the audit log, newest first: actor, action, time and token.", 12),
 )}  # fmt: skip
-
-
-@functools.cache
-def arguments_of(tool: Tool) -> type[msgspec.Struct]:
-    """Return the type of a tool's arguments."""
-    required = [(name, _REQUIRED[name]) for name in tool.arguments if name in _REQUIRED]
-    optional = [(name, _OPTIONAL[name], "") for name in tool.arguments if name in _OPTIONAL]
-    return msgspec.defstruct(tool.name, [*required, *optional], forbid_unknown_fields=True)
-
-
-@functools.cache
-def described(tool: Tool) -> dict[str, Any]:
-    """Return the description of a tool for clients, with the JSON schema of its arguments."""
-    _, parts = msgspec.json.schema_components([arguments_of(tool)], ref_template="#/$defs/{name}")
-    schema = {**parts.pop(tool.name), **({"$defs": parts} if parts else {})}
-    fields = ""
-    if "filter" in tool.arguments:
-        names = view_of(tool.route).cls.filterset_class.base_filters
-        fields = f" Fields of the filter: {', '.join(names)}."
-    return {
-        "name": tool.name,
-        "description": tool.description + fields,
-        "inputSchema": {name: part for name, part in schema.items() if name != "title"},
-        "annotations": {"readOnlyHint": True, "openWorldHint": False},
-    }

@@ -10,11 +10,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from django.urls import get_resolver
 
-from infra_service.lib.api.routes import routes
-from infra_service.mcp.requests import scope_of
-from infra_service.mcp.tools import TOOLS, Tool, described
+from infra_service.mcp.tools import TOOLS, Tool
 from tests.docs.test_references import reference
 from tests.docs.walk import ROOT
 from tests.infra_service.mcp.official import connected
@@ -26,14 +23,11 @@ CONFIGURATIONS = re.findall(r"^```json\n(.+?)^```", GUIDE, re.MULTILINE | re.DOT
 
 def row(tool: Tool) -> str:
     """Return the row of the reference that describes a tool."""
-    required = described(tool)["inputSchema"].get("required", [])
+    required = tool.definition["inputSchema"].get("required", [])
     arguments = [f"**`{a}`**" if a in required else f"`{a}`" for a in tool.arguments]
-    patterns = {str(each.name): str(each.pattern) for each in routes(get_resolver().url_patterns)}
-    path = re.sub(r"\(\?P<(\w+)>.+?\)(?=/|$)", r"{\1}", patterns[tool.route].removesuffix("/?$"))
     prefix = "POST " if "identifier" in tool.arguments else ""
-    route = f"{prefix}/api/v1/{path.lstrip('^').removeprefix('api/v1/')}"
-    scope = scope_of(tool.route).value
-    return f"| `{tool.name}` | `{scope}` | {', '.join(arguments)} | `{route}` |"
+    scope = tool.scope.value
+    return f"| `{tool.name}` | `{scope}` | {', '.join(arguments)} | `{prefix}{tool.path}` |"
 
 
 def test_documented_tools_match() -> None:

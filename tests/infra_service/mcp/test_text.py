@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infra_service.mcp.text import bounded, cleaned
+from infra_service.mcp.answers import bounded, cleaned
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,6 @@ from django.db import OperationalError, connection
 from django.test.utils import CaptureQueriesContext
 
 from apikeys.models import AccessToken, AuditEvent
-from infra_service.mcp.requests import scope_of
 from infra_service.mcp.tools import TOOLS
 from states.api.states import StateViewSet
 from tests.conftest import ClientWith, error_reason
@@ -56,7 +55,7 @@ def test_descriptions(mcp: Mcp) -> None:
 @pytest.mark.parametrize("scope", [*READING, "state:write", "apikey:read"])
 def test_a_token_sees_the_tools_of_its_scopes(client_with: ClientWith, scope: str) -> None:
     mcp = Mcp(client_with(scope))
-    allowed = [name for name, tool in TOOLS.items() if scope_of(tool.route) == scope]
+    allowed = [name for name, tool in TOOLS.items() if tool.scope == scope]
 
     assert listed(mcp) == allowed
     for name in TOOLS:
