@@ -112,7 +112,7 @@ def test_without_a_clipboard_the_secret_is_selected(page: Page, live: LiveServer
 
     page.get_by_role("button", name="Copy the secret").click()
 
-    expect(page.get_by_role("status")).to_have_text("Selected: press Ctrl+C.")
+    expect(page.get_by_role("status")).to_have_text("Selected. Press Ctrl+C.")
     assert page.evaluate("getSelection().toString()") == page.locator("#secret").inner_text()
 
 
