@@ -57,8 +57,8 @@ def claim(entry: CatalogueEntry, actor: Actor, *, takes_over: bool) -> None:
 def claim_by_name(entry: CatalogueEntry, actor: Actor, *, suffix: bool) -> None:
     """Derive and claim an entry's slug from its name. Add a suffix if ``suffix`` permits it.
 
-    A name without any letter or digit that a slug can contain gets a suffix in any case, because
-    the derived slug of all these names is the kind of the entry. An equal name is refused.
+    A name without any letter or digit that a slug can contain may always get a suffix, because the
+    derived slug of all these names is the kind of the entry. An equal name is refused.
 
     Raises:
         EntryExists: the slug belongs to another entry, and a suffix is not permitted.
