@@ -18,6 +18,7 @@ from django.urls import resolve
 from msgspec import Meta
 
 from apikeys.permissions import HasScope
+from filterlang.parser import parse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,6 +68,11 @@ _ARGUMENTS: Final[dict[str, tuple[Any, ...]]] = {
 }
 
 
+def _parse_filter(arguments: Any) -> None:
+    """Refuse a filter that is invalid alone, such as ``a) OR (b``, which a condition precedes."""
+    parse(getattr(arguments, "filter", ""))
+
+
 @dataclass(frozen=True)
 class Tool:
     """A tool, and the path of the API that answers it.
@@ -91,7 +97,8 @@ class Tool:
     @cached_property
     def argument_type(self) -> type[msgspec.Struct]:
         fields = [(name, *_ARGUMENTS[name]) for name in self.arguments]
-        return msgspec.defstruct(self.name, fields, forbid_unknown_fields=True)
+        methods = {"__post_init__": _parse_filter}
+        return msgspec.defstruct(self.name, fields, namespace=methods, forbid_unknown_fields=True)
 
     @cached_property
     def view(self) -> Any:

@@ -76,6 +76,11 @@ def test_a_token_sees_the_tools_of_its_scopes(client_with: ClientWith, scope: st
         ("list_states", {"filter": ["x"]}, "Expected `str`, got `array`"),
         ("list_states", {"page_size": "5"}, "unknown field `page_size`"),
         ("list_states", {"filter": "nonsense"}, "expected a term"),
+        (
+            "list_unwell_workloads",
+            {"filter": "replicas_ready = 0) OR (replicas_ready = 1"},
+            "expected",
+        ),
         ("list_states", {"environment": "x' OR field['environment'] != 'x"}, "regex"),
         ("list_states", {"environment": "x\\"}, "regex"),
         ("list_states", {"cursor": "nonsense"}, "page_token"),
