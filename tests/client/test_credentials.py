@@ -181,7 +181,7 @@ def test_a_refused_token_is_not_stored(person: Client, live: LiveServer) -> None
 
     done = person.run("login", live.url, "--token-stdin", stdin=unknown, code=3)
 
-    assert "not valid" in done.stderr
+    assert "revoked or unknown" in done.stderr
     assert not stored(person).exists()
 
 
