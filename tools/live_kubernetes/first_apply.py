@@ -64,7 +64,7 @@ class FirstApply:
                 pipeline.github({**job, "steps": [step]})
                 printed += [f"job> {step.get('run') or step['uses']}", pipeline.log[before:]]
         assert "Apply complete! Resources: 1 added" in pipeline.log, pipeline.log
-        assert "recorded with version 1." in pipeline.log, pipeline.log
+        assert "with version 1." in pipeline.log, pipeline.log
         return printed
 
 
