@@ -94,7 +94,7 @@ class Actor:
     def dated(
         self, time: str, new_id: Callable[[dt.datetime], object] = uuid7_of
     ) -> dict[str, Any]:
-        """Return the id and time of a new row for a past action, or an empty dict for now."""
+        """Return the id and time for the row of a past action, or {} for a current action."""
         return {} if self.at is None else {"id": new_id(self.at), time: self.at}
 
     def unchanged(self) -> Q:
@@ -124,7 +124,7 @@ _acting: ContextVar[Callable[[], Actor] | None] = ContextVar("acting", default=N
 
 @contextmanager
 def acting(actor: Callable[[], Actor]) -> Iterator[None]:
-    """Set the current actor in the block, for events without an explicit actor."""
+    """Set the current actor for the block, for events without an explicit actor."""
     before = _acting.set(actor)
     try:
         yield

@@ -1,7 +1,8 @@
 """Checks that people in the admin cannot grant or obtain permissions beyond their own.
 
-Django reports no permissions for an inactive user. A check that relied on this would let any staff
-member take over a deactivated user. These functions compare the stored permissions instead.
+Django reports no permissions for an inactive user. A check that relied on Django's answer would let
+any staff member take over a deactivated user. These functions compare the stored permissions
+instead.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def may_change_user(person: User, user: User) -> bool:
-    """Return whether the person has all permissions of the user, active or not."""
+    """Return whether the person has all permissions of the user, even if the user is inactive."""
     if person.is_superuser:
         return True
     stored = Permission.objects.filter(Q(user=user) | Q(group__user=user))

@@ -37,7 +37,7 @@ class TokenAuthentication(BaseAuthentication):
         """Return the caller, or None if the request has no credentials.
 
         Raises:
-            CredentialsMalformed: another scheme, or no token in the header.
+            CredentialsMalformed: the header uses another scheme or contains no token.
             CredentialsInvalid: the token is not valid.
             TokenExpired: the token was valid until it expired.
             AddressNotAllowed: the token cannot be used from the client's address.

@@ -26,7 +26,7 @@ class Binding:
     """The binding of a key or token. Requests for objects outside the binding receive 404.
 
     A token is bound to a single cluster, or to components, environments and applications, or is
-    unrestricted. A state must match all lists. A list of None is unrestricted.
+    unrestricted. A state must match all lists. A list that is None is unrestricted.
     """
 
     cluster_id: uuid.UUID | None = None
@@ -72,7 +72,7 @@ class Binding:
 
     @property
     def ids_by_kind(self) -> dict[str, list[str]]:
-        """Return the sorted ids by kind, without empty kinds."""
+        """Return the sorted ids by kind, without kinds that have no ids."""
         named: dict[str, Iterable[uuid.UUID]] = {
             "cluster": [] if self.cluster_id is None else [self.cluster_id],
             "application": self.application_ids or (),

@@ -76,7 +76,8 @@ def find_caller(token: str, prefetch: Prefetch[Any] | None = None, address: str 
     If the token exists, the same query loads the row of ``prefetch``.
 
     Raises:
-        CredentialsInvalid: the format, digest or status is wrong. The response is the same.
+        CredentialsInvalid: the format, digest or status is wrong. The response does not disclose
+            which of these applies.
         TokenExpired: the token was valid until it expired.
         AddressNotAllowed: the client's address is outside the token's networks.
     """

@@ -51,7 +51,7 @@ def issue(caller: Caller, purpose: str, claims: msgspec.Struct) -> str:
 
 
 class CapabilityAuthentication(BaseAuthentication):
-    """Authentication by the capability in the query.
+    """Authentication by the capability in the query string.
 
     The view declares the purpose and the type of the claims in ``capability``. Its method
     ``accept_claims`` receives the claims, and returns a query to run together with the query for

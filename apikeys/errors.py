@@ -34,7 +34,7 @@ class CredentialsMissing(NotAuthenticated):
 
 
 class _TokenRefused(AuthenticationFailed):
-    """Refused credentials. ``token_id``, for the rate limit, is set if they were once valid."""
+    """Refused credentials. ``token_id``, for the rate limit, is set if the token was once valid."""
 
     def __init__(self, token_id: str | None = None) -> None:
         super().__init__()
@@ -231,7 +231,7 @@ class ApiKeyExpired(APIException):
 
 
 class TooManyApiKeys(APIException):
-    """An owner at the limit of active keys. The limit bounds the transaction of a revocation."""
+    """An owner at the limit of active keys, which bounds the size of a revocation."""
 
     meaning = "The owner has reached the maximum number of active keys."
     status_code = 400
@@ -254,14 +254,14 @@ class ConcurrentChange(APIException):
 
 
 class ExpiryPast(InvalidParameter):
-    """The requested expiry is before the creation of the key or token."""
+    """A requested expiry in the past."""
 
     def __init__(self) -> None:
         super().__init__("expires_at", "Choose a time in the future.", "PAST")
 
 
 class GracePeriodOutOfRange(InvalidParameter):
-    """The requested grace period of the old secret exceeds the maximum."""
+    """A requested grace period of the old secret that exceeds the maximum."""
 
     def __init__(self, maximum: dt.timedelta) -> None:
         most = int(maximum.total_seconds())

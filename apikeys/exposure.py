@@ -27,7 +27,7 @@ class Exposed(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """Return the kind for messages."""
+        """Return the kind of credential, for use in messages."""
         return str(self.credential._meta.verbose_name)
 
 
@@ -37,7 +37,7 @@ def digest_of(secret: str) -> bytes:
 
 
 def working(digests: Collection[bytes]) -> dict[bytes, Exposed]:
-    """Return the credentials of these secrets by digest, if they currently work."""
+    """Return the credentials of these secrets that currently work, by digest."""
     if not digests:
         return {}
     found: dict[bytes, Exposed] = {}

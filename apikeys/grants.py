@@ -1,4 +1,7 @@
-"""Grants of callers: scopes, binding, networks and expiry. They limit what a caller can grant."""
+"""Grants of callers: scopes, binding, networks and expiry.
+
+A caller can grant no more than its own grant.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +73,9 @@ class Grant:
         expires_at: dt.datetime | None,
         networks: Networks | None = None,
     ) -> Grant:
-        """Return a grant for another credential. Binding and networks default to this grant's.
+        """Return a grant for another credential.
+
+        The binding and networks default to those of this grant.
 
         Raises:
             GrantExceeded: the result would exceed this grant.

@@ -16,7 +16,7 @@ from django.db.models.lookups import LessThanOrEqual
 
 
 def signed_on_last(before: Any, owner: str = "") -> Q:
-    """Return the condition that a person last signed on, or was created, at this moment or before.
+    """Return the condition that a person last signed on, or was created, no later than ``before``.
 
     Args:
         before: the moment, or a parameter of a compiled statement. Null matches no person.
@@ -28,6 +28,6 @@ def signed_on_last(before: Any, owner: str = "") -> Q:
 
 
 def idle_before(now: dt.datetime) -> dt.datetime | None:
-    """Return the moment since which an owner must have signed on; None if there is no limit."""
+    """Return the latest sign-on time at which an owner is idle; None if there is no limit."""
     days: int = settings.OWNER_IDLE_DAYS
     return now - dt.timedelta(days=days) if days > 0 else None

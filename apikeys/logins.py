@@ -62,7 +62,7 @@ def record_refusal(
 
 
 def _exceeds_recorded_failures(event: str, **fields: Any) -> bool:
-    """Return whether this minute has too many failures to record. If so, log a warning."""
+    """Return whether this minute has too many failures to record more. If so, log a warning."""
     if limiter().hit(_RECORDED_FAILURES) is None:
         return False
     log.warning(event, **fields)

@@ -79,7 +79,7 @@ class Networks:
         return self.ranges is not None and len(self.ranges) > MAX_NETWORKS
 
     def intersection(self, other: Networks) -> Networks:
-        """Return the common addresses. Two networks are disjoint, or one contains the other."""
+        """Return the common addresses. Any two networks are disjoint, or one contains the other."""
         if self.ranges is None or other.ranges is None:
             return self if other.ranges is None else other
         return Networks(

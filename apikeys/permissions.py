@@ -37,7 +37,8 @@ ANY_TOKEN: Final = ACCESS_TOKENS | API_KEYS
 
 
 class HasScope(BasePermission):
-    """A permission that requires a token (else 401) of the accepted kinds with the scope (403)."""
+    """A permission that demands a token (else 401) of an accepted kind with the scope (else
+    403)."""
 
     def has_permission(self, request: Request, view: APIView) -> bool:
         """Return True, or raise the error with the missing permission."""
@@ -70,10 +71,10 @@ def demand_scope(request: Request, scope: Scope) -> None:
 
 
 def demand_kind(request: Request, kinds: frozenset[TokenKind]) -> None:
-    """Refuse a token of another kind, for requests that accept fewer kinds than the view.
+    """Refuse a token of any other kind, for requests that accept fewer kinds than the view.
 
     Raises:
-        TokenKindUnsupported: the token is of another kind.
+        TokenKindUnsupported: the kind of the token is not in ``kinds``.
     """
     sent = caller_of(request).kind
     if sent not in kinds:

@@ -104,7 +104,7 @@ class GrantHolderQuerySet(QuerySet[C]):
         return inside
 
     def as_seen(self, holder: Any) -> Self:
-        """Return the row if it is unchanged since it was read."""
+        """Return a queryset of the row, empty if the row has changed since ``holder`` was read."""
         return self.filter(pk=holder.pk, revision=holder.revision)
 
     def locked(self) -> Self:
@@ -191,7 +191,7 @@ class CredentialQuerySet(GrantHolderQuerySet[C]):
         return self.filter(revoked_at=None, expires_at__lte=timezone.now())
 
     def revoked(self) -> Self:
-        """Return credentials that were revoked directly."""
+        """Return credentials that are themselves revoked, regardless of their origin."""
         return self.filter(revoked_at__isnull=False)
 
     def visible_to(self, caller: Caller) -> Self:

@@ -46,7 +46,7 @@ def unchanged(caller: Caller) -> Q:
 
 
 def unchanged_of(form: str) -> Q:
-    """Return the condition for all callers of a kind, with parameters: see ``as_given``."""
+    """Return the condition for all callers of a kind. ``as_given`` returns its parameters."""
     return Q(Exists(_CREDENTIALS[form](_PARAMETERS)))
 
 

@@ -24,7 +24,7 @@ class Run(NamedTuple):
 
 
 class TokenRun(NamedTuple):
-    """The name of a token, empty if the token is unknown, and its run."""
+    """The name of a token, which is empty if the token is unknown, and the token's run."""
 
     name: str
     run: Run

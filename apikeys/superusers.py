@@ -15,6 +15,6 @@ if TYPE_CHECKING:
 
 @receiver(superuser_created)
 def record_superuser(user: User, **_kwargs: Any) -> None:
-    """Record a superuser and its creator. An error here rolls back the creation."""
+    """Record a superuser and its creator. An error rolls back the creation."""
     made = {"name": user.username, "is_superuser": True}
     audit.authorize_and_record(actors.current_actor(), "user.create", user.pk, **made)

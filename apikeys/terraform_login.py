@@ -59,8 +59,8 @@ class LoginRequest(NamedTuple):
         """Parse the query parameters of an authorization request.
 
         Raises:
-            InvalidRequestError: another client, no S256 challenge, no state, or a redirect to
-                another address than the client's listener.
+            InvalidRequestError: the client is unknown, the S256 challenge or the state is missing,
+                or the redirect URI is not the address of the client's listener.
         """
         fixed = {
             "client_id": CLIENT_ID,

@@ -1,9 +1,9 @@
 """A scanner for this service's tokens in other text.
 
-A checksum confirms each match. A random text in the format of a token passes in one of 4 billion
-cases. The scanner finds plain tokens, tokens with characters escaped as in JSON (once or in JSON
-within JSON), and tokens in base64 at any offset. It does not find tokens in encrypted, compressed
-or wrapped text.
+A checksum confirms each match. A random text in the format of a token passes with a probability of
+one in 4 billion. The scanner finds plain tokens, tokens with characters escaped as in JSON (once or
+in JSON within JSON), and tokens in base64 at any offset. It does not find tokens in encrypted,
+compressed or wrapped text.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ def _written(text: bytes) -> Iterator[bytes]:
 def _encodings() -> dict[bytes, tuple[int, int]]:
     """Return the base64 form of each prefix for each offset in a group of three bytes.
 
-    A form contains only the characters that depend on the prefix alone. Its value is the number of
-    bytes before the prefix in its group, and the index of the first character in the group.
+    A form contains only the characters that depend on the prefix alone. The form maps to the number
+    of bytes before the prefix in its group, and to the index of its first character in the group.
     """
     found = {}
     for prefix in _PREFIXES:

@@ -34,7 +34,7 @@ class TokenKind(enum.Enum):
 
     @property
     def title(self) -> str:
-        """Return the kind's name for messages."""
+        """Return the name of the kind, for use in messages."""
         return {
             TokenKind.API_KEY: "API key",
             TokenKind.PERSONAL: "personal access token",

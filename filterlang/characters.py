@@ -61,7 +61,7 @@ def first_invisible(text: str) -> str:
 
 
 def first_misplaced(text: str) -> Misplaced | None:
-    """Return the first invisible character or lookalike of an ASCII character outside quotes."""
+    """Return the first invisible character, or lookalike of an ASCII character, outside quotes."""
     for found in _OUTSIDE.finditer(text):
         character = found[0][0]
         if len(found[0]) == 1 and (suggestion := _replacement(text, found.start(), character)):

@@ -1,7 +1,8 @@
 """Compile nodes to a ``Q``, through the fixed ORM paths of a field set.
 
 The compiler uses text from users only as a key of the field set, or as a value. Keyword arguments
-of ``Q`` from a request have been a vulnerability in Django (CVE-2025-57833, CVE-2025-64459).
+of ``Q`` that come from a request have caused vulnerabilities in Django (CVE-2025-57833,
+CVE-2025-64459).
 
 Every condition is true or false, never NULL, even under NOT. Django adds a NULL check to a negated
 lookup on a nullable column, and the lookups on labels are never NULL.

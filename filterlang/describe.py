@@ -20,7 +20,7 @@ A filter of the listed items: terms such as `field['name'] = 'value'`, combined 
 # Cached, because each list request reads the names of its parameters.
 @functools.cache
 def described_fields(filterset: type[FilterSet]) -> dict[str, dict[str, Any]]:
-    """Return the type, operators, enum values and description of each field, machine-readable."""
+    """Return the type, operators, enum values and description of each field as data."""
     described = {}
     for field in field_set(filterset).values():  # type: ignore[arg-type]  # type[Any] is hashable
         about: dict[str, Any] = {"type": field.type.name, "operators": list(field.operators)}

@@ -51,7 +51,7 @@ class Field(NamedTuple):
 def field_set(filterset: type[FilterSet]) -> FieldSet:
     """Return the fields that a ``FilterSet`` class declares, by name.
 
-    Raises ``ImproperlyConfigured`` for a filter that the language does not support.
+    Raise ``ImproperlyConfigured`` for a filter that the language does not support.
     """
     return MappingProxyType(
         {
@@ -91,9 +91,9 @@ def _columns(model: Any, path: str) -> list[Any]:
 
 
 def find(fields: FieldSet, term: Term) -> tuple[Field, str | None]:
-    """Return the field of a term, and the key of a label or None.
+    """Return the field of a term, and the key of a label (None for other fields).
 
-    Raises ``FilterError`` for an unknown field or an operator that the field does not support.
+    Raise ``FilterError`` for an unknown field or an operator that the field does not support.
     """
     name, dot, rest = term.name.partition(".")
     if term.name in fields:  # the field's name may contain a dot

@@ -32,7 +32,7 @@ PRESENCE: Final = ("EXISTS", "IS NULL", "IS NOT NULL")
 
 
 class Neighbours(NamedTuple):
-    """The storable values next to a value that the column cannot store. None means no neighbour."""
+    """The nearest storable values below and above a value that the column cannot store, or None."""
 
     below: Any
     above: Any
@@ -64,7 +64,7 @@ class FieldType:
     def convert(self, value: Value) -> Any:
         """Return the value for the database, or ``Neighbours`` if the column cannot store it.
 
-        Raises ``FilterError`` with the position of the value.
+        Raise ``FilterError`` with the position of a value that is not of the type.
         """
         try:
             if self._accepts(value):
@@ -281,7 +281,7 @@ _TYPES: Final[dict[type, type[FieldType]]] = {
 def field_type(field: forms.Field, column: Any = None) -> FieldType:
     """Return the type for a filter's form field and column.
 
-    Raises ``ImproperlyConfigured`` for a form field that has no type.
+    Raise ``ImproperlyConfigured`` for a form field that has no type.
     """
     for base in type(field).__mro__:
         if base in _TYPES:

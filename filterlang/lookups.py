@@ -1,8 +1,8 @@
 """Lookups with the same meaning on PostgreSQL and SQLite, with the SQL for each database.
 
-Django's own lookups differ between the databases. SQLite's LIKE ignores case, its JSON has no
-containment, and its JSON paths misread keys with quotes or only digits. Names and texts from users
-are always SQL parameters.
+Django's own lookups differ between the databases. SQLite's LIKE ignores case, its JSON functions
+lack a containment test, and its JSON paths misread keys that contain quotes or consist only of
+digits. Names and texts from users are always SQL parameters.
 """
 
 from dataclasses import dataclass

@@ -31,13 +31,13 @@ class Not(NamedTuple):
 
 
 class And(NamedTuple):
-    """The rows that all of two or more children select."""
+    """The intersection of the rows that two or more children select."""
 
     children: "tuple[Node, ...]"
 
 
 class Or(NamedTuple):
-    """The rows that any of two or more children selects."""
+    """The union of the rows that two or more children select."""
 
     children: "tuple[Node, ...]"
 

@@ -19,7 +19,7 @@ _QUOTES: Final = {quote: re.compile(rf"\\{quote}|{quote}{quote}") for quote in "
 def parse(text: str) -> Node | None:
     """Return the node of ``text``, or None (no filter) if it is blank.
 
-    Raises only ``FilterError``, for any text.
+    Raise only ``FilterError``, whatever the text contains.
     """
     if len(text) > MAX_LENGTH:
         raise FilterError(

@@ -119,7 +119,7 @@ def when_ready(server: Any) -> None:
 
 
 def post_fork(server: Any, worker: Any) -> None:  # noqa: ARG001 - gunicorn's signature
-    """Create the worker's metric files if the disk has space, limit its memory, start tracing."""
+    """Create metric files if the disk has space, configure malloc, and start tracing."""
     metric_files.allocate()
     _return_memory()
     tracing.start()

@@ -58,7 +58,7 @@ def verify_once(connection: BaseDatabaseWrapper) -> None:
     Raises:
         EncryptionKeyWrong: no configured key decrypts the canary, or the newest document of a
             database without a canary.
-        DatabaseError: the database does not respond, or its schema is older.
+        DatabaseError: the database does not respond, or its schema is outdated.
     """
     global _is_verified  # noqa: PLW0603 - a state of the process
     if _is_verified:

@@ -1,4 +1,4 @@
-"""Re-encryption of the values that STATE_ENCRYPTION_KEYS protects, and the keys that they need.
+"""Re-encryption of values that STATE_ENCRYPTION_KEYS protects, and a list of the keys in use.
 
 ``states.keeping.reencryption`` re-encrypts documents, because it also moves them between stores.
 """
@@ -49,7 +49,7 @@ class OlderValue(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """A kind of values: its name in JSON, its name in text, and its two operations."""
+    """A kind of values: its names in JSON and text, and functions to re-encrypt and list it."""
 
     name: str
     label: str
@@ -116,10 +116,10 @@ def _older_second_factors() -> Iterator[OlderValue]:
 
 
 def skipped_second_factors() -> int:
-    """Return the number of secrets with another key that are skipped while sign-on is off.
+    """Return the number of second factors with another key, which are skipped while sign-on is off.
 
-    The function uses SQL, because the model is not installed. The table remains if sign-on was on
-    before.
+    The function uses SQL, because the model is not installed while sign-on is off. The table exists
+    if sign-on was on before.
     """
     if apps.is_installed("allauth.mfa"):
         return 0

@@ -54,7 +54,7 @@ def create_api_key(
 ) -> tuple[ApiKey, str]:
     """Create a key. Return the key and its secret, which is not stored.
 
-    Binding and networks default to the actor's.
+    The binding and networks default to those of the actor.
 
     Raises:
         GrantExceeded: the key would exceed the actor's grant or expiry.
@@ -157,7 +157,7 @@ def rotate_api_key(
         ApiKeyRevoked, ApiKeyExpired: the key is revoked or has expired.
         GrantExceeded: the key exceeds the actor's grant or expiry.
         SecretRetired: the actor's secret was replaced.
-        ConcurrentChange: another rotation came first. Only the secret of that rotation is valid.
+        ConcurrentChange: a concurrent rotation completed first, and only its secret is valid.
         GracePeriodOutOfRange: the grace period exceeds the maximum.
     """
     if not dt.timedelta(0) <= grace_period <= MAX_GRACE_PERIOD:

@@ -1,4 +1,4 @@
-"""Changes of credentials together with their audit events."""
+"""Changes to credentials, recorded together with their audit events."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def change_and_record(
 ) -> bool:
     """Change a key, token, policy or issuer and record the event, in the caller's transaction.
 
-    ``rows`` selects the row only if it is unchanged since it was read. Otherwise, roll back and
-    return False. The event is recorded last, because recording revalidates the actor, and the
-    change may have waited for another transaction. A change to the actor's own credential is
-    recorded first, because the actor is not valid afterwards.
+    ``rows`` selects the row only if it is unchanged since it was read. If the row has changed, roll
+    back and return False. The event is recorded last, because recording revalidates the actor, and
+    the change may have waited for another transaction. A change to the actor's own credential is
+    recorded first, because the change may invalidate the actor.
     """
     caller = actor.caller
     is_own = caller is not None and credential_id in (caller.token_id, caller.api_key_id)

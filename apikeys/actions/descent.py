@@ -1,8 +1,8 @@
 """Effects of changes to a key on its descendants: all keys and policies that derive from it.
 
 A descendant never exceeds the scopes, binding and expiry of the key that created it. The service
-checks this on creation. A change that narrows a key also narrows its descendants in the same
-transaction. A request therefore reads a single key, not the whole chain.
+enforces this limit when it creates a key or policy. A change that narrows a key also narrows its
+descendants in the same transaction. A request therefore reads a single key, not the whole chain.
 
 The functions lock each generation before they read the next. Creating a key locks its parent, so a
 concurrent revocation either finds the new key or prevents its creation.
@@ -31,7 +31,7 @@ def check_parent(key: ApiKey | TrustPolicy, held: Grant, wanted: Grant) -> None:
     The parent is locked until the transaction ends.
 
     Raises:
-        ApiKeyRevoked: the parent is revoked. Its revocation did not change expired descendants.
+        ApiKeyRevoked: the parent is revoked. Expired descendants are not revoked with their parent.
         GrantExceeded: the grant exceeds the parent's.
     """
     if key.maker_id is None:
@@ -88,7 +88,7 @@ def narrow(ancestor_id: str, grant: Grant, actor: Actor) -> None:
 
 
 def disable_policies(policies: TrustPolicyQuerySet, ancestor_id: str, actor: Actor) -> None:
-    """Disable the policies of a revoked parent, and thereby their tokens."""
+    """Disable the policies of a revoked parent, which also invalidates their tokens."""
     if ids := _lock_policies(policies):
         TrustPolicy.objects.disable(*ids)
         because = {"ancestor": ancestor_id}

@@ -51,7 +51,7 @@ class Proof:
 
 @contextmanager
 def recording_refusals(policy_id: str, actor: Actor) -> Iterator[None]:
-    """Log the block's refusal, and record it in the audit log if the policy exists."""
+    """Log a refusal that the block raises, and record it in the audit log if the policy exists."""
     try:
         yield
     except ExchangeRefused as refused:
@@ -71,7 +71,7 @@ def prove(*, policy_id: str, token: str) -> Proof:
     The function may fetch the issuer's keys, so call it outside of a transaction.
 
     Raises:
-        AssertionRefused: the policy does not exist, does not work, or does not trust the token.
+        AssertionRefused: the policy does not exist, is unusable, or does not trust the token.
         IssuerBusy: too many requests wait for the issuer's keys.
     """
     policy = _working_policy(policy_id)
@@ -98,11 +98,11 @@ def exchange_assertion(
 ) -> tuple[AccessToken, str]:
     """Issue a token for a proof. Return the token and its secret, which is not stored.
 
-    The token has the policy's whole grant, unless ``scopes`` narrow it. The token is valid for
+    The token has the policy's full grant, unless ``scopes`` restricts it. The token is valid for
     ``ttl``, by default for an hour or the maximum of the policy, and no longer than the policy.
 
     Raises:
-        AssertionRefused: the assertion was used before, or the policy changed meanwhile.
+        AssertionRefused: the assertion was used before, or the policy has changed since the proof.
         NarrowingRefused: the request exceeds the policy's grant.
     """
     policy, now = proof.policy, timezone.now()

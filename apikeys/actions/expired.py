@@ -1,6 +1,6 @@
-"""Removal of expired access tokens and assertions. The audit log keeps their records.
+"""Removal of expired access tokens and assertions. Their audit events remain.
 
-API keys stay, because they are few, and tokens and other keys refer to them as their origin.
+API keys are never removed, because they are few, and tokens and other keys refer to them.
 """
 
 from __future__ import annotations

@@ -51,11 +51,11 @@ _SHORT: Final = (
 @retrying
 @transaction.atomic
 def create_issuer(*, fields: Mapping[str, Any], actor: Actor) -> Issuer:
-    """Register an issuer. URL and algorithms default to the platform's.
+    """Register an issuer. The URL and the algorithms default to those of the platform.
 
     Raises:
         InvalidIssuer: the fields are invalid for an issuer of this kind.
-        BindingInsufficient: the actor is bound, but an issuer serves all users.
+        BindingInsufficient: the actor has a binding, but an issuer serves all users.
         SecretRetired: the actor's secret was replaced.
     """
     _check_actor(actor)
@@ -101,7 +101,7 @@ def change_issuer(*, issuer_id: str, changes: Mapping[str, Any], actor: Actor) -
 @retrying
 @transaction.atomic
 def disable_issuer(*, issuer_id: str, actor: Actor) -> None:
-    """Disable an issuer, and thereby all tokens of its pipelines, permanently. Idempotent.
+    """Disable an issuer permanently, which invalidates all tokens of its pipelines. Idempotent.
 
     Raises:
         IssuerNotFound, IssuerShared, BindingInsufficient, SecretRetired: see ``change_issuer``.

@@ -34,7 +34,7 @@ def refuse_expired(credential: GrantHolder) -> None:
 
 
 def creator_columns(actor: Actor) -> dict[str, Any]:
-    """Return the columns for the key and token that create a row, or none for other actors."""
+    """Return the columns that record the calling key and token, or {} without a caller."""
     caller = actor.caller
     if caller is None:
         return {}

@@ -1,6 +1,6 @@
 """Create, change, disable and test trust policies: trusted pipelines and their grants.
 
-A policy delegates its whole grant, so the same rules apply as for API keys.
+A policy delegates its full grant, so the same rules apply as for API keys.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def create_trust_policy(
     allowed_networks: Networks | None = None,
     max_token_seconds: int | None = None,
 ) -> TrustPolicy:
-    """Create a policy. Its tokens belong to the owner. The binding defaults to the actor's.
+    """Create a policy with tokens that belong to the owner. The binding defaults to the actor's.
 
     Raises:
         GrantExceeded: the policy would exceed the actor's grant or expiry.
@@ -139,7 +139,7 @@ def change_trust_policy(
 @retrying
 @transaction.atomic
 def disable_trust_policy(*, policy: TrustPolicy, actor: Actor) -> None:
-    """Disable a policy, and thereby all its tokens, permanently. Idempotent.
+    """Disable a policy permanently, which invalidates all its tokens. Idempotent.
 
     Raises:
         SecretRetired: the actor's secret was replaced.
@@ -197,7 +197,7 @@ class Trial:
 def try_trust_policy(
     *, policy: TrustPolicy, claims: Mapping[str, Any] | None = None, token: str | None = None
 ) -> Trial:
-    """Return whether an exchange of these claims or this token would succeed, without a new token.
+    """Return whether an exchange of these claims or this token would succeed; issue no token.
 
     The function may fetch the issuer's keys, so call it outside of a transaction.
 
@@ -217,7 +217,7 @@ def try_trust_policy(
 
 
 def endings(policy: TrustPolicy) -> Iterator[tuple[str, str]]:
-    """Yield the reasons why the policy is unusable: a code and a human-readable text."""
+    """Yield each reason why the policy is unusable, as a code and a human-readable text."""
     if policy.disabled_at is not None:
         yield "policy_disabled", "The policy is disabled"
     if policy.expires_at is not None and policy.expires_at <= timezone.now():

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 
 def check_superuser_remains(user: User) -> None:
-    """Refuse to remove the last active superuser. Concurrent checks wait for the transaction.
+    """Refuse to remove the last active superuser.
+
+    Concurrent checks wait until the transaction ends.
 
     Raises:
         ValidationError: there is no other active superuser.

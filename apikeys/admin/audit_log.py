@@ -134,7 +134,7 @@ class AuditEventAdmin(ReadOnlyAdmin):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
-        """Return the events of resources with this id or name, and the events of this user."""
+        """Return the events of resources with this id or name, and of the user with this name."""
         term = search_term.strip()
         of_id = queryset.filter(resource_id=term)
         if not term or of_id.exists():
@@ -187,7 +187,7 @@ class AuditEventAdmin(ReadOnlyAdmin):
 
     @admin.display(description="key or token")
     def shown_token(self, event: Any) -> str:
-        """Return the key or token, or the placeholder of the admin for an empty value."""
+        """Return the key or token, or the admin's placeholder for empty values."""
         return self.token(event) or str(self.get_empty_value_display())
 
     @admin.display(description="object")

@@ -1,4 +1,4 @@
-"""Shared behaviour of the user and group pages: the current person and the audit log."""
+"""Shared behaviour of the user and group pages: permission checks and audit events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Admin pages that list, issue, rotate and revoke keys and tokens. They never load digests."""
+"""Admin pages that list, issue, rotate and revoke keys and tokens. The pages never load digests."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class CredentialAdmin(GrantColumns, RevokeSelected, IssuePages):
         return shown
 
     def segments(self, key: Sequence[str], params: Mapping[str, str]) -> Sequence[Segment]:
-        """Return the segments in order of expiry: with an expiry, without one, revoked.
+        """Return the segments: rows with an expiry, then rows without an expiry, then revoked rows.
 
         The database can then use the index of expiring credentials, which excludes revoked rows.
         """
@@ -130,7 +130,7 @@ class CredentialAdmin(GrantColumns, RevokeSelected, IssuePages):
 
     @admin.display(description="status")
     def shown_status(self, credential: Any) -> str:
-        """Return the reason why the credential is unusable, or its status, with a mark."""
+        """Return a badge with the status, or with the reason why the credential is unusable."""
         reason = credential.unusable_reason
         return badge(_MARKS.get(reason, "error"), status_word(reason))
 

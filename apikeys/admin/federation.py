@@ -51,7 +51,7 @@ def _shown_status(_admin: Any, obj: Any) -> str:
 
 @admin.register(Issuer)
 class IssuerAdmin(AddByForm):
-    """The admin of issuers, with the state of their keys."""
+    """The admin of issuers, with the status of their keys."""
 
     when_empty = (
         "Add a platform to accept its signed tokens. Pipelines on the platform then need no "
@@ -169,7 +169,7 @@ class TrustPolicyAdmin(GrantColumns, AddByForm):
     def add_view(
         self, request: HttpRequest, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        """Show only the issuer field first, because the platform determines the other fields."""
+        """Show only the issuer field first, because the issuer determines the other fields."""
         form = self.add_form(None, request.GET.dict())
         if request.method == "POST" or "repository" in form.fields:
             return super().add_view(request, form_url, extra_context)

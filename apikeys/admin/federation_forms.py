@@ -1,4 +1,4 @@
-"""Forms for new issuers and trust policies, with the validation of the API."""
+"""Forms for new issuers and trust policies, validated like API requests."""
 
 from __future__ import annotations
 

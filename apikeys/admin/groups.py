@@ -82,7 +82,7 @@ class GroupAdmin(AuditedAdmin, DjangoGroupAdmin):
     def get_deleted_objects(
         self, objs: Iterable[Group], _request: HttpRequest
     ) -> tuple[list[Any], dict[Any, int], set[str], list[str]]:
-        """Return the groups without a line for each of their permissions."""
+        """Return only the groups, because their permissions would add a line each."""
         names = [str(group) for group in objs]
         return names, {"groups": len(names)}, set(), []
 

@@ -27,7 +27,7 @@ _SECONDS: Final = 120
 def store(
     request: HttpRequest, response: HttpResponse, *, credential_id: str, secret: str, path: str
 ) -> None:
-    """Encrypt the secret into the session, and set the cookie with the key for this path."""
+    """Store the encrypted secret in the session, and set a cookie with the key for this path."""
     key, nonce = AESGCM.generate_key(256), secrets.token_bytes(_NONCE_BYTES)
     sealed = nonce + AESGCM(key).encrypt(nonce, secret.encode(), credential_id.encode())
     request.session[_NAME] = base64.b64encode(sealed).decode()

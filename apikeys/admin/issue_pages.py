@@ -80,7 +80,7 @@ class IssuePages(FormPage):
         return response
 
     def after_tool(self, request: HttpRequest, obj: Any) -> HttpResponse:
-        """Redirect to the page with the secret if the tool has issued a new secret."""
+        """Redirect to the page with the secret if the action has issued a new secret."""
         secret: str | None = getattr(obj, "new_secret", None)
         if secret is None:
             return super().after_tool(request, obj)

@@ -1,4 +1,4 @@
-"""Forms that issue keys and tokens, with the validation of the API."""
+"""Forms that issue keys and tokens, validated like API requests."""
 
 from __future__ import annotations
 

@@ -206,7 +206,7 @@ class UserAdmin(AuditedAdmin, UserAdminOfOurs):
             revoke_credentials(user=obj, actor=Actor.of_person(request))
 
     def has_change_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
-        """Deny changes to a user with more permissions: a change could set that user's password."""
+        """Deny changes, such as a new password, to users with permissions that the person lacks."""
         allowed = super().has_change_permission(request, obj)
         return allowed and (obj is None or may_change_user(person_of(request), obj))
 
@@ -217,7 +217,7 @@ class UserAdmin(AuditedAdmin, UserAdminOfOurs):
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> Any:
-        """Show the keys and tokens, and the password tool, to people with the permissions."""
+        """Show the credentials and the password action to people with the required permissions."""
         user = context.get("original")
         if user is not None:
             context["credentials"] = credentials_of(user, request)
@@ -228,7 +228,7 @@ class UserAdmin(AuditedAdmin, UserAdminOfOurs):
 
     @admin.display(description="status")
     def shown_status(self, user: User) -> str:
-        """Return whether the user is active, and can log in to the admin."""
+        """Return whether the user is active and can log in to the admin."""
         if not user.is_active:
             return badge("idle", "Inactive")
         may = (

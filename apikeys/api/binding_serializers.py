@@ -83,7 +83,7 @@ class BindingSerializer(StrictSerializer):
         return binding
 
     def _ids(self, kind: str, given: Mapping[str, Any]) -> frozenset[uuid.UUID] | None:
-        """Return the given ids and the ids of the given names, or None if both are absent."""
+        """Return the given ids and the ids of the given names, or None if neither is given."""
         ids, names = given.get(f"{kind}_ids"), given.get(f"{kind}s")
         if ids is None and names is None:
             return None

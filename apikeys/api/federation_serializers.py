@@ -31,7 +31,7 @@ UPDATED_AT: Final = "Time of the last change. A use is not a change."
 
 
 class ConditionsField(serializers.JSONField):
-    """Conditions on claims. The field validates only their structure."""
+    """Conditions on claims. The field validates only the structure of the conditions."""
 
     def to_internal_value(self, data: Any) -> Any:
         found = conditions.faults(data)

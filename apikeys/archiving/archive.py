@@ -39,7 +39,7 @@ def archive_next(*, before: dt.datetime, directory: Path, actor: Actor) -> Audit
 
     Raises:
         ArchiveError: a file is invalid, ``before`` is less than a day ago, or the role lacks the
-            privilege to archive. All removed events are in a verified archive.
+            privilege to archive. Even then, every removed event is in a verified archive.
     """
     if before > timezone.now() - _YOUNGEST:
         raise ArchiveError("only events older than a day can be archived")
@@ -135,10 +135,10 @@ def _is_recorded(path: Path) -> bool:
 
 
 def missing_privilege() -> str:
-    """Return the reason why the role may not archive, as a sentence part, or an empty text.
+    """Return the reason why the role may not archive, as a clause, or an empty text.
 
-    On PostgreSQL, only the owner of the tables has the privileges, not the role of the service.
-    Missing tables require no privilege.
+    On PostgreSQL, only the owner of the tables has the privileges. The role of the service does
+    not. Missing tables require no privilege.
     """
     if connection.vendor != "postgresql":
         return ""

@@ -117,7 +117,7 @@ def read(path: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def events(path: Path) -> Iterator[bytes]:
-    """Yield the verified bytes of each event, without the first line."""
+    """Yield the verified bytes of each event; skip the first line."""
     return (text for _digest, text in itertools.islice(read(path), 1, None))
 
 

@@ -22,13 +22,13 @@ _BATCH: Final = 1000
 
 
 def partition_of(event_id: uuid.UUID) -> Partition | None:
-    """Return the partition with the event, if there are partitions."""
+    """Return the partition that contains the event, if any."""
     found = partitions_of(AuditEvent._meta.db_table)
     return next((partition for partition in found if partition.has(event_id)), None)
 
 
 def is_in_month(event_id: uuid.UUID) -> bool:
-    """Return whether the event is dropped with its month, instead of deleted row by row."""
+    """Return whether the event is dropped with its month rather than deleted individually."""
     partition = partition_of(event_id)
     return partition is not None and partition.is_month
 
@@ -52,8 +52,8 @@ def remove(archive: AuditArchive, directory: Path) -> None:
 def unarchived(month: Partition, directory: Path) -> QuerySet[AuditEvent]:
     """Return the events of a month that no archive contains.
 
-    Usually, these events follow the archived events. If an event arrived late, or the previous
-    release deleted some events, the function deletes the archived events row by row.
+    Usually, these events follow the archived events. If an event arrived late, or an earlier
+    release deleted some events, the function deletes the remaining archived events row by row.
     """
     archives, events = _archives_of(month), _events_of(month)
     last = archives.order_by("last_id").last()
@@ -70,7 +70,7 @@ def unarchived(month: Partition, directory: Path) -> QuerySet[AuditEvent]:
 def drop(month: Partition, directory: Path) -> None:
     """Drop a month without unarchived events, after verification of its archive files.
 
-    If an event arrives in the meantime, the month is not dropped.
+    If an event arrives during the verification, the month is not dropped.
 
     Raises:
         ArchiveError: a file differs from the recorded archive, or the table was in use for too

@@ -51,7 +51,7 @@ class FieldFixed(InvalidParameter):
 
 
 class IssuerUnusable(InvalidParameter):
-    """The issuer of a policy is unknown or disabled."""
+    """An unknown or disabled issuer of a policy."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -77,7 +77,7 @@ class TrustPolicyDisabled(APIException):
 
 
 class TrustPolicyTooWide(APIException):
-    """Conditions that are too broad; ``faults`` name the claims that they do not pin."""
+    """Conditions that are too broad; ``faults`` names the claims that the conditions do not pin."""
 
     meaning = (
         "The conditions are too broad: they pin no permanent identifier, or a policy "

@@ -135,12 +135,12 @@ def address_faults(url: str) -> list[str]:
 
 
 def is_known_platform(url: str) -> bool:
-    """Return whether the URL belongs to a known platform exclusively."""
+    """Return whether the host of the URL belongs to a known platform."""
     return _platform_at(url) is not None
 
 
 def _platform_at(url: str) -> str | None:
-    """Return the kind of platform at this URL's host, in any spelling."""
+    """Return the kind of platform at this URL's host, in any spelling of the host name."""
     try:
         host = (urlsplit(url).hostname or "").rstrip(".")
     except ValueError:

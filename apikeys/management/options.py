@@ -139,7 +139,7 @@ def find_or_create_user(username: str, *, create: bool) -> User:
     """Return the active user. If requested, create a missing user without a password.
 
     Raises:
-        CommandError: the user is inactive, or is missing and not to be created.
+        CommandError: the user is inactive, or does not exist and ``create`` is false.
     """
     if create:
         User.objects.get_or_create(username=username, defaults={"password": make_password(None)})

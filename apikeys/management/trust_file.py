@@ -38,7 +38,8 @@ def apply_file(
     """Apply the file atomically, and return the outcomes of issuers and of policies.
 
     Raises:
-        CommandError: missing or invalid file, unknown user or issuer, or a refused action.
+        CommandError: the file is missing or invalid, a user or issuer is unknown, or an action is
+            refused.
     """
     tables = _tables(path)
     with transaction.atomic():
@@ -62,7 +63,7 @@ def apply_file(
 def _prune(applied: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Disable policies of the file's owners that operators created and that the file omits.
 
-    Policies created through an API key stay, because the user of the key manages them.
+    Policies created through an API key remain enabled, because the user of the key manages them.
     """
     others = TrustPolicy.objects.filter(
         owner__username__in={policy["owner"] for policy in applied},
@@ -120,7 +121,7 @@ def _applied(path: Path, kind: str, number: int, apply: Any, table: Any) -> Any:
 def _read_files(fields: dict[str, Any], folder: Path) -> None:
     """Replace the paths in ``ca_file`` and ``inline_keys_file`` with the contents of the files.
 
-    Relative paths start at ``folder``, which contains the TOML file.
+    Relative paths are relative to ``folder``, which contains the TOML file.
     """
     try:
         if "ca_file" in fields:

@@ -190,14 +190,14 @@ class AccessToken(Credential):
 
     @property
     def lifetime_seconds(self) -> int | None:
-        """Return the lifetime in whole seconds since creation; None means unlimited."""
+        """Return the lifetime from creation to expiry in whole seconds; None means unlimited."""
         if self.expires_at is None:
             return None
         return int((self.expires_at - self.created_at).total_seconds())
 
     @property
     def expiry(self) -> dt.datetime | None:
-        """Return the earlier expiry of the token and its origin; None means no expiry."""
+        """Return the token's or its origin's expiry, whichever is earlier; None means no expiry."""
         origin = self.api_key or self.trust_policy
         ends = (self.expires_at, None if origin is None else origin.expires_at)
         return min(filter(None, ends), default=None)

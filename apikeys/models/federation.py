@@ -26,10 +26,10 @@ def usual_algorithms() -> list[str]:
 
 
 class Issuer(models.Model):
-    """A platform with trusted signatures, with its ``iss`` claim and its keys.
+    """A platform with signatures that the service trusts, its ``iss`` claim and its keys.
 
-    Several issuers may share a ``url``, such as Kubernetes clusters with the same name. Their keys
-    distinguish them.
+    Several issuers may share a ``url``, such as Kubernetes clusters with the same name. Such
+    issuers differ in their keys.
     """
 
     class Kind(models.TextChoices):

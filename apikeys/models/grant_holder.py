@@ -100,6 +100,6 @@ class GrantHolder(models.Model):
 
     @property
     def grant(self) -> Grant:
-        """Return the grant of the row itself. The grant of its origin also limits a token."""
+        """Return the grant of the row itself. The grant of the origin also limits a token."""
         networks = Networks.of_column(self.allowed_networks)
         return Grant(frozenset(self.scopes), self.binding, self.expires_at, networks)

@@ -1,7 +1,7 @@
 """Run the command of an agent.
 
-Django's command line first loads the URLs, and thereby views, forms and models. This would take
-10 MB of memory, which an agent does not need.
+Django's command line first loads the URLs, and with them the views, forms and models. They would
+take 10 MB of memory, and an agent does not use them.
 """
 
 from __future__ import annotations

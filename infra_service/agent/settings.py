@@ -1,6 +1,6 @@
 """Settings of ``sync_workloads --report-to``, which `manage.py` selects for agents.
 
-An agent has no access to the service's secrets or to a database. Using them raises an error.
+An agent has no access to the service's secrets or to a database. Using either raises an error.
 """
 
 import os

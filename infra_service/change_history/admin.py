@@ -98,7 +98,7 @@ class ChangeAdmin(ReadOnlyAdmin):
 
     @admin.display(description="action")
     def shown_action(self, change: Change) -> str:
-        """Return the name of the action with a mark."""
+        """Return the action as a badge."""
         return mark(change.action)
 
     @admin.display(description="address")

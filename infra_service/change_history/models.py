@@ -87,7 +87,7 @@ class ChangeQuerySet(OfStateQuerySet["Change"]):
         return self.filter(kind=Kind.RESOURCE)
 
     def with_names(self) -> ChangeQuerySet:
-        """Annotate the names of catalogue entries and clusters, and the facts of the version."""
+        """Annotate the names of entries and clusters, and the commit and run URL of the version."""
         return self.annotate(
             component_slug=ColumnOf(Component, "component_id", "slug"),
             environment_slug=ColumnOf(Environment, "environment_id", "slug"),
@@ -190,7 +190,7 @@ class Change(models.Model):
 
 
 class RecordedState(models.Model):
-    """The number of the newest version of a state with stored changes."""
+    """The number of a state's newest version among the versions with stored changes."""
 
     state = models.OneToOneField(
         State, on_delete=models.CASCADE, primary_key=True, db_constraint=False, related_name="+"

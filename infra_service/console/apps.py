@@ -16,7 +16,7 @@ class AdminConfig(SimpleAdminConfig):
     def ready(self) -> None:
         """List Django's groups in the section of the service's users.
 
-        This does not register Django's checks of admin pages. The service's own check first loads
-        the pages.
+        Unlike Django's method, do not register the checks of admin pages, because the service's own
+        check loads the pages first.
         """
         apps.get_app_config("auth").verbose_name = apps.get_app_config("apikeys").verbose_name

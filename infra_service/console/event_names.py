@@ -86,10 +86,10 @@ def _names(
 def ids_named(text: str, user: User | AnonymousUser) -> list[str]:
     """Return the ids of resources with this text in their name, the newest of each kind.
 
-    The search finds states like the list of states, by words from the names of the component,
-    environment and application. It finds a deleted resource by the name in the event of the
-    deletion. It covers the kinds that the user may view, and reads a bounded number of rows of
-    each kind.
+    Like the list of states, the search finds states by words from the names of the component,
+    environment and application. The search finds a deleted resource by the name in the event of the
+    deletion. It covers the kinds that the user may view, and reads a bounded number of rows of each
+    kind.
     """
     from states.admin.search import search  # noqa: PLC0415 - its package registers pages at the site
 

@@ -1,4 +1,4 @@
-"""The default groups of the admin. Each includes the permissions of the previous group."""
+"""The default groups of the admin. Each group includes the permissions of the previous group."""
 
 from __future__ import annotations
 

@@ -151,7 +151,7 @@ class ServiceAdminSite(AuditedSite):
         return answer
 
     def each_context(self, request: HttpRequest) -> dict[str, Any]:
-        """Add whether second factors are configured, and hide the sidebar before login."""
+        """Add ``has_second_factors`` to the context, and hide the sidebar before login."""
         context = super().each_context(request)
         shows_sidebar = context["has_permission"] and context["is_nav_sidebar_enabled"]
         return {

@@ -60,7 +60,7 @@ def place_of(number: int) -> Place:
 
 
 def places_read(number: int) -> list[Place]:
-    """Return the places of the states that this demo state reads, in the same environment."""
+    """Return the places of the states that state ``number`` reads, in the same environment."""
     place, component = place_of(number), number // STATES_OF_A_COMPONENT
     first = component - component % len(PARTS)
     beside = (

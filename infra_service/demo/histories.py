@@ -172,7 +172,7 @@ class _History:
         return locks.lock(target=self._target, info=lock, actor=_at(writer, moment))
 
     def _end(self, state_id: uuid.UUID, moment: dt.datetime, version: int) -> None:
-        """Put the state into its situation, some time after the last apply."""
+        """Bring the state into its situation, such as a stale lock, after the last apply."""
         now, writer = self._now, self._writer()
         if self._situation == _FRESH_LOCK:
             self._lock(writer, now - self._rng.uniform(1, 9) * _MINUTE)
@@ -202,7 +202,7 @@ class _History:
 
 
 def _address_of(target: StateTarget) -> str:
-    """Return a state's URL with a host name of this service, so that it is recognized as local."""
+    """Return a state's URL on a host of this service, so that the URL is recognized as local."""
     names = (host for host in settings.ALLOWED_HOSTS if host[:1] not in {"*", "."})
     return (
         f"https://{next(names, 'infra.example.com')}{reverse('state-backend', kwargs=target.ids)}"

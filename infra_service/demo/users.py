@@ -109,5 +109,5 @@ def _load_keys(users: Mapping[str, User], now: dt.datetime, created: Counter[str
 
 
 def command_at(moment: dt.datetime) -> Actor:
-    """Return the command as the actor at a time in the past."""
+    """Return the command as an actor at a time in the past."""
     return Actor(name=COMMAND.name, at=moment)

@@ -43,8 +43,8 @@ class Command(ServiceCommand):
         """Issue the token.
 
         Raises:
-            CommandError: unknown user or scope, missing name, or an expiry in the past or without
-                an offset.
+            CommandError: the user or a scope is unknown, the name is missing, or the expiry is in
+                the past or has no offset.
         """
         user = find_user(options["user"])
         with errors_for_people():

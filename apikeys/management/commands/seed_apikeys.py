@@ -37,11 +37,11 @@ _UNUSABLE = 3
 
 
 class Command(ServiceCommand):
-    """Create the keys in a file or the arguments, atomically.
+    """Create the keys from a file or from the arguments, atomically.
 
     An entry matches an unrevoked key with the same owner and name. Existing keys stay unchanged.
-    The output lists their differences, and the reason if a key is unusable. An entry with an expiry
-    in the past creates no key.
+    The output lists the differences between keys and entries, and the reasons why keys are
+    unusable. An entry with an expiry in the past creates no key.
     """
 
     help = (
@@ -67,8 +67,9 @@ class Command(ServiceCommand):
         """Create the keys.
 
         Raises:
-            CommandError: missing or invalid file, unknown user, or invalid field. With exit code 3,
-                the missing keys were created, but some entries have no usable key.
+            CommandError: the file is missing or invalid, a user is unknown, or a field is invalid.
+                With exit code 3, the missing keys were created, but some entries have no usable
+                key.
         """
         wanted = _from_file(options["file"]) if options["file"] else [_from_options(options)]
         with transaction.atomic():

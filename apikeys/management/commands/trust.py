@@ -100,11 +100,11 @@ class Command(ServiceCommand):
         parser.add_argument("--dry-run", action="store_true", help="only show the changes")
 
     def handle(self, *_args: Any, **options: Any) -> None:
-        """Apply, list or disable.
+        """Apply, list or disable issuers and policies.
 
         Raises:
-            CommandError: missing or invalid file, unknown user, issuer or policy, or a refused
-                action.
+            CommandError: the file is missing or invalid, a user, issuer or policy is unknown, or an
+                action is refused.
         """
         if options["prune"] and options["file"] is None:
             raise CommandError("--prune needs --file")

@@ -1,4 +1,7 @@
-"""Filters of changes. The index of each filtered column ends with the order of the pages."""
+"""Filters of changes.
+
+The index of each filtered column ends with the column that orders the pages.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +55,7 @@ class ChangeFilters(ChangeOfStateFilters, OfStateFilters):
 
 
 def with_ids_of_times(condition: Q) -> Q:
-    """Return a condition with ids in place of times where they are equivalent.
+    """Replace comparisons of times by equivalent comparisons of ids, where possible.
 
     Each index ends with the id, which begins with the milliseconds of the time. The database would
     test a comparison of the time itself row by row.

@@ -1,4 +1,4 @@
-"""Findings of the overview: a number, the first objects, and a link to all."""
+"""Findings of the overview: a number, the first objects, and links to the full lists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clusters by health, without reports, and with workloads in error."""
+"""Clusters by health, clusters without recent reports, and clusters with workloads in error."""
 
 from __future__ import annotations
 
@@ -63,14 +63,14 @@ def silent_clusters(most: int) -> list[dict[str, Any]]:
 
 
 def _reason(cluster: Cluster, status: CollectionStatus) -> str:
-    """Return the collector's error reason, or an empty text if it reported no error."""
+    """Return the collector's error reason, or an empty text if the collector reported no error."""
     if status is not CollectionStatus.FAILING:
         return ""
     return cluster.collection_error_reason.replace("_", " ").lower()
 
 
 def clusters_in_error(most: int) -> list[dict[str, Any]]:
-    """Return the clusters with the most workloads in error, each with the first of them by name."""
+    """Return the clusters with the most workloads in error, each with its first such workload."""
     clusters = list(
         Cluster.objects.filter(is_in_health(ClusterHealth.ERROR, Now())).order_by(
             "-workloads_error", "name"

@@ -26,7 +26,7 @@ class Number(NamedTuple):
 
 
 def up_to(most: int, counted: int) -> Number:
-    """Return the number for a count that was limited to ``most + 1``."""
+    """Return the number for ``counted``, a count that was limited to ``most + 1``."""
     return Number(min(counted, most), counted > most)
 
 
@@ -36,7 +36,7 @@ def number_of(queryset: QuerySet[Any]) -> Number:
 
 
 def about_how_many(model: type[Model]) -> tuple[int, bool]:
-    """Return the number of rows in the table, and whether it is exact.
+    """Return the number of rows in the table, and whether the number is exact.
 
     Counting a million rows takes 70 ms, so large tables use PostgreSQL's statistics.
     """

@@ -42,8 +42,8 @@ def expiring_soon(user: User | AnonymousUser, most: int) -> list[Found]:
 def never_used(user: User | AnonymousUser, most: int) -> list[Found]:
     """Return the unused keys and issued tokens, the newest first.
 
-    The last use is not indexed, because each use would write to the index. The search is therefore
-    bounded, as in the list.
+    The last use is not indexed, because each use would then write to the index. The search is
+    therefore bounded, as in the list of credentials.
     """
     found = []
     for model in _visible(user):

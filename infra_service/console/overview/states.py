@@ -69,7 +69,7 @@ def describe_locks(states: Sequence[uuid.UUID], user: User | AnonymousUser) -> l
 def leaked_tokens(user: User | AnonymousUser, most: int) -> tuple[Number, Sequence[dict[str, Any]]]:
     """Return the number of active keys and tokens found in states, and the newest findings.
 
-    Only users who may view the credential see the name.
+    Only users who may view a credential see its name.
     """
     found, is_more = newest_working(MOST)
     number = Number(len(found), is_more=is_more)

@@ -86,7 +86,7 @@ class KeysetChangeList(ChangeList):
     def order(self) -> str:
         """The name of the requested column, with the prefix ``-`` for a descending order.
 
-        Without a requested order, a search or a filter, it is the admin's ``opening_order``.
+        Without a requested order, a search or a filter, the order is the admin's ``opening_order``.
         """
         if {*self.params} - {AFTER, BEFORE, CSV}:
             return str(self.params.get(ORDER, ""))
@@ -94,7 +94,7 @@ class KeysetChangeList(ChangeList):
         return opening
 
     def order_link(self, column: str) -> dict[str, str | None] | None:
-        """Return the sort state of a column and the link to change it, or None if unsortable."""
+        """Return the sort state of a column and the link to change it; None if not sortable."""
         if column not in self.model_admin.orders:
             return None
         order = self.order

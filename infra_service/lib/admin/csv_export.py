@@ -73,5 +73,5 @@ def _text(name: Any, row: Any, admin: Any) -> str:
 
 
 def _inert(text: str) -> str:
-    """Return the text with an apostrophe before each possible formula."""
+    """Return the text with an apostrophe before each part that could be a formula."""
     return _FORMULA.sub(r"\1'", text)

@@ -79,5 +79,5 @@ class DateFilter(InputFilter):
             return queryset.none()
 
     def of_day(self, queryset: Any, day: dt.datetime) -> Any:
-        """Return the rows that match the day. ``day`` is its beginning."""
+        """Return the rows that match the day that begins at ``day``."""
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""The interface through which admin pages get data from apps, which implement it."""
+"""The interface of the admin site, which a subclass implements with data from the apps."""
 
 from __future__ import annotations
 

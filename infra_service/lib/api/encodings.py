@@ -32,7 +32,7 @@ class UnsupportedCharset(APIException):
 def query_fault(request: HttpRequest) -> APIException | None:
     """Return an error for the first query parameter that is not UTF-8, or None.
 
-    Django decodes invalid bytes to U+FFFD, so that a filter would match other rows.
+    Django decodes invalid bytes to U+FFFD, so a filter could match the wrong rows.
     """
     query = request.META.get("QUERY_STRING", "")
     if query.isascii() and "%" not in query:

@@ -24,7 +24,7 @@ _BATCH: Final = 500
 
 class IdempotentRequestQuerySet(models.QuerySet["IdempotentRequest"]):
     def with_answers_of_other_keys(self) -> IdempotentRequestQuerySet:
-        """Return the requests with responses encrypted with another key than the current key."""
+        """Return the requests with responses that are not encrypted with the current key."""
         kept = self.filter(answer__isnull=False, answer_until__gt=timezone.now())
         return kept.exclude(encryption_key=encryption.current_key())
 

@@ -85,13 +85,13 @@ def reserve(number: int) -> None:
 
 
 def release_memory(number: int) -> None:
-    """Return bytes that the request has reserved to the budget."""
+    """Release bytes that the request has reserved."""
     if _room.is_open and number > 0:
         _set_reserved(max(0, _room.held - number))
 
 
 def demand(number: int) -> None:
-    """Raise an error if the bytes exceed the free budget. Do not reserve bytes that may not arrive.
+    """Raise an error if the bytes exceed the free budget. Reserve nothing.
 
     Raises:
         MemoryUnavailable, MemoryInsufficient: see ``reserve``.
@@ -102,7 +102,7 @@ def demand(number: int) -> None:
 
 @contextlib.contextmanager
 def released_at_end() -> Iterator[None]:
-    """Release the memory that the block has reserved when the block ends."""
+    """When the block ends, release the memory that it has reserved."""
     before = _room.held
     try:
         yield
@@ -137,7 +137,7 @@ def shortfall(limit: str, factor: int, *, check_id: str) -> list[CheckMessage]:
 
 
 class MemoryMiddleware:
-    """A middleware that releases the memory of requests, and of responses after they are sent."""
+    """A middleware that releases the memory of requests and, once they are sent, of responses."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response

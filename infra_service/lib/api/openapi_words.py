@@ -137,7 +137,7 @@ def wrapped(
     required: bool = True,
     **beside: Any,
 ) -> Any:
-    """Return the schema of a wrapped resource, with the fields next to it."""
+    """Return the schema of a wrapped resource and of the fields next to the resource."""
     resource = serializer(partial=partial, required=required)
     # Copies of the fields follow the resource, because fields keep the order of their creation.
     wrapper: Any = inline_serializer(name, {field: resource, **copy.deepcopy(beside)})
@@ -153,7 +153,8 @@ def in_words(name: str) -> str:
 def update_mask(serializer: type[serializers.Serializer[Any]]) -> tuple[Any, OpenApiParameter]:
     """Return the update mask as a field of the body and as a query parameter.
 
-    Clients send one of them. The paths are the writable fields. ``*`` selects all fields.
+    Clients send either the field or the parameter. The paths are the writable fields. ``*`` selects
+    all fields.
     """
     paths = [name for name, field in serializer().fields.items() if not field.read_only]
     path = f"({'|'.join(paths)})"

@@ -244,7 +244,7 @@ def _page_size(parameters: QueryDict) -> int:
 def _scope(path: str, parameters: QueryDict, more: str) -> str:
     """Return a digest of the list and its filter, to which a page token is bound.
 
-    ``more`` is an addition of the view for other data that the list depends on.
+    ``more`` is a text from the view that represents other data on which the list depends.
     """
     kept = sorted((name, text) for name, text in parameters.items() if name not in (_SIZE, _TOKEN))
     given = [pair for pair in kept if str(pair[1]).strip()]

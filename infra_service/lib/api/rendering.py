@@ -3,7 +3,7 @@
 PostgreSQL renders each row of a list as JSON text, with an expression derived from the view's
 serializer (``row_json``). Python only joins these texts. The serializer renders lists without such
 an expression, and all lists on SQLite, where it reads ``values()`` if possible. The JSON is the
-same.
+same in each case.
 """
 
 from __future__ import annotations
@@ -68,7 +68,8 @@ class ListReader:
     ) -> list[Any]:
         """Return the first rows of the queryset in this order, in the fastest available form.
 
-        Rows with JSON text begin with the columns of ``key``, or else of the list's key.
+        Rows with JSON text begin with the columns of ``key`` or, without ``key``, of the list's
+        key.
         """
         # A queryset with the view's own values() is returned unchanged.
         parts = self._parts if queryset._fields is None else None
@@ -83,7 +84,7 @@ class ListReader:
     def _columns(self, parts: Parts, queryset: Any, key: tuple[str, ...]) -> Columns | None:
         """Return the selected columns: the key, and the row as JSON text.
 
-        They are compiled once per view if the view's ``queryset`` has the same annotations.
+        The columns are compiled once per view if the view's ``queryset`` has the same annotations.
         """
         declared: Any = getattr(self._view, "queryset", None)
         if declared is not None and declared.query.annotations == queryset.query.annotations:

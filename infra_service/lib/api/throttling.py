@@ -38,7 +38,7 @@ _COUNTED: Final = {
 
 
 class RateLimited(Throttled):
-    """The request exceeds a rate limit, which ``metadata`` names."""
+    """A request that exceeds a rate limit, which ``metadata`` names."""
 
     def __init__(self, exceeded: Usage) -> None:
         kind, _name, most = exceeded.limit
@@ -81,9 +81,9 @@ def count_failure(request: HttpRequest, token_id: str | None = None) -> Usage | 
     """Count a failed authentication for its address, and for its token if it is known.
 
     Only failures are counted and rejected, because many clients may share an address, and a client
-    with an expired token must not block the other clients. Secrets are too long to guess. Failures
-    do not count for the key and the owner of a token, because a finder of an expired token could
-    block them.
+    with an expired token must not block the other clients. Successful requests need no limit by
+    address, because secrets are too long to guess. Failures do not count for the key and the owner
+    of a token, because anyone who finds an expired token could block that key and owner.
     """
     limits = [Limit("address", _network(request), settings.RATE_LIMIT_FAILURES)]
     if token_id is not None:

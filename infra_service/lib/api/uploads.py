@@ -10,7 +10,7 @@ from django.core.files.uploadhandler import FileUploadHandler
 
 
 class FileRefused(SuspiciousOperation):
-    """The form contains a file."""
+    """A form that contains a file."""
 
 
 class RefusingUploadHandler(FileUploadHandler):

@@ -32,7 +32,7 @@ _QUOTED: Final = re.compile(r"""'([^']*)'|"((?:\\[\s\S]|[^\\"])*)\"""")
 
 
 class EnvironmentFileError(Exception):
-    """An environment file is unreadable or invalid. The message contains the position."""
+    """An unreadable or invalid environment file. The message contains the position."""
 
 
 def load_named(arguments: list[str]) -> list[str]:

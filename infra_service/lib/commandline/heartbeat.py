@@ -46,7 +46,7 @@ class Heartbeat:
     """
 
     def __init__(self, file: str | None, loops: Iterable[str] = ("",)) -> None:
-        """Create the heartbeat file. Without ``file``, only systemd is notified.
+        """Create the heartbeat file. Without ``file``, notify only systemd.
 
         Raises:
             CommandError: the file cannot be written, or systemd cannot be notified.

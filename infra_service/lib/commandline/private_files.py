@@ -22,14 +22,14 @@ _EXISTING_FILE: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class NotRegularError(OSError):
-    """The path is a FIFO, a device, a socket or a directory instead of a regular file."""
+    """A path to a FIFO, a device, a socket or a directory instead of a regular file."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(errno.EINVAL, "Not a regular file", str(path))
 
 
 class InsecureDirectoryError(OSError):
-    """Other users can replace files in the directory."""
+    """A directory in which other users can replace files."""
 
     def __init__(self, path: object) -> None:
         super().__init__(
@@ -58,7 +58,7 @@ def _is_regular(descriptor: int) -> bool:
 
 
 class PrivateDirectory:
-    """An open directory. Its files are written through its descriptor, not through its path."""
+    """An open directory. Files in it are opened through its descriptor, not through its path."""
 
     def __init__(self, descriptor: int, name: object) -> None:
         self._descriptor = descriptor

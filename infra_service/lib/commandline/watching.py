@@ -1,4 +1,4 @@
-"""The options of commands that can repeat their work: ``--watch`` and others."""
+"""The options of commands that can repeat their work, such as ``--watch``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def add_watch_options(parser: ArgumentParser, looked_for: str) -> None:
-    """Add ``--watch``, and its options for the interval, the end and the heartbeat."""
+    """Add ``--watch``, and the related options for the interval, the end and the heartbeat."""
     parser.add_argument("--watch", action="store_true", help="run until SIGTERM or SIGINT")
     parser.add_argument(
         "--interval", type=float, default=1.0, metavar="S",
@@ -32,7 +32,7 @@ def add_watch_options(parser: ArgumentParser, looked_for: str) -> None:
 
 
 def stop_of(options: Mapping[str, Any]) -> threading.Event:
-    """Return the event that stops the command. ``--until-eof`` also sets it.
+    """Return the event that stops the command. With ``--until-eof``, the end of input also sets it.
 
     Raises:
         CommandError: the interval is invalid, or the heartbeat file is not writable.

@@ -26,6 +26,6 @@ def batches_of(queryset: QuerySet[M], size: int = _SIZE) -> Iterator[list[M]]:
 
 
 def in_batches(queryset: QuerySet[M]) -> Iterator[M]:
-    """Yield the same rows one by one."""
+    """Yield the rows of ``batches_of`` one by one."""
     for batch in batches_of(queryset):
         yield from batch

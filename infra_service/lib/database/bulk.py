@@ -125,7 +125,7 @@ class Writer:
             )
 
     def delete(self, rows: Iterable[Sequence[Any]]) -> None:
-        """Delete the rows that match all of these columns."""
+        """Delete the rows that match the given values of all columns."""
         names, table = list(map(_quoted, self._columns)), _quoted(self._table)
         if self._is_postgresql:
             same = " AND ".join(f"{table}.{name} = given.{name}" for name in names)
@@ -135,7 +135,7 @@ class Writer:
             self._execute_each(f"DELETE FROM {table} WHERE {same}", rows)  # noqa: S608 - columns' names
 
     def add(self, rows: Iterable[Sequence[Any]]) -> None:
-        """Add the last column to the row with the key in the other columns, or insert it.
+        """Add the last value to the row with the key in the other columns, or insert the row.
 
         The keys in ``rows`` must be distinct.
         """
@@ -144,7 +144,7 @@ class Writer:
         self._insert(rows, f" ON CONFLICT ({', '.join(key)}) DO UPDATE SET {sums}")
 
     def subtract(self, rows: Sequence[Sequence[Any]]) -> None:
-        """Subtract the last column from the row with this key, and delete rows that reach zero."""
+        """Subtract the last value from the row with the key, and delete rows that reach zero."""
         *key, number = map(_quoted, self._columns)
         table = _quoted(self._table)
         if self._is_postgresql:
@@ -192,7 +192,7 @@ class Writer:
         return f"{_quoted(self._table)} ({', '.join(map(_quoted, self._columns))})"
 
     def _given(self) -> str:
-        """Return a table of the rows for PostgreSQL. Its SQL is independent of their number."""
+        """Return a table of the rows for PostgreSQL, with the same SQL for any number of rows."""
         columns = zip(map(_quoted, self._columns), map(_type, self._fields), strict=True)
         typed = ", ".join(f"{name} {kind}" for name, kind in columns)
         return f"json_to_recordset(%s::json) AS given ({typed})"

@@ -1,4 +1,4 @@
-"""Limit a list's table to a number of rows before the other conditions are tested.
+"""Limit the rows of a list's table before the other conditions are tested.
 
 ``FROM (SELECT … FROM states_state WHERE … ORDER BY … LIMIT 5000) states_state WHERE …``: neither
 PostgreSQL nor SQLite moves a condition below a LIMIT, so the outer conditions are tested for at
@@ -34,9 +34,9 @@ class OneOf(lookups.Exact):
     """``column = ANY (ARRAY[value])``, which PostgreSQL does not treat as a constant.
 
     PostgreSQL drops a column that equals a constant from the sort order, and can then use any index
-    for the rest of the order. Because it expects matching rows to be spread evenly, it may read the
-    primary key past a million other rows. Only the first column of an index is compared in this
-    form. For any other column, the scan would lose the order.
+    for the rest of the order. Because PostgreSQL expects matching rows to be spread evenly, it may
+    read a million other rows in the order of the primary key. Only the first column of an index is
+    compared in this form. For any other column, the scan would lose the order.
     """
 
     def as_sql(self, compiler: Any, connection: Any) -> tuple[str, Any]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class NamedBy(Exists):
     """An EXISTS condition: ``column`` of a row in ``rows`` refers to this row's primary key.
 
-    If it is faster, a page is read starting from ``rows`` (see ``semi_joins``).
+    Pages are read starting from ``rows`` where this is faster (see ``semi_joins``).
     """
 
     #: Whether a reference is sufficient. Otherwise, each referenced row is tested again.
@@ -33,7 +33,7 @@ class NamedBy(Exists):
 
 
 class Kind(Enum):
-    """The kind of a comparison, as relevant for indexes."""
+    """The kind of a comparison, which determines how an index can serve it."""
 
     EQUAL = "="
     IN = "IN"

@@ -44,7 +44,7 @@ class Access:
 
     @property
     def decides(self) -> frozenset[int]:
-        """The ids of these comparisons, for set operations."""
+        """The ids of the comparisons that the index decides, for set operations."""
         return frozenset(id(c.lookup) for c in self.comparisons)
 
     def decides_all(self, conditions: Conditions) -> bool:
@@ -119,9 +119,9 @@ def _nulls(condition: Any) -> Iterator[tuple[str, Any]]:
 
 
 def walk(model: type[models.Model], conditions: Conditions, page_key: Sequence[str]) -> Access:
-    """Return the scan in the order of the page key that decides the most comparisons.
+    """Return the scan that decides the most comparisons among those in the order of the page key.
 
-    A page key without an index is treated as indexed. A system check reports this error.
+    A page key without an index is treated as indexed. A system check reports the missing index.
     """
     compared = tuple((comparison.column, comparison.kind) for comparison in conditions.comparisons)
     index = _index_to_walk(model, compared, tuple(page_key))
@@ -171,7 +171,7 @@ def _walk(index: PageIndex, conditions: Conditions, page_key: Sequence[str]) -> 
 
 
 def sets(model: type[models.Model], conditions: Conditions) -> list[Access]:
-    """Return scans that find the rows in another order than the list's, whatever their number."""
+    """Return scans that find the rows in any order, regardless of the number of rows."""
     found: dict[frozenset[int], Access] = {}
     for index in indexes_of(model):
         access = _set(index, conditions)
@@ -235,7 +235,7 @@ def _equal(index: PageIndex, conditions: Conditions) -> tuple[Comparison, ...]:
 
 
 def _demanded(index: PageIndex, conditions: Conditions) -> tuple[Comparison, ...] | None:
-    """Return the comparisons that a partial index requires, or None if it is not applicable."""
+    """Return the comparisons that a partial index requires, or None if the index does not apply."""
     found: list[Comparison] = []
     for name, kind in index.demands:
         own = conditions.of(name, kind)

@@ -1,8 +1,8 @@
 """Limit the ids of a page, so that PostgreSQL only reads partitions that may contain its rows.
 
 A model with monthly partitions names the column with the time of its ids in ``time_of_id``. The
-limits are the beginnings of months. Every row in a partition satisfies them, so that they do not
-change the choice of an index.
+limits are the beginnings of months. Every row of a partition in range satisfies the limits, so they
+do not affect the choice of an index.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def within_partitions(
 def _limits(comparison: Comparison) -> tuple[list[dt.datetime], list[dt.datetime]]:
     """Return the earliest and the latest time that satisfy a comparison, if they are known.
 
-    They are unknown if the value is an SQL expression.
+    The times are unknown if the value is an SQL expression.
     """
     value: Any = comparison.lookup.rhs
     if comparison.kind is Kind.IN:

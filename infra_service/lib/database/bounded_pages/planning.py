@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def planned_for_values(queryset: Any) -> Iterator[None]:
-    """Disable generic plans for the queries in the block if values select the rows.
+    """Disable generic plans for the queries in the block if the rows depend on values.
 
     After five executions with common values, PostgreSQL would use a generic plan for a prepared
     statement, and read the whole table for a rare value.
@@ -33,5 +33,5 @@ def planned_for_values(queryset: Any) -> Iterator[None]:
 
 
 def is_selective(queryset: Any) -> bool:
-    """Return whether values select the rows. Some values may be rare and others common."""
+    """Return whether the rows depend on values, some of which may be rare and others common."""
     return any(not isinstance(leaf, IsNull) for leaf in queryset.query.where.leaves())

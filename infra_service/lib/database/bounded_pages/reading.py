@@ -2,7 +2,8 @@
 
 A page is read in one of three ways.
 
-1. An index decides every condition and has the order of the list. The page contains its next rows.
+1. An index decides every condition and has the order of the list. The page contains the next rows
+of the index.
    The index may belong to another table that refers to the list's rows (``semi_joins``).
 2. An index finds at most ``MOST_ROWS`` rows, which are filtered and sorted. If it finds more rows
    for several values, and another index contains the rows of each value in order, the next rows of
@@ -10,7 +11,7 @@ A page is read in one of three ways.
 3. Otherwise, at most ``MOST_ROWS`` rows are read in the order of the list and filtered. The page
    may be short or even empty. The next page continues after the rows read.
 
-The cost of any filter is therefore limited, and the pages contain all matching rows.
+The cost of any filter is therefore limited, and together, the pages contain all matching rows.
 """
 
 from __future__ import annotations
@@ -151,7 +152,7 @@ def _most_rows(queryset: Any) -> int:
 def few_rows(queryset: Any, parts: Sequence[Any], key: Sequence[str]) -> Any:
     """Return a list with several segments, reduced to the few rows that an index finds.
 
-    Return None if the rows are many, if an index decides all conditions of each segment, or if at
+    Return None if there are many rows, if an index decides all conditions of each segment, or if at
     most one segment can match.
     """
     settled = (_settled(queryset.filter(part)) for part in parts)
@@ -225,7 +226,7 @@ def _of_named(request: _Request, semi_join: SemiJoin, most: int) -> Page:
 def _few(
     queryset: Any, conditions: Conditions, most: int, known: frozenset[int] = frozenset()
 ) -> Any:
-    """Return the queryset reduced to the rows of the cheapest scan, or None if they are many.
+    """Return the queryset reduced to the rows of the cheapest scan, or None if there are many rows.
 
     A single statement counts the rows of each scan up to ``most``, and only reads the indexes.
     Scans that only decide ``known`` comparisons are excluded.

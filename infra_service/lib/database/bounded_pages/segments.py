@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 
 class Segment(NamedTuple):
-    """The rows that match a condition, in the order of a key. The conditions are disjoint."""
+    """Rows that match a condition, in the order of a key.
+
+    The conditions of a list's segments are disjoint.
+    """
 
     condition: Q
     key: Sequence[str]
@@ -160,7 +163,7 @@ def _read_few(
 
 
 def _value_of(row: Any, column: str, width: int) -> Any:
-    """Return a column of a row. In a tuple, it follows the key."""
+    """Return the value of a column in a row. In a tuple, the value follows the key."""
     if isinstance(row, tuple):
         return row[width]
     return row[column] if isinstance(row, dict) else getattr(row, column)

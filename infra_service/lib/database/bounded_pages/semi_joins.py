@@ -2,8 +2,8 @@
 
 Reading the list would test each row for a reference, and might find one match in 250,000 rows. A
 page is therefore read from the referring rows. If an index of the referring rows has the order of
-the list, by keys or by copies of the list's columns, they are read in this order. Otherwise, all
-referring rows are read if they are few.
+the list, by keys or by copies of the list's columns, the referring rows are read in this order.
+Otherwise, all referring rows are read if there are few.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class SemiJoin:
     def last(
         self, limit: int, position: Sequence[Any] | None, using: str
     ) -> list[int | str] | None:
-        """Return the last of the next ``limit`` keys, or None if there are fewer."""
+        """Return the last of the next ``limit`` keys, or None if there are fewer keys."""
         sql, params = self.next_keys(limit, position)
         with connections[using].cursor() as cursor:
             cursor.execute(f"{sql} OFFSET {limit - 1:d}", params)
@@ -104,7 +104,7 @@ class Copied(SemiJoin):
     """An index scan of the referring rows that has the order of the list, through copied columns.
 
     ``parts`` contains the referring rows, filtered like the list: a single part, or several parts
-    that the index has in the order of the list. ``key`` is this order.
+    that the index has in the order of the list. ``key`` is the order of the list.
     """
 
     parts: tuple[Any, ...] = ()
@@ -118,7 +118,7 @@ class Copied(SemiJoin):
     def last(
         self, limit: int, position: Sequence[Any] | None, using: str
     ) -> list[int | str] | None:
-        """Return the last of the next ``limit`` keys, or None if there are fewer."""
+        """Return the last of the next ``limit`` keys, or None if there are fewer keys."""
         sql, params = self._next(limit, position, skipped=limit - 1)
         shown = ", ".join(f'"next"."{name}"' for name in self.key)
         with connections[using].cursor() as cursor:
@@ -238,7 +238,7 @@ def _fixed(rows: Any) -> list[tuple[str, Any]]:
 
 
 def found_by(conditions: Conditions) -> Iterator[SemiJoin]:
-    """Yield the scans that find all referring rows, which may be few or many."""
+    """Yield the scans that find all referring rows, regardless of the number of rows."""
     for condition in conditions.named:
         inner = conditions_of(condition.rows.query)
         accesses = sets(condition.rows.model, inner)

@@ -3,7 +3,7 @@
 Django checks out a connection from the pool for the first statement of a request, and returns it at
 the end of the request, so a slow request body or a slow response would occupy the connection. This
 backend returns the connection when the last cursor outside a transaction is closed, and at the end
-of the outermost transaction. This requires no round trip.
+of the outermost transaction. Returning a connection requires no round trip.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class _ReturningCursor(CursorWrapper):
             raise
 
     def fetchone(self) -> Any:
-        """Return a row or None. Code that reads large documents reads single rows."""
+        """Return a row or None. Large documents are read only through this method."""
         with self.db.wrap_database_errors:
             row = self.cursor.fetchone()
         if row and bytes in map(type, row) and _any_large(row):
@@ -198,7 +198,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return self.connection is None or self.autocommit
 
     def set_autocommit(self, autocommit: bool, *args: Any, **kwargs: Any) -> None:  # noqa: FBT001 - Django's signature
-        """Begin or end a transaction. The end returns the connection."""
+        """Begin or end a transaction. Ending it returns the connection to the pool."""
         if autocommit and self.connection is None and not self.in_atomic_block:
             return  # the lost connection ended the transaction
         super().set_autocommit(autocommit, *args, **kwargs)

@@ -10,5 +10,5 @@ _WAIT: Final = "5s"
 
 
 def limit_wait(editor: Any) -> None:
-    """Limit lock waits in the transaction, which can be repeated."""
+    """Limit lock waits in the transaction. The transaction can be repeated after a timeout."""
     editor.execute(f"SET LOCAL lock_timeout = '{_WAIT}'")
