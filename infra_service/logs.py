@@ -56,10 +56,10 @@ def _printable(text: str) -> str:
 
 
 def _is_for_people() -> bool:
-    """Return whether to write text lines, by ``LOG_FORMAT`` or if stderr is a terminal.
+    """Return whether ``LOG_FORMAT``, or else a terminal on stderr, requires text lines.
 
     Raises:
-        ImproperlyConfigured: LOG_FORMAT has another value.
+        ImproperlyConfigured: LOG_FORMAT has an invalid value.
     """
     form = os.environ.get("LOG_FORMAT", "")
     if form not in ("", "json", "text"):
@@ -94,7 +94,7 @@ def formatter() -> logging.Formatter:
 
 
 def minimum_severity(text: str) -> str:
-    """Return the minimum severity of log lines, the value of ``LOG_LEVEL``, in upper case.
+    """Return the minimum severity of log lines in upper case, from a ``LOG_LEVEL`` value.
 
     Raises:
         ImproperlyConfigured: the value is not a severity of Python's ``logging``.

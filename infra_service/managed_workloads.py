@@ -49,8 +49,8 @@ class StatesManage:
     def is_managed(self) -> Case | Exists:
         """Return the condition that a resource of any state manages the workload of a query.
 
-        On Citus, a separate query reads the objects first, because workloads and resources are on
-        different servers.
+        On Citus, a separate query first reads the cluster objects of resources, because workloads
+        and resources are on different servers.
         """
         objects = ResourceEntry.objects.filter(cluster_object__isnull=False)
         if not citus.is_used():

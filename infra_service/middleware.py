@@ -89,7 +89,7 @@ class RequestContextMiddleware:
         return response
 
     def _refusal(self, request: HttpRequest) -> HttpResponse | None:
-        """Reject requests for other hosts, and requests that Django would redirect or fail in HTML.
+        """Reject other hosts, and requests that Django would redirect or answer in HTML.
 
         Probes are exempt, because they use an IP address and plain HTTP.
         """

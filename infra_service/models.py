@@ -40,7 +40,10 @@ class HousekeepingPartQuerySet(models.QuerySet["HousekeepingPart"]):
         return self.filter(name=name, holder=holder)
 
     def keep(self, name: str, holder: uuid.UUID, removed: int) -> bool:
-        """Add the number of removed rows and extend the lease. Return False if it is lost."""
+        """Add the number of removed rows and extend the lease.
+
+        Return False if the lease is lost.
+        """
         until = timezone.now() + LEASE
         held = self.held(name, holder)
         return bool(held.update(leased_until=until, removed=F("removed") + removed))

@@ -17,7 +17,7 @@ _ROOT = Path(__file__).resolve().parent.parent
 
 
 def main() -> None:
-    """Prepare secrets, database, operator and token, and replace this process by gunicorn."""
+    """Prepare secrets, database, operator and token, and replace this process with gunicorn."""
     parser = argparse.ArgumentParser(prog="make run", description=__doc__)
     parser.add_argument("--port", default=str(_PORT))
     port = _usable_port(parser.parse_args().port)

@@ -1,4 +1,4 @@
-"""The composition root: all settings, and all classes that are plugged in.
+"""The composition root: all settings, and all replaceable classes.
 
 Values come from the environment, from a file named by ``<NAME>_FILE`` (for mounted secrets), or
 from ``var/service.env``, which ``make run`` writes. The environment has precedence. The reference

@@ -42,7 +42,7 @@ FORMS: Final = "{component}/{environment} or {application}/{component}/{environm
 
 
 class Names(NamedTuple):
-    """The slugs in an address; ``application`` is None for a component without an application.
+    """The slugs in an address. ``application`` is None for a component without an application.
 
     In a compiled query, each slug is a parameter.
     """
@@ -160,7 +160,7 @@ def find_place(names: Names) -> Place:
 
 
 def application_of(component_id: uuid.UUID) -> uuid.UUID | None:
-    """Return the id of a component's application, or None without component or application."""
+    """Return the id of a component's application, or None if either is missing."""
     components = Component.objects.filter(pk=component_id)
     application_id: uuid.UUID | None = components.values_list("application_id", flat=True).first()
     return application_id

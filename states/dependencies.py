@@ -31,7 +31,7 @@ class Dependency(NamedTuple):
 
 
 class Dependencies(NamedTuple):
-    """A page of dependencies; ``position`` is the start of the next page, or None at the end."""
+    """A page of dependencies. ``position`` is the start of the next page, or None at the end."""
 
     reads: Sequence[Dependency]
     read_by: Sequence[Dependency]

@@ -30,9 +30,9 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 class MountedSecrets(FileAwareMapping):  # type: ignore[misc,unused-ignore]
-    """A mapping that reads ``<NAME>_FILE`` before ``<NAME>``, without trailing line ends.
+    """A mapping that reads ``<NAME>_FILE`` before ``<NAME>``, without trailing newlines.
 
-    Editors and ``openssl rand -base64 32 > file`` write a line end, which would invalidate a key.
+    Editors and ``openssl rand -base64 32 > file`` append a newline, which would invalidate a key.
 
     Under systemd, the process reads a credential with the same base name as the file, if the unit
     loads it (``LoadCredential=``). The original file may then be readable only by root.

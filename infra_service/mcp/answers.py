@@ -1,7 +1,7 @@
 """Answers of tools: a page of the API as JSON text, bounded and without invisible characters.
 
-An assistant reads this text, and everybody who writes to a state or a cluster can write some of it.
-Invisible characters would hide instructions from people who check it.
+An assistant reads this text, and anyone who can write to a state or a cluster controls parts of it.
+Invisible characters would hide instructions from people who check the text.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ _DECODER: Final = msgspec.json.Decoder(float_hook=lambda text: msgspec.Raw(text.
 def answer(tool: Tool, given: dict[str, Any], request: Request) -> str:
     """Return the text of the result of a call.
 
-    If a page does not fit, it is read again with fewer items: the cursor is a page token of the
-    API.
+    If a page is too large, the tool reads it again with fewer items, because the cursor is a page
+    token of the API and continues after the last item.
     """
     size = tool.page_size
     while True:
@@ -59,7 +59,7 @@ def cleaned(text: str, most: int = _MOST_CHARACTERS) -> str:
     """Return at most ``most`` characters of a text, without invisible characters.
 
     Whitespace becomes a space. Control, format (zero-width, bidirectional and tag characters),
-    private, unassigned and surrogate characters are not printable, and removed.
+    private, unassigned and surrogate characters are not printable, and are removed.
     """
     shown = text[:most]
     if not (shown.isascii() and shown.isprintable()):
@@ -92,7 +92,7 @@ def _bounded(value: Any, levels: int) -> Any:
 
 
 def _add(page: dict[str, Any], body: dict[str, Any], shown: tuple[str, ...]) -> None:
-    """Add the fields of a response. A resource alone becomes an item of a list."""
+    """Add the fields of a response. A single resource becomes a list with one item."""
     for name, value in body.items():
         if name == "next_page_token":
             page |= {"next_cursor": value} if value else {}

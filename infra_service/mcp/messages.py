@@ -1,7 +1,7 @@
-"""Messages of the Model Context Protocol: JSON-RPC 2.0 in a POST, of two eras.
+"""Messages of the Model Context Protocol: JSON-RPC 2.0 in a POST, in two protocol styles.
 
 The revision 2026-07-28 is stateless: each request carries its version in ``_meta`` and in headers.
-The revisions of 2025 begin with ``initialize``; this service keeps no session for it.
+The revisions of 2025 begin with ``initialize``. This service keeps no session after that call.
 """
 
 from __future__ import annotations
@@ -47,7 +47,10 @@ class MessageError(Exception):
 
 
 class Message(msgspec.Struct):
-    """A request, or without an id a notification. ``validate`` checks all fields but the id."""
+    """A request, or a notification if it has no id.
+
+    ``validate`` checks all fields except the id.
+    """
 
     id: _Id | UnsetType = UNSET
     jsonrpc: Any = None
@@ -59,7 +62,7 @@ class Message(msgspec.Struct):
         """Return the message in a body.
 
         Raises:
-            MessageError: no JSON object, or an invalid id.
+            MessageError: the body is not a JSON object, or its id is invalid.
         """
         try:
             return msgspec.convert(request.data, cls)
@@ -83,10 +86,11 @@ class Message(msgspec.Struct):
         return _VERSION in self.meta
 
     def validate(self, headers: Mapping[str, str]) -> None:
-        """Check the message, and in a stateless message the headers by which a proxy may route.
+        """Check the message, and the routing headers of a stateless message.
 
         Raises:
-            MessageError: an invalid message, an unsupported version, or differing headers.
+            MessageError: the message is invalid, has an unsupported version, or differs from its
+                    headers.
         """
         if self.jsonrpc != "2.0" or not isinstance(self.method, str):
             text = "Send one JSON-RPC 2.0 request or notification."

@@ -1,6 +1,6 @@
-"""The tools: the arguments of each, and the requests to the API that answer it.
+"""The tools: their arguments, and the API requests that answer their calls.
 
-Argument types validate the arguments, and their JSON schemas describe them.
+The argument types validate calls, and their JSON schemas describe the arguments to clients.
 """
 
 from __future__ import annotations
@@ -69,16 +69,17 @@ _ARGUMENTS: Final[dict[str, tuple[Any, ...]]] = {
 
 
 def _parse_filter(arguments: Any) -> None:
-    """Refuse a filter that is invalid alone, such as ``a) OR (b``, which a condition precedes."""
+    """Reject an invalid filter, such as ``a) OR (b``, which would be valid inside parentheses."""
     parse(getattr(arguments, "filter", ""))
 
 
 @dataclass(frozen=True)
 class Tool:
-    """A tool, and the path of the API that answers it.
+    """A tool, and the API path that answers its calls.
 
-    ``page_size`` is the number of items that usually fit into an answer, ``condition`` a fixed part
-    of the filter, and ``shown`` the fields of an item in the answer, or empty for all fields.
+    ``page_size`` is the number of items that usually fit into an answer. ``condition`` is a fixed
+    part of the filter. ``shown`` lists the fields of an item in the answer, and is empty for all
+    fields.
     """
 
     name: str

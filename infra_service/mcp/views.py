@@ -59,7 +59,7 @@ class McpView(APIView):
     required_scopes = {"POST": None}
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """Refuse web pages of other origins, before the token is looked up, and long messages."""
+        """Reject long messages, and web pages of other origins before the token is looked up."""
         origin = request.headers.get("Origin")
         if origin is not None and origin.partition("://")[2] != request.get_host():
             raise OriginRefused

@@ -168,7 +168,10 @@ class ApiSchema(AutoSchema):  # type: ignore[misc,unused-ignore]
         return [orders.described(self.view), *paged]
 
     def _get_serializer_name(self, *args: Any, **kwargs: Any) -> str:
-        """Return the name of a component. PATCH requests start with Update or contain Changes."""
+        """Return the name of a component.
+
+        The names of PATCH requests start with Update or contain Changes.
+        """
         name: str = super()._get_serializer_name(*args, **kwargs)
         part = name.removeprefix("Patched")
         if part == name or part.startswith("Update"):

@@ -37,8 +37,8 @@ _logged_by = 0
 class AllocatedDict(MmapedDict):
     """A file of metric values.
 
-    While the disk has no space for the file or a new value, prometheus_client counts in memory. It
-    writes the values as soon as there is space.
+    While the disk has no space for the file or a new value, prometheus_client counts in memory. The
+    values are written to the file as soon as there is space.
     """
 
     def __init__(self, filename: str, read_mode: bool = False) -> None:  # noqa: FBT001, FBT002 - prometheus_client's signature

@@ -1,9 +1,9 @@
 """Distribution of the largest tables over the workers of a Citus cluster.
 
 The rows that authorize and serialize requests stay on the coordinator: states with their locks and
-revisions, the catalogue, clusters, credentials, the audit log and its readers. Their constraints,
-triggers and row locks are PostgreSQL's own. The workers store the rows that grow: documents, the
-resource index, and workloads with their images and transitions.
+revisions, the catalogue, clusters, credentials, the audit log and its readers. Constraints,
+triggers and row locks on these tables work as in any PostgreSQL database. The workers store the
+rows that grow: documents, the resource index, and workloads with their images and transitions.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def _has_citus(cursor: Any) -> bool:
 
 
 def _prefer_distributed() -> None:
-    """Configure joins with local tables to read the distributed table, not copy the local one."""
+    """Configure joins to move rows of the distributed table instead of the local table."""
     with connection.cursor() as cursor:
         name = connection.ops.quote_name(str(connection.settings_dict["NAME"]))
         cursor.execute(
@@ -117,7 +117,7 @@ def _prefer_distributed() -> None:
 
 
 def _drop_foreign_keys(cursor: Any, table: str) -> None:
-    """Drop the foreign keys from and to the table, which Citus does not support."""
+    """Drop the foreign keys from and to the table, because Citus does not support them."""
     cursor.execute(
         "SELECT format('ALTER TABLE %%s DROP CONSTRAINT %%I', conrelid::regclass, conname)"
         " FROM pg_constraint WHERE contype = 'f'"

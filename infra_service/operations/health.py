@@ -82,8 +82,8 @@ class ReadyView(HealthView):
     def get(self, _request: Request) -> Response:
         """Report whether this version can serve requests.
 
-        The database responds, is migrated and is encrypted with the configured keys, and the object
-        store accepts the configuration.
+        The database must respond, be migrated and use the configured encryption keys, and the
+        object store must accept the configuration.
         """
         with connection_of_its_own() as connection:
             with connection.cursor() as cursor:

@@ -72,7 +72,7 @@ _ERRORS: Final = Counter(
 
 @functools.lru_cache(maxsize=4096)
 def _children(view: str, method: str, status: int) -> tuple[Histogram, Counter]:
-    """Return the cached children of the metrics, because a lookup costs as much as a count."""
+    """Return the cached children of the metrics, because a lookup costs as much as an increment."""
     return (
         _REQUESTS.latency.labels(view, method),
         _REQUESTS.responses.labels(str(status), view, method),

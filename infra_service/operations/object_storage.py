@@ -18,7 +18,7 @@ def s3_storage(url: str) -> dict[str, Any]:
 
     Raises:
         ImproperlyConfigured: the URL is invalid, or the extra is not installed. The URL can contain
-            a secret, so the message quotes only the name of an unknown option.
+            a secret, so the error message quotes only the name of an unknown option.
     """
     try:
         from botocore.config import Config  # noqa: PLC0415 - of an extra

@@ -21,7 +21,7 @@ TOO_OLD: Final = (
 
 
 def is_too_old(loader: MigrationLoader) -> bool:
-    """Return whether the database has some, but not all, of the migrations that an app squashed."""
+    """Return whether the database has only some of the migrations that an app has squashed."""
     return any(
         len({key in loader.applied_migrations for key in migration.replaces}) > 1
         for migration in loader.replacements.values()

@@ -2,7 +2,8 @@
 
 ``vault:v1:…`` is a ciphertext of the transit engine of Vault or OpenBao, whose ``decrypt`` returns
 the key in base64 (https://openbao.org/api-docs/secret/transit/). ``aws-kms:BASE64`` is a ciphertext
-of AWS KMS. Other entries are keys. Messages contain no key, ciphertext, token or response.
+of AWS KMS. All other entries are plain keys. Error messages contain no keys, ciphertexts, tokens or
+responses.
 """
 
 from __future__ import annotations

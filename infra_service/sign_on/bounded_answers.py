@@ -1,4 +1,4 @@
-"""Size and time limits for a provider's responses, which the library requests lacks."""
+"""Size and time limits for a provider's responses, because ``requests`` has no such limits."""
 
 from __future__ import annotations
 

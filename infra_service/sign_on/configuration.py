@@ -35,7 +35,7 @@ def sign_on_apps(
     admin_login: str,
     second_factor: str,
 ) -> list[str]:
-    """Return the apps for sign-on, or an empty list without an issuer and second factors.
+    """Return the apps for sign-on, or an empty list if sign-on and second factors are off.
 
     Raises:
         ImproperlyConfigured: a setting is missing or invalid, or the extra is not installed. The

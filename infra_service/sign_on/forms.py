@@ -13,7 +13,7 @@ from infra_service.sign_on.users import signs_on
 class PasswordForm(AdminAuthenticationForm):
     """The admin's login form, for users without sign-on.
 
-    For users with sign-on, a password would outlast the group memberships. With
+    For users with sign-on, a password would remain valid after they lose their groups. With
     ``ADMIN_LOGIN=oidc``, only superusers can use the form, for example while the provider is down.
     """
 

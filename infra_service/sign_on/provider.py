@@ -1,8 +1,8 @@
 """Sign-on at the OpenID Connect provider: redirect users to it, and verify its responses.
 
-django-allauth stores ``state`` and the PKCE verifier in the session, and fetches the tokens. But it
-sends no nonce, trusts the issuer that the provider names, and does not verify the signature of a
-token that it fetched itself. Therefore, ``id_tokens`` verifies the ID token.
+django-allauth stores ``state`` and the PKCE verifier in the session, and fetches the tokens.
+However, it sends no nonce, trusts the issuer that the provider names, and does not verify the
+signature of a token that it fetched itself. Therefore, ``id_tokens`` verifies the ID token.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Second factors for password logins: time-based codes and passkeys.
 
-django-allauth provides the table and the passkey ceremony. This module differs in two ways: a code
-works once across all processes (with allauth, once per process), and secrets are encrypted.
+django-allauth provides the table and the passkey ceremony. This module differs from allauth in two
+ways: a code works once across all processes instead of once per process, and secrets are encrypted.
 """
 
 from __future__ import annotations

@@ -81,7 +81,10 @@ def _is_shown(request: HttpRequest, user: User) -> bool:
 @sensitive_post_parameters("code", "password")
 @never_cache
 def second_factors_page(request: HttpRequest) -> HttpResponse:
-    """Add and remove the user's second factors. Require the password, as sessions can be stolen."""
+    """Add and remove the user's second factors.
+
+    Require the password, because a session can be stolen.
+    """
     user: Any = request.user
     error = ""
     if request.method == "POST":

@@ -114,7 +114,7 @@ def _refused(request: HttpRequest, refusal: SignOnRefusedError) -> HttpResponse:
 
 
 def _explanation(refusal: SignOnRefusedError) -> str:
-    """Return the text above the names in the ID token."""
+    """Return the text above the list of groups or claims in the ID token."""
     claim = settings.OIDC_GROUPS_CLAIM
     if refusal.reason == "no_groups_claim":
         return (

@@ -80,7 +80,7 @@ def read(position: TrailPosition) -> list[AuditEvent]:
 
 
 def has_unread(position: TrailPosition) -> bool:
-    """Return whether there are unread events. Call this before locking SQLite's single lock."""
+    """Return whether there are unread events. Call this before acquiring SQLite's only lock."""
     return bool(_unread(position, 1)) or _is_of_another_cluster(position)
 
 

@@ -62,7 +62,7 @@ class Deliverer:
                 self._collect(timeout=None)
 
     def _pass(self, pool: ThreadPoolExecutor) -> bool:
-        """Do a part of each step, and return whether there was any work.
+        """Process one batch of each step, and return whether there was any work.
 
         Each step is isolated, so that a failure does not delay the next steps.
         """
@@ -95,7 +95,10 @@ class Deliverer:
         return not is_idle
 
     def _sweep(self) -> int:
-        """Fail deliveries of expired endpoints, and return the number of new scheduled events."""
+        """Fail deliveries of expired endpoints, and publish scheduled events.
+
+        Return the number of new events.
+        """
         published = 0
         with isolated("fail deliveries of expired endpoints"):
             queue.fail_undeliverable()

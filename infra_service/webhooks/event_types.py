@@ -1,8 +1,8 @@
 """The event types of webhooks: actions of the audit log, and their delivered details.
 
-A type has the name of its action. ``audit.event``, ``scheduled_events.py`` and
-``health_changes.py`` add other types. Each delivered detail is listed, because the audit log
-contains more than an endpoint may receive, such as the token that acquired a lock.
+A type has the name of its action. Exceptions are ``audit.event`` and the types in
+``scheduled_events.py`` and ``health_changes.py``. Each delivered detail is listed, because the
+audit log contains more than an endpoint may receive, such as the token that acquired a lock.
 """
 
 from __future__ import annotations

@@ -109,7 +109,7 @@ def _clusters_behind() -> list[Any]:
 
 
 def _waited(cluster: Any) -> dt.timedelta:
-    """Return the waiting time of the first change, which has a time of the reporter's clock."""
+    """Return how long the first change has waited, although its time is on the reporter's clock."""
     reported: dt.timedelta = _seen_until(cluster) - cluster.first_change
     silent: dt.timedelta = cluster.read_at - cluster.last_received_at
     return reported + silent
@@ -171,7 +171,7 @@ def _event_of(cluster: Any) -> WebhookEvent:
 
 
 def _worst_workloads(changes: TransitionQuerySet) -> Iterator[dict[str, Any]]:
-    """Yield the changed workloads in the worst health: old and new health, changes, and reason."""
+    """Yield the changed workloads with the worst health first, with their old and new health."""
     trouble = [
         When(to_health_status=health.value, then=Value(place))
         for place, health in enumerate(MOST_TROUBLE_FIRST)

@@ -1,7 +1,7 @@
 """Audit events as API Activity of the Open Cybersecurity Schema Framework, for a SIEM.
 
 The attributes and enumerations come from the class 6003 in https://schema.ocsf.io/1.5.0. The
-messages are also valid in later versions 1.x.
+messages are also valid in later 1.x versions.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _SUCCESS, _FAILURE = 1, 2
 
 
 def ocsf_message(event: WebhookEvent) -> dict[str, Any]:
-    """Return the event of the audit log, or the test of a webhook, as API Activity."""
+    """Return an audit event, or the test event of a webhook, as an API Activity event."""
     data = event.data
     action = data.get("action", event.type)
     kind, _, verb = action.partition(".")

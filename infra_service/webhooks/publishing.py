@@ -121,7 +121,7 @@ def _matching(events: Collection[UUID], endpoints: Iterable[Reach]) -> dict[str,
 
 
 def _to_publish(events: Iterable[AuditEvent]) -> list[WebhookEvent]:
-    """Return the publishable events of these audit events, in the same order."""
+    """Return the events to publish for these audit events, in the same order."""
     events = list(events)
     wanted = [event for event in events if event.action in TYPES]
     ids: dict[str, set[str]] = defaultdict(set)

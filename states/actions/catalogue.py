@@ -39,7 +39,7 @@ _UNIQUE: Final = (
 
 @contextmanager
 def _unique_slug() -> Iterator[None]:
-    """Refuse a slug of an entry without a claim, which a release before 1.1 wrote.
+    """Reject a slug that belongs to an entry without a claim, from a release before 1.1.
 
     Raises:
         SlugTaken: another entry of the same parent has the slug.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, kw_only=True)
 class Destination(StateTarget):
-    """The target of an import; ``titles`` are the display names of the entries in the source."""
+    """The target of an import. ``titles`` are the display names of the entries in the source."""
 
     titles: Names | None = None
 
@@ -60,7 +60,7 @@ class Destination(StateTarget):
 
 
 def name_as_before(*, destination: Destination, state_id: uuid.UUID, actor: Actor) -> None:
-    """Set the display names from the source, unless an entry here has its own name."""
+    """Set the display names from the source, unless an entry already has a display name."""
     if destination.titles is None:
         return
     state = State.objects.select_related("component__application", "environment").get(pk=state_id)

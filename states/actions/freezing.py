@@ -33,7 +33,7 @@ def freeze(
 
     Raises:
         StateNotFound: the state does not exist, or is deleted.
-        WriteConflict: other writers won every attempt.
+        WriteConflict: every attempt lost to a concurrent write.
     """
     state = State.objects.visible().filter(pk=state_id).first()
     if state is None:
@@ -87,7 +87,7 @@ def unfreeze(*, state_id: uuid.UUID, actor: Actor, **details: str) -> None:
 
     Raises:
         StateNotFound: the state does not exist.
-        WriteConflict: other writers won every attempt.
+        WriteConflict: every attempt lost to a concurrent write.
     """
     state = State.objects.filter(pk=state_id).first()
     if state is None:

@@ -52,7 +52,7 @@ def restore(
         StateEncrypted: OpenTofu encrypted the document, so its serial cannot be changed.
         StateFormatUnsupported: a member of the document is repeated.
         InvalidDocument: see ``states.actions.replacement``.
-        WriteConflict: other writers won every attempt.
+        WriteConflict: every attempt lost to a concurrent write.
     """
     stored, gzipped = reading.find_version(state_id=state_id, number=number)
     if stored is None:
@@ -135,7 +135,7 @@ def undelete(*, state_id: uuid.UUID, actor: Actor) -> None:
         StateNotFound: the state does not exist, or its history was removed.
         StateLocked: the state is locked for a first push.
         StateFrozen: an operator has frozen the state.
-        WriteConflict: other writers won every attempt.
+        WriteConflict: every attempt lost to a concurrent write.
     """
     state = State.objects.filter(pk=state_id).first()
     if state is None:

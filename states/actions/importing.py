@@ -39,11 +39,11 @@ _ELSEWHERE: Final = "The state was already imported to another address."
 
 
 class ImportRefusedError(Exception):
-    """A state that must not be overwritten; the message is a sentence for the user."""
+    """A state that must not be overwritten. The message is a sentence for the user."""
 
 
 class OccupiedError(ImportRefusedError):
-    """A state here that was not imported from this origin, so the address is probably wrong."""
+    """An existing state that was not imported from this origin: the address is probably wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +194,7 @@ def import_version(
         OccupiedError, ImportRefusedError: see ``outstanding``.
         InvalidDocument: see ``states.actions.replacement``.
         StorageUnavailable: the object store did not accept the document.
-        WriteConflict: other writers won every attempt.
+        WriteConflict: every attempt lost to a concurrent write.
     """
     state = find_or_register(target=destination, actor=actor)
     same = ImportedVersion.objects.filter(digest=imported.digest)
@@ -255,7 +255,7 @@ def finish_import(*, destination: Destination, origin: Origin, actor: Actor) -> 
     """Release the lock of the import, if it is active, and return the state.
 
     Raises:
-        StateNotFound: the state does not exist anymore.
+        StateNotFound: the state no longer exists.
     """
     state = destination.find()
     if state is None:

@@ -63,7 +63,7 @@ def lock(*, target: StateTarget, info: LockInfo, actor: Actor, door: str = HTTP)
     Raises:
         StateLocked: another lock is active.
         StateFrozen: an operator froze the state.
-        WriteConflict: other writers won every attempt.
+        WriteConflict: every attempt lost to a concurrent write.
     """
     state = find_or_register(target=target, actor=actor)
     if state.lock_info is not None:
@@ -98,7 +98,7 @@ def unlock(*, target: StateTarget, lock_id: uuid.UUID, actor: Actor) -> None:
 
     Raises:
         LockNotHeld: another lock is active.
-        WriteConflict: other writers won every attempt.
+        WriteConflict: every attempt lost to a concurrent write.
     """
     state = target.find()
     if state is None or state.lock_info is None:
@@ -112,7 +112,7 @@ def unlock(*, target: StateTarget, lock_id: uuid.UUID, actor: Actor) -> None:
 def held_remotely_by(actor: Actor, state: State) -> uuid.UUID | None:
     """Return the ID of the lock that the actor's token acquired through the remote backend.
 
-    Return None without such a lock. Clients of the remote backend do not know the ID, so their
+    Return None if there is no such lock. Clients of the remote backend do not know the ID, so their
     token identifies them as the owner of the lock.
     """
     taken_by = state.lock_taken_by or {}
@@ -126,7 +126,7 @@ def held_remotely_by(actor: Actor, state: State) -> uuid.UUID | None:
 
 
 def _release(state: State, held: LockInfo, actor: Actor, action: str, **details: Any) -> None:
-    """Release the lock of the state that was read.
+    """Release the lock of the state, unless it has changed since the state was read.
 
     Raises:
         RaceLostError: the lock or the caller changed concurrently.
@@ -147,7 +147,7 @@ def force_unlock(
     Raises:
         LockNotHeld: the current lock does not have ``lock_id``.
         StateFrozen: the state is frozen, and not locked.
-        WriteConflict: other writers won every attempt.
+        WriteConflict: every attempt lost to a concurrent write.
     """
     found = lock_id
 

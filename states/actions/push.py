@@ -55,7 +55,7 @@ def push(
         StateLocked, StateFrozen, LockNotHeld, LockRequired, SerialConflict, LineageMismatch: see
             ``states.actions.rules``.
         InvalidDocument: see ``states.actions.replacement``.
-        WriteConflict: other writers won every attempt.
+        WriteConflict: every attempt lost to a concurrent write.
     """
     # 1. Find the state, or register it.
     state = find_or_register(target=target, actor=actor)
@@ -111,7 +111,8 @@ def append_version(
 ) -> StateVersion | None:
     """Append a version, or return None if the state or the actor changed since it was read.
 
-    The version gets the next number, or ``number`` if it is greater. ``imported`` is its origin.
+    The version gets the next number, or ``number`` if it is greater. ``imported`` is the version's
+    origin in another system.
 
     Raises:
         StorageUnavailable: the object store did not accept the document. Nothing was changed.
@@ -164,7 +165,7 @@ def _make_current(
 
 
 def next_serial(state: State, given: int | None = None) -> int:
-    """Return the given serial of a document, or the next serial of the state without one.
+    """Return the document's serial, or the state's next serial if the document has none.
 
     Raises:
         SerialConflict: the state has the maximum serial.

@@ -1,8 +1,8 @@
 """Remove empty records: states without versions, and catalogue entries without states.
 
-A typing error in an address registers a component, an environment and a state. The UNLOCK of a
-state that was never pushed removes these records. ``delete_entry`` and ``remove_unused`` remove
-entries that remain.
+A mistyped address registers a component, an environment and a state. The UNLOCK of a state that was
+never pushed removes these records. ``delete_entry`` and ``remove_unused`` remove entries that
+remain.
 """
 
 from __future__ import annotations
@@ -95,10 +95,10 @@ def delete_entry(*, model: type[CatalogueEntry], entry_id: uuid.UUID, actor: Act
 def remove_unused(
     *, before: dt.datetime, actor: Actor, dry_run: bool = False
 ) -> Iterator[list[CatalogueEntry]]:
-    """Remove the unused entries that have not changed since ``before``; yield them in batches.
+    """Remove the unused entries that have not changed since ``before``, and yield them in batches.
 
-    Entries in the binding of a key, token, trust policy or webhook stay. After another
-    registration, such an entry would have another id, which the binding would not include.
+    Entries in the binding of a key, token, trust policy or webhook stay. If such an entry were
+    registered again, it would have another id, which the binding would not include.
     """
     removed_ids = set[uuid.UUID]()
     for model in (Component, Application, Environment):

@@ -1,7 +1,7 @@
 """Protection of a state against replacement by a document that is not a state, unless forced.
 
-The backend stores any JSON object as the first push to an address. But if an error page, the output
-of ``terraform show -json`` or a LockInfo replaces a state by mistake, all later plans fail.
+The backend stores any JSON object as the first push to an address. However, if an error page, the
+output of ``terraform show -json`` or a LockInfo replaces a state by mistake, all later plans fail.
 Terraform and OpenTofu never push such documents.
 """
 

@@ -36,10 +36,9 @@ def create(*, target: StateTarget, name: str, tags: Mapping[str, str], actor: Ac
     """Create the workspace of a state. Register the state if it is missing.
 
     Raises:
-        WorkspaceExists: the state has a workspace. A pushed or locked state always has a workspace.
-        StateNotFound: the target is outside the actor's binding.
-        TooManyTags: the number of tags exceeds the maximum.
-        WriteConflict: other writers won every attempt.
+        WorkspaceExists: the state already has a workspace. A pushed or locked state always has a
+        workspace. StateNotFound: the target is outside the actor's binding. TooManyTags: the number
+        of tags exceeds the maximum. WriteConflict: every attempt lost to a concurrent write.
     """
     _check_number(tags)
     state = find_or_register(target=target, actor=actor)
@@ -57,7 +56,7 @@ def add_tags(*, target: StateTarget, tags: Mapping[str, str], actor: Actor) -> S
     Raises:
         StateNotFound: the state does not exist.
         TooManyTags: the workspace would exceed the maximum number of tags.
-        WriteConflict: other writers won every attempt.
+        WriteConflict: every attempt lost to a concurrent write.
     """
     state = target.find()
     if state is None:
@@ -75,7 +74,7 @@ def keep_name(*, target: StateTarget, name: str, actor: Actor) -> None:
     """Store the name of an imported workspace if it cannot be derived from the state's slugs.
 
     Raises:
-        WriteConflict: other writers won every attempt.
+        WriteConflict: every attempt lost to a concurrent write.
     """
     record, state = workspaces.record_of(name, {}), target.find()
     if "name" in record and state is not None and state.workspace is None:

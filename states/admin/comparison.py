@@ -28,7 +28,7 @@ _SIGNS: Final = {"added": "+", "changed": "~", "removed": "\u2212"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """A page of the changes between two versions; ``summary`` counts the changes on all pages."""
+    """A page of the changes between two versions. ``summary`` counts the changes on all pages."""
 
     before: StateVersion
     after: StateVersion
@@ -45,8 +45,8 @@ def compare(
     """Read two documents, record the reads in the audit log, and compare the documents.
 
     Raises:
-        VersionNotFound: a version does not exist, or was pruned.
-        StateEncrypted, StateFormatUnsupported, DocumentDamaged, StorageUnavailable: see the class.
+        VersionNotFound: a version does not exist, or was pruned. StateEncrypted,
+        StateFormatUnsupported, DocumentDamaged, StorageUnavailable: see these classes.
     """
     rows = {
         v.number: v for v in StateVersion.objects.filter(state=state, number__in=(before, after))

@@ -20,7 +20,7 @@ ITEMS: Final = 50
 
 
 class Contents(NamedTuple):
-    """A page of a version's contents; ``next_start`` is the start of the next page."""
+    """A page of a version's contents. ``next_start`` is the start of the next page."""
 
     outputs: Sequence[dict[str, Any]]
     resources: Sequence[dict[str, Any]]
@@ -36,7 +36,7 @@ def read(state: State, number: int, *, start: int, hide: bool, actor: Actor) -> 
 
     Raises:
         VersionNotFound, StateEncrypted, StateFormatUnsupported, StateTooComplex,
-            DocumentUnreadable, StorageUnavailable: see the class.
+            DocumentUnreadable, StorageUnavailable: see these classes.
     """
     gzipped = reading.read_version(
         state_id=state.pk, number=number, actor=actor, part="contents", secrets=not hide

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 
 class ApplicationFilter(SimpleListFilter):
-    """A filter by application, to which the application's page links. It lists no applications."""
+    """A filter by application, set by a link on the application's page.
+
+    It lists no other choices.
+    """
 
     title = "application"
     parameter_name = "application"
@@ -42,7 +45,7 @@ class ApplicationFilter(SimpleListFilter):
 
 
 class StatusFilter(SimpleListFilter):
-    """A filter by the status of states; each choice uses its own index."""
+    """A filter by the status of states. Each choice uses its own index."""
 
     title = "status"
     parameter_name = "is"

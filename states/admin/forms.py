@@ -85,7 +85,7 @@ class DeleteForm(forms.Form):
 
 
 class CompareForm(forms.Form):
-    """A form with two versions; ``start`` is the position of the first change to show."""
+    """A form with two versions. ``start`` is the position of the first change to show."""
 
     before = forms.IntegerField(label="Compare version", min_value=1, max_value=LAST_NUMBER)
     after = forms.IntegerField(label="with version", min_value=1, max_value=LAST_NUMBER)
@@ -93,7 +93,7 @@ class CompareForm(forms.Form):
 
 
 class FindForm(forms.Form):
-    """A form with an identifier of a resource; ``after`` is the end of the previous page."""
+    """A form with an identifier of a resource. ``after`` is the end of the previous page."""
 
     value = forms.CharField(
         max_length=MOST_OF_VALUE,

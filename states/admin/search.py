@@ -28,7 +28,7 @@ MOST_WORDS: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """The condition of a search for states; ``notes`` report ignored words and omitted matches."""
+    """The condition of a search for states. ``notes`` report ignored words and omitted matches."""
 
     condition: Q
     notes: Sequence[str]
@@ -87,7 +87,7 @@ def _meant(found: dict[str, list[CatalogueEntry]], word: str) -> dict[str, list[
 
 
 def _of(meant: dict[str, list[CatalogueEntry]]) -> Q:
-    """Return the condition for the states of these entries, or an empty condition without any."""
+    """Return the condition for the states of these entries. It is empty without entries."""
     condition = Q()
     for kind, entries in meant.items():
         # Only an equality lets an index return the page in order.

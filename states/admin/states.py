@@ -293,7 +293,7 @@ def _number(value: Any) -> int | None:
 
 
 def _holder(state: State) -> str:
-    """Return a description of the lock and its owner, or an empty string without a lock."""
+    """Return a description of the lock and its owner, or an empty string if there is no lock."""
     holder = holder_of(state)
     if holder is None:
         return ""

@@ -22,7 +22,7 @@ _INDENTED: Final = 50
 
 
 def decoded(items: msgspec.Raw) -> list[dict[str, Any]]:
-    """Return the items of a page of a document; numbers keep their digits.
+    """Return the items of a page of a document. Numbers keep their digits.
 
     Raises:
         StateFormatUnsupported, StateTooComplex: see ``format4.decode``.
@@ -49,7 +49,7 @@ def cut(text: str) -> str:
 
 
 def with_rows_cut(tables: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yield tables with at most ``MOST_ROWS`` rows in total; ``more_rows`` counts the rest."""
+    """Yield tables with at most ``MOST_ROWS`` rows in total. ``more_rows`` counts the rest."""
     left = MOST_ROWS
     for table in tables:
         rows = table["rows"]

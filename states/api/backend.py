@@ -67,7 +67,7 @@ class BackendView(DocumentAPIView):
         return self.prefetched
 
     def target(self) -> StateTarget:
-        """Return the state of the address, which the token's binding must include.
+        """Return the state at the address, which the token's binding must include.
 
         Raises:
             InvalidParameter: an id is not a UUID.
@@ -116,7 +116,7 @@ class BackendView(DocumentAPIView):
         return Response(locked.as_dict())
 
     def release_lock(self, request: Request) -> HttpResponse:
-        """Release the lock with the ID in the body; ``terraform force-unlock`` sends no body."""
+        """Release the lock with the ID in the body. ``terraform force-unlock`` sends no body."""
         target, actor = self.target(), Actor.of(request)
         body = bodies.read_body(request._request, lockinfo.MAX_BYTES)
         if body:

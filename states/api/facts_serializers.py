@@ -39,7 +39,7 @@ class JsonFileField(serializers.JSONField):
 
 
 class AddressField(TextField):
-    """A link for browsers, which must not be a script. The service sends no request to it."""
+    """A link for browsers, which must not run a script. The service itself never requests it."""
 
     pattern = r"^https?://[!-~]+$"
     default_error_messages = {"form": "Must be a URL that begins with https:// or http://."}

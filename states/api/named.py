@@ -101,12 +101,12 @@ class StateAtView(ByNames, StateView):
 
 @lock_schema(BY_NAMES)
 class StateLockAtView(ByNames, LockView):
-    """The lock of a component's state without an application, by names."""
+    """The lock of the state of a component without an application, by names."""
 
 
 @outputs_document_schema(BY_NAMES)
 class OutputsAtView(ByNames, OutputsView):
-    """The outputs of a component's state without an application, by names."""
+    """The outputs of the state of a component without an application, by names."""
 
 
 @state_schema(BY_NAMES_IN_APPLICATION)
@@ -116,12 +116,12 @@ class StateInApplicationView(ByNames, StateView):
 
 @lock_schema(BY_NAMES_IN_APPLICATION)
 class StateLockInApplicationView(ByNames, LockView):
-    """The lock of a component's state in an application, by names."""
+    """The lock of the state of a component in an application, by names."""
 
 
 @outputs_document_schema(BY_NAMES_IN_APPLICATION)
 class OutputsInApplicationView(ByNames, OutputsView):
-    """The outputs of a component's state in an application, by names."""
+    """The outputs of the state of a component in an application, by names."""
 
 
 @extend_schema(exclude=True)

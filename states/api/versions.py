@@ -186,7 +186,10 @@ def _at(versions: QuerySet[StateVersion], number: int) -> StateVersion | None:
 def _base_version(
     versions: QuerySet[StateVersion], after: StateVersion, request: Request
 ) -> StateVersion | None:
-    """Return the requested base version; by default the previous version, or None without one."""
+    """Return the requested base version.
+
+    The default is the previous version, or None for the first version.
+    """
     text = request.query_params.get("against")
     if not text:
         return versions.filter(number__lt=after.number).order_by("-number").first()

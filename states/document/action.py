@@ -15,7 +15,7 @@ class ChangeAction(enum.StrEnum):
 
     @classmethod
     def of(cls, before: object, after: object) -> Self:
-        """Return the kind of a change. None means an absent value."""
+        """Return the kind of a change. An absent value is None."""
         if before is None:
             return cls.ADDED
         return cls.REMOVED if after is None else cls.CHANGED

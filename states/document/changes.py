@@ -117,7 +117,7 @@ _PATH_BYTES_A_STEP: Final = 50
 
 
 class _Changes:
-    """The collected changes within an attribute or an output. There may be a million."""
+    """The collected changes within an attribute or an output. There may be a million changes."""
 
     def __init__(self, effort: Effort) -> None:
         self._effort = effort

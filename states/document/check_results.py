@@ -1,6 +1,6 @@
 """Differences between the results of checks, which documents contain since Terraform 1.2.
 
-``check`` blocks, preconditions, postconditions and OpenTofu's variables have results. A document
+``check`` blocks, preconditions, postconditions and, in OpenTofu, variables have results. A document
 contains a summary for each block of the configuration, and a result for each object of the block.
 """
 
@@ -43,7 +43,7 @@ _sums: Final = msgspec.json.Decoder(list[_Sum] | None)
 
 
 class CheckResult(NamedTuple):
-    """The status of an object or block; ``sum`` is the status of a block with the same address."""
+    """The status of an object or block. ``sum`` is the status of a block with the same address."""
 
     status: str
     messages: Sequence[str]

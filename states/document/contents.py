@@ -47,7 +47,7 @@ class Page(NamedTuple):
 
 
 class ChangePage(NamedTuple):
-    """A page of a difference; ``versions`` are the Terraform versions that wrote both documents.
+    """A page of a difference. ``versions`` are the Terraform versions that wrote the two documents.
 
     The changes are lists in JSON.
     """
@@ -190,7 +190,8 @@ class VersionChanges(NamedTuple):
 def summaries(documents: Sequence[bytes]) -> list[VersionChanges | None]:
     """Return the changes of each document after the first, compared with the previous document.
 
-    Empty bytes mean an absent document. The result is None if either document is unreadable.
+    Empty bytes mean an absent document. The result is None if one of the two documents is
+    unreadable.
     """
     with limited_reading(*filter(None, documents)) as effort:
         parsed = [_parsed(gzipped, effort) for gzipped in documents]
@@ -222,7 +223,7 @@ def _pair(before: bytes | None, after: bytes, effort: Effort) -> tuple[Document,
 
 
 def diff(before: bytes | None, after: bytes, *, start: int, size: int, hide: bool) -> ChangePage:
-    """Return a page of the changes between two documents; ``before`` may be missing."""
+    """Return a page of the changes between two documents. ``before`` may be missing."""
     with limited_reading(before or b"", after) as effort:
         old, new = _pair(before, after, effort)
         found = difference.compare(old, new, hide=hide, effort=effort)
@@ -248,7 +249,7 @@ def diff(before: bytes | None, after: bytes, *, start: int, size: int, hide: boo
 
 
 def changed_resources(before: LoadedDocument | None, after: LoadedDocument) -> list[ResourceChange]:
-    """Return the changes of resources between two documents; ``before`` may be missing."""
+    """Return the changes of resources between two documents. ``before`` may be missing."""
     with limited_reading(before.gzipped if before else b"", after.gzipped) as effort:
         old = before.parsed if before else difference.NO_DOCUMENT
         found = difference.compare_resources(old, after.parsed, effort)

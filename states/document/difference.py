@@ -63,7 +63,7 @@ NO_DOCUMENT: Final = format4.Document()
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """All changes of each kind, ordered by address; ``metadata`` are changes of the document."""
+    """All changes of each kind, ordered by address. ``metadata`` are changes of the document."""
 
     outputs: list[Change]
     resources: list[Change]

@@ -41,7 +41,7 @@ _BACKSLASH: Final = b"\xfe"
 
 
 class NestingTooDeepError(Exception):
-    """A text with escapes that are nested too deeply."""
+    """A text contains escapes that are nested too deeply."""
 
 
 def is_escaped(text: bytes) -> bool:

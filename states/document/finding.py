@@ -39,7 +39,7 @@ Pattern = tuple[bytes, Cause]
 
 
 class _Index:
-    """Patterns by words of a fixed size; ``least`` is the minimum length of a pattern."""
+    """Patterns by words of a fixed size. ``least`` is the minimum length of a pattern."""
 
     def __init__(self, code: str, size: int) -> None:
         self._code, self._size, self.least = code, size, size + 1

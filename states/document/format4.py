@@ -36,9 +36,9 @@ Name = Annotated[str, msgspec.Meta(max_length=10_000)]
 
 
 class Output(msgspec.Struct, frozen=True, gc=False):
-    """An output of the root module; ``type`` is cty's JSON description of a type.
+    """An output of the root module. ``type`` is cty's JSON description of a type.
 
-    ``deprecated`` is OpenTofu's message to the callers of the module.
+    ``deprecated`` is OpenTofu's deprecation message for callers of the module.
     """
 
     value: Raw = _NULL
@@ -127,7 +127,10 @@ class Resource(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def module(self) -> str:
-        """Return the address of the module in Terraform's notation; empty in the root module."""
+        """Return the address of the module in Terraform's notation.
+
+        It is empty for the root module.
+        """
         return printable(self.module_as_written or "")
 
     @property

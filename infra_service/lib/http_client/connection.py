@@ -111,10 +111,11 @@ class Connection(http.client.HTTPConnection):
     ) -> Response:
         """Request a URL of this origin, and return the response with at most ``limit`` bytes.
 
-        The body of an error is truncated to the limit. If the limit is None, no body is read.
+        The body of an error response is truncated to the limit. If the limit is None, no body is
+        read.
 
         Raises:
-            TooLargeError: the body of a success exceeds the limit.
+            TooLargeError: the body of a successful response exceeds the limit.
             FetchError: no complete response arrived before the deadline, or the address is
                     rejected. ``__cause__`` is the error of the network or the protocol, if any.
             ValueError: a header contains a line break, or is not Latin-1.
@@ -155,7 +156,10 @@ class Connection(http.client.HTTPConnection):
             raise ConnectionAbortedError("shut down")
 
     def send(self, data: Any) -> None:
-        """Send bytes until the deadline. ``sendall`` of a TLS socket only limits each piece."""
+        """Send bytes until the deadline.
+
+        On a TLS socket, ``sendall`` applies its timeout to each piece.
+        """
         view = memoryview(data)
         while view:
             self.sock.settimeout(self._deadline.left())
@@ -219,7 +223,7 @@ def _read(response: http.client.HTTPResponse, limit: int) -> bytes:
     """Read the body of a response.
 
     Raises:
-        TooLargeError: the response is a success, and its body exceeds the limit.
+        TooLargeError: the body of a successful response exceeds the limit.
         http.client.IncompleteRead: the body is shorter than its Content-Length.
     """
     announced = response.length

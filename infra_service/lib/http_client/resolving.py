@@ -23,7 +23,8 @@ def open_socket(
 ) -> socket.socket:
     """Return a connection to the first address of the host that accepts one.
 
-    ``check`` raises a FetchError to reject an address. In this case, no address is tried.
+    ``check`` raises a FetchError to reject an address. If it rejects any address, no connection is
+    attempted.
 
     Raises:
         FetchError: the name does not resolve, an address is rejected, or no address accepts a

@@ -1,8 +1,8 @@
 """IANA's registries of special-purpose addresses, as of November 2025.
 
 Sources: https://www.iana.org/assignments/iana-ipv4-special-registry/ and
-https://www.iana.org/assignments/iana-ipv6-special-registry/. ``ipaddress.is_global`` only covers a
-part of them, which differs between releases of Python.
+https://www.iana.org/assignments/iana-ipv6-special-registry/. ``ipaddress.is_global`` covers only
+some of these addresses, and its coverage differs between releases of Python.
 """
 
 from __future__ import annotations

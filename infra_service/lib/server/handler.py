@@ -40,7 +40,7 @@ class ServiceRequest(WSGIRequest):
         """Parse a multipart form.
 
         Raises:
-            BadRequest: a part names an encoding.
+            BadRequest: a part of the form names an encoding.
         """
         if _EXTENDED_IN_PART.search(self.body):
             raise BadRequest("multipart")

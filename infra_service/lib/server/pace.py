@@ -78,7 +78,9 @@ class PacedSocket(socket.socket):
         return received
 
     def sendall(self, data: Any, flags: int = 0) -> None:
-        """Send as much as the peer accepts now. Buffer a small rest, or wait for a large rest.
+        """Send as much as the peer accepts now.
+
+        Buffer a small remainder. Wait until a large remainder is sent.
 
         Raises:
             BrokenPipeError: the peer has disconnected or is too slow.

@@ -70,7 +70,8 @@ class Command(ServiceCommand):
     def _older_values(self, problems: list[dict[str, Any]]) -> dict[str, int]:
         """Count by kind the values that need an older key, and report values with a missing key.
 
-        Values with a missing key are added to ``problems``, which already contains the documents.
+        Values with a missing key are added to ``problems``, which already contains the problems of
+        documents.
         """
         counts = {"documents": sum(1 for _ in key_rotation.older_documents())}
         for kind in key_rotation.KINDS:

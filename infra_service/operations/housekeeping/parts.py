@@ -53,7 +53,10 @@ def _versions() -> Iterator[int]:
 
 
 def _catalogue() -> Iterator[int]:
-    """Remove unused catalogue entries, as ``prune_catalogue``, if CATALOGUE_UNUSED_DAYS is set."""
+    """Remove unused catalogue entries, like ``prune_catalogue``.
+
+    This requires CATALOGUE_UNUSED_DAYS.
+    """
     if settings.CATALOGUE_UNUSED_DAYS:
         before = timezone.now() - dt.timedelta(days=settings.CATALOGUE_UNUSED_DAYS)
         for removed in removal.remove_unused(before=before, actor=_actor()):
@@ -123,9 +126,9 @@ def _sessions() -> Iterator[int]:
 
 
 def _history() -> Iterator[int]:
-    """Remove transitions and changes of workloads, and gaps between reports, after retention.
+    """Remove old transitions and changes of workloads, and old gaps between reports.
 
-    Also remove images of clusters that a release without images deleted.
+    Also remove images of clusters that were deleted by a release without support for images.
     """
     now = timezone.now()
     yield from _all_of(

@@ -46,8 +46,8 @@ class Outcome(NamedTuple):
 def run_part(name: str, *, most_seconds: float, stop: threading.Event) -> Outcome:
     """Run a part until it is done, out of time or stopped. Report failures in the outcome.
 
-    If the process is killed, the part stays leased until the lease expires. Then the next run
-    continues.
+    If the process is killed, the part stays leased until the lease expires, and the next run then
+    continues the part.
     """
     began, removed = time.monotonic(), 0
     holder = None

@@ -92,7 +92,7 @@ def change_endpoint(
     changes: Mapping[str, Any],
     actor: Actor,
 ) -> None:
-    """Change an endpoint. Its creator, which limits its grant, stays the same.
+    """Change an endpoint. The key or token that created it still limits its grant.
 
     Raises:
         WebhookNotFound: the endpoint is not in ``endpoints``.
@@ -197,7 +197,7 @@ def delete_endpoint(
 @retrying
 @transaction.atomic
 def disable_endpoint(*, endpoint_id: uuid.UUID, reason: str, actor: Actor) -> None:
-    """Disable an endpoint for its receiver or an operator, and fail its waiting deliveries.
+    """Disable an endpoint for its receiver or for an operator, and fail its waiting deliveries.
 
     An operator's reason replaces any other reason.
     """
@@ -287,6 +287,6 @@ def _check_url(url: str) -> None:
 
 
 def _check_format(format_: str | None, event_types: list[str]) -> None:
-    """Reject events that API Activity cannot describe, because they lack an actor and address."""
+    """Reject events that OCSF API Activity cannot describe, as they lack an actor and address."""
     if format_ == WebhookEndpoint.Format.OCSF and event_types != [AUDIT]:
         raise InvalidParameter("event_types", f"The format ocsf supports only the event {AUDIT}.")

@@ -118,7 +118,7 @@ class DeliveryAdmin(ReadOnlyAdmin):
         return delivery
 
     def prepare_page(self, request: HttpRequest, rows: Sequence[Any]) -> None:
-        """Look up the resources that the user may view, by the kind that starts an event type."""
+        """Look up the resources that the user may view. The event type starts with their kind."""
         events = [AuditEvent(action=row.event.type, resource_id=row.resource_id) for row in rows]
         named = self.admin_site.resources_of(events, request.user)
         for row in rows:

@@ -31,7 +31,7 @@ class WebhookEndpointQuerySet(GrantHolderQuerySet[Any]):
     """Queries for endpoints."""
 
     def granted(self) -> WebhookEndpointQuerySet:
-        """Return the unexpired endpoints with an active owner and a valid creating key.
+        """Return the unexpired endpoints whose owner is active and whose creator's key is valid.
 
         ``subscriptions`` also checks the token that created an endpoint.
         """
@@ -52,7 +52,7 @@ class WebhookEndpointQuerySet(GrantHolderQuerySet[Any]):
         return any(name in types for types in self.values_list("event_types", flat=True))
 
     def with_secrets_of_other_keys(self, key_name: str) -> WebhookEndpointQuerySet:
-        """Return the endpoints with a signing secret that another key encrypts."""
+        """Return the endpoints with a signing secret that is encrypted with another key."""
         signs = Q(retired_secret__isnull=False, retired_secret_until__gt=timezone.now())
         return self.filter(
             ~Q(encryption_key=key_name) | (signs & ~Q(retired_encryption_key=key_name))

@@ -2,7 +2,8 @@
 
 The first partition contains everything older than the oldest month. Each month has a partition,
 which the owner of the table creates months ahead. If a partition is missing, the default partition
-accepts the rows, so that inserts do not fail. It later becomes the partition of its months.
+accepts the rows, so that inserts do not fail. The default partition later becomes the partition of
+the missing months.
 
 The service's role reads and writes through the table, and needs no privileges on partitions.
 """
@@ -37,7 +38,7 @@ class Partition(NamedTuple):
 
     @property
     def is_month(self) -> bool:
-        """Return whether this is not the first partition, but begins with a month."""
+        """Return whether the partition begins with a month, unlike the first partition."""
         return self.lower is not None
 
     def has(self, id_: uuid.UUID) -> bool:
@@ -174,13 +175,16 @@ def name_month(table: str, lower: uuid.UUID, upper: uuid.UUID) -> Partition:
 
 
 def create(cursor: Any, partition: Partition) -> None:
-    """Create and attach a partition. This locks the table less than ``PARTITION OF``."""
+    """Create and attach a partition.
+
+    This takes a weaker lock on the table than ``PARTITION OF``.
+    """
     run(cursor, "CREATE TABLE {} (LIKE {} INCLUDING DEFAULTS)", partition.name, partition.table)
     attach(cursor, partition)
 
 
 def attach(cursor: Any, partition: Partition) -> None:
-    """Attach the table with the name of the partition."""
+    """Attach the partition, which exists as a separate table."""
     lower = "MINVALUE" if partition.lower is None else f"'{partition.lower}'"
     bounds = f"FOR VALUES FROM ({lower}) TO ('{partition.upper}')"
     run(cursor, f"ALTER TABLE {{}} ATTACH PARTITION {{}} {bounds}", partition.table, partition.name)
@@ -190,7 +194,7 @@ def attach(cursor: Any, partition: Partition) -> None:
 def protect(cursor: Any, table: str, partition: str) -> None:
     """Set the owner of the partition, and add triggers that it does not inherit from the table.
 
-    A partition inherits triggers for each row, but not triggers for a statement, such as TRUNCATE.
+    A partition inherits row-level triggers, but not statement-level triggers, such as for TRUNCATE.
     On some versions of PostgreSQL, it does not inherit ENABLE ALWAYS.
     """
     cursor.execute(
@@ -213,5 +217,5 @@ def protect(cursor: Any, table: str, partition: str) -> None:
 
 
 def run(cursor: Any, statement: str, *names: str) -> None:
-    """Run a statement with these quoted names of tables, indexes or triggers."""
+    """Run a statement with the quoted names of tables, indexes or triggers."""
     cursor.execute(statement.format(*map(connection.ops.quote_name, names)))

@@ -20,7 +20,7 @@ _ROUNDS: Final = 5
 def is_between(connection: Any) -> bool:
     """Return whether a pooler is between the client and the server, which costs a round trip.
 
-    A pooler reports its own process id for the connection, and not the id of the server process.
+    A pooler reports its own process id for the connection instead of the id of the server process.
     """
     process = connection.execute("SELECT pg_backend_pid()").fetchone()[0]
     return bool(process != connection.info.backend_pid)
@@ -30,7 +30,7 @@ def breaks_prepared_statements(parameters: Mapping[str, Any]) -> bool:
     """Return whether two connections with these parameters mix up their prepared statements.
 
     Both connections use the same statement names. Only a pooler that supports prepared statements,
-    such as pgbouncer 1.21 or later, separates them.
+    such as pgbouncer 1.21 or later, keeps the statements of the two connections apart.
 
     Raises:
         OperationalError: the database does not respond.

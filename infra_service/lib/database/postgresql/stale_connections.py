@@ -27,7 +27,7 @@ def check_out(pool: ConnectionPool[Any]) -> Any:
     """Return a connection of the pool that is not known to be dead.
 
     Raises:
-        PoolTimeout: no connection is free in time.
+        PoolTimeout: no connection becomes free in time.
     """
     while not _is_alive(connection := pool.getconn()):
         drop_all(connection)
@@ -44,8 +44,8 @@ def count(connection: Any) -> None:
 def open_in(pool: ConnectionPool[Any]) -> int:
     """Return the number of open connections of the pool, in use or not.
 
-    The pool's ``pool_size`` also counts connections that the pool is trying to open: all
-    connections while the server is down.
+    The pool's ``pool_size`` also counts connections that the pool is trying to open. While the
+    server is down, these are all connections.
     """
     with _counting:
         opened = list(_opened)

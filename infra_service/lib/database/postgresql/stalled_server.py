@@ -101,7 +101,7 @@ class WatchedConnection(psycopg.Connection[Any]):
     def _run_within_limits(
         self, gen: Generator[Any, Any, Any], longest: float
     ) -> Generator[Any, Any, Any]:
-        """Run the generator, and check the limits whenever psycopg reports no data."""
+        """Run the generator, and check the limits whenever a wait ends without data."""
         last_data = last_check = time.monotonic()
         try:
             state = next(gen)
