@@ -43,7 +43,7 @@ STATE_AT: Final = {
 class StateTarget:
     """The state of a component in an environment, which may not exist yet.
 
-    With ``names``, missing entries are registered by these names, and with the given ids.
+    With ``names``, missing entries are registered under these names and with the given ids.
     ``prefetched`` is the query for the state, which may already have run.
     """
 
@@ -81,7 +81,10 @@ class StateTarget:
         return actor.refresh(self.prefetch())
 
     def find(self) -> State | None:
-        """Return the state with its lock requirement, deleted or not. Add its id to the log."""
+        """Return the state with its lock requirement, deleted or not.
+
+        The function also adds the id of the state to later log events.
+        """
         row = self.prefetch().row()
         if row is None:
             return None

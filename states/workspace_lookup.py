@@ -144,7 +144,7 @@ def version_id(id_: uuid.UUID) -> str:
 
 
 def pending_id(state_id: uuid.UUID, md5: str) -> str:
-    """Return the id of an announced version, which also finds the version after the upload."""
+    """Return the id of an announced version, which stays valid after the upload."""
     return f"sv-{state_id.hex}-{md5}"
 
 

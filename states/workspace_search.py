@@ -1,6 +1,6 @@
 """The order of lists of workspaces, and the search by name and tags.
 
-On PostgreSQL, each part uses an index, so a list reads about as many states as it counts.
+On PostgreSQL, each part uses an index, so a list reads few states besides those that match.
 """
 
 from __future__ import annotations

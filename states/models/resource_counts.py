@@ -1,9 +1,9 @@
 """Counts of states by provider, resource type, Terraform version and engine.
 
 The resource index updates the counts in its transactions, because counting thirty million resources
-takes longer than a request. ``StateCount`` contains the counts of a state. ``CountTotal`` contains
-the sums by environment, for callers that can access whole environments. There are few environments.
-The engine of a state is a column of the state itself.
+would take too long for a request. ``StateCount`` contains the counts of a state. ``CountTotal``
+contains the sums by environment, for callers that can access whole environments, and is small
+because there are few environments. The engine of a state is a column of the state itself.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Counted(NamedTuple):
 
 
 class Amount(NamedTuple):
-    """The counts of a value in a state; 0 for a Terraform version."""
+    """The counts of a value in a state; both are 0 for a Terraform version."""
 
     resources: int = 0
     data_sources: int = 0
@@ -73,8 +73,8 @@ class StateCountQuerySet(OfStateQuerySet["StateCount"]):
     ) -> None:
         """Replace the counts of a state, and update the totals.
 
-        All callers first write the state's row in the same transaction. This order prevents
-        deadlocks.
+        The caller must have written the state's row in the same transaction, because a fixed order
+        of writes prevents deadlocks.
         """
         own = self.filter(state_id=state_id)
         present = {
@@ -219,8 +219,8 @@ def forget_engine(state_id: uuid.UUID) -> None:
 def counts_of(kind: Kind, binding: Binding) -> QuerySet[Any, dict[str, Any]]:
     """Return each value with its counts over the states within this binding.
 
-    The function makes one query, and another for a binding to applications. The query sums a row
-    per environment, or a row per state if the binding includes only a part of an environment.
+    The function makes one query, plus a second query for a binding to applications. It sums one row
+    per environment, or one row per state if the binding includes only a part of an environment.
     """
     rows: Any
     states: Sum | Count

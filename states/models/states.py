@@ -33,7 +33,7 @@ KEY_NAME_LENGTH: Final = 12
 
 
 class StateQuerySet(models.QuerySet["State"]):
-    """Queries for states, and the conditional writes that decide races."""
+    """Queries for states, and the conditional writes that resolve races."""
 
     def visible(self) -> StateQuerySet:
         """Return the states that are not deleted."""
@@ -89,7 +89,7 @@ class StateQuerySet(models.QuerySet["State"]):
         )
 
     def workspaces(self) -> StateQuerySet:
-        """Return the states that the remote backend shows, which have an address by names."""
+        """Return the states that the remote backend shows: states of entries with slugs."""
         shown = self.filter(Q(deleted_at=None) | Q(workspace__isnull=False))
         return shown.filter(component__slug__isnull=False, environment__slug__isnull=False)
 
@@ -122,7 +122,7 @@ class StateQuerySet(models.QuerySet["State"]):
         return self.filter(component_id=component_id, environment_id=environment_id)
 
     def as_seen(self, state: State) -> StateQuerySet:
-        """Return a queryset with the state if it has not changed since it was read."""
+        """Return a queryset that matches the state only if it has not changed since its load."""
         return self.filter(pk=state.pk, revision=state.revision)
 
     def change(self, **values: Any) -> int:

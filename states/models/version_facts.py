@@ -54,8 +54,8 @@ class VersionFacts(models.Model):
 class UsedVersion(models.Model):
     """The version of a provider or a module that a pipeline reported, for filters of states.
 
-    Only the newest version with facts of each state has rows. A push writes nothing here, so a
-    filter must check that this version is current.
+    Only the newest version with facts of each state has rows. A push does not change these rows, so
+    a filter must check that their version is current.
     """
 
     class Kind(models.TextChoices):
@@ -118,7 +118,7 @@ class UsedByState(NamedBy):
 
 
 def short_source(source: str) -> str:
-    """Return the short form of a source, without a public registry: ``hashicorp/aws``."""
+    """Return a source without the host of a public registry, such as ``hashicorp/aws``."""
     for registry in _PUBLIC:
         if source.startswith(registry):
             return source.removeprefix(registry)

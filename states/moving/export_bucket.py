@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Folder(Bucket):
-    """A folder in a bucket, which is read and written like a directory."""
+    """A folder in a bucket that stores an export."""
 
     @contextmanager
     def manifest(self) -> Iterator[Iterable[bytes]]:

@@ -64,7 +64,7 @@ class Target(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """The result for a state: the number of exported versions, and the problems of documents."""
+    """The result for a state: the number of exported versions, and the problems with documents."""
 
     path: str
     versions: int

@@ -162,7 +162,7 @@ def path_of_version(state: State, number: int) -> str:
 
 
 def header_of(lines: Iterable[bytes]) -> Header:
-    """Read the first line.
+    """Parse the first line.
 
     Raises:
         SourceError: the line is damaged, or the format is not supported.

@@ -39,13 +39,13 @@ class Files(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Exported(SourceState):
-    """A state with its versions in the manifest, by id."""
+    """A state, and its versions in the manifest by their ids."""
 
     files: dict[str, ExportedVersion] = field(default_factory=dict)
 
 
 class OwnExport:
-    """The states of an export. An import keeps the numbers, times and authors of their versions.
+    """The states of an export. An import keeps the number, time and author of each version.
 
     It also keeps the ids of components and environments, unless they are already in use.
     """

@@ -45,7 +45,7 @@ _DATA: Final = sql.SQL("SELECT convert_to(data, 'UTF8') FROM {table} WHERE name 
 
 
 class PgTable:
-    """The states in a schema: the table has a row, with a single version, for each workspace."""
+    """The states in a schema. The table has one row, and thus one version, per workspace."""
 
     def __init__(self, parameters: dict[str, Any], schema: str) -> None:
         self._parameters = parameters

@@ -201,7 +201,7 @@ def _with_locks(objects: Iterable[_Object]) -> Iterator[tuple[str, list[SourceVe
     """Yield each state with its versions, and whether the state has a lock object.
 
     S3 lists keys in order, so every key between a state and its lock starts with the state's key.
-    Only these states wait in memory.
+    The function keeps a state in memory until a key does not start with the key of the state.
     """
     waiting: dict[str, list[SourceVersion]] = {}
     locked: set[str] = set()

@@ -14,7 +14,7 @@ _BUCKET: Final = re.compile(r"[\w.-]+")
 
 
 def located(text: str) -> tuple[Any, str, str]:
-    """Return a client, the bucket and the folder of ``s3://bucket/prefix``.
+    """Return a client, and the bucket and the folder of ``s3://bucket/prefix``.
 
     Raises:
         SourceError: the address does not have this form, or boto3 is missing or misconfigured.

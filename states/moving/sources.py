@@ -104,7 +104,7 @@ def shown(text: str) -> str:
 
 
 class Source(Protocol):
-    """A source of states. Its results are small, even for a large number of states."""
+    """A source of states. Its methods use little memory, even for a large number of states."""
 
     #: The name of the source, such as "s3://bucket/prefix". It is the same in each run, and has no
     #: secrets. The name, the state's key and the version's id identify an imported version.
@@ -134,7 +134,7 @@ class Source(Protocol):
 
 
 class Opener(Protocol):
-    """A function that opens the source with an address."""
+    """A function that opens the source at an address."""
 
     def __call__(self, text: str) -> Source: ...
 

@@ -143,7 +143,7 @@ def _is_empty(workspace: dict[str, Any]) -> bool:
 
 
 def _related(resource: dict[str, Any], relation: str, included: dict[str, Any]) -> str:
-    """Return the name of a referenced user, or the id without a name, or an empty string."""
+    """Return a referenced user's name, or the id if the name is missing, or "" if both are."""
     found = (resource.get("relationships") or {}).get(relation) or {}
     one = found.get("data") or {}
     name = str(one.get("id") or "")

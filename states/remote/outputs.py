@@ -39,7 +39,7 @@ _NULL: Final = msgspec.Raw(b"null")
 
 
 class _Output(msgspec.Struct):
-    """An output with an undecoded value: numbers keep their digits, and large values stay bytes."""
+    """An output with its value as raw JSON, which keeps all digits of numbers."""
 
     value: msgspec.Raw
     type: msgspec.Raw = _NULL

@@ -78,8 +78,8 @@ class _Announced(msgspec.Struct):
         """Push the document with the lock ID of the announcement.
 
         Raises:
-            ContentMd5Mismatch: the document has another digest than the announcement.
-            InvalidAttribute: the document has another serial or lineage than the announcement.
+            ContentMd5Mismatch: the document's digest differs from the announcement.
+            InvalidAttribute: the document's serial or lineage differs from the announcement.
         """
         if upload.md5 != self.md5:
             raise ContentMd5Mismatch

@@ -42,7 +42,7 @@ class RemoteViewSet(ViewSetMixin, DocumentAPIView):
         return jsonapi.exception_handler
 
     def perform_content_negotiation(self, request: Request, force: bool = False) -> Any:  # noqa: ARG002, FBT001, FBT002 - DRF's signature
-        """Return the JSON:API renderer, also for an ``Accept`` header that does not match."""
+        """Return the JSON:API renderer, even if the ``Accept`` header does not match."""
         return jsonapi.JsonApiRenderer(), jsonapi.MEDIA_TYPE
 
     def prefetch(self, request: Request) -> Prefetch[Any] | None:  # noqa: ARG002 - of all views

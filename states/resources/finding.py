@@ -1,4 +1,4 @@
-"""Extract the index data of a document: resources, dependencies, failing checks and the version.
+"""Extract resources, dependencies, failing checks and the Terraform version from a document.
 
 Identifiers are stored only as digests. Values that the state marks as sensitive are excluded. The
 values of resource types with secret ids, or with ids derived from secrets, are also excluded.

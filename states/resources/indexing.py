@@ -1,8 +1,9 @@
 """Index the resources of states after their pushes, state by state.
 
-The rows of states show which states are due. Each state is indexed in a transaction that commits
-only if the state has not changed. A process can therefore be killed at any time, and several
-processes can run. With row locks in the database, they skip each other's states.
+The row of a state shows whether the state is due. Each state is indexed in a transaction that
+commits only if the state has not changed. A process can therefore be killed at any time, and
+several processes can run. If the database supports row locks, each process skips the states that
+another process indexes.
 """
 
 from __future__ import annotations
@@ -144,7 +145,7 @@ def mark_for_indexing(*, everything: bool = False) -> None:
 
 
 def renew_digests() -> Iterator[Indexed]:
-    """Index states again if their digests use another key than the first; yield each result.
+    """Index the states whose digests do not use the first key, and yield each result.
 
     The function waits a few seconds for states that another indexer is processing.
 
@@ -207,7 +208,7 @@ def _index(state_id: uuid.UUID, version_id: uuid.UUID) -> Indexed | None:
 
 @contextlib.contextmanager
 def _claimed(state_id: uuid.UUID, version_id: uuid.UUID) -> Iterator[bool]:
-    """Lock the version's row against other indexers. Yield whether this succeeded.
+    """Lock the version's row against other indexers. Yield whether the lock was acquired.
 
     Pushes and LOCKs do not wait for this lock. On Citus, a row lock requires a condition on the
     state.

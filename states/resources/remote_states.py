@@ -1,7 +1,7 @@
 """The states that a document reads with ``terraform_remote_state`` data sources.
 
-The configuration of a data source may contain a password. Only the settings listed here are stored,
-which form the location of the other state.
+The configuration of a data source may contain a password. Only the settings listed here are stored.
+They form the location of the state that is read.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ _OURS: Final = frozenset({
 class RemoteState(NamedTuple):
     """A state that a document reads.
 
-    ``location`` omits possible secrets, and is empty if unknown. ``named`` are the ids or slugs in
-    an address of this service.
+    ``location`` omits possible secrets, and is empty if unknown. ``named`` contains the ids or
+    slugs if the address belongs to this service.
     """
 
     address: str
@@ -109,7 +109,7 @@ def _located(backend: str, config: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _without_secrets(address: str) -> str:
-    """Return the scheme, host and path of an address, or "" for an unknown form."""
+    """Return the scheme, host and path of an address, or "" if the form is unknown."""
     found = _ADDRESS.fullmatch(address)
     # If a password is not escaped, a part of it can match as the host.
     if found is None or "@" in address[found.end("host") :]:
@@ -126,7 +126,7 @@ def _kept(text: Any, most: int) -> str:
 
 
 def _named(location: str) -> tuple[tuple[str, str], ...]:
-    """Return the ids or slugs in an address of this service, or nothing for other addresses."""
+    """Return the ids or slugs in an address of this service, or () for other addresses."""
     found = _ADDRESS.fullmatch(location)
     if found is None or found["scheme"] not in {"http://", "https://"} or not found["path"]:
         return ()

@@ -1,8 +1,8 @@
 """Compare the service with its peers in one run: ``make bench`` (about half an hour).
 
-Starts PostgreSQL, runs the benchmarks in sequence, and writes their table and a description of the
-machine between the two marks in docs/explanation/performance.md. The benchmark ``scale`` also
-writes its plot.
+The command starts PostgreSQL, runs the benchmarks in sequence, and writes a table of the results
+and a description of the machine between the two marks in docs/explanation/performance.md. The
+benchmark ``scale`` also writes its plot.
 """
 
 from __future__ import annotations

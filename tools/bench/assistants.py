@@ -1,8 +1,8 @@
 """Compare a call of an MCP tool with the API request: ``python -m tools.bench.assistants``.
 
 The live server contains 200 states. Each request has its own connection. The two requests
-alternate, so that a noisy machine affects both. The target for the difference of the medians is
-1 ms.
+alternate, so that a noisy machine affects both. The target for the difference between the medians
+is 1 ms.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ The same empty DRF view runs without authentication, with this service's authent
 djangorestframework-api-key and with django-rest-knox, in this process and without sockets. Each
 variant runs as a complete request (the WSGI application with middleware, access event and pooled
 connection), to which the target applies, and as a bare view (resolver, DRF, view). The variants
-alternate, so that a noisy machine affects all equally. The comparison uses the median CPU time of
-this process. The output also contains the wall time, which includes PostgreSQL.
+alternate, so that a noisy machine affects all of them equally. The comparison uses the median CPU
+time of this process. The output also contains the wall time, which includes PostgreSQL.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ METHODS = ("LOCK", "GET", "POST", "UNLOCK")
 
 
 class Client:
-    """A minimal client with a persistent connection and a state, which needs little time itself."""
+    """A client with a persistent connection and one state, whose own work takes little time."""
 
     def __init__(self, port: int, token: str, place: str, size: int) -> None:
         self.connection = socket.create_connection(("127.0.0.1", port))

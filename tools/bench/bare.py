@@ -1,4 +1,4 @@
-"""The service with a response that bypasses the application: the limit of the server."""
+"""The service with a URL that bypasses the application, to measure the limit of the server."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def load_states(total: int, progress: Callable[[int], None], *, first: int = 0) 
 
 
 def _catalogue(numbers: range) -> dict[str, uuid.UUID]:
-    """Create missing catalogue entries of these states, and return the ids of all by name."""
+    """Create missing catalogue entries of these states, and return all ids by name."""
     places = [place_of(number) for number in numbers]
     environments = _ids(Environment, {name: {} for name in ENVIRONMENTS})
     applications = _ids(Application, {place.application: {} for place in places})

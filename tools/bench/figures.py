@@ -14,7 +14,7 @@ COLLECTED_IN = "BENCH_FIGURES"
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
-    """A comparison. ``ours`` and ``peer`` are in ``unit``, and less is better.
+    """A comparison. ``ours`` and ``peer`` are in ``unit``, and lower values are better.
 
     ``at_most`` is the maximum of ours / peer, and ``at_least`` is the minimum of peer / ours.
     """

@@ -20,7 +20,7 @@ RESOURCES = 20_000
 
 
 def state(serial: int, *, changed_every: int, count: int = RESOURCES) -> bytes:
-    """Return a state with 2.5 KB per resource. Serials differ in every n-th resource."""
+    """Return a state with 2.5 KB per resource; two serials differ in every n-th resource."""
     resources = []
     for number in range(count):
         revision = serial if number % changed_every == 0 else 0

@@ -1,9 +1,10 @@
 """Compare the throughput of the service with its limits: ``python -m tools.bench.limits``.
 
-Measures the requests per second of eight clients on the database in ``DATABASE_URL``: to a bare
-WSGI application on the same gunicorn, to an empty DRF view of the service with and without
-authentication, pairs of LOCK and UNLOCK, GET requests, and pages of a list. pgbench then runs the
-statements of each request with the same number of clients, which is the limit of PostgreSQL.
+The benchmark measures the requests per second of eight clients on the database in
+``DATABASE_URL``: requests to a bare WSGI application on the same gunicorn, requests to an empty DRF
+view of the service with and without authentication, pairs of LOCK and UNLOCK, GET requests, and
+pages of a list. To measure the limit of PostgreSQL, pgbench then runs the statements of each
+request with the same number of clients.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Measure lists of a million rows: ``python -m tools.bench.lists [--rows N] [--url URL]``.
 
-Compares a complete request for a page of 100 states with the same keyset and a ModelSerializer, and
-with DRF's page numbers, on the first and the 5,000th page. The requests are interleaved, because
-the machine is shared. The results are the median wait of the client, and the CPU time of the server
-and the database.
+The benchmark compares a complete request for a page of 100 states with two peers: the same keyset
+with a ModelSerializer, and DRF's page numbers. It measures the first and the 5,000th page. The
+requests are interleaved, because the machine is shared. The results are the median wait of the
+client, and the CPU time of the server and the database.
 
 Without ``--url``, the benchmark starts and fills a PostgreSQL server, which takes minutes.
 """
@@ -70,7 +70,7 @@ def postmaster(url: str) -> int:
 
 
 class Client:
-    """A minimal client with a persistent connection, which needs little time itself."""
+    """A minimal client with a persistent connection, whose own work takes little time."""
 
     def __init__(self, server: LiveServer, token: str = "") -> None:
         self.connection = socket.create_connection(("127.0.0.1", server.port))

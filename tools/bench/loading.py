@@ -31,7 +31,7 @@ _STATISTICS = "VACUUM (ANALYZE, SKIP_LOCKED)"
 
 
 def batches(total: int, first: int = 0) -> Iterator[range]:
-    """Yield the row numbers from ``first`` on in batches."""
+    """Yield the row numbers in batches, starting with ``first``."""
     for start in range(first, total, BATCH):
         yield range(start, min(start + BATCH, total))
 

@@ -1,7 +1,7 @@
 """Measure a worker's memory: ``python -m tools.bench.memory [--requests N]`` (``DATABASE_URL``).
 
-Measures after a first cycle of LOCK, GET, POST and UNLOCK of 10 KB, and after 100,000 requests of
-such cycles from eight clients.
+The benchmark measures the memory after a first cycle of LOCK, GET, POST and UNLOCK of 10 KB, and
+again after 100,000 requests of such cycles from eight clients.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def resident_mb(pid: int) -> float:
 
 
 def cycles(port: int, token: str, number: int) -> None:
-    """Send a number of cycles, distributed to the clients."""
+    """Send a number of cycles, distributed among the clients."""
     clients = [Client(port, token, OURS, 10_000) for _ in range(CLIENTS)]
 
     def work(client: Client) -> None:

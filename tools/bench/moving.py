@@ -1,7 +1,7 @@
 """Measure the speed of ``import_states`` on SQLite: ``python -m tools.bench.moving``.
 
-Imports states of 20 KB from a directory, including the overview before and the verification after
-the import. Also measures the memory for ten times as many states.
+The benchmark imports states of 20 KB from a directory, with the overview before the import and the
+verification after it. It also measures the memory for ten times as many states.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The service with its peers: lists with standard DRF, and an ordinary state backend.
 
-This is a settings module, which a live server can use.
+A live server can use this settings module.
 """
 
 from __future__ import annotations

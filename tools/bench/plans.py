@@ -1,7 +1,7 @@
 """Measure filters of a million rows: ``python -m tools.bench.plans [--rows N] [--url URL]``.
 
-Runs EXPLAIN ANALYZE for the first page of each filter and of pairs of filters, and prints the
-milliseconds, the rows read and the index.
+The command runs EXPLAIN ANALYZE for the first page of each filter and of pairs of filters, and
+prints the milliseconds, the rows read and the index.
 
 Without ``--url``, the benchmark starts and fills a PostgreSQL server, which takes minutes.
 """

@@ -27,7 +27,10 @@ class Panel(NamedTuple):
 
 
 def svg(panels: Sequence[Panel], places: Sequence[int], below: str) -> str:
-    """Return the panels side by side. ``places`` are the x values, ``below`` labels the x axis."""
+    """Return the panels side by side.
+
+    ``places`` contains the x values, and ``below`` is the label of the x axis.
+    """
     width = LEFT + len(panels) * (WIDTH + BETWEEN)
     height = TOP + HEIGHT + 50 + 16 * max(len(panel.lines) for panel in panels)
     drawn = [

@@ -2,9 +2,9 @@
 
 The comparisons are:
 
-- a complete request that pushes 100 KB, with a committed insert of the same bytes by psycopg
-- the duration of a push of 10 MB in the access event, with the MD5 of the same bytes
-- the increase in a worker's peak memory by a push of 64 MiB, with the size of the body
+- a complete request that pushes 100 KB, and a committed insert of the same bytes by psycopg
+- the duration of a push of 10 MB in the access event, and the MD5 of the same bytes
+- the increase in a worker's peak memory after a push of 64 MiB, and the size of the body
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
 """Measure reports of a large cluster: ``python -m tools.bench.reports`` (on PostgreSQL).
 
-1. A snapshot of 15,000 workloads, of which 5 % changed: the function that applies it, and a
-complete
-   gzipped request to a live service.
+1. A snapshot of 15,000 workloads, of which 5 % changed: the function that applies the snapshot, and
+   a complete gzipped request to a live service.
 2. A cluster that is listed in pages from a real HTTP server: the seconds, and the peak memory of
-the
-   reading process. First, 1,500 workloads have ten times as many pods. Then, the same number of
+   the reading process. First, 1,500 workloads have ten times as many pods. Then, the same number of
    pods belongs to ten times as many workloads. Memory should only depend on the number of
    workloads.
 """
@@ -84,7 +82,7 @@ def vary(reported: list[dict[str, Any]], rng: random.Random, count: int) -> None
 
 
 def over_http(server: LiveServer) -> None:
-    """Send a report like an agent, and print its duration."""
+    """Send a report as an agent does, and print its duration."""
     token = server.token("cluster:read", "cluster:write")
     kind = {"Content-Type": "application/json"}
     body = json.dumps({"cluster": {"name": "bench"}}).encode()

@@ -87,7 +87,7 @@ def make(url: str) -> None:
 
 @contextlib.contextmanager
 def without_indexes(connection: psycopg.Connection[Any]) -> Iterator[None]:
-    """Drop all indexes and build them after the block. Maintaining them would take hours."""
+    """Drop all indexes, and rebuild them after the block. Maintaining them would take hours."""
     definitions = []
     for table in reversed(TABLES):  # tables that reference others come first
         connection.execute(f"ALTER TABLE {table} SET UNLOGGED")

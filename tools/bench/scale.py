@@ -1,9 +1,10 @@
 """Measure many clients and workers: ``python -m tools.bench.scale [--seconds N]``.
 
-1 to 64 clients send cycles of LOCK, GET, POST and UNLOCK of 10 KB, each for its own state, to 1, 2
-and 4 workers, with the database in ``DATABASE_URL``. Writes docs/images/scale.svg with the cycles
-per second, the median and the 99th percentile of their durations, and the CPU time per cycle of the
-service and PostgreSQL. The clients run in a single process on the same machine.
+Between 1 and 64 clients send cycles of LOCK, GET, POST and UNLOCK of 10 KB, each for its own state,
+to 1, 2 and 4 workers, with the database in ``DATABASE_URL``. The benchmark writes
+docs/images/scale.svg with the cycles per second, the median and the 99th percentile of their
+durations, and the CPU time per cycle of the service and PostgreSQL. The clients run in a single
+process on the same machine.
 """
 
 from __future__ import annotations

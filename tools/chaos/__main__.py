@@ -24,7 +24,7 @@ _INSIDE = "CHAOS_NETWORK"
 
 
 def main() -> int:
-    """Create the hosts and run the scenarios within them, or list missing programs."""
+    """Create the hosts and run the scenarios on them, or list missing programs."""
     names = sys.argv[1:] or [*SCENARIOS]
     if unknown := sorted(set(names) - SCENARIOS.keys()):
         sys.exit(f"There is no scenario {unknown[0]}. The scenarios are {', '.join(SCENARIOS)}.")

@@ -92,7 +92,7 @@ class Postgres:
     def promote(self) -> None:
         """Promote the standby, and wait until it is the primary.
 
-        Use pg_ctl instead of a statement, because replay may cancel a statement of a standby at any
+        Use pg_ctl instead of a statement, because replay may cancel a statement on a standby at any
         time.
         """
         self._run("pg_ctl", "promote", "-D", self.data)

@@ -47,9 +47,9 @@ class Front(LiveServer):
             self.instances.append(instance)
 
     def exceptions_in_logs(self) -> list[str]:
-        """Return the last line and the number of each kind of logged exception, which is a bug.
+        """Return the last line and the number of each kind of logged exception.
 
-        A later call only returns new exceptions.
+        Each logged exception is a bug. A later call returns only new exceptions.
         """
         found: Counter[str] = Counter()
         for instance in self.instances:

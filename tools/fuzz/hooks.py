@@ -55,7 +55,7 @@ def before_call(_context: Any, case: Any, _kwargs: Any) -> None:
 
 
 def _let_meet(path: dict[str, Any]) -> None:
-    """Replace most unknown ids by ids that may exist."""
+    """Replace most unknown ids with ids that may exist."""
     pools = {"state_id": STATES, "component_id": PLACES, "environment_id": PLACES[:1]}
     for name, pool in pools.items():
         if name in path:
@@ -100,7 +100,7 @@ def _make_webhook_right(webhook: dict[str, Any]) -> None:
 
 
 def _make_time_right(query: dict[str, Any]) -> None:
-    """Set a valid period: the last day."""
+    """Set a valid period: the last 24 hours."""
     now = dt.datetime.now(dt.UTC)
     for name, moment in (("since", now - dt.timedelta(days=1)), ("until", now)):
         if name in query:
@@ -117,7 +117,7 @@ def _whole(value: Any) -> Any:
 
 
 def _filter(fields: dict[str, Any], seed: str) -> str:
-    """Return a random filter with these fields, which is deterministic for a seed."""
+    """Return a random filter with these fields, which is the same for the same seed."""
     rng = random.Random(seed)
     first, *others = rng.choices(list(fields.items()), k=rng.randint(1, 3))
     text = _term(rng, *first)

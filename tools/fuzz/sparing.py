@@ -1,8 +1,9 @@
-"""Hooks of the short run, which test values that many operations share in a single operation.
+"""Hooks of the short run, which test a value that many operations share in only one of them.
 
 The service parses fields, parameters and media types in the same way for all operations. Each
 operation therefore receives each fault and each valid form of its fields. Of equivalent values,
-such as 25 scopes or five wrong types, it only receives those that no other operation has received.
+such as 25 scopes or five wrong types, an operation receives only those that no other operation has
+received.
 """
 
 from __future__ import annotations

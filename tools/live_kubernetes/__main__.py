@@ -1,7 +1,6 @@
 """``make live-kubernetes``: test the collector with a real control plane.
 
-The exit status is 0 only if no row ever differed from the oracle, at every rest and after every
-fault.
+The exit status is 0 only if every row matched the oracle at every rest and after every fault.
 """
 
 from __future__ import annotations

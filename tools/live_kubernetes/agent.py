@@ -112,7 +112,7 @@ def trusted(plane: ControlPlane, service: LiveServer, cluster_id: str, directory
 
 
 def compared_rights(scene: Scene) -> tuple[int, list[str]]:
-    """Return the number of permissions in the role, and how the account's permissions differ."""
+    """Return the number of permissions in the role, and the deviations of the account from them."""
     unprivileged = Account(AGENT.manifest, AGENT.namespace, "nobody")
     metadata = {"name": unprivileged.name, "namespace": unprivileged.namespace}
     scene.admin.apply([{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}])
@@ -159,7 +159,8 @@ def two_pods(scene: AgentScene) -> str:
 
 
 def account_made_anew(scene: AgentScene) -> str:
-    """Recreate the account. The service must reject it until the policy contains its uid."""
+    """Recreate the account. The service must reject the account until the policy contains its new
+    uid."""
     scene.account.make_anew(scene.admin)
     restarted = scene.restart()
     is_refused = "400 invalid_grant" in scene.collected.log.read_text()

@@ -1,7 +1,7 @@
 """A simulated kubelet for the agent's pods. Each pod is a process with the mounts of the pod.
 
 The command of the image runs with the arguments stored in the API server. The API server issues
-real tokens, which are bound to the pod and renewed at the same times as by the kubelet.
+real tokens, which are bound to the pod and renewed when the kubelet would renew them.
 """
 
 from __future__ import annotations

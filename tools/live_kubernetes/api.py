@@ -14,7 +14,7 @@ MERGE = "application/merge-patch+json"
 
 
 class RefusedError(OSError):
-    """The response is not successful."""
+    """An unsuccessful response."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(f"{status}: {message[:300]}")

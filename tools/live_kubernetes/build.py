@@ -1,8 +1,8 @@
 """Build a control plane from Debian's source and packages once, in a cache outside the tree.
 
-Nothing is installed. apt downloads packages from the configured sources of the machine, and they
-are unpacked in the cache. The source of Kubernetes includes its dependencies, so Go needs no
-network.
+The build installs nothing on the machine. apt downloads packages from the machine's configured
+sources, and the build unpacks them in the cache. The source of Kubernetes includes its
+dependencies, so Go needs no network.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def binaries(cache: Path) -> Binaries:
 
 
 def _apt(cache: Path) -> list[str]:
-    """Return an apt command with separate lists of the machine's sources, and source packages."""
+    """Return an apt command with a copy of the machine's sources that includes source packages."""
     parts = cache / "apt/sources.list.d"
     for directory in (parts, cache / "apt/lists/partial", cache / "apt/archives/partial"):
         directory.mkdir(parents=True, exist_ok=True)
@@ -150,7 +150,7 @@ def _build(cache: Path, gopath: Path) -> None:
 def _generate_openapi(
     tree: Path, generated: Path, environment: dict[str, str], cache: Path
 ) -> None:
-    """Generate the only generated file that the source does not include."""
+    """Create the only generated file that the source does not include."""
     generator = cache / "bin/openapi-gen"
     _run(
         ["go", "build", "-o", str(generator), "./vendor/k8s.io/kube-openapi/cmd/openapi-gen"],

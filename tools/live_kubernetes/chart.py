@@ -156,7 +156,7 @@ def prepared(plane: ControlPlane, pods: ChartPods, apply: FirstApply) -> Walk:
 
 
 def migrating(home: Path) -> LiveServer:
-    """Return an installation with the owner's role, from the Secrets in the how-to."""
+    """Return an installation with the owner's role, configured from the Secrets in the how-to."""
     _namespace, service, owner = yaml.safe_load_all((home / "secrets.yaml").read_text())
     (home / "owner").mkdir()
     return LiveServer(home / "owner", **service["stringData"] | owner["stringData"])

@@ -141,7 +141,7 @@ def half_open_connection(scene: CollectorScene) -> str:
 
 
 def one_of_two_ends(scene: CollectorScene) -> str:
-    """Delete one of two clusters under --all --watch. The other must not be affected."""
+    """Delete one of two clusters under --all --watch. The other cluster must not be affected."""
     end(scene.collector)
     name = scene.collected.name
     second = Collected(scene.collected.service, scene.collected.token, f"{name}-second")

@@ -1,6 +1,6 @@
 """Run the first apply of the how-to: a GitHub Actions job, nginx with TLS and the real terraform.
 
-The issuer on loopback signs the job's token, like the platform. nginx with `deploy/nginx.conf`
+The issuer on loopback signs the job's token, as the platform would. nginx with `deploy/nginx.conf`
 replaces the ingress controller for the chart's Ingress.
 """
 

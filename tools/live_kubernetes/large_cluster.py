@@ -91,7 +91,7 @@ def _running(name: str) -> Object:
 
 
 class MadeUsage(MetricsApi):
-    """A metrics API with usage near the figure in a pod's name, different at each reading."""
+    """A metrics API whose usage is near the figure in a pod's name, and differs at each reading."""
 
     def __init__(self, plane: ControlPlane, workloads: int, replicas: int) -> None:
         super().__init__(plane.api(), plane.directory)

@@ -35,7 +35,7 @@ class Probe:
         return self._failures >= (self._declared or {}).get("failureThreshold", 3)
 
     def passed(self) -> bool:
-        """Probe if a probe is due, and return the current result."""
+        """Run the probe if it is due, and return the current result."""
         if self._declared is None or (self._is_final and self._passed):
             return self._passed
         now = time.monotonic()

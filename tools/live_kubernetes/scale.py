@@ -119,7 +119,7 @@ def collect(plane: ControlPlane, service: LiveServer, snapshots: int) -> None:
 
 
 def written(service: LiveServer) -> Counter[str]:
-    """Return the rows and bytes that PostgreSQL has written; empty with SQLite."""
+    """Return the rows and bytes that PostgreSQL has written, or an empty result with SQLite."""
     url = service.environment.get("DATABASE_URL")
     if not url:
         return Counter()

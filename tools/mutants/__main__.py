@@ -1,7 +1,7 @@
 """``make mutants``: make one change in the rules at a time, and check that a test fails.
 
 ``make mutants ROOM=states/rules`` selects modules by the beginning of their paths. The exit status
-is 0 if tests kill enough mutants, and ``alive.toml`` contains the reason for each survivor.
+is 0 if tests kill enough mutants and if ``alive.toml`` contains a reason for each survivor.
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ def breaks(released: Schema, current: Schema) -> list[str]:
 
 
 def _is_demand(promise: str, places: set[str], before: set[str]) -> bool:
-    """Return whether the new API rejects requests of the release without a new required field."""
+    """Return whether the new API rejects requests of the release that lack a new required field."""
     place = promise.removesuffix(" required")
     method, path, part, *_ = place.split()
     if _is_response(promise) or f"{method} {path}" not in before:

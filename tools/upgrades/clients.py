@@ -25,7 +25,7 @@ def filtered(path: str, field: str, value: str) -> str:
 
 
 class Front(LiveServer):
-    """The service behind a proxy, or a single instance; counts the responses by phase."""
+    """A client of the service or of a single instance that counts the responses by phase."""
 
     def __init__(self, port: int) -> None:
         self.port = port

@@ -84,7 +84,7 @@ class ClusterAdmin(EditableAdmin):
     def found(self, queryset: QuerySet[Cluster], term: str) -> QuerySet[Cluster]:
         """Return the cluster with this id, or the clusters whose names contain the text.
 
-        A scan is fast, because clusters are few.
+        A scan is fast, because there are few clusters.
         """
         cluster_id = cluster_id_of(term)
         if cluster_id is not None:

@@ -1,12 +1,12 @@
 """``make bench-day``: find the largest company that a service on this machine can serve.
 
-Starts PostgreSQL, gunicorn, the indexer and the delivery of webhooks, and sends the load in
-``proportions`` at its scheduled times, even if the service does not keep up (an open loop). Each
-step doubles the teams until the 99th percentile of a kind of request exceeds its limit, or a
+The command starts PostgreSQL, gunicorn, the indexer and the delivery of webhooks, and sends the
+load in ``proportions`` at its scheduled times, even if the service does not keep up (an open loop).
+Each step doubles the teams until the 99th percentile of a kind of request exceeds its limit, or a
 response is unexpected. Two more steps then narrow down the capacity. The clients run on the same
 machine and also use its CPU.
 
-Prints tables, and writes docs/images/day.svg.
+The command prints tables, and writes docs/images/day.svg.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Set up access to the service: a trust policy for pipelines, an admin session, a webhook."""
+"""Set up access to the service: a trust policy for pipelines, an admin session and a webhook."""
 
 from __future__ import annotations
 

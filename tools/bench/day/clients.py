@@ -45,9 +45,10 @@ class Client:
         headers: Headers,
         body: bytes | Callable[[], bytes] | None = None,
     ) -> bytes:
-        """Send a request. Record the milliseconds since its due time or the last response.
+        """Send a request, and record its duration in milliseconds.
 
-        The time to create the body does not count.
+        The duration starts when the request is due, or at the last response. The time to create the
+        body does not count.
 
         Raises:
             UnexpectedStatusError: the status is not 2xx.

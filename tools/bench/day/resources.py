@@ -48,7 +48,7 @@ class Resources:
         )
 
     def since(self, earlier: Resources) -> Resources:
-        """Return the differences to an earlier measurement."""
+        """Return the differences from an earlier measurement."""
         differences = {
             field.name: getattr(self, field.name) - getattr(earlier, field.name)
             for field in fields(self)
@@ -81,7 +81,7 @@ def memory(server: LiveServer) -> tuple[int, int]:
 
 
 def _proportional(pid: int) -> int:
-    """Return the memory of a process with its part of shared memory, or 0 if it has exited."""
+    """Return the memory of a process with its share of shared memory; 0 if it has exited."""
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     except OSError:

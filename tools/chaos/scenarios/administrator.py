@@ -14,7 +14,7 @@ _OTHERS = "FROM pg_stat_activity WHERE datname = current_database() AND pid <> p
 
 
 def administrator_mistakes(directory: Path) -> list[Outcome]:
-    """Set the primary to read-only, terminate connections, cancel statements, set a timeout."""
+    """Set the primary to read-only, terminate connections, cancel statements, and set a timeout."""
     database = Postgres(directory, "a")
     outcomes = []
     try:
@@ -53,7 +53,7 @@ def _cancel(this: Course, database: Postgres) -> None:
 
 
 def _idle_in_transaction(this: Course, database: Postgres) -> None:
-    """Set a timeout of 1 ms, which affects all transactions with Python between statements."""
+    """Set a timeout of 1 ms, which affects transactions with Python code between statements."""
     _set(database, "idle_in_transaction_session_timeout", "1ms")
     time.sleep(6)
     _set(database, "idle_in_transaction_session_timeout", "0")

@@ -96,7 +96,8 @@ def _restart(this: Course) -> None:
 
 
 def _cut_off(this: Course) -> None:
-    """Isolate an instance. The other continues, and the first later resumes its pending work."""
+    """Isolate an instance. The other instance continues, and the first later resumes its pending
+    work."""
     network.cut("a")
     started = time.monotonic()
     this.wait_for_pushes(more=5)

@@ -1,4 +1,4 @@
-"""A scenario with many simultaneous clients: idle connections, active clients, slow uploads."""
+"""A scenario with many simultaneous clients: idle connections, active clients and slow uploads."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def _upload_slowly(front: Front, backend: Backend, end: threading.Event) -> None
 
 
 def _logged(front: Front, since: list[int]) -> list[float]:
-    """Return the durations in the service's log, from the start of a request's thread."""
+    """Return the durations in the service's log, which start when a thread handles the request."""
     return [
         json.loads(line)["duration_ms"] / 1000
         for instance, start in zip(front.instances, since, strict=True)
