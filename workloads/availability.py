@@ -63,7 +63,7 @@ class Availability:
 
     @property
     def healthy_ratio(self) -> float | None:
-        """Return the share of healthy time in the time with a known health: 0 to 1, or None."""
+        """Return the healthy share of the time with a known health, or None without such time."""
         judged = self.healthy + self.degraded + self.error
         return self.healthy / judged if judged else None
 

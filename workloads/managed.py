@@ -76,7 +76,7 @@ def objects_of(workload: Workload) -> list[str]:
 
 
 def object_columns(of: Callable[[str], Any]) -> list[Any]:
-    """Return the same keys as expressions. ``of`` returns a column: ``F`` or ``OuterRef``.
+    """Return the keys of ``objects_of`` as expressions. ``of`` is ``F`` or ``OuterRef``.
 
     Missing keys are null. An empty uid matches no state.
     """

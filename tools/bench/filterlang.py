@@ -1,9 +1,9 @@
 """Compare filterlang with its peers: ``python -m tools.bench.filterlang``.
 
-The same filter with two terms is parsed to a tree and compiled to Django's ``Q``, by this package,
-by odata-query (an OData parser based on sly, with a Django backend) and by lark (LALR, its fastest
-parser, with the tokens and nodes of this package; only the tree). The libraries alternate in a
-single process. The results are medians of many rounds. The benchmark requires
+The same filter with two terms is parsed into a tree and compiled to Django's ``Q``, by this
+package, by odata-query (an OData parser based on sly, with a Django backend) and by lark (LALR, its
+fastest parser, with the tokens and nodes of this package; only the tree). The libraries alternate
+in a single process. The results are medians of many rounds. The benchmark requires
 requirements-bench.txt.
 """
 

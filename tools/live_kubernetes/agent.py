@@ -159,8 +159,7 @@ def two_pods(scene: AgentScene) -> str:
 
 
 def account_made_anew(scene: AgentScene) -> str:
-    """Recreate the account. The service must reject the account until the policy contains its new
-    uid."""
+    """Recreate the account. The service must reject the new uid until the policy contains it."""
     scene.account.make_anew(scene.admin)
     restarted = scene.restart()
     is_refused = "400 invalid_grant" in scene.collected.log.read_text()

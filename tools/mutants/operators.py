@@ -1,8 +1,8 @@
 """The mutation operators: a selection of cosmic-ray's operators, and four additional operators.
 
-cosmic-ray would replace each Python operator by every other operator. ``a + b`` would produce
-eleven mutants, and most of them raise a ``TypeError`` in any test. They would increase the share
-of killed mutants, but say nothing about the tests.
+cosmic-ray would replace each Python operator with every other operator. ``a + b`` would produce
+eleven mutants, and most of them raise a ``TypeError`` in any test. Such mutants would increase the
+share of killed mutants, but reveal nothing about the tests.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Build the documentation site: ``python -m tools.site [DIRECTORY]``.
 
-The output directory is ``site/docs`` by default. The service serves it at ``/docs/`` after its next
-start. The service's Content-Security-Policy blocks inline scripts, so the build moves them to
-files. The site also contains each page as Markdown, and ``llms.txt`` lists the pages.
+The output directory is ``site/docs`` by default. The service serves the site at ``/docs/`` after
+the next start of the service. The service's Content-Security-Policy blocks inline scripts, so the
+build moves them to files. The site also contains each page as Markdown, and ``llms.txt`` lists the
+pages.
 """
 
 from __future__ import annotations

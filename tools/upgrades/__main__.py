@@ -3,9 +3,10 @@
 The program checks out the previous release in a temporary directory. On PostgreSQL, two instances
 run behind nginx with ``deploy/nginx.conf`` while the owner's role migrates the schema. The
 instances restart one after the other, first with the new code, then with the old code again. On
-SQLite, the program stops the service, migrates the database and starts the service again. It counts
-the responses by status. The exit status is 1 after a 5xx response other than 503 with Retry-After,
-an unexpected 4xx response, a broken connection, a lost push or an exception in a log.
+SQLite, the program stops the service, migrates the database and starts the service again. The
+program counts the responses by status. The exit status is 1 after a 5xx response other than 503
+with Retry-After, an unexpected 4xx response, a broken connection, a lost push or an exception in a
+log.
 """
 
 from __future__ import annotations

@@ -182,7 +182,7 @@ def as_of(cluster: Cluster) -> str:
 
 
 class ClustersByTrouble(KeysetChangeList):
-    """A list of clusters: one page ordered by health, or several if the clusters are many."""
+    """A list of clusters: one page ordered by health, or several pages for many clusters."""
 
     def get_results(self, request: HttpRequest) -> None:
         """Load all clusters if they fit on one page; otherwise load a page."""

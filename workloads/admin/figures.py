@@ -94,7 +94,7 @@ _LARGE: Final = {"m": ("cores", 1000), "MiB": ("GiB", 1024)}
 
 
 def _scaled(requested: float, used: float | None, unit: str) -> tuple[float, float | None, str]:
-    """Return both figures, and their unit: the large unit if a figure is large."""
+    """Return both figures and their common unit, which is the large unit if a figure is large."""
     if max(requested, used or 0) < _MANY:
         return requested, used, unit
     large, factor = _LARGE[unit]

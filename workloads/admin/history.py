@@ -1,4 +1,4 @@
-"""The history section of a workload's page: health in the last days, and transitions."""
+"""The history section of a workload's page: health in recent days, and transitions."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ class WorkloadAdmin(ReadOnlyAdmin):
         return rows
 
     def segments(self, key: Sequence[str], params: Mapping[str, str]) -> Sequence[Segment]:
-        """Return one segment per health; with a health filter or another order, a single one."""
+        """Return one segment per health, or one segment with a health filter or another order."""
         if HealthFilter.parameter_name in params or key[0].removeprefix("-") != PLACE[0]:
             return super().segments(key, params)
         return by_health(key)

@@ -92,7 +92,7 @@ class ClusterFilters(FilterSet):  # type: ignore[misc]  # django-filter has no t
 
 
 def with_join(condition: Q) -> Q:
-    """Replace comparisons with ``managed`` by a condition on the resources of states."""
+    """Convert comparisons with ``managed`` into a condition on the resources of states."""
 
     def replace(path: str, value: Any) -> Any:
         if path != "managed__exact":
@@ -103,7 +103,7 @@ def with_join(condition: Q) -> Q:
 
 
 def with_cluster_ids(condition: Q, clusters: ClusterQuerySet) -> Q:
-    """Replace the names, parts of names and ids of clusters by ids from ``clusters``.
+    """Replace the names, parts of names and ids of clusters with ids from ``clusters``.
 
     Each comparison requires one query. ``condition`` expresses ``IS NULL`` as a negated
     ``IS NOT NULL``.
@@ -127,7 +127,7 @@ def with_cluster_ids(condition: Q, clusters: ClusterQuerySet) -> Q:
 
 
 def with_images(condition: Q, rows: QuerySet[WorkloadImage]) -> Q:
-    """Replace comparisons with image fields by the workload ids of the matching ``rows``."""
+    """Convert comparisons with image fields into the workload ids of the matching ``rows``."""
 
     def replace(path: str, value: Any) -> Any:
         if not path.startswith(_IMAGE):

@@ -74,7 +74,7 @@ def _place(image: dict[str, Any]) -> list[str]:
 
 
 class ImagePagination(KeysetPagination):
-    """Pagination of images. The counts of an image are sums over its rows."""
+    """Pagination of images. The counts of an image are sums over the rows of the image."""
 
     takes_order = False
 

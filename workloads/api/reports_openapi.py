@@ -50,7 +50,7 @@ _WORST_STATE: Final = Named(
 
 
 def _described(form: Any, **items: Any) -> Named:
-    """Return the JSON schema of a struct. ``items`` are the item types of its raw lists."""
+    """Return the JSON schema of a struct. ``items`` contains the item types of its raw lists."""
     _, parts = msgspec.json.schema_components([form], ref_template="{name}")
     described: Named = _resolved({"$ref": form.__name__}, parts)
     for name, item in items.items():
@@ -83,7 +83,7 @@ def _component(name: str, parts: dict[str, Any]) -> dict[str, Any]:
 
 
 def _beside(component: dict[str, Any], field: dict[str, Any]) -> dict[str, Any]:
-    """Return a component with the description of a field of that type."""
+    """Return the schema of a component, with the description of a field that has this type."""
     if "description" not in field:
         return component
     return {"allOf": [component], "description": field["description"]}

@@ -113,7 +113,7 @@ class WorkloadViewSet(ResourceViewSet[Workload]):
 
     @snapshot_schema
     def replace(self, request: Request, **_path: str) -> Response:
-        """Apply a snapshot of all workloads of the cluster, and delete the workloads not in it."""
+        """Apply a snapshot of all workloads of the cluster, and delete all other workloads."""
         return self._report(request, complete=True)
 
     @delta_schema

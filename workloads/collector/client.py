@@ -131,7 +131,7 @@ class ClusterClient:
         """Yield a list's pages, which all have the same resourceVersion.
 
         Raises:
-            ExpiredError: reading the list took too long, and must restart.
+            ExpiredError: the list took too long to read. The caller must start again.
             RefusedError, UnreachableError: the status is not 200, or no response arrived.
         """
         parameters = {"limit": str(PAGE_SIZE)}
@@ -145,7 +145,7 @@ class ClusterClient:
             parameters = {**parameters, "continue": page.metadata.continue_}
 
     def unpaged(self, resource: Resource, *, within: float) -> Iterator[JsonObject]:
-        """Yield the objects of an unpaginated list as they arrive, within a limit in seconds.
+        """Yield the objects of an unpaginated list as they arrive, for at most ``within`` seconds.
 
         Raise the same errors as `pages`. The objects yielded before an error are incomplete.
         """
@@ -163,9 +163,9 @@ class ClusterClient:
         """Watch changes after a resourceVersion. Yield (type, object) until the watch ends.
 
         Raises:
-            ExpiredError: the version is too old; list again.
+            ExpiredError: the version is too old. The caller must list again.
             EndedEarlyError: the watch ended long before its time, without an event.
-            RefusedError, UnreachableError: the status is not 200, or the response broke off.
+            RefusedError, UnreachableError: the status is not 200, or the response is incomplete.
         """
         seconds = random.randint(*_WATCH_SECONDS)  # noqa: S311 - no secret
         request = Request(

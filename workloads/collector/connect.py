@@ -44,7 +44,7 @@ def contexts(kubeconfig: str | None) -> tuple[Collection[str], str]:
 
 
 def from_kubeconfig(kubeconfig: str | None, context: str) -> ClusterClient:
-    """Return a client for a context. None means $KUBECONFIG, or else ~/.kube/config."""
+    """Return a client for a context. The default file is $KUBECONFIG, or else ~/.kube/config."""
 
     def load(configuration: Any) -> None:
         with _readable(kubeconfig):

@@ -59,8 +59,9 @@ class Request(msgspec.Struct, frozen=True):
 class Connection:
     """A thread-safe connection to an API server. `close` aborts open requests.
 
-    Each call of `load` reloads the credentials. `failures` are the exceptions of the `kubernetes`
-    package and its dependencies. This module does not import the package, which is an extra.
+    Each call of `load` reloads the credentials. `failures` contains the exceptions of the
+    `kubernetes` package and its dependencies. This module does not import the package, because it
+    is an optional extra.
     """
 
     def __init__(
@@ -82,7 +83,7 @@ class Connection:
 
         Raises:
             RefusedError, UnreachableError: the status is not 200, or the response is missing or
-            broke off.
+            incomplete.
         """
         response = timer = None
         cut = threading.Event()

@@ -4,13 +4,13 @@ from http import HTTPStatus
 
 
 class KubernetesError(Exception):
-    """The API server did not return the object. `retry_after` is its requested delay (s)."""
+    """The API server did not return the object. `retry_after` is the requested delay in seconds."""
 
     retry_after: float = 0.0
 
 
 class UnreachableError(KubernetesError):
-    """The response is missing or broke off."""
+    """The response is missing or incomplete."""
 
 
 class InvalidAnswerError(UnreachableError):

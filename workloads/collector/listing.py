@@ -51,7 +51,7 @@ def read_cluster(
     Usage is read in parallel. Only the last list, the pods, waits for the usage.
 
     Raises:
-        KubernetesError: a list failed or broke off.
+        KubernetesError: a list failed or is incomplete.
     """
     reader = UsageReader(client, namespaces, None, threading.Event())
     reader.start()

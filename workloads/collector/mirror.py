@@ -117,9 +117,9 @@ class Mirror:
         objects: Iterable[JsonObject],
         server: ServerVersion = UNKNOWN_VERSION,
     ) -> None:
-        """Replace a table with a complete list. A list that breaks off changes nothing.
+        """Replace a table with a complete list. An incomplete list changes nothing.
 
-        The preceding watch may have missed changes. Only the next snapshot contains them. `server`
+        The preceding watch may have missed changes, which only the next snapshot contains. `server`
         is the version of the API server.
         """
         tables, new = self._role(resource, server)
@@ -144,7 +144,8 @@ class Mirror:
         """Return a record for every workload, evaluated during iteration.
 
         A snapshot also evaluates unchanged workloads, because some rules depend only on the time.
-        It may include changes that arrive during the iteration. The next delta contains them again.
+        It may include changes that arrive during the iteration. The next delta contains these
+        changes again.
         """
         with self._lock:
             self.is_refilled = False
@@ -157,7 +158,7 @@ class Mirror:
     def delta(
         self, as_of: dt.datetime, usage: MeasuredPods | None
     ) -> tuple[list[WorkloadRecord], frozenset[Place]]:
-        """Return the workloads changed, and the places of those deleted, since the last report."""
+        """Return the changed workloads and the places of deleted ones since the last report."""
         with self._lock:
             uids = {self._workload_of(uid) for uid in self._touched}
             self._touched.clear()

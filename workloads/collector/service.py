@@ -31,7 +31,7 @@ class _Response(msgspec.Struct):
 
 
 class ServiceDestination:
-    """A destination at the HTTP API. After a refused or lost report, a snapshot follows."""
+    """A destination at the HTTP API. After a refused or lost report, a snapshot must follow."""
 
     def __init__(
         self,

@@ -102,7 +102,7 @@ class ExchangedToken:
             return kept.access_token
 
     def refused(self, token: str) -> None:
-        """Exchange a new token before the next request. The policy may have been disabled."""
+        """Obtain a new token before the next request. The policy may have been disabled."""
         if self._kept is not None and self._kept.access_token == token:
             self._kept.expires_at = 0.0
 
@@ -172,7 +172,7 @@ class ExchangedToken:
 
 
 def _read(path: Path) -> str:
-    """Return the token in a file. An error, which never quotes it, rejects an invalid token."""
+    """Return the token in a file. The error for an invalid token does not quote the token."""
     try:
         with path.open("rb") as file:
             found = file.read(_MOST_BYTES).strip()

@@ -25,7 +25,7 @@ class Target:
     stopped: threading.Event = dataclasses.field(default_factory=threading.Event)
 
     def stop(self) -> None:
-        """Abort waiting. A report is applied completely or not at all."""
+        """Abort waiting. A report in progress is applied completely or not at all."""
         self.stopped.set()
         self.client.close()
         self.destination.stop()

@@ -62,7 +62,10 @@ class UsageReader(threading.Thread):
                 return
 
     def latest(self, wait: float = 0.0) -> UsageTable | None:
-        """Return the last valid reading, or None. Wait up to `wait` seconds for the first."""
+        """Return the last valid reading, or None.
+
+        Wait up to `wait` seconds for the first reading.
+        """
         self._answered.wait(wait)
         measured = self._measured
         if measured is None:

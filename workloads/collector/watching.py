@@ -36,7 +36,7 @@ class Reflector(threading.Thread):
 
     `is_current` is true from the opening of a watch until an error. After a failure, a watch must
     first receive an event or last for a few seconds, because some servers respond with 200 and
-    close the connection. In a cluster without events, a watch that lasts ends the failure.
+    close the connection. The failure therefore also ends in a cluster without events.
     """
 
     def __init__(

@@ -95,7 +95,7 @@ class Case:
         )
 
     def _credible(self, moment: datetime | None) -> datetime | None:
-        """Return a time, or None far after the report: a kubelet's clock may be a day fast."""
+        """Return a time, or None if it is far after the report because of a kubelet's clock."""
         return moment if moment is not None and moment - self.as_of <= GRACE else None
 
     def past_grace(self, since: datetime | None) -> bool:

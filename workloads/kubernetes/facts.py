@@ -87,8 +87,9 @@ class ContainerFacts:
 
     `failing` is the reason why the container counts as failing, or empty. `restarted_at` is the end
     of the last run of a restarted container, with any exit code: after a failed liveness probe, a
-    container that terminates gracefully exits with 0. `out_of_memory` is true if that run ran out
-    of memory. `running` is the image reference with its digest, or empty if the digest is unknown.
+    container that terminates gracefully exits with 0. `out_of_memory` is true if that run ended
+    because the container ran out of memory. `running` is the image reference with its digest, or
+    empty if the digest is unknown.
     """
 
     name: str

@@ -1,7 +1,8 @@
 """The resource figures of a workload: what its pods request and use, in the units of the API.
 
 A new figure requires a line here, a column in ``workloads/models/workloads.py`` and a field in
-``workloads/reporting/wire.py``. Comparisons, sums, filters and responses follow from these.
+``workloads/reporting/wire.py``. Comparisons, sums, filters and responses are derived from these
+places.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ DESCRIPTIONS: Final = {
 
 
 class Figure(NamedTuple):
-    """A resource figure. ``name`` is the column and the API field; ``resource`` is Kubernetes'."""
+    """A resource figure. ``name`` is the column and API field; ``resource`` is Kubernetes' name."""
 
     name: str
     resource: str

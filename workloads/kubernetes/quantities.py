@@ -32,7 +32,7 @@ class InvalidQuantityError(ValueError):
 # The cache serves specs, which repeat values. Measurements rarely repeat.
 @lru_cache(maxsize=1024)
 def parse_quantity(text: str) -> int:
-    """Parse a quantity to nanos: `"250m"` is 250,000,000 and `"1Ki"` is 1,024,000,000,000.
+    """Parse a quantity into nanos: `"250m"` is 250,000,000 and `"1Ki"` is 1,024,000,000,000.
 
     The pattern is checked first, because Python accepts more forms than Kubernetes (`NaN`, `1_000`,
     full-width digits). Fractions of a nano are rounded away from zero, as in Kubernetes.

@@ -79,7 +79,7 @@ class EvaluatedRecords(Sequence[WorkloadRecord]):
 def workload_record(
     workload: WorkloadFacts, pods: PodTally, *, as_of: datetime, usage_known: bool
 ) -> WorkloadRecord:
-    """Return the record of a workload and its pods. After an exception, it is unreadable.
+    """Return the record of a workload and its pods, or an unreadable record after an exception.
 
     See ``_joined`` for the arguments.
     """

@@ -37,7 +37,7 @@ class ContainerTally:
     running: frozenset[str] = frozenset()
 
     def add(self, restarts: int, ready: int, state: str, running: Set[str]) -> None:
-        """Add containers with this name. `state` becomes the worst of all."""
+        """Add containers with this name. `state` becomes the worst state of all."""
         self.restarts += restarts
         self.ready += ready
         if _RANK[state] > _RANK[self.state]:

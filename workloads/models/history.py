@@ -32,7 +32,7 @@ class TransitionQuerySet(models.QuerySet["Transition"]):
     def of_health(self) -> TransitionQuerySet:
         """Return changes in health, and unhealthy workloads that appeared or were deleted.
 
-        Exclude changes only in the reason, and other workloads that appeared or were deleted.
+        Exclude changes of only the reason, and all other workloads that appeared or were deleted.
         """
         was_there, is_there = Q(from_health_status__isnull=False), Q(to_health_status__isnull=False)
         return self.filter(

@@ -2,9 +2,9 @@
 
 A snapshot contains all workloads, so workloads missing from it are deleted. A delta contains only
 changes. The report is compared with the stored rows without a lock. A short transaction then
-replaces the time of the cluster's last report and writes the differences. It fails if another
-report has been applied since the comparison. Two reports therefore never mix, and readers never see
-half a report.
+replaces the time of the cluster's last report and writes the differences. The transaction fails if
+another report has been applied since the comparison. Two reports therefore never mix, and readers
+never see half a report.
 """
 
 from __future__ import annotations

@@ -93,7 +93,7 @@ class Differences:
 
     @property
     def measures_many(self) -> bool:
-        """Return whether the rows that differ only in usage are too many for each report."""
+        """Return whether too many rows differ only in usage to be written with each report."""
         return len(self.measured) > FEW_MEASURED
 
     def postpone_usage(self) -> None:

@@ -1,4 +1,4 @@
-"""Parse the body of a report to a ``Report``, or list its faults."""
+"""Parse the body of a report into a ``Report``, or list its faults."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def _behind(proxy: str, directory: Path, database: Postgres) -> list[Outcome]:
         name = f"{proxy}: the host of one instance is isolated for {_AWAY} s"
         with course(name, front, probing=False) as cut_off:
             _cut_off(cut_off)
-    # A response may break off when its host is isolated. A proxy cannot repeat a partial response.
+    # A response may be cut off when its host is isolated. A proxy cannot repeat a partial response.
     broken_off = (0, "(no answer: IncompleteRead)")
     return [
         killed.outcome,
@@ -96,8 +96,7 @@ def _restart(this: Course) -> None:
 
 
 def _cut_off(this: Course) -> None:
-    """Isolate an instance. The other instance continues, and the first later resumes its pending
-    work."""
+    """Isolate an instance, which later resumes its pending work. The other instance continues."""
     network.cut("a")
     started = time.monotonic()
     this.wait_for_pushes(more=5)

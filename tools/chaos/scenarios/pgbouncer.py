@@ -17,8 +17,7 @@ _KNOWS_PREPARED = (1, 21)
 
 
 def in_transaction_mode(directory: Path) -> list[Outcome]:
-    """Restart each pgbouncer with default settings, and newer versions also with prepared
-    statements."""
+    """Restart each pgbouncer with default settings. Test newer ones with prepared statements."""
     outcomes = []
     for number, program in enumerate(programs()):
         outcomes += _with(program, directory / str(number), {})

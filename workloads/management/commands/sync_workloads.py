@@ -33,7 +33,7 @@ _FAILURES = (KubernetesError, NotReportedError, ReportingEndedError)
 
 
 class Command(ServiceCommand):
-    """The command that synchronises the workloads of Kubernetes clusters with the service."""
+    """The command that synchronizes the workloads of Kubernetes clusters with the service."""
 
     help = (
         "Read the workloads of Kubernetes clusters, once (the default) or continuously, "
@@ -98,7 +98,7 @@ class Command(ServiceCommand):
         """Collect once, or until SIGTERM or SIGINT.
 
         Raises:
-            CommandError: a cluster is not registered, not reachable, or another cluster.
+            CommandError: a cluster is not registered or reachable, or is not the expected cluster.
         """
         self._namespaces: list[str] = list(dict.fromkeys(options["namespace"]))
         self._failures: list[str] = []
@@ -151,7 +151,7 @@ class Command(ServiceCommand):
         return [registered.registered_cluster(options)]
 
     def _watch(self, targets: list[Target], interval: int | None, heartbeat: Heartbeat) -> None:
-        """Watch all clusters, each in a thread. The end of a watch does not affect the others."""
+        """Watch all clusters, each in a thread. A watch that ends does not affect the others."""
         threads = [
             threading.Thread(
                 target=self._collect,
