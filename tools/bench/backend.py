@@ -178,7 +178,9 @@ def on_one_machine(server: LiveServer, token: str, size: int, at_least: float) -
                     found.append(rate)
     ours, naive = (1000 / statistics.median(rates[place]) for place in (OURS, NAIVE))
     return Figure(
-        work=f"the same on one machine, {CLIENTS} clients, {size // 1000} KB, a cycle",
+        work=(
+            f"cycle of LOCK, GET, POST, UNLOCK of {size // 1000} KB, one machine, {CLIENTS} clients"
+        ),
         ours=ours,
         peer=naive,
         peer_name="an ordinary Django backend",

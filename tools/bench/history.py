@@ -90,10 +90,10 @@ def ten_megabytes(server: LiveServer, masked: str, everything: str) -> None:
             times.append(time.perf_counter() - started)
         taken[token] = statistics.median(times)
     remark(
-        f"A page of the difference of two versions of {len(body) / 1e6:.0f} MB, a tenth of "
-        f"{RESOURCES // 5:,} resources changed: {taken[everything]:.2f} s with secrets shown, "
-        f"{taken[masked]:.2f} s with secrets masked, because the service searches all other "
-        "texts for each secret value."
+        f"A page of the difference between two versions of {len(body) / 1e6:.0f} MB, in which a "
+        f"tenth of {RESOURCES // 5:,} resources changed, takes {taken[everything]:.2f} s with "
+        f"secrets shown and {taken[masked]:.2f} s with secrets masked. To mask secrets, the "
+        "service searches all other texts for each secret value."
     )
 
 

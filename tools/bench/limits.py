@@ -147,8 +147,8 @@ def main() -> None:
             text = f"{CLIENTS} clients complete {rates[work]:,.0f} {work} per second"
             found = [statements(client, send) for client in clients]
             if any(found):
-                text += f"; pgbench completes {pgbench_rate(url, found):,.0f}"
-                text += " with their statements alone"
+                text += ". With only the SQL statements of these requests, pgbench completes "
+                text += f"{pgbench_rate(url, found):,.0f} per second"
             remark(f"{text}.")
         connection.close()
         connection.close_pool()

@@ -91,7 +91,7 @@ def main() -> None:
     by_ids, by_names = (sum(found[name]) for name in ("ids", "component/environment"))
     publish(
         Figure(
-            work="extra CPU of a component/environment address over ids",
+            work="extra CPU of an address with component/environment, compared with ids",
             ours=max(by_names - by_ids, 0.001),
             peer=MOST,
             peer_name="the target itself",
