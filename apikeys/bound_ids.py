@@ -13,7 +13,7 @@ from apikeys.models.grant_holder import GrantHolder
 
 
 def bound_ids() -> set[uuid.UUID]:
-    """Return the components, environments and applications in bindings that have not expired.
+    """Return the ids of components, environments and applications in unexpired bindings.
 
     Tokens of the same key share their lists, so the queries return few distinct lists.
     """

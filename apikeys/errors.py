@@ -123,7 +123,10 @@ def _with_article(kind: TokenKind) -> str:
 
 
 class GrantExceeded(PermissionDenied):
-    """A grant that exceeds the actor's grant. ``latest`` is the allowed expiry, if exceeded."""
+    """A grant that exceeds the actor's grant.
+
+    ``latest`` is the latest allowed expiry, if the requested expiry exceeds it.
+    """
 
     meaning = (
         "A caller cannot grant more than its own permissions: it lacks the ``scopes``, or the "

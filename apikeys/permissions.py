@@ -37,8 +37,10 @@ ANY_TOKEN: Final = ACCESS_TOKENS | API_KEYS
 
 
 class HasScope(BasePermission):
-    """A permission that demands a token (else 401) of an accepted kind with the scope (else
-    403)."""
+    """A permission that requires a token of an accepted kind with the scope.
+
+    A missing token causes a 401. A token of another kind or without the scope causes a 403.
+    """
 
     def has_permission(self, request: Request, view: APIView) -> bool:
         """Return True, or raise the error with the missing permission."""

@@ -108,7 +108,7 @@ class GrantHolderQuerySet(QuerySet[C]):
         return self.filter(pk=holder.pk, revision=holder.revision)
 
     def locked(self) -> Self:
-        """Lock the rows until the transaction ends, while foreign keys can still refer to them."""
+        """Lock the rows until the transaction ends, but allow new foreign keys to them."""
         return self.select_for_update(no_key=True)
 
     def change(self, **values: Any) -> int:

@@ -32,7 +32,10 @@ PRESENCE: Final = ("EXISTS", "IS NULL", "IS NOT NULL")
 
 
 class Neighbours(NamedTuple):
-    """The nearest storable values below and above a value that the column cannot store, or None."""
+    """The storable values nearest to a value that the column cannot store.
+
+    None means that there is no such value.
+    """
 
     below: Any
     above: Any

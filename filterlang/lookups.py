@@ -91,8 +91,8 @@ class LabelEquals(DataContains):
 class LabelIn(Lookup):
     """A lookup for labels with a key that has any of the values in ``{key: values}``.
 
-    PostgreSQL uses the same GIN index. An OR of hundreds of lookups would take Django 10 ms, and
-    produce different SQL for each count.
+    PostgreSQL uses a GIN index. An OR of hundreds of lookups would take Django 10 ms, and produce
+    different SQL for each count.
     """
 
     lookup_name = "filterlang_label_in"

@@ -1,10 +1,10 @@
-"""Prevent writes with wrong encryption keys by a canary, a known encrypted value in the database.
+"""Prevent writes with wrong encryption keys, with a canary: a known encrypted value.
 
-The service verifies the canary at the start of the server, and in ``/readyz`` and ``check
---database default``. The database may have been unreachable at the start, so each process also
-verifies the canary before its first encryption. The first verification creates the canary, unless
-the newest document needs a missing key. ``rotate_state_keys`` encrypts the canary with the first
-key.
+The database stores the canary. The service verifies it when the server starts, and in ``/readyz``
+and ``check --database default``. The database may have been unreachable when the server started, so
+each process also verifies the canary before its first encryption. The first verification creates
+the canary, unless the newest document needs a missing key. ``rotate_state_keys`` encrypts the
+canary with the first key.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def verify_at_start() -> None:
 
 
 def guard() -> None:
-    """Prevent an encryption with a wrong key, for ``encryption.guard``.
+    """Prevent encryption with a wrong key, for ``encryption.guard``.
 
     Raises:
         EncryptionKeyWrong, DatabaseError: see ``verify_once``.

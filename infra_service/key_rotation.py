@@ -49,7 +49,7 @@ class OlderValue(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """A kind of values: its names in JSON and text, and functions to re-encrypt and list it."""
+    """A kind of encrypted values: its names, and functions that re-encrypt and list the values."""
 
     name: str
     label: str

@@ -90,7 +90,8 @@ def change_api_key(
         ApiKeyNotFound: the queryset does not contain the key.
         ApiKeyRevoked, ApiKeyExpired: the key is revoked, or has expired and is not extended.
         GrantExceeded: the key would exceed the grant or expiry of the actor or of its creator.
-        TooManyApiKeys: an expired key would become active, but its owner has the maximum number.
+        TooManyApiKeys: an expired key would become active, but its owner has the maximum number of
+            active keys.
         SecretRetired: the actor's secret was replaced.
         ConcurrentChange: every attempt conflicted with another writer.
     """

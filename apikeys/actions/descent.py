@@ -63,7 +63,7 @@ def revoke(made: ApiKeyQuerySet, ancestor_id: str, actor: Actor) -> int:
 
 
 def narrow(ancestor_id: str, grant: Grant, actor: Actor) -> None:
-    """Remove the permissions that the key has lost from all its descendants.
+    """Remove from all descendants the permissions that the key has lost.
 
     Revoke each descendant that is left without scopes, with an empty binding, or with too many
     networks.

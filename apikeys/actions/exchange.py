@@ -99,7 +99,8 @@ def exchange_assertion(
     """Issue a token for a proof. Return the token and its secret, which is not stored.
 
     The token has the policy's full grant, unless ``scopes`` restricts it. The token is valid for
-    ``ttl``, by default for an hour or the maximum of the policy, and no longer than the policy.
+    ``ttl``, but no longer than the policy. The default is an hour, or the maximum lifetime that the
+    policy allows if it is shorter.
 
     Raises:
         AssertionRefused: the assertion was used before, or the policy has changed since the proof.

@@ -74,7 +74,7 @@ def change_issuer(*, issuer_id: str, changes: Mapping[str, Any], actor: Actor) -
     Raises:
         IssuerNotFound: the issuer does not exist.
         IssuerDisabled: the issuer is disabled permanently.
-        IssuerShared: its policies exceed the actor's grant, or have another owner.
+        IssuerShared: a policy of the issuer exceeds the actor's grant, or has another owner.
         InvalidIssuer, FieldFixed: the new fields are not allowed.
         BindingInsufficient, SecretRetired: see ``create_issuer``.
     """

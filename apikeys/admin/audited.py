@@ -21,7 +21,7 @@ def person_of(request: HttpRequest) -> User:
 
 
 class AuditedAdmin(KeysetAdmin):
-    """An admin that passes the person to its form and records changes in the audit log."""
+    """An admin that passes the logged-in person to its form and writes the audit log."""
 
     def formfield_for_manytomany(self, db_field: Any, request: Any = None, **kwargs: Any) -> Any:
         """Use a field that rejects ids beyond SQLite's integer range."""

@@ -25,7 +25,7 @@ _NO_STORE: Final = {"Cache-Control": "no-store"}
 
 
 class OAuthView(APIView):
-    """A base of OAuth token endpoints, which accept only the grant in the body as a credential."""
+    """The base class of OAuth token endpoints, which accept credentials only in the body."""
 
     http_method_names = ["post"]
     public = True

@@ -150,7 +150,7 @@ def first_line(path: Path, text: bytes) -> tuple[int, str]:
     """Return the number of the archive and the previous digest.
 
     Raises:
-        ArchiveError: the line lacks either value.
+        ArchiveError: the line does not contain both values.
     """
     try:
         found = json.loads(text)

@@ -108,8 +108,8 @@ def described(kind: str, claims: Mapping[str, Any]) -> dict[str, str]:
 def issuer_faults(kind: str, url: str, *, has_keys: bool) -> list[str]:
     """Return the reasons why an issuer of this kind cannot have this URL.
 
-    An issuer with inline keys (``has_keys``) may have any URL, as some clusters do, because the
-    service sends it no requests.
+    The URL of an issuer with inline keys (``has_keys``), such as some clusters, need not be an
+    https address, because the service sends it no requests.
     """
     if not url or not url.isascii() or not url.isprintable():
         return ["Not printable ASCII text."]

@@ -63,7 +63,7 @@ class User(AbstractUser):
         return f"{super().get_session_auth_hash()}{self._epoch}"
 
     def get_session_auth_fallback_hash(self) -> Iterator[str]:
-        """Return the same hash for each former SECRET_KEY."""
+        """Yield the hash for each former SECRET_KEY."""
         for known in super().get_session_auth_fallback_hash():
             yield f"{known}{self._epoch}"
 

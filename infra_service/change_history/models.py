@@ -190,7 +190,7 @@ class Change(models.Model):
 
 
 class RecordedState(models.Model):
-    """The number of a state's newest version among the versions with stored changes."""
+    """The number of the version up to which the changes of a state are stored."""
 
     state = models.OneToOneField(
         State, on_delete=models.CASCADE, primary_key=True, db_constraint=False, related_name="+"

@@ -26,7 +26,7 @@ _SHOWN: Final = 6
 def latest_changes() -> dict[str, Any]:
     """Return the number of changes by environment and action, up to the newest ``EXACT``.
 
-    All changes of workloads are a single row, because they have no environment.
+    All changes of workloads form a single row, because workloads have no environment.
     """
     recent = Change.objects.since(timezone.now() - _WITHIN).order_by("-id")
     found = list(recent.values_list("environment_id", "action")[: EXACT + 1])

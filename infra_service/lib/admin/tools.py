@@ -41,7 +41,7 @@ class ObjectTool:
 
 
 def object_tool(**description: Any) -> Callable[[F], F]:
-    """Turn a method of an admin into a tool. Add its name to the admin's ``tools``.
+    """Turn a method of an admin into a tool. The admin lists the method's name in ``tools``.
 
     The tool calls ``method(obj, actor, **fields)`` with the fields of its form, and shows the
     returned message. If the method raises an ``APIException``, the form shows the error.

@@ -100,7 +100,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:  # noqa: ARG001 - Django's signature
-    """Handle a CSRF failure for Django, which only occurs in forms of the admin."""
+    """Handle a CSRF failure for Django. Only forms of the admin can cause such a failure."""
     title = "The form has expired"
     advice = (
         "Go back, reload the page, and submit the form again. You may have logged in since you "

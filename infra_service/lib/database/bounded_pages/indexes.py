@@ -119,9 +119,10 @@ def _nulls(condition: Any) -> Iterator[tuple[str, Any]]:
 
 
 def walk(model: type[models.Model], conditions: Conditions, page_key: Sequence[str]) -> Access:
-    """Return the scan that decides the most comparisons among those in the order of the page key.
+    """Return a scan in the order of the page key.
 
-    A page key without an index is treated as indexed. A system check reports the missing index.
+    Among several indexes, choose the index that decides the most comparisons. A page key without an
+    index is treated as indexed. A system check reports the missing index.
     """
     compared = tuple((comparison.column, comparison.kind) for comparison in conditions.comparisons)
     index = _index_to_walk(model, compared, tuple(page_key))
