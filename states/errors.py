@@ -146,7 +146,7 @@ class InvalidLockInfo(APIException):
 
 
 class ContentMd5Mismatch(APIException):
-    meaning = "The received body differs from the sent body."
+    meaning = "The MD5 digest of the received body differs from the digest that the client sent."
     status_code = 400
     default_code = "CONTENT_MD5_MISMATCH"
     default_detail = "Content-MD5 does not match the body. Send the request again."

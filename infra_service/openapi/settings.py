@@ -44,7 +44,7 @@ SPECTACULAR_SETTINGS = {
         for name, text in {
             "api-keys": "The caller's own API keys.",
             "access-tokens": "Access tokens, minted from a key or issued.",
-            "issuers": "Platforms with trusted signatures.",
+            "issuers": "Platforms whose signed tokens the service trusts.",
             "trust-policies": "Grants of access tokens to pipelines.",
             "state-backend": "The HTTP state backend of Terraform and OpenTofu.",
             "states": "States and their history, for people and tools.",

@@ -55,8 +55,8 @@ def test_documented_error_codes_match():
 
 
 def test_documented_limits_match():
-    assert f"- {grammar.MAX_LENGTH} characters." in PAGE
-    assert f"- {grammar.MAX_DEPTH} nested parentheses." in PAGE
+    assert f"at most {grammar.MAX_LENGTH} characters." in PAGE
+    assert f"up to {grammar.MAX_DEPTH} levels deep." in PAGE
     assert f"{filters.INT64_MIN} to {filters.INT64_MAX}" in PAGE
 
 
