@@ -258,7 +258,7 @@ STATE_VERSIONS_DAYS = env.days("STATE_VERSIONS_DAYS", default=30)
 CATALOGUE_UNUSED_DAYS = env.days("CATALOGUE_UNUSED_DAYS", default=0)
 # Days after the expiry of access tokens until housekeeping deletes them.
 ACCESS_TOKENS_KEPT_DAYS = env.days("ACCESS_TOKENS_KEPT_DAYS", default=30)
-# Whether tools of assistants (/mcp) show sensitive outputs to tokens with state:secrets.
+# Whether tools for assistants (/mcp) show sensitive outputs to tokens with state:secrets.
 MCP_SENSITIVE_OUTPUTS = env.bool("MCP_SENSITIVE_OUTPUTS", default=False)
 # Whether index_states revokes keys and tokens of this service that it finds in a state.
 REVOKE_TOKENS_IN_STATES = env.bool("REVOKE_TOKENS_IN_STATES", default=False)
