@@ -25,7 +25,7 @@ _NO_STORE: Final = {"Cache-Control": "no-store"}
 
 
 class OAuthView(APIView):
-    """The base class of OAuth token endpoints, which accept credentials only in the body."""
+    """The base class of OAuth token endpoints. The grant in the body is the only credential."""
 
     http_method_names = ["post"]
     public = True

@@ -52,7 +52,7 @@ def remove(archive: AuditArchive, directory: Path) -> None:
 def unarchived(month: Partition, directory: Path) -> QuerySet[AuditEvent]:
     """Return the events of a month that no archive contains.
 
-    Usually, these events follow the archived events. If an event arrived late, or an earlier
+    Usually, these events follow the archived events. If an event arrived late, or the previous
     release deleted some events, the function deletes the remaining archived events row by row.
     """
     archives, events = _archives_of(month), _events_of(month)

@@ -70,7 +70,7 @@ def _reason(cluster: Cluster, status: CollectionStatus) -> str:
 
 
 def clusters_in_error(most: int) -> list[dict[str, Any]]:
-    """Return the clusters with the most workloads in error, each with its first such workload."""
+    """Return the clusters with the most workloads in error, each with an example workload."""
     clusters = list(
         Cluster.objects.filter(is_in_health(ClusterHealth.ERROR, Now())).order_by(
             "-workloads_error", "name"

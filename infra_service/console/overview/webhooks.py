@@ -21,9 +21,9 @@ _MADE_WITHIN: Final = dt.timedelta(days=7)
 def undelivered(most: int) -> tuple[Number, Number, Sequence[Delivery]]:
     """Return the numbers of late and of recently failed deliveries, and the first rows.
 
-    The failed deliveries exclude disabled webhooks. The search for late deliveries reads the next
-    deliveries to send, which are few while a worker runs. The search for failed deliveries reads
-    only the newest failed deliveries.
+    The failed deliveries exclude deliveries to disabled webhooks. The search for late deliveries
+    reads the next deliveries to send, which are few while a worker runs. The search for failed
+    deliveries reads only the newest failed deliveries.
     """
     now = timezone.now()
     is_late, is_recent = Q(created_at__lt=now - LATE_AFTER), Q(created_at__gt=now - _MADE_WITHIN)

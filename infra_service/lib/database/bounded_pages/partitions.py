@@ -1,8 +1,8 @@
 """Limit the ids of a page, so that PostgreSQL only reads partitions that may contain its rows.
 
 A model with monthly partitions names the column with the time of its ids in ``time_of_id``. The
-limits are the beginnings of months. Every row of a partition in range satisfies the limits, so they
-do not affect the choice of an index.
+limits are the beginnings of months. All rows of a partition that is read satisfy the limits, so the
+limits do not affect the choice of an index.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ _PAUSE: Final = 2.0
 
 
 def convert(table: str) -> None:
-    """Turn a table into the first partition of a table with its name, while clients use it.
+    """Turn a table in use into the first partition of a new table with the same name.
 
     Only the last step locks the table, for a few milliseconds. A repeated call continues an
     interrupted conversion, and does nothing after a complete conversion.
