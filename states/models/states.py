@@ -106,7 +106,7 @@ class StateQuerySet(models.QuerySet["State"]):
         return self.visible().filter(frozen_at__isnull=False)
 
     def overdue(self) -> StateQuerySet:
-        """Return the states that are frozen after the expected end of their freeze."""
+        """Return the states that are still frozen after the expected end of their freeze."""
         return self.frozen().filter(freeze_expected_until__lt=timezone.now())
 
     def with_demand(self) -> StateQuerySet:
@@ -321,6 +321,6 @@ class State(models.Model):
 
     @property
     def is_overdue(self) -> bool:
-        """Return whether the state is frozen after the expected end of its freeze."""
+        """Return whether the state is still frozen after the expected end of its freeze."""
         until = self.freeze_expected_until
         return until is not None and until < timezone.now()

@@ -28,7 +28,7 @@ class StateVersionManager(models.Manager["StateVersion"]):
 
 
 class StateVersion(models.Model):
-    """A version of a state. Immutable, except for the encryption and location of its document."""
+    """A version of a state, immutable except for the encryption and location of its document."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     state = models.ForeignKey(

@@ -27,7 +27,7 @@ def reading(path: Path, limit: int) -> Iterator[BufferedReader]:
     """Open a regular file of limited size, without following a symbolic link.
 
     Raises:
-        TooLargeError, SourceError: the file is larger, or unreadable.
+        TooLargeError, SourceError: the file exceeds the limit, or is unreadable.
     """
     try:
         with open_regular(path) as file:
@@ -43,7 +43,7 @@ def read_file(path: Path, limit: int) -> bytes:
     """Return the content of a regular file of limited size.
 
     Raises:
-        TooLargeError, SourceError: the file is larger, or unreadable.
+        TooLargeError, SourceError: the file exceeds the limit, or is unreadable.
     """
     with reading(path, limit) as file:
         content = file.read(limit + 1)

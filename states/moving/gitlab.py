@@ -168,7 +168,7 @@ class GitLab:
             _check_new(after, known)
 
     def _project(self, query: str, **variables: str | None) -> dict[str, Any]:
-        """Query a project by GraphQL.
+        """Query a project through GraphQL.
 
         Raises:
             SourceError: the project does not exist, or GraphQL fails.

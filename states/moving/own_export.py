@@ -33,7 +33,7 @@ class Files(Protocol):
         """Return the content of a file of limited size.
 
         Raises:
-            TooLargeError, SourceError: the file is larger, or unreadable.
+            TooLargeError, SourceError: the file exceeds the limit, or is unreadable.
         """
 
 

@@ -92,7 +92,7 @@ class Bucket:
         """Return the content of an object of limited size.
 
         Raises:
-            TooLargeError, SourceError: the object is larger, or unreadable.
+            TooLargeError, SourceError: the object exceeds the limit, or is unreadable.
         """
         with self._answering():
             answer = self._client.get_object(**parameters)

@@ -48,7 +48,7 @@ class Organization:
         self.name = f"{_SCHEME}{organization}"
 
     def states(self) -> Iterator[SourceState]:
-        """Yield the workspaces, except those that the service reports to have no state."""
+        """Yield the workspaces, except those that have no state according to the service."""
         path = f"organizations/{quote(self._organization, safe='')}/workspaces"
         with self._client.understanding():
             for workspace, included in self._listed(path, self.page_size, include="locked_by"):

@@ -230,7 +230,7 @@ class WebClient:
 
 
 def _new_connection(address: str) -> Connection:
-    """Return a connection through the proxy of the environment, or direct for plain HTTP."""
+    """Return a connection through the environment's proxy, or a direct one for plain HTTP."""
     parts = urlsplit(address)
     is_direct = parts.scheme == "http" or proxy_bypass(parts.hostname or "")
     proxy = "" if is_direct else getproxies().get("https", "")
@@ -245,7 +245,7 @@ def _close_all(connections: dict[str, Connection]) -> None:
 
 
 def require_https(url: str, named_by: str) -> None:
-    """Refuse a URL by which a token or a state would cross the network unencrypted.
+    """Refuse a URL that would send a token or a state over the network unencrypted.
 
     Raises:
         SourceError: the URL does not use HTTPS, and is not on this machine.

@@ -51,7 +51,7 @@ _LONGEST_VALUE: Final = 256
 
 
 class _Attributes(msgspec.Struct, rename="kebab"):
-    """The attributes that the service supports. All others concern runs."""
+    """The attributes that the service supports. All other attributes concern runs."""
 
     name: str | None = None
     execution_mode: str | None = None
@@ -156,7 +156,7 @@ class WorkspaceViewSet(RemoteViewSet):
         return HttpResponse(status=204)
 
     def lock(self, request: Request, **_path: str) -> Response:
-        """Lock the workspace. Return 409 if it is locked, even by the same token."""
+        """Lock the workspace. Return 409 if it is already locked, even by the same token."""
         workspace, actor = self.workspace(), Actor.of(request)
         body = bodies.read_body(request._request, lockinfo.MAX_BYTES)
         reason = decoded_data(body, _Given).attributes.reason if body.strip() else None
@@ -215,7 +215,7 @@ class WorkspaceViewSet(RemoteViewSet):
 
 
 def _checked(given: _Given) -> _Given:
-    """Refuse operations on the server.
+    """Refuse a workspace whose operations would run on the server.
 
     Raises:
         InvalidAttribute: the execution mode is not ``local``.

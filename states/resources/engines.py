@@ -1,7 +1,7 @@
 """The engine that wrote a document.
 
-A document does not contain the name of its engine. But Terraform and OpenTofu add the host of their
-own registry to the address of a provider, unless the configuration contains a host.
+A document does not contain the name of its engine. However, Terraform and OpenTofu add the host of
+their own registry to the address of a provider, unless the configuration contains a host.
 """
 
 from __future__ import annotations

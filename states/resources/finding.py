@@ -50,7 +50,7 @@ class NamesTooLongError(Exception):
 
 
 class Found(NamedTuple):
-    """A resource instance in the form in which it is indexed."""
+    """A resource instance, as it is indexed."""
 
     address: str
     deposed: str

@@ -170,7 +170,7 @@ def _stamps() -> Iterator[str]:
 
 
 def _outdate(states: StateQuerySet) -> None:
-    """Mark each state once, because an indexer with other rules may index it concurrently."""
+    """Mark each state only once, because an indexer with other rules may index it concurrently."""
     pks = states.order_by("pk").values_list("pk", flat=True)
     ids = list(pks[:_STATES])
     while ids:

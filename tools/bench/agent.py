@@ -1,7 +1,7 @@
 """Measure the memory of an agent in the largest cluster: ``python -m tools.bench.agent``.
 
-The agent runs as in a pod. It reads 15,000 workloads with 150,000 pods of 11 KB in pages, and
-reports to a real service. With `--watch`, it then watches the cluster for several snapshots.
+The agent runs as it does in a pod. It reads 15,000 workloads with 150,000 pods of 11 KB in pages,
+and reports to a real service. With `--watch`, it then watches the cluster for several snapshots.
 """
 
 from __future__ import annotations

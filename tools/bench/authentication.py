@@ -119,7 +119,7 @@ def views() -> dict[str, Any]:
         permission_classes = (HasAPIKey,)
 
     class OnlyTheUser(KnoxAuthentication):  # type: ignore[misc]
-        """knox without ``request.auth``, because our middleware expects its own type."""
+        """knox without ``request.auth``, for which our middleware expects its own type."""
 
         def authenticate(self, request: Any) -> Any:
             return super().authenticate(request)[0], None

@@ -68,7 +68,7 @@ def _catalogue(numbers: range) -> dict[str, uuid.UUID]:
 
 
 def _ids(model: type[CatalogueEntry], wanted: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the ids of entries by slug. Create missing entries with the wanted fields."""
+    """Return the ids of entries by slug. Create missing entries with the given fields."""
     there = dict(model.objects.filter(slug__in=wanted).values_list("slug", "pk"))
     rows = [
         model(

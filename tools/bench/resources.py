@@ -1,7 +1,7 @@
 """Measure a large resource index: ``python -m tools.bench.resources [--states N]``.
 
 SQL creates a million states with 30 resources each, in the indexer's form, on a separate PostgreSQL
-server. This requires 25 GB of disk and half an hour. The benchmark then measures complete HTTP
+server. The benchmark requires 25 GB of disk space and half an hour. It then measures complete HTTP
 requests to ``:find`` and for pages of 100 resources, with an unrestricted token and with a bound
 token. The results are medians of the client's wait.
 """

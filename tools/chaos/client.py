@@ -1,7 +1,7 @@
 """Clients that continue through any fault, and record the acknowledged requests.
 
 They extend the clients in tests/e2e/traffic.py, and repeat requests without a response for the
-duration of the scenario, like Terraform.
+duration of the scenario, as Terraform does.
 """
 
 from __future__ import annotations

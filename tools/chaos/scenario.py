@@ -82,7 +82,7 @@ class Course:
 
 @contextlib.contextmanager
 def course(name: str, front: Front, *, probing: bool = True) -> Iterator[Course]:
-    """Run the clients during the block, then check the promises."""
+    """Run the clients during the block, and then check the promises."""
     traffic = ChaosTraffic(front, front.token(*_SCOPES))
     this = Course(front, traffic, Outcome(name))
     before = front.answers_in_logs()

@@ -108,7 +108,7 @@ def _make_time_right(query: dict[str, Any]) -> None:
 
 
 def _whole(value: Any) -> Any:
-    """Convert 5.0 to 5: it is an integer in JSON Schema, but not in all parts of the service."""
+    """Convert 5.0 to 5: 5.0 is an integer in JSON Schema, but not in all parts of the service."""
     if isinstance(value, float) and value.is_integer():
         return int(value)
     if isinstance(value, dict):

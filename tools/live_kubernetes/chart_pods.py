@@ -146,7 +146,7 @@ class Pod(threading.Thread):
         return None
 
     def command(self) -> list[str]:
-        """Return the command of the container or else of the image."""
+        """Return the command of the container, or else the command of the image."""
         given: list[str] = self.container.get("command") or json.loads(arguments("CMD")[0])
         return given
 
@@ -174,7 +174,7 @@ class Pod(threading.Thread):
             )
 
     def environment(self) -> dict[str, str]:
-        """Return the settings of the image, the Secrets and the container. Later ones win."""
+        """Return the settings of the image, the Secrets and the container; the last ones win."""
         python = Path(sys.executable).parent
         settings = {"PATH": f"{python}:{os.environ['PATH']}", "PYTHONUNBUFFERED": "1"}
         for source in self.container["envFrom"]:

@@ -98,7 +98,7 @@ def permissions_removed(scene: Scene) -> str:
 
 
 def metrics_hang(scene: Scene) -> str:
-    """Let the metrics API hang. Health must stay correct, and usage must recover."""
+    """Make the metrics API hang. Health must stay correct, and usage must recover."""
     scene.metrics.hang.set()
     scene.life.go_on(CHURN)
     scene.life.rest(15)

@@ -80,7 +80,7 @@ class Kubelets(threading.Thread):
         )
 
     def _patch(self, path: str, pod: Object, status: Object, behaviour: str) -> bool:
-        """Patch the status unless it is current. Its message names the behaviour."""
+        """Patch the status unless it is current. The message of the status names the behaviour."""
         if pod.get("status", {}).get("message") == behaviour:
             return False
         text = {**status, "message": behaviour}

@@ -1,7 +1,7 @@
 """A plain-text relay in front of the API server, which records exchanges and can freeze.
 
-A frozen relay silently keeps its connections open, like a firewall that has dropped their state. It
-still serves new connections.
+A frozen relay silently keeps its connections open, like a firewall that has dropped their state.
+The relay still serves new connections.
 """
 
 from __future__ import annotations

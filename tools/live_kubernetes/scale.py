@@ -4,7 +4,8 @@ The program writes the objects directly to etcd, in the API server's form, becau
 Deployments with 150,000 pods would take an hour. The API server and the collector are real. A
 metrics API behind the API server returns different figures for every pod at each reading.
 
-Under `python -m tests.support.postgres`, it also reports the writes in the service's database.
+Under `python -m tests.support.postgres`, the program also reports the writes in the service's
+database.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ class _Connection(socketserver.BaseRequestHandler):
 
 
 def _copy(source: socket.socket, target: socket.socket) -> None:
-    """Copy until the end of the source, then close the target for sending."""
+    """Copy until the end of the source, and then close the target for sending."""
     with contextlib.suppress(OSError):
         while part := source.recv(65536):
             target.sendall(part)

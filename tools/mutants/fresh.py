@@ -45,7 +45,7 @@ class _First:
 
 
 def judge_fresh(mutant: Mutant, tests: list[str]) -> Verdict:
-    """Run all tests of the mutant's module, the given tests first."""
+    """Run all tests of the mutant's module, starting with the given tests."""
     path = str(Path(mutant.room).resolve())
     get_code = importlib.machinery.SourceFileLoader.get_code
 

@@ -71,7 +71,7 @@ def judge_warm(mutants: list[Mutant], listed: set[tuple[str, str, str]]) -> Iter
 
 
 class _Warm:
-    """A pytest plugin that runs all tests once for their coverage, then each mutant in a fork."""
+    """A pytest plugin that runs all tests once for coverage, and then each mutant in a fork."""
 
     def __init__(
         self, mutants: list[Mutant], listed: set[tuple[str, str, str]], answer: IO[bytes]

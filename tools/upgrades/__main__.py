@@ -101,7 +101,8 @@ def instance(home: Path, root: Path, name: str, shared: dict[str, str], port: in
 
 
 def migrate(roles: Roles, root: Path) -> None:
-    """Migrate the database as its owner with the code of a release, like the unit infra-migrate."""
+    """Migrate the database as its owner with the code of a release, as the unit infra-migrate
+    does."""
     started = time.monotonic()
     roles.migrating.root = root
     commands = (("migrate",), ("setup_groups",), ("grant_service_role", roles.service))

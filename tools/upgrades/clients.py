@@ -163,7 +163,7 @@ class Everything(Traffic):
         time.sleep(0.05)
 
     def make_keys(self) -> None:
-        """Create, rename and rotate a key, mint and use a token, then revoke the key."""
+        """Create, rename and rotate a key, mint and use a token, and then revoke the key."""
         made = self._send(
             "POST",
             "/v1/api-keys",

@@ -46,7 +46,8 @@ class HistoryViewSet(ResourceViewSet[Transition]):
         """Return the transitions of the workload.
 
         Raises:
-            ClusterNotFound, WorkloadNotFound: missing, or outside the token's binding.
+            ClusterNotFound, WorkloadNotFound: the object is missing, or outside the token's
+            binding.
         """
         cluster, workload_id = self._cluster(), self._workload_id()
         # A workload id belongs to a single cluster.

@@ -80,7 +80,7 @@ class WorkloadViewSet(ResourceViewSet[Workload]):
         """Return the cluster's workloads, with the cluster's name and its last snapshot time.
 
         Raises:
-            ClusterNotFound: missing, or outside the token's binding.
+            ClusterNotFound: the cluster is missing, or outside the token's binding.
         """
         cluster = self._cluster()
         workloads = Workload.objects.filter(cluster_id=cluster.pk)

@@ -33,7 +33,7 @@ class Resources:
 
     @classmethod
     def used(cls, server: LiveServer, commands: tuple[int, ...]) -> Self:
-        """Return the resources used until now."""
+        """Return the resources used so far."""
         url = server.environment["DATABASE_URL"]
         with psycopg.connect(url, autocommit=True) as connection:
             row = connection.execute(f"{_WAL}, pg_database_size(current_database())").fetchone()

@@ -15,7 +15,7 @@ from tools.chaos.service import Front, serving
 
 
 def lost_lock(directory: Path) -> list[Outcome]:
-    """Isolate the standby, acquire a lock, then promote the standby."""
+    """Isolate the standby, acquire a lock, and then promote the standby."""
     primary, standby = Postgres(directory, "a"), Postgres(directory, "b")
     try:
         primary.create()

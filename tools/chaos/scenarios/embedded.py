@@ -61,8 +61,8 @@ def _read_only(this: Course, disk: SmallDisk) -> None:
     """Make the database read-only. Reads of documents also fail, because they write audit events.
 
     Requests on a thread without a connection also fail, because opening a connection writes.
-    SQLite's shared memory file remains writable. Processes map this file, so the kernel would kill
-    its writers.
+    SQLite's shared memory file remains writable, because the kernel would kill a process that
+    writes to a mapped read-only file.
     """
     reader = _Reader(this.front)
     disk.set_read_only(True, *_WRITTEN)

@@ -17,7 +17,7 @@ _DECISION = 6
 
 
 def network_partition(directory: Path) -> list[Outcome]:
-    """Isolate the primary and promote its synchronous standby. Both are in ``DATABASE_URL``."""
+    """Isolate the primary and promote its synchronous standby. ``DATABASE_URL`` names both."""
     primary, standby = Postgres(directory, "a"), Postgres(directory, "b")
     try:
         primary.create()

@@ -84,7 +84,7 @@ def redis_fails(directory: Path) -> list[Outcome]:
 
 
 def _measure(this: Course, url: str) -> None:
-    """Measure requests and waits for Redis, and compare the waits with a sleeping thread."""
+    """Measure requests and waits for Redis, and compare the waits with those for a sleep."""
     limiter, slowest = Limiter(RedisCounters(url)), {"hit": 0.0, "sleep": 0.0}
     acts: dict[str, Callable[[], object]] = {
         "hit": lambda: limiter.hit(Limit("token", "chaos", 1 << 30)),
