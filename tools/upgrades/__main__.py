@@ -101,8 +101,7 @@ def instance(home: Path, root: Path, name: str, shared: dict[str, str], port: in
 
 
 def migrate(roles: Roles, root: Path) -> None:
-    """Migrate the database as its owner with the code of a release, as the unit infra-migrate
-    does."""
+    """Migrate the database as its owner, like the unit infra-migrate, with a release's code."""
     started = time.monotonic()
     roles.migrating.root = root
     commands = (("migrate",), ("setup_groups",), ("grant_service_role", roles.service))

@@ -23,7 +23,7 @@ class Backoff:
         self._failures = 0
 
     def next_pause(self, at_least: float = 0.0) -> float:
-        """Return the next pause in seconds, which is ``at_least`` the server's Retry-After."""
+        """Return the next pause in seconds. ``at_least`` is the Retry-After of the server."""
         pause = min(self._most, 2.0**self._failures)
         self._failures = min(self._failures + 1, _MOST_DOUBLINGS)
         return max(pause * random.uniform(0.5, 1.0), at_least)  # noqa: S311 - jitter, not a secret

@@ -29,7 +29,7 @@ class NotReportedError(Exception):
 
 
 class ReportingEndedError(Exception):
-    """No later report can succeed: the cluster is not registered, or has another uid."""
+    """No later report can succeed: the cluster is not registered, or its uid differs."""
 
     reason = FailureReason.REPORT_REFUSED
 

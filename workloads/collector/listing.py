@@ -48,7 +48,7 @@ def read_cluster(
 ) -> Sequence[WorkloadRecord]:
     """Return all workloads of a cluster at `as_of`, the local time (aware) before the lists.
 
-    Usage is read in parallel. Only the last list, the pods, waits for the usage.
+    Usage is read in parallel. Only the last list, the list of pods, waits for the usage.
 
     Raises:
         KubernetesError: a list failed or is incomplete.

@@ -42,5 +42,5 @@ class Outages:
         return dataclasses.replace(workload, unavailable_since=since)
 
     def keep(self, uids: Container[str]) -> None:
-        """Drop the outages of all other workloads."""
+        """Drop the outages of all workloads except these."""
         self._since = {uid: since for uid, since in self._since.items() if uid in uids}

@@ -59,7 +59,7 @@ class TokenFile:
 
 
 class _Kept(msgspec.Struct):
-    """A token from an exchange. Wall-clock times stay valid after a restart of the process."""
+    """A token from an exchange. Its wall-clock times stay valid after a restart of the process."""
 
     access_token: str
     renewed_at: float

@@ -1,4 +1,4 @@
-"""Threads that keep a mirror current: each lists a resource, then watches it."""
+"""Threads that keep a mirror current: each lists a resource, and then watches it."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def apply_report(*, cluster_id: uuid.UUID, report: Report, actor: Actor) -> Appl
 
 
 def _judge(cluster_id: uuid.UUID, report: Report) -> Cluster:
-    """Return the cluster before the report, or reject the report."""
+    """Return the cluster as stored before the report, or reject the report."""
     cluster = Cluster.objects.timed().get(pk=cluster_id)
     if report.cluster_uid and cluster.uid not in (None, report.cluster_uid):
         raise ClusterUidMismatch(report.cluster_uid, cluster.uid)

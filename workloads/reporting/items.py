@@ -134,7 +134,7 @@ def _pod(pod: Pod) -> PodFacts:
 
 
 def _since(pod: Pod, *, active: bool, live: bool) -> dt.datetime | None:
-    """Return the time for ``PodFacts.since``, as far as the report contains it."""
+    """Return the time in the report that comes closest to ``PodFacts.since``, or None."""
     return pod.created_at if live or not active else pod.deleted_at
 
 
