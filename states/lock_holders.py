@@ -64,7 +64,7 @@ def holder_of(state: State) -> Holder | None:
 
 
 def lock_for(state: State, actor: Actor | None) -> LockInfo:
-    """Return the LockInfo of a locked state for an actor that the lock refuses.
+    """Return the LockInfo of a locked state for an actor that the lock blocks.
 
     For callers with ``state:read``, ``Who`` also contains the token and its owner, and ``Info`` the
     pipeline run and the commit. These callers can see the same information about each version. The

@@ -118,7 +118,7 @@ class LockInfo(msgspec.Struct, frozen=True):
     def of_freeze(cls, state: State) -> LockInfo:
         """Return a LockInfo that describes the freeze of a state.
 
-        The ID is a sentence, because Terraform 1.11 prints only the ID of a lock that refuses it.
+        The ID is a sentence, because Terraform 1.11 prints only the ID of a lock that blocks it.
         """
         moment, until = state.frozen_at or timezone.now(), state.freeze_expected_until
         info = terminal_text(state.freeze_reason)

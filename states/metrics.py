@@ -93,7 +93,7 @@ class IndexCollector(Collector):
     """Metrics of the resource index, from database indexes on waiting and unreadable states."""
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """Yield the numbers of waiting and unreadable states, and the age of the oldest wait."""
+        """Yield the numbers of waiting and unreadable states, and the longest waiting time."""
         found = index_lag.lag_of(State.objects.all())
         unreadable = State.objects.unreadable().order_by("pk")[: index_lag.MOST]
         yield GaugeMetricFamily(

@@ -101,8 +101,8 @@ def outputs(gzipped: bytes, *, start: int, size: int, hide: bool) -> Page:
     """Return a page of the outputs of a document, ordered by name.
 
     Raises:
-        StateEncrypted, StateFormatUnsupported, StateTooComplex: see the class. The other functions
-            also raise these errors.
+        StateEncrypted, StateFormatUnsupported, StateTooComplex: see ``format4.parse``. The other
+        functions also raise these errors.
     """
     with limited_reading(gzipped) as effort:
         document = _parse(gzipped, effort)

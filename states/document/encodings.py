@@ -2,8 +2,8 @@ r"""Encodings in which a secret can appear in another text.
 
 Texts are unescaped repeatedly until they no longer change: JSON (``\u0026``, ``\/``, ``\n``),
 percent-encoding, and entities of HTML and XML. Repetition also unescapes JSON within JSON. For
-other encodings (base64, hexadecimal digits, ``+`` for a space), the encoded form of the secret is
-searched.
+other encodings (base64, hexadecimal digits, ``+`` for a space), the text is searched for the
+encoded form of the secret.
 """
 
 from __future__ import annotations

@@ -140,7 +140,7 @@ class Resource(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def block(self) -> str:
-        """Return the address of the block, with which the addresses of its instances start."""
+        """Return the address of the block, which is the prefix of its instances' addresses."""
         data = "data." if self.mode == "data" else ""
         path = f"{self.module}." if self.module else ""
         return f"{path}{data}{printable(self.type)}.{printable(self.name)}"

@@ -35,8 +35,9 @@ class HiddenReason(enum.StrEnum):
 class HiddenValue(Struct):
     """The reason why a value is hidden, and the sensitive value that it contains.
 
-    ``output`` and ``attribute`` are null for other reasons, and if a resource contains a copy of a
-    value that the same resource marks.
+    ``output`` or ``attribute`` locates the sensitive value if the reason is
+    ``CONTAINS_SENSITIVE_VALUE``. Both are null for other reasons, and for a copy within the
+    resource that marks the value.
     """
 
     reason: Annotated[HiddenReason, Meta(description="The reason why a value is hidden.")]

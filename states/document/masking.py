@@ -63,10 +63,10 @@ def secrets_of(effort: Effort, *documents: Document) -> Secrets:
 
 
 def masked(secrets: Secrets, *sides: tuple[Any, Marks]) -> list[Any]:
-    """Return the values of an object without hidden parts. ``sides`` are values with their marks.
+    """Return the values of an object with their hidden parts replaced.
 
-    A value that is marked on one side is also hidden on the other sides. A value without hidden
-    parts is returned itself, not as a copy.
+    ``sides`` are values with their marks. A value that is marked on one side is also hidden on the
+    other sides. A value with nothing to hide is returned itself, not as a copy.
     """
     own = {
         _as_text(scalar.value)
@@ -100,7 +100,7 @@ class _Mask:
         self._secrets, self._own, self._hidden = secrets, own, hidden
 
     def apply(self, value: Any, marks: Marks) -> tuple[Any, int]:
-        """Return the value without hidden parts, and the digest of the whole value."""
+        """Return the value with its hidden parts replaced, and the digest of the original value."""
         if marks is True:
             digest = digest_of(value)
             return Hidden(digest), digest
@@ -163,7 +163,7 @@ _SAME_OBJECT: Final = Cause(HiddenReason.CONTAINS_SENSITIVE_VALUE)
 
 
 class ShownOutput(NamedTuple):
-    """The value and type of an output without hidden parts, and the cause if a part is hidden."""
+    """The value and type of an output, with hidden parts replaced, and the cause of the first."""
 
     value: Any
     type: Any
@@ -171,7 +171,7 @@ class ShownOutput(NamedTuple):
 
 
 def show_output(output: Output, secrets: Secrets | None, effort: Effort) -> ShownOutput:
-    """Return an output without hidden parts."""
+    """Return an output with its hidden parts replaced."""
     value = format4.decode(output.value, effort)
     kind = format4.decode(output.type, effort)
     if secrets is None:

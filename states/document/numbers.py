@@ -29,7 +29,7 @@ def number_text(number: int | decimal.Decimal) -> str:
 
 
 def text_as_number(text: str) -> str | None:
-    """Return the number in a text in the form of ``number_text``, or None without a number."""
+    """Return a text in the form of ``number_text``, or None if the text is not a number."""
     if text[:1] not in _FIRST or not text:
         return None
     found = _NUMBER.fullmatch(text)

@@ -42,7 +42,7 @@ class ResourceAction(enum.StrEnum):
 
 
 class ResourceChange(NamedTuple):
-    """A change of a resource; ``attributes`` are the sorted names of changed attributes.
+    """A change of a resource. ``attributes`` are the sorted names of changed attributes.
 
     ``previous_address`` is empty unless the resource was moved.
     """

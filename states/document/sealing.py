@@ -134,7 +134,7 @@ def unseal(sealed: Encrypted, place: Place) -> bytes:
 
 
 def number_of(gzipped: bytes) -> int:
-    """Return the version number that the document is bound to, or 0 from an early release."""
+    """Return the version number in the document, or 0 if an early release wrote it."""
     return int.from_bytes(gzipped[_TIME], "little")
 
 

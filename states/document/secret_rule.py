@@ -2,11 +2,12 @@
 
 Terraform marks places, and a marked place is always hidden. The value of a marked place can also
 hide the same value in other places, because Terraform does not mark every copy. Examples of copies
-are connection strings and ``terraform_data.x.output``. But not every marked value is a secret. An
-output ``{host, port, region, user, password}`` is marked as a whole because of its password. If its
-region were a secret, it would hide every ARN. The evidence decides:
+are connection strings and ``terraform_data.x.output``. However, not every marked value is a secret.
+An output ``{host, port, region, user, password}`` is marked as a whole because of its password. If
+the region were a secret, it would hide every ARN. The evidence that a value is a secret decides:
 
-- *Public vocabulary* (``public_words``) hides nothing, even if it is marked. It is easy to guess.
+- *Public vocabulary* (``public_words``) hides nothing, even if it is marked, because it is easy to
+  guess.
 - *A secret name*: the value or its member is named ``password``, ``api_token`` or similar. A value
   with at least 4 characters hides equal texts. A value with at least 8 characters, or 6 if it mixes
   letters with digits or symbols, also hides texts that contain it.
@@ -14,10 +15,10 @@ region were a secret, it would hide every ARN. The evidence decides:
   characters hides equal texts, and a value with at least 8 hides texts that contain it. A value
   with only digits hides equal values if it has at least 6 digits.
 - *A member* of a list, a map, an object, JSON or a multi-line text that is marked as a whole, or a
-  value with a public name such as ``host`` or ``vpc_id``. It hides other texts only if it looks
-  like a secret. It must have at least 8 characters that change between letters, digits and symbols
-  like a generated value, be a phrase of at least 20 characters, have more than 4096 characters, or
-  be a connection string with a password.
+  value with a public name such as ``host`` or ``vpc_id``. Such a value hides other texts only if it
+  looks like a secret: it has at least 8 characters that alternate between letters, digits and
+  symbols like a generated value, is a phrase of at least 20 characters, has more than 4096
+  characters, or is a connection string with a password.
 
 The password in a connection string (``://user:password@``, ``password=…``) is also compared with
 all marked values except public vocabulary. If it equals one of them, the string is hidden.

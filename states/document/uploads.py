@@ -35,7 +35,7 @@ _ENVELOPE: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """A checked and compressed document. ``md5`` and ``size_bytes`` are of the original bytes."""
+    """A checked and compressed document. ``md5`` and ``size_bytes`` describe the original bytes."""
 
     head: Head
     md5: str

@@ -43,7 +43,7 @@ _NOTHING: Final[dict[str, Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
-    """The result of a batch or dry run; ``size_bytes`` is the total size of the documents."""
+    """The result of a batch or dry run. ``size_bytes`` is the total size of the documents."""
 
     versions: int
     states: int

@@ -50,7 +50,7 @@ def rotate_keys(*, everything: bool = False) -> Iterator[tuple[StateVersion, str
     with the first key, which binds documents of early releases to their numbers.
 
     Raises:
-        StorageUnavailable: the object store does not respond; earlier documents are finished.
+        StorageUnavailable: the object store does not respond. Earlier documents are finished.
     """
     attempts = Attempts()
     for version in in_batches(due(everything=everything)):
@@ -66,7 +66,7 @@ def move(*, to_store: bool) -> Iterator[tuple[StateVersion, str]]:
     next pass. The number of passes is limited, because another process could move documents back.
 
     Raises:
-        StorageUnavailable: the object store does not respond; earlier documents are finished.
+        StorageUnavailable: the object store does not respond. Earlier documents are finished.
     """
     attempts = Attempts()
     failed: set[uuid.UUID] = set()
@@ -88,7 +88,7 @@ def _rewrite(version: StateVersion, *, in_store: bool | None = None) -> bool:
     """Re-encrypt a document, and move it if ``in_store`` is given. Return whether this succeeded.
 
     A new object is written before the row refers to it, and the old object is deleted afterwards.
-    Decrypted bytes stay in memory.
+    Decrypted bytes exist only in memory.
     """
     stored, gzipped = reading.load(version.pk, version.state_id)
     if stored is None:

@@ -1,8 +1,8 @@
 """Documents in the object store of ``STATE_STORAGE_URL``.
 
 An object contains the encrypted document that the row would otherwise contain. It is written before
-its row, with a unique name, and never changed. A new encryption is a new object. An object without
-a row was therefore written by a writer that lost a race or crashed, and is deleted later.
+its row, with a unique name, and never changed. Each re-encryption creates a new object. An object
+without a row was therefore written by a writer that lost a race or crashed, and is deleted later.
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ def answering(operation: str, name: str) -> Iterator[None]:
 
 
 def _code_of(error: Exception) -> str:
-    """Return the S3 code of an error, or an empty string without a code."""
+    """Return the S3 code of an error, or an empty string if it has no code."""
     response = getattr(error, "response", None)
     found = response.get("Error", {}) if isinstance(response, dict) else {}
     return str(found.get("Code", ""))

@@ -40,7 +40,7 @@ def sweep(*, older_than: dt.timedelta, dry_run: bool) -> Iterator[str | None]:
 
     Raises:
         StorageUnavailable: the object store does not respond.
-        IncompleteError: some objects could not be deleted, and all others were.
+        IncompleteError: some objects could not be deleted, and all others were deleted.
     """
     attempts = Attempts()
     for directory, state_id in directories().items():

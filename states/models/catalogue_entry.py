@@ -34,7 +34,7 @@ class CatalogueQuerySet(models.QuerySet[Any]):
         return self.filter(self.model.seen_by(binding))
 
     def named(self, beginning: str) -> CatalogueQuerySet:
-        """Return the entries whose names start with this text, ordered by name, from an index."""
+        """Return the entries whose names start with this text, ordered by name (indexed)."""
         return self.filter(starts_with("name", beginning)).order_by("name", "id")
 
 
@@ -106,14 +106,20 @@ class CatalogueEntry(models.Model):
 
     @classmethod
     def is_changed_by(cls, binding: Binding) -> bool:
-        """Return whether a caller may change entries: the binding includes all of their states."""
+        """Return whether a caller may change entries.
+
+        The binding must include all states of the entries.
+        """
         return binding.cluster_id is None and all(
             getattr(binding, name) is None for name in cls.shared_beyond
         )
 
     @classmethod
     def is_created_by(cls, binding: Binding) -> bool:
-        """Return whether a caller may create entries: the binding lists no existing entries."""
+        """Return whether a caller may create entries.
+
+        The binding must not be limited to listed entries.
+        """
         return binding.cluster_id is None and all(
             getattr(binding, name) is None for name in cls.named_by
         )

@@ -43,7 +43,7 @@ def inside_catalogue(rows: Rows, binding: Binding) -> Rows:
 
 
 def ids_or_query(entries: QuerySet[Any, Any]) -> list[uuid.UUID] | QuerySet[Any, Any]:
-    """Return the ids of the entries with one query, or the query itself for too many ids.
+    """Return the ids of the entries with one query, or the query itself if there are too many.
 
     With the ids, an index finds the rows that belong to the entries.
     """
@@ -55,8 +55,8 @@ def ids_or_query(entries: QuerySet[Any, Any]) -> list[uuid.UUID] | QuerySet[Any,
 def with_part_of_name(model: type[CatalogueEntry], piece: Piece) -> list[uuid.UUID] | None:
     """Return the ids of the entries whose names contain this text.
 
-    Return None for too many matching entries, or for too many names to search. Only searches for
-    the beginning of a name use an index.
+    Return None if too many entries match, or if there are too many names to search. Only searches
+    for the beginning of a name use an index.
     """
     is_indexed = piece.at_start and not piece.ignore_case
     if not is_indexed and model.objects.order_by("pk")[_MOST_NAMES:].values("pk")[:1]:
