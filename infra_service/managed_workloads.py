@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class _AnyOf(Func):
-    """``column = ANY (texts)``, in a single parameter."""
+    """``column = ANY (texts)``, with the texts in a single parameter."""
 
     template = "(%(expressions)s))"
     arg_joiner = " = ANY ("

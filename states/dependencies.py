@@ -23,7 +23,8 @@ _FIRST: Final = uuid.UUID(int=0)
 class Dependency(NamedTuple):
     """A data source that reads a state, and the state at the other end of the dependency.
 
-    ``state`` is None if this service does not store the state, or it is outside the binding.
+    ``state`` is None if this service does not store the state, or if the state is outside the
+    binding.
     """
 
     found: StateDependency

@@ -46,8 +46,8 @@ class CreatedAtField(models.DateTimeField):  # type: ignore[type-arg]  # generic
     def implied_by(self, lookup: Any) -> Iterator[lookups.Lookup[Any]]:
         """Yield the bounds on the id that a comparison with ``created_at`` implies.
 
-        Values that only the database can compute yield no bounds. A time with digits below the
-        microsecond is translated into an empty list, which also yields no bounds.
+        Values that only the database can compute yield no bounds. A time that is more precise than
+        a microsecond is translated into an empty list, which also yields no bounds.
         """
         times = lookup.rhs if isinstance(lookup.rhs, Sequence) else [lookup.rhs]
         if not times or not all(isinstance(time, dt.datetime) and time.tzinfo for time in times):

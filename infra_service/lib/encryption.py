@@ -2,7 +2,7 @@
 
 A stored value consists of a random 96-bit nonce, the ciphertext and the 128-bit tag. The name of
 the key, which is the first 16 hexadecimal digits of its SHA-256, is stored separately. The
-associated data identifies the row of the value, so that a copy in another row does not decrypt.
+associated data identifies the row of the value, so that a copy in another row cannot be decrypted.
 """
 
 from __future__ import annotations

@@ -107,7 +107,7 @@ class Tool:
 
     @cached_property
     def action(self) -> str:
-        """The name of the view's method, by which it declares its scope."""
+        """The name of the view's method, which determines the required scope."""
         actions = getattr(self.view, "actions", {"get": "GET"})
         return str(actions.get("get") or actions["post"])
 

@@ -50,7 +50,7 @@ def decrypt(stored: str, user_id: Any) -> str:
 
 
 def key_name_of(stored: str) -> str:
-    """Return the name of the key; empty if the key is derived from ``SECRET_KEY``."""
+    """Return the name of the key, or an empty text if it is derived from ``SECRET_KEY``."""
     name, separator, _ = stored.partition(":")
     return name if separator else ""
 

@@ -12,7 +12,8 @@ class SignOnRefusedError(Exception):
     """A refused sign-on. ``reason`` is a code for the log and the audit log.
 
     ``user`` and ``subject`` identify the user if the provider proved the identity. If no group is
-    mapped, ``received`` lists the groups in the ID token, or its claims if it has no groups.
+    mapped, ``received`` lists the groups in the ID token, or the token's claims if it contains no
+    groups.
     """
 
     def __init__(

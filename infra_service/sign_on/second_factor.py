@@ -127,7 +127,7 @@ def secrets_of_other_keys() -> list[Any]:
 
 
 def key_name_of(row: Any) -> str:
-    """Return the name of the key that encrypts the row's secret; empty for ``SECRET_KEY``."""
+    """Return the name of the key that encrypts the row's secret, or "" for ``SECRET_KEY``."""
     return code_secrets.key_name_of(row.data["secret"])
 
 

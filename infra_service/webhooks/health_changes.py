@@ -171,7 +171,7 @@ def _event_of(cluster: Any) -> WebhookEvent:
 
 
 def _worst_workloads(changes: TransitionQuerySet) -> Iterator[dict[str, Any]]:
-    """Yield the changed workloads with the worst health first, with their old and new health."""
+    """Yield the changed workloads, the worst health first, with their old and new health."""
     trouble = [
         When(to_health_status=health.value, then=Value(place))
         for place, health in enumerate(MOST_TROUBLE_FIRST)

@@ -1,7 +1,7 @@
 """Audit events as API Activity of the Open Cybersecurity Schema Framework, for a SIEM.
 
-The attributes and enumerations come from the class 6003 in https://schema.ocsf.io/1.5.0. The
-messages are also valid in later 1.x versions.
+The attributes and enumerations come from class 6003 in https://schema.ocsf.io/1.5.0. The messages
+are also valid in later 1.x versions.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ _ROWS: Final = 500
 
 
 def prune() -> Iterator[int]:
-    """Delete old deliveries that are not waiting, in batches, and yield the deleted numbers."""
+    """Delete old deliveries that are not waiting, and yield the number deleted in each batch."""
     before = timezone.now() - KEPT
     ended = Delivery.objects.filter(created_at__lt=before).exclude(status=Delivery.Status.WAITING)
     while ids := list(ended.order_by("pk").values_list("pk", flat=True)[:_ROWS]):

@@ -1,8 +1,8 @@
 """The queue of deliveries: claim the next deliveries, and record their attempts.
 
-Conditional writes allow several processes to run, and each process to be killed at any time. The
-``claim`` of a process reserves a delivery for a minute. If the process is killed between sending
-and recording, the claim expires and the message is sent again with the same id.
+Conditional writes allow several processes to run at once, and any process to be killed at any time.
+The ``claim`` of a process reserves a delivery for a minute. If the process is killed between
+sending and recording, the claim expires and the message is sent again with the same id.
 """
 
 from __future__ import annotations

@@ -137,7 +137,7 @@ def _expiring_keys(now: dt.datetime, endpoints: Collection[Reach]) -> QuerySet[A
 
 
 def _expiry_notice(key: ApiKey, now: dt.datetime) -> WebhookEvent | None:
-    """Return the notice for a key; None if the key's lifetime is shorter than the notice."""
+    """Return the notice for a key, or None if the key's lifetime is shorter than the notice."""
     expiry: Any = key.expires_at
     days = next(d for d in EXPIRY_NOTICES if expiry - dt.timedelta(days=d) <= now)
     moment = expiry - dt.timedelta(days=days)

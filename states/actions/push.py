@@ -109,7 +109,7 @@ def append_version(
     imported: ImportedVersion | None = None,
     **details: Any,
 ) -> StateVersion | None:
-    """Append a version, or return None if the state or the actor changed since it was read.
+    """Append a version, or return None if the state or the actor has changed since they were read.
 
     The version gets the next number, or ``number`` if it is greater. ``imported`` is the version's
     origin in another system.

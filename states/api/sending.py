@@ -28,7 +28,7 @@ class DocumentAPIView(APIView):
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         """Handle the request, and free the document afterwards.
 
-        DRF's view, request and response refer to each other. A document of megabytes would
+        DRF's view, request and response refer to each other. A document of several megabytes would
         otherwise stay in memory until the garbage collector runs.
         """
         response = super().dispatch(request, *args, **kwargs)

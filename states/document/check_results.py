@@ -1,4 +1,4 @@
-"""Differences between the results of checks, which documents contain since Terraform 1.2.
+"""Differences between check results, which documents have contained since Terraform 1.2.
 
 ``check`` blocks, preconditions, postconditions and, in OpenTofu, variables have results. A document
 contains a summary for each block of the configuration, and a result for each object of the block.

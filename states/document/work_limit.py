@@ -1,6 +1,6 @@
 """Limits of work on a document, in proportion to its size.
 
-A hostile document can be expensive: it can contain millions of empty objects, a secret of a
+A hostile document can be expensive: it can contain millions of empty objects, a secret of one
 megabyte, or extremely long numbers. Code that reads a document counts steps of about a microsecond.
 It also estimates the memory of JSON before decoding it, because Python objects can need eighty
 times as much memory.

@@ -79,7 +79,7 @@ _COLUMNS: Final = ("id", "number", "document", "encryption_key", "object_name")
 def _found(
     versions: QuerySet[Any, Any], state_id: str, prefix: str = "", *more: str
 ) -> QuerySet[Any, Any]:
-    """Return the columns of ``Stored`` and the length of the document, without a large document.
+    """Return the columns of ``Stored`` and the length of the document, but no large document.
 
     A large document is read with a second query, after its memory has been reserved.
     """

@@ -118,7 +118,7 @@ class CatalogueEntry(models.Model):
     def is_created_by(cls, binding: Binding) -> bool:
         """Return whether a caller may create entries.
 
-        The binding must not be limited to listed entries.
+        The binding must not list entries of this kind, or of a kind below it.
         """
         return binding.cluster_id is None and all(
             getattr(binding, name) is None for name in cls.named_by

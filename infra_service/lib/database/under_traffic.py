@@ -1,8 +1,8 @@
 """Migration operations for large tables that do not interrupt the service.
 
 On PostgreSQL, their locks block reads and writes only briefly, if at all. On other databases, they
-are equal to the ordinary operations. Migrations that use them set ``atomic = False``. They can be
-repeated, because each operation first drops the leftovers of an interrupted run.
+are equivalent to the ordinary operations. Migrations that use them set ``atomic = False``. They can
+be repeated, because each operation first drops the leftovers of an interrupted run.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ def parse_url(url: str, schemes: Collection[str] = ("https",)) -> SplitResult:
     """Parse a URL, which must contain a host and no user name.
 
     Raises:
-        FetchError: the URL is malformed, or has another scheme or a user name.
+        FetchError: the URL is malformed, has an unsupported scheme, or contains a user name.
     """
     if not url.isascii() or not url.isprintable() or " " in url:
         raise FetchError("the URL is not valid")

@@ -61,7 +61,7 @@ class PacedSocket(socket.socket):
         self.is_expecting = False
 
     def recv(self, size: int, flags: int = 0) -> bytes:
-        """Receive available data, or wait for it.
+        """Receive available data, or wait for data.
 
         Raises:
             TimeoutError: the peer is too slow.

@@ -5,7 +5,7 @@ seconds, and then waits for the rest of the request without a limit. 64 clients 
 header would block the service. In this worker, the loop receives requests. A thread starts when the
 headers, and a body of up to 1 MiB, are complete. Larger bodies require a token, and the thread
 receives them at a minimum rate. The loop ends requests that are incomplete at their deadline, and
-the oldest requests if their buffers exceed the budget.
+the oldest requests if the buffers of all requests exceed the budget.
 
 The methods of the loop belong to gunicorn. `tests/infra_service/test_worker.py` verifies the
 expected behaviour of these methods.

@@ -46,8 +46,8 @@ class Command(ServiceCommand):
         """Re-encrypt the values, and print a line for each failure.
 
         Raises:
-            CommandError: a value was not re-encrypted, for example because it is damaged; or the
-                object store does not respond.
+            CommandError: a value was not re-encrypted (for example because it is damaged), or the
+                    object store does not respond.
         """
         lost = key_canary.reencrypt(accept_lost_key=options["accept_lost_key"])
         if lost:

@@ -76,7 +76,7 @@ class WebhookEvent(models.Model):
     def is_inside(self, binding: Binding) -> bool:
         """Return whether an endpoint with this binding may receive the event.
 
-        An event without a location, such as an event of an API key, is outside of every binding.
+        An event without a location, such as an event of an API key, is outside every binding.
         """
         if binding.cluster_id is not None and self.cluster_id != binding.cluster_id:
             return False

@@ -90,7 +90,10 @@ class WatchedConnection(psycopg.Connection[Any]):
         self._longest, self._watch = longest, watch
 
     def wait(self, gen: Generator[Any, Any, Any], *args: Any, **kwargs: Any) -> Any:
-        """Wait for a generator of psycopg. All waits except connecting call this method."""
+        """Wait for a generator of psycopg.
+
+        All waits except for new connections call this method.
+        """
         left = deadline.remaining()
         if self._longest is not None or left < math.inf:
             gen = self._run_within_limits(gen, math.inf if self._longest is None else self._longest)
