@@ -1,4 +1,4 @@
-"""Prevent writes with wrong encryption keys, with a canary: a known encrypted value.
+"""Detect wrong encryption keys before a write, with a canary: a known encrypted value.
 
 The database stores the canary. The service verifies it when the server starts, and in ``/readyz``
 and ``check --database default``. The database may have been unreachable when the server started, so

@@ -60,7 +60,7 @@ def _context(ca: str) -> ssl.SSLContext:
 
 
 def is_allowed(address: Address) -> bool:
-    """Return whether an issuer may have the address: public, or in ISSUER_NETWORKS."""
+    """Return whether the address is public or in ISSUER_NETWORKS, as required for issuers."""
     return is_inside(address, settings.ISSUER_NETWORKS) or is_public(address)
 
 

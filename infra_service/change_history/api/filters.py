@@ -55,7 +55,7 @@ class ChangeFilters(ChangeOfStateFilters, OfStateFilters):
 
 
 def with_ids_of_times(condition: Q) -> Q:
-    """Replace comparisons of times by equivalent comparisons of ids, where possible.
+    """Return the condition with comparisons of ids in place of equivalent comparisons of times.
 
     Each index ends with the id, which begins with the milliseconds of the time. The database would
     test a comparison of the time itself row by row.

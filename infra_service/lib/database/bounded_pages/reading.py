@@ -3,8 +3,7 @@
 A page is read in one of three ways.
 
 1. An index decides every condition and has the order of the list. The page contains the next rows
-of the index.
-   The index may belong to another table that refers to the list's rows (``semi_joins``).
+   of the index, which may belong to another table that refers to the list's rows (``semi_joins``).
 2. An index finds at most ``MOST_ROWS`` rows, which are filtered and sorted. If it finds more rows
    for several values, and another index contains the rows of each value in order, the next rows of
    each value are read.
