@@ -74,8 +74,8 @@ class AddressNotAllowed(PermissionDenied):
     meaning = "The token is valid, but cannot be used from the client's address."
     default_code = "ADDRESS_NOT_ALLOWED"
     default_detail = (
-        "The token cannot be used from this address. Use an allowed network, or a token "
-        "without this limit."
+        "The token cannot be used from this address. Send the request from an allowed network, or "
+        "use a token without this restriction."
     )
     is_of_working_token = True
 
@@ -90,7 +90,7 @@ class ScopeInsufficient(PermissionDenied):
     advice = "Mint a token with this scope from an API key that has it, or ask an operator."
 
     def __init__(self, scope: Scope) -> None:
-        super().__init__(f"This request requires the scope {scope.value}, which the token lacks.")
+        super().__init__(f"This request requires the scope {scope.value}, which your token lacks.")
         self.auth_header = f'Bearer error="insufficient_scope", scope="{scope.value}"'
         self.metadata = {"scope": scope.value}
 
@@ -129,8 +129,8 @@ class GrantExceeded(PermissionDenied):
     """
 
     meaning = (
-        "A caller cannot grant more than its own permissions: it lacks the ``scopes``, or the "
-        "binding, the networks or the expiry exceed its own."
+        "A caller cannot grant more than its own permissions. The requested ``scopes``, binding, "
+        "networks or expiry exceeds the caller's own."
     )
     default_code = "GRANT_EXCEEDED"
 
@@ -163,7 +163,8 @@ class GrantExceeded(PermissionDenied):
 
 class SecretRetired(PermissionDenied):
     meaning = (
-        "The key was rotated. Its previous secret and earlier tokens cannot manage credentials."
+        "The key was rotated. The key's previous secret and earlier tokens cannot manage "
+        "credentials."
     )
     default_code = "SECRET_RETIRED"
     default_detail = (
@@ -230,7 +231,7 @@ class ApiKeyExpired(APIException):
     status_code = 400
     rpc_status = "FAILED_PRECONDITION"
     default_code = "API_KEY_EXPIRED"
-    default_detail = "The API key has expired. Extend it first: change expires_at."
+    default_detail = "The API key has expired. Extend the key first: change expires_at."
 
 
 class TooManyApiKeys(APIException):
@@ -253,7 +254,7 @@ class ConcurrentChange(APIException):
     meaning = "A concurrent request changed the same object first."
     status_code = 409
     default_code = "CONCURRENT_CHANGE"
-    default_detail = "A concurrent request changed the API key. Fetch it and try again."
+    default_detail = "A concurrent request changed the API key. Fetch the key and try again."
 
 
 class ExpiryPast(InvalidParameter):

@@ -46,7 +46,7 @@ class EncryptionKeyWrong(APIException):
         names = ", ".join(encryption.keyring())
         super().__init__(
             f"The database is encrypted with the key {key_name}, but STATE_ENCRYPTION_KEYS "
-            f"contains {names}. The service writes nothing with another key. Add the key "
+            f"contains {names}. The service does not write data with a different key. Add the key "
             f"{key_name} and restart the service. If the key is lost, run rotate_state_keys "
             "--accept-lost-key."
         )

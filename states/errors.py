@@ -60,7 +60,7 @@ ENTRY_NOT_FOUND: Final = {
 
 
 class EntryExists(APIException):
-    meaning = "Another entry of the same parent has this name, or has or had the derived slug."
+    meaning = "Another entry with the same parent has this name, or has or had the derived slug."
     status_code = 409
     rpc_status = "ALREADY_EXISTS"
     default_code = "ALREADY_EXISTS"
@@ -77,20 +77,20 @@ class EntryExists(APIException):
 
 
 class SlugTaken(EntryExists):
-    meaning = "Another entry of the same parent has or had this slug."
+    meaning = "Another entry with the same parent has or had this slug."
     default_code = "SLUG_TAKEN"
     default_detail = "Another entry has or had this slug."
     advice = "Send another slug."
 
 
 class EntryInUse(APIException):
-    meaning = "The entry has states or components, or deleted states within their retention."
+    meaning = "The entry has states or components, or deleted states within their retention period."
     status_code = 409
     rpc_status = "FAILED_PRECONDITION"
     default_code = "ENTRY_IN_USE"
     advice = (
         "Delete the states or components first. Housekeeping removes deleted states after their "
-        "retention."
+        "retention period."
     )
 
     def __init__(self, kind: str, name: str) -> None:
@@ -169,8 +169,8 @@ class StateLocked(APIException):
 class StateFrozen(APIException):
     meaning = (
         "An operator froze the state, so it cannot be changed. The response contains LockInfo, in "
-        "the format that Terraform expects. Its `ID` is a sentence with the operator and the "
-        "reason."
+        "the format that Terraform expects. The `ID` in the LockInfo is a sentence that names the "
+        "operator and the reason."
     )
     status_code = 423
     default_code = "STATE_FROZEN"
@@ -294,7 +294,8 @@ class StateEncrypted(APIException):
     rpc_status = "FAILED_PRECONDITION"
     default_code = "STATE_ENCRYPTED"
     default_detail = (
-        "OpenTofu encrypted the document. Only the configuration that wrote it can read it."
+        "OpenTofu encrypted the document. Only OpenTofu with the same encryption configuration can "
+        "read it."
     )
 
 

@@ -42,8 +42,8 @@ class LockInfo(msgspec.Struct, frozen=True):
     ID: Annotated[
         str,
         Meta(
-            description="The UUID that the client chose. Pushes and UNLOCK must send it. For a "
-            "frozen state, a sentence with the operator and the reason."
+            description="The UUID that the client chose. Clients must send it with each push and "
+            "with UNLOCK. For a frozen state, a sentence that names the operator and the reason."
         ),
     ]
     Operation: Annotated[

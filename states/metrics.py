@@ -49,7 +49,9 @@ class LockCollector(Collector):
         age = (timezone.now() - found["oldest"]).total_seconds() if found["oldest"] else 0.0
         yield GaugeMetricFamily("infra_state_locks", "States that are locked.", found["count"])
         yield GaugeMetricFamily(
-            "infra_state_oldest_lock_age_seconds", "Age of the oldest lock; 0 without a lock.", age
+            "infra_state_oldest_lock_age_seconds",
+            "Age of the oldest lock; 0 if no state is locked.",
+            age,
         )
 
 

@@ -188,7 +188,7 @@ def _key_faults(found: Any) -> Iterator[str]:
         return
     kid = undecodable(key_set)
     if kid is not None:
-        yield f"No algorithm of this service can verify a signature with the key {kid[:100]!r}."
+        yield f"The service supports no signature algorithm for the key {kid[:100]!r}."
     if any(isinstance(key, dict) and not _PRIVATE.isdisjoint(key) for key in found["keys"]):
         yield "The key contains private members. Replace the key pair; enter only the public key."
 

@@ -20,7 +20,7 @@ from apikeys.models.credentials import MAX_TOKEN_SECONDS
 from infra_service.lib.api.parsers import decoded
 
 _SERVICE_ACCOUNT: Final = "/kubernetes.io/serviceaccount"
-_MENU: Final = "On the {0}'s page, choose Copy {0} ID in the menu ⋮."
+_MENU: Final = "On the {0}'s page, choose Copy {0} ID from the ⋮ menu."
 _GLAB: Final = "glab api projects/GROUP%2FNAME"
 _UID: Final = "kubectl -n NAMESPACE get serviceaccount NAME -o jsonpath='{.metadata.uid}'"
 #: The label and the help text of the field for each id.
@@ -170,10 +170,9 @@ class TrustPolicyForm(CredentialForm):
             del self.fields["repository"]
             self.fields["name"].required, self.fields["name"].help_text = True, ""
         if kind == Issuer.Kind.BUILDKITE:
-            self.fields[
-                "branch"
-            ].help_text = (
-                "Accept only this branch. Buildkite's tokens do not state whether it is protected."
+            self.fields["branch"].help_text = (
+                "Accept only this branch. Buildkite's tokens do not state whether the branch is "
+                "protected."
             )
         ids = {}
         for number, claim in enumerate(PLATFORMS[kind].ids):

@@ -121,7 +121,8 @@ class UserForm(UserChangeFormOfOurs):
         for group in groups:
             if group not in had and not may_grant_group(self.person, group):
                 raise forms.ValidationError(
-                    f"You cannot assign {group}: it has permissions that you lack."
+                    f"You cannot assign the group {group}, because it has permissions that you "
+                    "lack."
                 )
         return groups
 

@@ -91,7 +91,7 @@ class BindingSerializer(StrictSerializer):
         if kind == "component" and self._caller_binding.application_ids is not None:
             self._found(kind, "component_ids", [str(one) for one in ids or ()])
         if len(found) > MAX_BOUND_IDS:
-            detail = ErrorDetail(f"More than {MAX_BOUND_IDS} ids and slugs together.", "max_length")
+            detail = ErrorDetail(f"More than {MAX_BOUND_IDS} ids and slugs in total.", "max_length")
             raise ValidationError({f"{kind}s": [detail]})
         return found
 
@@ -122,8 +122,8 @@ class NetworkField(serializers.CharField):
 
     default_error_messages = {
         "invalid_network": (
-            "Not a network such as '10.0.0.0/8' or '2001:db8::/32'. All bits after the "
-            "prefix must be 0."
+            "Not a network in CIDR notation, such as '10.0.0.0/8' or '2001:db8::/32'. All bits "
+            "after the prefix must be 0."
         ),
     }
 

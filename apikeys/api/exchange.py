@@ -69,7 +69,9 @@ class TokenExchangeView(OAuthView):
         also accepts the parameters as a JSON object.
         """
         if "HTTP_AUTHORIZATION" in request.META:
-            raise RequestRefused("invalid_request", "Authorization: header not accepted here.")
+            raise RequestRefused(
+                "invalid_request", "The Authorization header is not accepted here."
+            )
         parameters = read_parameters(request)
         actor = _unauthenticated_actor(request)
         with actions.recording_refusals(parameters.policy_id, actor):

@@ -27,7 +27,7 @@ from infra_service.lib.api.fields import (
 )
 
 DISABLED_AT: Final = "Time at which the object was permanently disabled; null while it is enabled."
-UPDATED_AT: Final = "Time of the last change. A use is not a change."
+UPDATED_AT: Final = "Time of the last change. An exchange does not count as a change."
 
 
 class ConditionsField(serializers.JSONField):
@@ -56,7 +56,9 @@ class ObjectField(serializers.JSONField):
 @described("A trusted issuer of identity tokens, and the source of its keys.")
 class IssuerSerializer(StrictSerializer):
     id = serializers.RegexField(r"^iss-[0-9a-z]+$", read_only=True, help_text=ID)
-    kind = WordField(Issuer.Kind.choices, help_text="The platform, which cannot be changed.")
+    kind = WordField(
+        Issuer.Kind.choices, help_text="The platform. This field cannot be changed after creation."
+    )
     name = TextField(
         max_length=200, help_text="A display name, by which `manage.py trust` identifies issuers."
     )
@@ -116,7 +118,9 @@ class IssuerSerializer(StrictSerializer):
     updated_at = TimestampField(read_only=True, help_text=UPDATED_AT)
 
 
-@described("A trust policy: the pipelines that can obtain tokens, and the grant of the tokens.")
+@described(
+    "A trust policy: the pipelines that can obtain tokens, and the permissions of these tokens."
+)
 class TrustPolicySerializer(BoundSerializer):
     id = serializers.RegexField(
         r"^fed-[0-9a-z]+$",
@@ -124,7 +128,10 @@ class TrustPolicySerializer(BoundSerializer):
         help_text="Assigned by the service. Pipelines send the id as `client_id`. Not a secret.",
     )
     name = TextField(max_length=200, help_text=NAME)
-    issuer_id = TextField(max_length=40, help_text="The issuer, which cannot be changed.")
+    issuer_id = TextField(
+        max_length=40,
+        help_text="The id of the issuer. This field cannot be changed after creation.",
+    )
     conditions = ConditionsField(help_text="Conditions on claims, all of which must be met.")
     scopes = WordsField(Scope.choices, code="unknown_scope", allow_empty=False, help_text=SCOPES)
     binding = BindingSerializer(
@@ -167,7 +174,7 @@ class TrustPolicySerializer(BoundSerializer):
     created_at = TimestampField(read_only=True, help_text="Creation time.")
     updated_at = TimestampField(read_only=True, help_text=UPDATED_AT)
     warnings = serializers.SerializerMethodField(
-        help_text="Warnings about conditions that are allowed, but weaker than they seem."
+        help_text="Warnings about conditions that are allowed but weaker than they seem."
     )
 
     def get_warnings(self, policy: TrustPolicy) -> list[str]:
@@ -175,7 +182,7 @@ class TrustPolicySerializer(BoundSerializer):
         return kinds.policy_warnings(policy.issuer.kind, policy.conditions)
 
 
-@described("The claims or the token with which to test a trust policy.")
+@described("The input for a test of a trust policy: claims or a token.")
 class TrialSerializer(StrictSerializer):
     claims = ObjectField(required=False, help_text="The claims of an assertion.")
     token = TextField(

@@ -37,8 +37,8 @@ from infra_service.lib.api.openapi_words import (
 )
 
 _RUN = {
-    "jti": "The id of the platform's token; null if it has none.",
-    "sub": "The subject of the platform's token; null if it has none.",
+    "jti": "The id of the platform's token; null if the token has no id.",
+    "sub": "The subject of the platform's token; null if the token has no subject.",
     "repository": "The repository, project or service account; empty if unknown.",
     "commit": "The commit that the pipeline builds; empty if unknown.",
     "run": "The platform's id of the run or job; empty if unknown.",

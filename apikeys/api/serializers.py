@@ -33,7 +33,8 @@ STATUS: Final = "The status at the time of the response."
 @described("A user: the owner of a key, a token or a trust policy.")
 class OwnerSerializer(serializers.Serializer[Any]):
     id = serializers.CharField(
-        read_only=True, help_text="A UUID, which is the `actor_id` in the audit log."
+        read_only=True,
+        help_text="The UUID of the user, which the audit log contains as `actor_id`.",
     )
     display_name = serializers.CharField(read_only=True, help_text="A display name; may be empty.")
     email = serializers.CharField(read_only=True, help_text="The email address; may be empty.")
@@ -74,7 +75,8 @@ class CredentialSerializer(BoundSerializer):
     revoked_at = TimestampField(
         read_only=True,
         allow_null=True,
-        help_text="Time of the revocation, which is permanent; null if it was not revoked.",
+        help_text="Time of the revocation, which is permanent; null if the credential was not "
+        "revoked.",
     )
     created_by = OwnerSerializer(
         read_only=True, help_text="The owner, even if an operator created the credential."
@@ -197,8 +199,8 @@ class AuditEventSerializer(serializers.ModelSerializer[AuditEvent]):
         source="details.trace_id",
         read_only=True,
         allow_null=True,
-        help_text="The trace id in the `traceparent` header of the request; null without the "
-        "header.",
+        help_text="The trace id in the `traceparent` header of the request; null if the request "
+        "had no such header.",
     )
     details = serializers.DictField(
         read_only=True, help_text="Additional values, which depend on `action`."
@@ -229,11 +231,13 @@ class AuditEventSerializer(serializers.ModelSerializer[AuditEvent]):
             "actor_name": {
                 "help_text": "The user's name at that time, or `command` and the command's name."
             },
-            "token_id": {"help_text": "The token or key of the request, or empty."},
+            "token_id": {
+                "help_text": "The id of the token or key of the request; otherwise empty."
+            },
             "resource_id": {"help_text": "The id of the changed or read resource."},
             "address": {"help_text": "The client's IP address; null for a command."},
             "request_id": {"help_text": "`X-Request-ID` of the response; empty for a command."},
             "client_request_id": {
-                "help_text": "`X-Request-ID` of the request, or empty. Clients may repeat it."
+                "help_text": "`X-Request-ID` of the request, or empty. Clients may reuse a value."
             },
         }

@@ -58,14 +58,14 @@ def verify(token: str, issuer: Issuer) -> Assertion:
         raise AssertionRefused("assertion_invalid", str(error)) from error
     # Kubernetes lists audiences. Another audience of a shared token could exchange the token here.
     if claims["aud"] not in (issuer.audience, [issuer.audience]):
-        raise AssertionRefused("assertion_invalid", "The claim aud contains other audiences")
+        raise AssertionRefused("assertion_invalid", "The aud claim contains other audiences")
     return Assertion(claims, _digest(token, claims), _end(claims, issuer))
 
 
 def _header(token: str, issuer: Issuer) -> tuple[str, str]:
     """Return the algorithm and the key id. All other headers are untrusted."""
     if not token.isascii():
-        raise AssertionRefused("assertion_invalid", "This is not a signed token")
+        raise AssertionRefused("assertion_invalid", "The assertion is not a signed token")
     try:
         header = jwt.get_unverified_header(token)
     except jwt.PyJWTError as error:
@@ -74,10 +74,10 @@ def _header(token: str, issuer: Issuer) -> tuple[str, str]:
     if algorithm not in issuer.algorithms or algorithm not in KEYS_OF_ALGORITHMS:
         raise AssertionRefused("algorithm_unexpected", "The issuer does not use this algorithm")
     if "crit" in header:
-        raise AssertionRefused("assertion_invalid", "The header crit names an extension")
+        raise AssertionRefused("assertion_invalid", "The crit header names an extension")
     if not isinstance(kid, str) or not 1 <= len(kid) <= _MAX_KID:
         raise AssertionRefused(
-            "key_unknown", f"The header kid must have 1 to {_MAX_KID} characters"
+            "key_unknown", f"The kid header must have 1 to {_MAX_KID} characters"
         )
     return algorithm, kid
 
@@ -86,11 +86,11 @@ def _end(claims: dict[str, Any], issuer: Issuer) -> dt.datetime:
     """Return the moment until which the used assertion must be stored."""
     begins, ends = claims["iat"], claims["exp"]
     if isinstance(begins, str) or isinstance(ends, str):
-        raise AssertionRefused("assertion_invalid", "The claims iat and exp must be numbers")
+        raise AssertionRefused("assertion_invalid", "The iat and exp claims must be numbers")
     if not 0 < ends - begins <= issuer.max_assertion_seconds:
         raise AssertionRefused(
             "assertion_too_long",
-            f"The claim exp is {ends - begins} seconds after iat, and the maximum is "
+            f"The exp claim is {ends - begins} seconds after iat, and the maximum is "
             f"{issuer.max_assertion_seconds}",
         )
     return dt.datetime.fromtimestamp(ends, dt.UTC) + LEEWAY * 2

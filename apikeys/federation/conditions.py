@@ -156,7 +156,8 @@ def _fault_of_name(claim: object) -> str:
         return fault
     name = str(claim)
     if name.startswith("/") and _POINTER.fullmatch(name) is None:
-        return "Not a JSON Pointer, such as '/kubernetes.io/namespace'; '/' in a name is '~1'."
+        return "Not a JSON Pointer, such as '/kubernetes.io/namespace'. Write '~1' for a '/' in a "
+        "name."
     if path_of(name)[0] in _NOT_FOR_CONDITIONS:
         return "The service verifies this claim itself. Remove the condition."
     return ""

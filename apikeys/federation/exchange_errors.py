@@ -37,7 +37,7 @@ class NarrowingRefused(ExchangeRefused):
 
 
 class IssuerBusy(APIException):
-    meaning = "Too many requests wait for the keys of a slow issuer."
+    meaning = "Too many requests are waiting for the keys of a slow issuer."
     status_code = 503
     default_code = "ISSUER_BUSY"
     default_detail = "The service is fetching the issuer's keys. Send the request again."

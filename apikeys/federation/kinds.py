@@ -42,12 +42,14 @@ def policy_faults(kind: str, conditions: Sequence[Condition], *, writes: bool) -
     """Return the reasons why valid conditions would trust too many pipelines."""
     platform, fixed = PLATFORMS[kind], pinned(conditions)
     faults = [
-        f"Pin {claim} by 'equals' or 'in': names and other claims can be reassigned."
+        f"Pin {claim} with 'equals' or 'in': names and other claims can be reassigned."
         for claim in platform.ids
         if path_of(claim) not in fixed
     ]
     if kind == Kind.CUSTOM and not fixed:
-        faults.append("Pin a claim by 'equals' or 'in', preferably an id that is never reassigned.")
+        faults.append(
+            "Pin a claim with 'equals' or 'in', preferably an id that is never reassigned."
+        )
     if writes and platform.origins and not _has_origin(platform, conditions):
         faults.append(
             "A policy with write scopes must not accept every branch and fork: pin "
@@ -67,7 +69,7 @@ def policy_warnings(kind: str, conditions: Sequence[Condition]) -> list[str]:
     ]
     if ("sub",) in spoken_of and kind != Kind.CUSTOM:
         warnings.append(
-            "The format of sub depends on the platform's settings; match individual claims."
+            "The format of sub depends on the platform's settings. Match individual claims instead."
         )
     if kind == Kind.BUILDKITE and ("build_branch",) in spoken_of:
         warnings.append("A fork can use the same branch name. Do not build forks in this pipeline.")
@@ -117,7 +119,7 @@ def issuer_faults(kind: str, url: str, *, has_keys: bool) -> list[str]:
     if actual != kind:
         return [f"The kind of the issuer at this address is {actual}."]
     if kind == Kind.BUILDKITE and url != PLATFORMS[kind].url:
-        return [f"The issuer of Buildkite is {PLATFORMS[kind].url}."]
+        return [f"The issuer URL of Buildkite is {PLATFORMS[kind].url}."]
     return [] if has_keys else address_faults(url)
 
 

@@ -109,7 +109,9 @@ class Message(msgspec.Struct):
         for name, value in fields.items():
             in_base64 = f"=?base64?{b64encode(str(value).encode()).decode()}?="
             if headers.get(name) not in (value, in_base64):
-                raise MessageError(HEADER_MISMATCH, f"The header {name} differs from the message.")
+                raise MessageError(
+                    HEADER_MISMATCH, f"The {name} header does not match the message."
+                )
         if version != STATELESS:
             data: Any = {"supported": SUPPORTED, "requested": str(version)[:100]}
             raise MessageError(UNSUPPORTED_VERSION, "Unsupported protocol version", **data)

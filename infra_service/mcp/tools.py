@@ -39,17 +39,17 @@ def _text(description: str, **limits: Any) -> tuple[Any, str]:
 
 #: Arguments that are compared with the filter's field of the same name, or of ``_FIELDS``.
 _COMPARED: Final = {
-    "type": "Such as aws_s3_bucket.",
-    "provider": "Complete, as in list_providers.",
+    "type": "Resource type, such as aws_s3_bucket.",
+    "provider": "Complete source address, as in list_providers.",
     "environment": "Slug of the environment.",
     "component": "Slug of the component.",
     "cluster": "Name or id of the cluster.",
     "namespace": "Namespace in the cluster.",
-    "repository": "Such as ghcr.io/acme/shop, without a tag.",
-    "digest": "Such as sha256:9c1e…",
-    "action": "Such as state.push or state.force_unlock.",
+    "repository": "Image repository without a tag, such as ghcr.io/acme/shop.",
+    "digest": "Image digest, such as sha256:9c1e…",
+    "action": "Action of the event, such as state.push or state.force_unlock.",
     "actor_name": "Name of the user.",
-    "resource_id": "Such as the id of a state.",
+    "resource_id": "Id of the resource, such as a state.",
 }
 _FIELDS: Final = {"repository": "image.repository", "digest": "image.digest"}
 _FILTER: Final = (
@@ -169,30 +169,34 @@ TOOLS: Final = {tool.name: tool for tool in (
          "Find the resources with an exact id, ARN, self link or Kubernetes UID."),
     Tool("list_resources", "/api/v1/resources",
          "type provider environment component filter cursor",
-         "List the resources of all states: address, type, provider and state, no attributes."),
+         "List the resources of all states: address, type, provider and state, without "
+         "attributes."),
     Tool("list_states", "/api/v1/states", "environment component filter cursor",
          "List states with their versions, times and locks.", 8),
     Tool("get_state", "/api/v1/states/{state_id}", "state_id", "Show a state."),
     Tool("list_outputs", "/api/v1/states/{state_id}/outputs", "state_id cursor",
          "List the outputs of a state. Sensitive values are usually hidden."),
     Tool("list_changes", "/api/v1/changes", "environment component type filter cursor",
-         "List changes of resources, newest first: who, when, commit, run, names of attributes. "
-         "Since a time: field['occurred_at'] >= '2026-11-20T00:00:00Z'.", 12),
+         "List changes to resources, newest first, with author, time, commit, run and attribute "
+         "names. To list changes since a time: field['occurred_at'] >= "
+         "'2026-11-20T00:00:00Z'.", 12),
     Tool("list_locks", "/api/v1/states", "environment cursor",
-         "List locked states and the holders of their locks, the oldest lock first.", 8,
+         "List locked states and the holders of their locks, oldest lock first.", 8,
          condition="field['locked'] = 'true'", order_by="lock.acquired_at"),
     Tool("list_dependencies", "/api/v1/states/{state_id}/dependencies", "state_id cursor",
-         "List the states that a state reads by terraform_remote_state, and its readers.", 10),
+         "List the states that a state reads through terraform_remote_state, and the states that "
+         "read it.", 10),
     Tool("list_providers", "/api/v1/providers", "cursor",
-         "Count the states and resources of each provider; list_resources lists its users.", 40),
+         "Count the states and resources of each provider. list_resources lists the "
+         "resources.", 40),
     Tool("list_unwell_workloads", "/api/v1/workloads", "cluster namespace filter cursor",
-         "List workloads that are degraded or in error, with reasons, the worst first.", 14,
+         "List workloads that are degraded or in error, with reasons, worst first.", 14,
          condition="field['health_status'] IN ('DEGRADED', 'ERROR')", shown=_OF_WORKLOADS),
     Tool("find_image", "/api/v1/workloads", "repository digest cluster cursor",
          "List the workloads that run an image.", 8, shown=(*_OF_WORKLOADS, "containers")),
     Tool("find_managing_states", "/api/v1/clusters/{cluster_id}/workloads/{workload_id}",
          "workloads",
-         "Show the states that manage workloads: managed_by has state_id and address.", 10,
+         "Show the states that manage workloads: managed_by contains state_id and address.", 10,
          shown=(*_OF_WORKLOADS, "managed", "managed_by")),
     Tool("search_audit_log", "/api/v1/audit-events",
          "action actor_name resource_id filter cursor",

@@ -108,7 +108,7 @@ class McpView(APIView):
         name, arguments = params.get("name"), params.get("arguments")
         tool = TOOLS.get(name) if isinstance(name, str) else None
         if tool is None or not isinstance(arguments, dict | None):
-            text = "Send the name of a tool in tools/list, and an object of arguments."
+            text = "Send the name of a tool from tools/list, and an object with the arguments."
             raise MessageError(messages.INVALID_PARAMS, text)
         request = self.request
         demand_scope(request, tool.scope)

@@ -68,8 +68,10 @@ _BAD_REQUEST: Final = _detail(
 _REQUEST: Final = _detail(
     "RequestInfo",
     "The id of the request.",
-    request_id=_text("The id in the header `X-Request-ID`, the log and the audit log."),
-    trace_id=_text("The trace id of the request's `traceparent`; absent without the header."),
+    request_id=_text("The id in the `X-Request-ID` header, the log and the audit log."),
+    trace_id=_text(
+        "The trace id of the request's `traceparent`; absent if the request has no such header."
+    ),
 )
 _REQUEST["required"].remove("trace_id")
 _DETAIL: Final = Named(
@@ -141,8 +143,8 @@ _HEADERS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
     POLICY: (
         "RateLimitPolicy",
         {
-            "description": "The limits that count the request: `q` requests in `w` seconds. Absent "
-            "if all limits are off (draft-ietf-httpapi-ratelimit-headers).",
+            "description": "The rate limits that apply to the request: `q` requests in `w` "
+            "seconds. Absent if all limits are off (draft-ietf-httpapi-ratelimit-headers).",
             "schema": {"type": "string"},
             "example": '"token";q=60000;w=60, "owner";q=120000;w=60',
         },

@@ -46,8 +46,8 @@ ENUMS: Final = {
     ),
     "UnusableReason": EnumDoc(
         "apikeys.usability.UnusableReason.choices",
-        "The reason why the service rejects a key or token. If several reasons apply, the first in "
-        "this order.",
+        "The reason why the service rejects a key or token. If several reasons apply, the value is "
+        "the first in this order.",
     ),
     "IssuerKind": EnumDoc(
         "apikeys.models.Issuer.Kind",
@@ -98,7 +98,7 @@ ENUMS: Final = {
     "WorkloadHealthStatus": EnumDoc(
         "workloads.models.HEALTH_STATUSES",
         "HEALTHY: runs as desired; DEGRADED: runs with fewer pods than desired, is starting or is "
-        "being deleted; ERROR: does not run, and does not recover by itself; "
+        "being deleted; ERROR: does not run, and does not recover on its own; "
         "WORKLOAD_HEALTH_STATUS_UNSPECIFIED: the health is unknown.",
     ),
     "TransitionType": EnumDoc(
@@ -107,7 +107,8 @@ ENUMS: Final = {
     ),
     "ClusterHealthStatus": EnumDoc(
         "workloads.cluster_health.HEALTH_STATUSES",
-        "The health of a cluster. If several values apply, the first in this order.",
+        "The health of a cluster. If several values apply, the field contains the first in this "
+        "order.",
     ),
     "CollectionStatus": EnumDoc(
         "workloads.collection.COLLECTION_STATUSES",

@@ -49,7 +49,7 @@ SPECTACULAR_SETTINGS = {
             "state-backend": "The HTTP state backend of Terraform and OpenTofu.",
             "states": "States and their history, for people and tools.",
             "resources": "Resources in the current versions of all states.",
-            "changes": "Changes of resources and workloads.",
+            "changes": "Changes to resources and workloads.",
             "applications": "Groups of components.",
             "components": "Deployable units of infrastructure.",
             "environments": "Deployment targets of components.",

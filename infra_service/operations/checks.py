@@ -47,7 +47,7 @@ def role_may_archive(databases: Sequence[str] | None = None, **_kwargs: Any) -> 
         Error(
             f"AUDIT_ARCHIVE_DIR is set, but {missing}.",
             hint="Remove AUDIT_ARCHIVE_DIR from the service's settings, and archive as the owner "
-            "of the tables: infra-archive.timer, or compose's profile archive.",
+            "of the tables, with infra-archive.timer or the archive profile of Compose.",
             id="infra_service.E008",
         )
     ]

@@ -24,7 +24,7 @@ class CredentialCollector(Collector):
         """Return the numbers by kind."""
         expiring = GaugeMetricFamily(
             "infra_credentials_expiring",
-            f"API keys and issued tokens that work and expire within {SOON.days} days.",
+            f"Active API keys and issued tokens that expire within {SOON.days} days.",
             labels=["kind"],
         )
         for kind, model in (("api_key", ApiKey), ("access_token", AccessToken)):

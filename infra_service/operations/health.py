@@ -27,7 +27,7 @@ _seen_migrated = False
 _STATUS = {
     "type": "string",
     "const": "ok",
-    "description": "Always ok. Failures have another HTTP status.",
+    "description": "Always ok. A failure has a different HTTP status.",
 }
 _VERSION = {"type": "string", "description": "The release of the service, such as 1.4.0."}
 _HEALTH = described_object("Health", "The process responds.", status=_STATUS)

@@ -54,8 +54,8 @@ def sign_on_apps(
         return list(_APPS)
     if not is_protected(issuer) or urlsplit(issuer).query or len(issuer) > _LONGEST_ISSUER:
         raise ImproperlyConfigured(
-            "OIDC_ISSUER must be an https:// address, as the provider writes it, "
-            f"of at most {_LONGEST_ISSUER} characters"
+            f"OIDC_ISSUER must be an https:// address of at most {_LONGEST_ISSUER} characters, "
+            "identical to the provider's issuer"
         )
     given = {
         "OIDC_CLIENT_ID": client_id,

@@ -39,7 +39,7 @@ _WORDS: Final = {
 }
 _OTHERWISE: Final = "The provider did not identify you."
 _NOT_MAPPED: Final = (
-    "An operator maps groups of the provider to groups of this service in OIDC_GROUP_MAP. "
+    "An operator must map groups of the provider to groups of this service in OIDC_GROUP_MAP. "
 )
 
 
@@ -118,9 +118,8 @@ def _explanation(refusal: SignOnRefusedError) -> str:
     claim = settings.OIDC_GROUPS_CLAIM
     if refusal.reason == "no_groups_claim":
         return (
-            f"The ID token has no claim “{claim}” that is a list of strings. An operator adds the "
-            "claim "
-            "at the provider, or sets OIDC_GROUPS_CLAIM. The token has these claims:"
+            f"The ID token has no claim “{claim}” that is a list of strings. An operator must add "
+            "the claim at the provider, or set OIDC_GROUPS_CLAIM. The token has these claims:"
         )
     if refusal.reason == "no_group" and refusal.received:
         return f"{_NOT_MAPPED}The provider sent these groups:"

@@ -32,7 +32,7 @@ class WebhookDisabledByOperator(PermissionDenied):
     meaning = "Only an operator can enable a webhook that an operator has disabled."
     default_code = "WEBHOOK_DISABLED_BY_OPERATOR"
     default_detail = "An operator has disabled the webhook."
-    advice = "Ask an operator to enable it, in the admin under Webhook endpoints."
+    advice = "Ask an operator to enable the webhook in the admin, under Webhook endpoints."
 
 
 class TooManyWebhooks(APIException):

@@ -55,10 +55,10 @@ TYPES: Final[dict[str, EventType]] = {
     "state.undelete": EventType(Scope.STATE_READ, "A deleted state was restored", ("version",)),
     "state.lock_held": EventType(Scope.STATE_READ, "A lock is held for longer than the limit"),
     "state.token_found": EventType(
-        Scope.STATE_READ, "A state contains a working key or token", ("version", "address")
+        Scope.STATE_READ, "A state contains an active key or token", ("version", "address")
     ),
     "state.check_failed": EventType(
-        Scope.STATE_READ, "A check of a state began to fail", ("version", "checks")
+        Scope.STATE_READ, "A check of a state started to fail", ("version", "checks")
     ),
     "state.resources_changed": EventType(
         Scope.STATE_READ,

@@ -34,7 +34,7 @@ class DeliveryCollector(Collector):
         )
         yield GaugeMetricFamily(
             "infra_webhook_oldest_waiting_seconds",
-            "Age of the oldest pending message; 0 without a message.",
+            "Age of the oldest pending message; 0 if no message is pending.",
             _age(waiting["oldest"]),
         )
         yield GaugeMetricFamily(

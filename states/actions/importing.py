@@ -106,8 +106,8 @@ def outstanding(
         and here[versions[-1].id] < state.version_number
     ):
         raise ImportRefusedError(
-            f"The source has reverted to the content of version {here[versions[-1].id]} here. "
-            "Restore this version."
+            f"The source has reverted to the content of version {here[versions[-1].id]} of this "
+            "service. Restore this version."
         )
     return rest
 
@@ -136,7 +136,8 @@ def _check(state: State | None, origin: Origin, version: Offered) -> None:
         return
     if state.deleted_at is not None:
         raise ImportRefusedError(
-            "The state was deleted here. Undelete it, or wait until its retention ends."
+            "The state was deleted in this service. Undelete it, or wait until its retention "
+            "period ends."
         )
     if _is_from(state, origin):
         if version.number is not None and version.number <= state.version_number:
@@ -145,11 +146,11 @@ def _check(state: State | None, origin: Origin, version: Offered) -> None:
     history = ImportedVersion.objects.filter(version__state=state)
     if history.filter(source=origin.source, key=origin.key).exists():
         raise ImportRefusedError(
-            "Both the source and the state here have changed since the import. Compare "
-            "their contents, and push the correct state."
+            "Both the source and the imported state have changed since the import. Compare their "
+            "contents, and push the correct state."
         )
     raise OccupiedError(
-        "The address belongs to a state here that was not imported from this source."
+        "The address belongs to an existing state that was not imported from this source."
     )
 
 

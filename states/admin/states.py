@@ -182,7 +182,7 @@ class StateAdmin(VersionPages, ReadOnlyAdmin):
     @object_tool(
         label="Change freeze",
         permission="states.freeze_state",
-        question="The state stays frozen, with this reason and this expected end.",
+        question="The state stays frozen, with this reason and this expected end time.",
         form=FreezeForm,
         defaults=lambda state: {
             "reason": state.freeze_reason,
@@ -262,7 +262,7 @@ class StateAdmin(VersionPages, ReadOnlyAdmin):
         history.delete(target=StateTarget.of(state), actor=actor, reason=reason)
         if state.current_version_id is None:
             return "The empty state is removed."
-        return "The state is deleted. You can undelete it until its retention ends."
+        return "The state is deleted. You can undelete it until its retention period ends."
 
     @object_tool(
         label="Undelete",

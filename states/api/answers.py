@@ -42,14 +42,14 @@ class StateRead(Struct):
     location: Annotated[
         str,
         Meta(
-            description="The location of the other state, without user, password and query. Empty "
-            "if the location may still contain a secret."
+            description="The location of the other state, without user name, password and query "
+            "string. Empty if the location may still contain a secret."
         ),
     ]
     state: Annotated[
         OtherState | None,
         Meta(
-            description="The other state, or null if this service does not store it or it is "
+            description="The other state; null if the service does not store it, or if it is "
             "outside the caller's binding."
         ),
     ]
@@ -65,8 +65,8 @@ class StateReader(Struct):
 class DependencyPage(Struct):
     """A page of dependencies: first the states that the state reads, then its readers."""
 
-    reads: Annotated[list[StateRead], Meta(description="The states that the state reads.")]
-    read_by: Annotated[list[StateReader], Meta(description="The states that read the state.")]
+    reads: Annotated[list[StateRead], Meta(description="The states that this state reads.")]
+    read_by: Annotated[list[StateReader], Meta(description="The states that read this state.")]
     next_page_token: NextPageToken
 
 
@@ -81,10 +81,7 @@ class UnreadableState(Struct):
     version_number: Annotated[int, Meta(description="The version that could not be indexed.")]
     problem: Annotated[
         str,
-        Meta(
-            description="Why the document cannot be indexed: the `reason` of an error, "
-            "`NAMES_TOO_LONG` or `UNEXPECTED`."
-        ),
+        Meta(description="The cause: the `reason` of an error, `NAMES_TOO_LONG` or `UNEXPECTED`."),
     ]
 
 

@@ -104,7 +104,7 @@ _KEY: Final = [
     OpenApiParameter(name, OpenApiTypes.UUID, OpenApiParameter.PATH, description=description)
     for name, description in (
         ("component_id", "The infrastructure component."),
-        ("environment_id", "The environment the state is scoped to."),
+        ("environment_id", "The environment of the state."),
     )
 ]
 _SLUG: Final = {"type": "string", "pattern": f"^{slugs.PATTERN}$", "maxLength": slugs.MOST}
@@ -133,7 +133,7 @@ _OF_KEY: Final = (InvalidParameter, StateNotFound)
 _OF_BODY: Final = (BodyIncomplete, BodyTooLarge, RequestTimeout)
 OF_MEMORY: Final = (MemoryUnavailable, MemoryInsufficient)
 _METHODS: Final = (
-    "This path also accepts Terraform's methods LOCK and UNLOCK, which OpenAPI cannot express. "
+    "This path also accepts Terraform's LOCK and UNLOCK methods, which OpenAPI cannot express. "
     "POST and DELETE of `…/lock` do the same."
 )
 
@@ -154,12 +154,12 @@ _HIDE: Final = (
     f"the state. {_METHODS}"
 )
 _LOCK: Final = (
-    "Lock the state, like the method LOCK of the path without `/lock`. A repeated request with the "
+    "Lock the state, like the LOCK method of the path without `/lock`. A repeated request with the "
     "same ID returns 200. A request with another ID returns 423 with the LockInfo of the current "
     "lock."
 )
 _UNLOCK: Final = (
-    "Release the lock with the ID in the body, like the method UNLOCK of the path without `/lock`. "
+    "Release the lock with the ID in the body, like the UNLOCK method of the path without `/lock`. "
     "An empty body releases any lock, and also requires `state:admin`. An unlocked state stays "
     "unchanged."
 )

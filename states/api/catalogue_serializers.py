@@ -23,7 +23,7 @@ _NAME: Final = (
     "The display name, which need not be unique. Empty if a push registered the entry by its id."
 )
 _CREATED: Final = "Time of creation, or of registration by the first push or LOCK."
-_UPDATED: Final = "Time of the last change of the entry, not of its states."
+_UPDATED: Final = "Time of the last change to the entry. Changes to its states do not count."
 
 
 class SlugField(TextField):
@@ -87,7 +87,8 @@ class ComponentSerializer(StrictSerializer):
     application_id = IdField(
         required=False,
         allow_null=True,
-        help_text="The application of the component, or null. A component moves with its states.",
+        help_text="The application of the component, or null. Moving a component also moves its "
+        "states.",
     )
     created_at = TimestampField(read_only=True, help_text=_CREATED)
     updated_at = TimestampField(read_only=True, help_text=_UPDATED)

@@ -42,7 +42,8 @@ dependencies_schema = extend_schema_view(
         operation_id="list_state_dependencies",
         description="List the states that the current version reads with `terraform_remote_state`, "
         "then the states that read this state, according to the resource index. `state` is null "
-        "if this service does not store the other state, or it is outside the caller's binding.",
+        "if this service does not store the other state, or if that state is outside the caller's "
+        "binding.",
         parameters=[A_STATE],
         responses={
             200: schema_of(DependencyPage),

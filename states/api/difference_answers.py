@@ -59,14 +59,14 @@ class Difference(Struct):
     summary: Annotated[DifferenceSummary, Meta(description="The numbers of changes on all pages.")]
     metadata: Annotated[
         list[MetadataChange],
-        Meta(description="The change of `terraform_version`; empty without a change."),
+        Meta(description="The change to `terraform_version`; empty if the value is unchanged."),
     ]
     outputs: Annotated[list[OutputChange], Meta(description="Changed outputs on this page.")]
     resources: Annotated[
         list[ResourceChange], Meta(description="Changed resource instances on this page.")
     ]
     check_results: Annotated[
-        list[CheckResultChange], Meta(description="Changed results of checks on this page.")
+        list[CheckResultChange], Meta(description="Changed check results on this page.")
     ]
 
 

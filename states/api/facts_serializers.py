@@ -105,7 +105,9 @@ class FactsSerializer(StrictSerializer):
         "object that it contains.",
     )
     providers = ProviderSerializer(
-        many=True, read_only=True, help_text="The providers in `lock_file`; empty without it."
+        many=True,
+        read_only=True,
+        help_text="The providers in `lock_file`; empty if the pipeline did not send this file.",
     )
     modules = ModuleSerializer(
         many=True, read_only=True, help_text="The module calls in `modules_file`."

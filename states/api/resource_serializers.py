@@ -19,7 +19,9 @@ class ResourceEntrySerializer(serializers.Serializer[Any]):
     id = serializers.UUIDField(
         read_only=True, help_text="The id of the index entry; a changed instance gets a new id."
     )
-    state_id = serializers.UUIDField(read_only=True, help_text="The state with the instance.")
+    state_id = serializers.UUIDField(
+        read_only=True, help_text="The state that contains the instance."
+    )
     component_id = serializers.UUIDField(read_only=True, help_text="The state's component.")
     component_slug = serializers.CharField(read_only=True, allow_null=True, help_text=SLUG)
     environment_id = serializers.UUIDField(read_only=True, help_text="The state's environment.")

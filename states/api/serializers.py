@@ -33,7 +33,8 @@ class LockSerializer(PresentSerializer):
 
     lock_id = serializers.UUIDField(
         read_only=True,
-        help_text="The ID that the client chose. A push and an unlock must send it.",
+        help_text="The ID that the client chose. The client must send it with each push and with "
+        "the unlock.",
     )
     operation = serializers.CharField(
         source="lock_info.Operation",
@@ -131,7 +132,9 @@ class StateSerializer(serializers.Serializer[Any]):
         help_text="Addresses of the `check` blocks that fail in the current version; null if "
         "no check fails, or until the version is indexed.",
     )
-    lock = LockSerializer(required=False, help_text="The current lock; absent while unlocked.")
+    lock = LockSerializer(
+        required=False, help_text="The current lock; absent while the state is unlocked."
+    )
     frozen = FreezeSerializer(
         required=False, help_text="The current freeze; absent unless the state is frozen."
     )

@@ -78,7 +78,8 @@ _AGAINST: Final = OpenApiParameter(
 _CURRENT: Final = {
     "type": "integer",
     "minimum": 0,
-    "description": "The version on all pages: the current version when the first page was read.",
+    "description": "The version that all pages describe: the current version when the first page "
+    "was read.",
 }
 _OF_DOCUMENT: Final = (
     StateNotFound, VersionNotFound, *UNREADABLE, *OF_STORE, *OF_MEMORY,

@@ -11,7 +11,8 @@ from states.document.hidden import MASK
 from states.document.marked_places import HiddenValue
 
 _Hidden = Annotated[
-    HiddenValue | None, Meta(description="Why a value is hidden; null if no value is hidden.")
+    HiddenValue | None,
+    Meta(description="The reason why a value is hidden; null if no value is hidden."),
 ]
 _Status = Annotated[
     str | None, Meta(description="The status, such as `pass`, `fail`, `error` or `unknown`.")
@@ -89,7 +90,10 @@ class Resource(InstanceAddress):
     ]
     hidden: Annotated[
         HiddenValue | None,
-        Meta(description="Why an unmarked value is hidden; null if no unmarked value is hidden."),
+        Meta(
+            description="The reason why an unmarked value is hidden; null if no such value is "
+            "hidden."
+        ),
     ]
 
 
@@ -104,9 +108,9 @@ class ChangeCounts(Struct):
 class DifferenceSummary(Struct):
     """The numbers of changes of each kind."""
 
-    outputs: Annotated[ChangeCounts, Meta(description="Changes of outputs.")]
-    resources: Annotated[ChangeCounts, Meta(description="Changes of resource instances.")]
-    check_results: Annotated[ChangeCounts, Meta(description="Changes of the results of checks.")]
+    outputs: Annotated[ChangeCounts, Meta(description="Changes to outputs.")]
+    resources: Annotated[ChangeCounts, Meta(description="Changes to resource instances.")]
+    check_results: Annotated[ChangeCounts, Meta(description="Changes to check results.")]
 
 
 class MetadataChange(Struct):
@@ -121,7 +125,7 @@ class AttributeChange(Struct):
     """The innermost changed value of an attribute or output."""
 
     path: Annotated[str, Meta(description="The path to the value, such as `tags.team`.")]
-    action: Annotated[ChangeAction, Meta(description="The change of the value.")]
+    action: Annotated[ChangeAction, Meta(description="The type of change to the value.")]
     before: Annotated[
         Any, Meta(description=f"The value before the change; null if absent, `{MASK}` if hidden.")
     ]
@@ -133,7 +137,7 @@ class AttributeChange(Struct):
     ]
 
 
-_Action = Annotated[ChangeAction, Meta(description="The change of the whole item.")]
+_Action = Annotated[ChangeAction, Meta(description="The type of change to the item as a whole.")]
 _Attributes = Annotated[
     list[AttributeChange], Meta(description="The changed values; empty unless CHANGED.")
 ]

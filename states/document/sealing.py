@@ -74,7 +74,7 @@ def read_head(document: bytes | bytearray) -> Head:
     except RecursionError as error:
         raise InvalidDocument("The document is nested too deeply.") from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise InvalidDocument(f"The document is not a JSON object of a state: {error}") from error
+        raise InvalidDocument(f"The document is not a valid state: {error}") from error
     serial, lineage = members.serial, members.lineage
     if serial is not None and not 0 <= serial <= MAX_SERIAL:
         raise InvalidDocument(f"The serial must be between 0 and {MAX_SERIAL}.")

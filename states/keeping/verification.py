@@ -95,6 +95,6 @@ def _moved(version: StateVersion) -> str | None:
     if is_newest and figures[0] == figures[1]:
         return None
     return (
-        "The current version of the state is not its newest version, or their serials, lineages, "
-        "digests or sizes differ."
+        "The current version of the state is not its newest version, or the state's serial, "
+        "lineage, digest or size differs from that version."
     )

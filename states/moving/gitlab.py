@@ -158,8 +158,8 @@ class GitLab:
             if page is None:
                 raise SourceError(
                     f"The token in {_TOKEN} cannot read the states of {project}. The owner of the "
-                    "token needs the role Developer, and the project must have GitLab's feature "
-                    "Infrastructure."
+                    "token needs the Developer role, and the project must have GitLab's "
+                    "Infrastructure feature enabled."
                 )
             yield from (state for state in page["nodes"] if state["latestVersion"])
             if not page["pageInfo"]["hasNextPage"]:

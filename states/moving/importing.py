@@ -286,7 +286,7 @@ def _same_address(other: Row) -> str:
 def _locked(state: SourceState) -> str:
     return (
         f"The state is locked in the source by {shown(str(state.locked_by))}. Wait until the lock "
-        "is released, or release it there."
+        "is released, or release it in the source."
     )
 
 

@@ -186,7 +186,7 @@ class Bucket:
                 "s3:GetObjectVersion."
             )
         if code in _MISSING:
-            return "The object does not exist anymore."
+            return "The object no longer exists."
         if code in _CHANGED:
             return str(ChangedError())
         return f"{self._endpoint} responds to {operation} with {code}."

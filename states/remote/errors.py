@@ -6,7 +6,9 @@ from rest_framework.exceptions import APIException, NotFound
 
 
 class RouteNotFound(NotFound):
-    meaning = "The remote backend has no such route. The service stores states, but runs no plans."
+    meaning = (
+        "The remote backend has no such route. The service stores states but does not run plans."
+    )
     default_code = "ROUTE_NOT_FOUND"
     default_detail = (
         "The service only stores states; docs/reference/remote-backend.md lists its routes."

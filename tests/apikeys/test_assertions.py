@@ -89,7 +89,7 @@ def test_assertion_without_a_positive_lifetime_is_rejected(
     assert refusal(pipeline.exchange(token)) == REFUSED
     assert why() == "assertion_too_long"
     most = pipeline.issuer.max_assertion_seconds
-    because = f"The claim exp is {seconds} seconds after iat, and the maximum is {most}"
+    because = f"The exp claim is {seconds} seconds after iat, and the maximum is {most}"
     assert AuditEvent.objects.get().details["because"] == because
 
 

@@ -140,7 +140,7 @@ def test_admin_lists_idle_owners(
     page = admin.get("/admin/")
     idle = {f.name: f for f in page.context["overview"]["findings"]}["idle"]
 
-    assert idle.title == f"Owners of keys without a sign-on for {period}"
+    assert idle.title == f"Owners of keys who have not signed on for {period}"
     assert [row.pk for row in idle.rows] == [owner.pk]
     assert "never signed on" in page.content.decode()
     ((_, url),) = idle.links

@@ -65,8 +65,8 @@ def test_a_key_works_from_its_networks(owner: KeyOwner, address: str, is_allowed
         assert refusal(answer) == REFUSED
         assert (
             answer.json()["error"]["message"]
-            == "The token cannot be used from this address. Use an allowed network, or a "
-            "token without this limit."
+            == "The token cannot be used from this address. Send the request from an allowed "
+            "network, or use a token without this restriction."
         )
         assert ApiKey.objects.get(name="limited").last_used_at is None
 

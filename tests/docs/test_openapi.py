@@ -79,7 +79,7 @@ def test_every_view_is_described() -> None:
     assert there - described == {(path, m) for path in backends for m in ("lock", "unlock")}
     assert described - there == set()
     for operation in (of for path in backends for of in DOCUMENT["paths"][path].values()):
-        assert "also accepts Terraform's methods LOCK and UNLOCK" in operation["description"]
+        assert "also accepts Terraform's LOCK and UNLOCK methods" in operation["description"]
 
 
 def test_descriptions_use_the_vocabulary(subtests: pytest.Subtests) -> None:

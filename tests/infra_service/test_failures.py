@@ -293,7 +293,7 @@ def test_unreadable_session_is_reported(db: None) -> None:
 
     assert (answer.status_code, answer["Retry-After"]) == (503, "5")
     assert answer["Content-Type"].startswith("text/html")
-    assert "A concurrent change of the same object takes too long" in answer.content.decode()
+    assert "A concurrent change to the same object is taking too long" in answer.content.decode()
     assert not answer.cookies
 
 

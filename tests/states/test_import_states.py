@@ -282,7 +282,7 @@ def test_invalid_state_does_not_stop_the_import(tree: Path, settings: Any) -> No
     assert reasons["large"].endswith(
         "but STATE_MAX_BYTES allows 400. Increase STATE_MAX_BYTES for the service and this command."
     )
-    assert reasons["broken"].startswith("The document is not a JSON object of a state")
+    assert reasons["broken"].startswith("The document is not a valid state")
     assert reasons["latin"] == "The document is not valid UTF-8."
     assert reasons["busy"].startswith("The state is locked in the source by ada@laptop")
     assert State.objects.count() == 3
@@ -478,7 +478,7 @@ def test_a_deleted_state_stays_deleted(tree: Path, client_with: Any) -> None:
 
     again = run(tree)
 
-    assert "deleted here" in again.reasons["prod/shop/terraform.tfstate"]
+    assert "deleted in this service" in again.reasons["prod/shop/terraform.tfstate"]
 
 
 def test_a_damaged_document_is_found_when_it_is_read_back(tree: Path) -> None:

@@ -210,7 +210,7 @@ def test_addresses_are_without_tokens_and_short() -> None:
 def test_overview_shows_the_finding(backend: Backend, operator: User) -> None:
     _, secret = issued(operator)
     page = "/admin/"
-    assert "0 Working keys and tokens in states" in text_of(person("viewer").get(page))
+    assert "0 Active keys and tokens in states" in text_of(person("viewer").get(page))
     pushed(backend, state(remote_state(secret)))
 
     text = text_of(person("viewer").get(page))

@@ -20,7 +20,7 @@ from tests.states.test_import_states import lineage, run
 
 pytestmark = pytest.mark.django_db
 PATH = "net/prod.tfstate"
-_OCCUPIED = "The address belongs to a state here that was not imported from this source."
+_OCCUPIED = "The address belongs to an existing state that was not imported from this source."
 
 
 def exported(

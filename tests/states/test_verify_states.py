@@ -124,8 +124,8 @@ def test_progress_is_shown(both: Backend, each_count_is_drawn: None) -> None:
 
 
 MOVED = (
-    "The current version of the state is not its newest version, or their serials, lineages, "
-    "digests or sizes differ."
+    "The current version of the state is not its newest version, or the state's serial, lineage, "
+    "digest or size differs from that version."
 )
 
 

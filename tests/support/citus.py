@@ -25,7 +25,7 @@ needs_citus = pytest.mark.skipif(
 
 
 class CitusServer(LiveServer):
-    """A live server whose database is distributed over the workers of the cluster."""
+    """A live server whose database is distributed across the workers of the cluster."""
 
     def __init__(self, directory: Path, **environment: str) -> None:
         self._name = f"live_{secrets.token_hex(6)}"

@@ -34,7 +34,7 @@ transitions_schema: Any = extend_schema_view(
     list=list_schema(
         "transition",
         "Changes in a workload's health or its reason, newest first. The service keeps changes "
-        f"for {KEPT.days} days, and at most {MOST_TRANSITIONS:,} of each workload.",
+        f"for {KEPT.days} days, and at most {MOST_TRANSITIONS:,} for each workload.",
         samples.TRANSITION,
         operation_id="list_workload_transitions",
         parameters=[CLUSTER_ID, _WORKLOAD_ID],

@@ -19,7 +19,8 @@ class ContainerSerializer(serializers.Serializer[Any]):
     image = serializers.CharField(help_text="The image reference in the template.")
     restart_count = serializers.IntegerField(help_text="The number of restarts in all pods.")
     state = serializers.CharField(
-        help_text="The worst state in any pod: running, waiting or terminated; empty without pods."
+        help_text="The worst state in any pod: running, waiting or terminated; empty if there is "
+        "no pod."
     )
     ready = serializers.BooleanField(
         help_text="Whether the container is ready in every pod; false if there is no pod."
@@ -27,7 +28,8 @@ class ContainerSerializer(serializers.Serializer[Any]):
     running = KnownListField(
         child=serializers.CharField(),
         help_text="References, with digests, to the images that the pods run. The list contains "
-        "several during a rollout or after a tag has moved. Absent while no digest is known.",
+        "several references during a rollout or after a tag has moved. Absent while no digest is "
+        "known.",
     )
 
 
@@ -41,7 +43,7 @@ class ContainersField(serializers.JSONField):
     """A field for containers in their stored form."""
 
 
-@described("A workload. Usage figures are null without metrics.")
+@described("A workload. Usage figures are null if the cluster provides no metrics.")
 class WorkloadSerializer(serializers.Serializer[Any]):
     id = serializers.UUIDField(
         read_only=True,

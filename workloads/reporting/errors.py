@@ -28,7 +28,7 @@ class StaleReport(APIException):
 
 
 class ClockAhead(APIException):
-    meaning = "The report is from the future, and would block correct reports until that time."
+    meaning = "The report is dated in the future, and would block correct reports until that time."
     status_code = HTTPStatus.BAD_REQUEST
     default_code = "CLOCK_AHEAD"
 

@@ -89,8 +89,8 @@ class Item(PlaceForm, kw_only=True):
         list[Container],
         Meta(
             max_length=MAX_ENTRIES,
-            description="The containers of the template. If `pods` is sent, it determines their "
-            "state.",
+            description="The containers of the template. If `pods` is sent, the pods determine the "
+            "state of the containers.",
         ),
     ] = []
     # Additional facts that determine the health.
@@ -107,7 +107,7 @@ class Item(PlaceForm, kw_only=True):
     ] = None
     created_at: Annotated[
         Moment | None,
-        Meta(description="The grace period starts here if no later start is known."),
+        Meta(description="The grace period starts at this time if no later start is known."),
     ] = None
     deleting: Annotated[bool, Meta(description="Whether the object has a deletion timestamp.")] = (
         False

@@ -45,9 +45,7 @@ class Termination(Form, kw_only=True):
 
     exit_code: Annotated[ExitCode, Meta(description="The exit code; 0 means success.")]
     reason: Annotated[Code, Meta(description="A code such as OOMKilled.")] = ""
-    finished_at: Annotated[Moment | None, Meta(description="Time of the end; null if unknown.")] = (
-        None
-    )
+    finished_at: Annotated[Moment | None, Meta(description="End time; null if unknown.")] = None
 
 
 class PodContainer(Form):
@@ -96,7 +94,7 @@ class Pod(Form):
     ]
     created_at: Annotated[
         Moment | None,
-        Meta(description="The grace period starts here if no condition has a later start."),
+        Meta(description="The grace period starts at this time if no condition has a later start."),
     ] = None
     reason: Annotated[Code, Meta(description="The reason of a Failed pod, such as Evicted.")] = ""
     deleting: Annotated[

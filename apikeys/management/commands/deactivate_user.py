@@ -23,10 +23,10 @@ class Command(ServiceCommand):
     """Deactivate a user. Idempotent."""
 
     help = (
-        "Deactivate a user. The user's sessions expire, and the service immediately rejects "
-        "the user's keys, tokens and trust policies, until an operator reactivates the user "
-        "in the admin. With --revoke, also revoke the keys and tokens and disable the trust "
-        "policies, permanently."
+        "Deactivate a user. The user's sessions expire, and the service immediately rejects the "
+        "user's keys, tokens and trust policies, until an operator reactivates the user in the "
+        "admin. With --revoke, also permanently revoke the keys and tokens and disable the trust "
+        "policies."
     )
     examples = (
         "deactivate_user ada --dry-run",

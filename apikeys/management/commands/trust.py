@@ -59,11 +59,10 @@ class Command(ServiceCommand):
     """
 
     help = (
-        "Create or update the issuers and trust policies of a TOML file, in one "
-        "transaction. Issuers are identified by name, policies by owner and name. "
-        "Objects that are not in the file stay unchanged, unless --prune is given. "
-        "Alternatively, list issuers and policies, or permanently disable some of them, "
-        "together with their tokens."
+        "Create or update the issuers and trust policies of a TOML file, in one transaction. "
+        "Issuers are identified by name, policies by owner and name. Objects that are not in the "
+        "file stay unchanged, unless --prune is given. Alternatively, list issuers and policies, "
+        "or permanently disable some of them, which also invalidates their tokens."
     )
     examples = (
         "trust --list",

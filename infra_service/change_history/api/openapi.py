@@ -72,16 +72,16 @@ SUMMARY: Final[dict[str, Any]] = {
 changes_schema = extend_schema_view(
     list=list_schema(
         "change",
-        "Changes of resources in all states and, with `cluster:read`, of workloads in all "
-        "clusters, within the caller's binding, newest first. The service stores the changes of "
-        "resources within seconds of a push.",
+        "Changes to resources in all states and, with `cluster:read`, to workloads in all "
+        "clusters, newest first. The list contains only changes within the caller's binding. The "
+        "service stores resource changes within seconds of a push.",
         CHANGE,
     ),
 )
 of_state_schema = extend_schema_view(
     list=list_schema(
         "change",
-        "Changes of resources in a state, newest first.",
+        "Changes to resources in a state, newest first.",
         CHANGE,
         operation_id="list_state_changes",
         parameters=[A_STATE],
@@ -89,8 +89,8 @@ of_state_schema = extend_schema_view(
 )
 summary_schema = extend_schema(
     operation_id="summarize_changes",
-    description="The number of changes of `GET /api/v1/changes` by day, kind, environment and "
-    f"action. A summary has at most {MOST_GROUPS:,} groups.",
+    description="The number of changes that `GET /api/v1/changes` lists, by day, kind, "
+    f"environment and action. A summary has at most {MOST_GROUPS:,} groups.",
     parameters=period_parameters(LONGEST),
     responses={200: wrapped("ChangeSummaryAnswer", "summary", ChangeSummarySerializer)},
     examples=[answer_example({"summary": SUMMARY})],

@@ -12,14 +12,16 @@ from states.api.serializers import SLUG
 
 
 @described(
-    "A change of a resource between two consecutive versions, without attribute values, or a "
-    "change of a workload between two reports. Fields of the other kind are null or empty."
+    "A change to a resource between two consecutive versions, or to a workload between two "
+    "reports. Attribute values are not included. Fields that do not apply to the kind are null or "
+    "empty."
 )
 class ChangeSerializer(serializers.Serializer[Any]):
     id = serializers.UUIDField(read_only=True, help_text="Newer changes have greater ids.")
     occurred_at = serializers.DateTimeField(
         read_only=True,
-        help_text="The time at which the version was stored, or the workload was observed.",
+        help_text="The time at which the version was stored, or at which the workload was "
+        "observed.",
     )
     kind = serializers.ChoiceField(
         choices=KINDS, read_only=True, help_text="Whether a resource or a workload changed."

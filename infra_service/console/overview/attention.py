@@ -104,7 +104,7 @@ def _leaked(user: User | AnonymousUser) -> Finding:
     links = []
     if user.has_perm("apikeys.view_auditevent"):
         links = [_link("apikeys_auditevent", "action=state.token_found", "All findings")]
-    return Finding("leaked", "Working keys and tokens in states", "error", number, rows, links)
+    return Finding("leaked", "Active keys and tokens in states", "error", number, rows, links)
 
 
 def _unindexed() -> Finding:
@@ -143,7 +143,7 @@ def _idle(days: int) -> Finding:
         Exists(ApiKey.objects.active().filter(created_by=OuterRef("pk")))
         | Exists(AccessToken.objects.issued().active().filter(created_by=OuterRef("pk")))
     )
-    title = f"Owners of keys without a sign-on for {days} day{pluralize(days)}"
+    title = f"Owners of keys who have not signed on for {days} day{pluralize(days)}"
     links = [_link("apikeys_user", "signed_on=idle", "All idle owners")]
     rows = list(owners.order_by("last_login", "pk")[:SHOWN])
     return Finding("idle", title, "warning", number_of(owners), rows, links)
@@ -174,7 +174,7 @@ def _kind(found: Found) -> str:
 def _logins() -> Finding:
     number, rows = failed_logins()
     links = [_link("apikeys_auditevent", "action=user.login_failed", "All failed logins")]
-    title = "Failed logins in a day"
+    title = "Failed logins in the last day"
     return Finding("logins", title, "warning", number, rows[:SHOWN], links)
 
 

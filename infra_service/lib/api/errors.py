@@ -68,8 +68,9 @@ _REASONS: Final = {
 }
 # The remedies for DRF's own errors, which have no ``advice``.
 _ADVICE: Final = {
-    exceptions.NotAcceptable: "Responses are JSON. Send 'Accept: application/json', or no Accept.",
-    exceptions.MethodNotAllowed: "The header Allow lists the supported methods.",
+    exceptions.NotAcceptable: "Responses are JSON. Send 'Accept: application/json', or omit the "
+    "Accept header.",
+    exceptions.MethodNotAllowed: "The Allow header lists the supported methods.",
     exceptions.UnsupportedMediaType: "Send JSON, with 'Content-Type: application/json'.",
 }
 

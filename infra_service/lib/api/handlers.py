@@ -69,7 +69,10 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
 def permission_denied(request: HttpRequest, exception: Exception) -> JsonResponse:  # noqa: ARG001 - Django's signature
     """Handle 403 for Django."""
     return _plain(
-        request, HTTPStatus.FORBIDDEN, "PERMISSION_DENIED", "You do not have permission for this."
+        request,
+        HTTPStatus.FORBIDDEN,
+        "PERMISSION_DENIED",
+        "You do not have permission for this action.",
     )
 
 

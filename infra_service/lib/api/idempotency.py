@@ -37,10 +37,14 @@ _FORM: Final = re.compile(rf"[ -~]{{1,{MAX_LENGTH}}}")
 
 
 class IdempotencyKeyInvalid(APIException):
-    meaning = "The header `Idempotency-Key` is not 1 to 255 printable ASCII characters."
+    meaning = (
+        "The `Idempotency-Key` header does not consist of 1 to 255 printable ASCII characters."
+    )
     status_code = 400
     default_code = "IDEMPOTENCY_KEY_INVALID"
-    default_detail = "Idempotency-Key is not 1 to 255 printable ASCII characters. Send a UUID."
+    default_detail = (
+        "The Idempotency-Key must consist of 1 to 255 printable ASCII characters. Send a UUID."
+    )
 
 
 class IdempotencyKeyReused(APIException):
@@ -71,9 +75,9 @@ class IdempotentAnswerRemoved(APIException):
     rpc_status = "FAILED_PRECONDITION"
     default_code = "IDEMPOTENT_ANSWER_REMOVED"
     default_detail = (
-        "The request with this Idempotency-Key succeeded, but its response was deleted, because "
-        "a response with a secret is kept for ten minutes. The request was not repeated. "
-        "Find the created object in the list, and rotate or revoke it."
+        "The request with this Idempotency-Key succeeded, but its response was deleted, because a "
+        "response with a secret is stored for only ten minutes. The request was not repeated. Find "
+        "the created object in the list, and rotate or revoke it."
     )
 
 

@@ -26,10 +26,10 @@ FREE: Final = 1024 * 1024
 
 
 class MemoryUnavailable(APIException):
-    meaning = "Other requests use the memory that this request requires."
+    meaning = "Other requests are using the memory that this request requires."
     status_code = 503
     default_code = "MEMORY_UNAVAILABLE"
-    default_detail = "Other requests use the memory that this request requires. Try again."
+    default_detail = "Other requests are using the memory that this request requires. Try again."
     wait = 3
 
 

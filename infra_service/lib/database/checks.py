@@ -40,8 +40,8 @@ def replica_is_of_postgresql(**_kwargs: Any) -> list[CheckMessage]:
         return []
     return [
         Error(
-            "DATABASE_REPLICA_URL is set, but it or DATABASE_URL does not name a PostgreSQL "
-            "database.",
+            "DATABASE_REPLICA_URL is set, but DATABASE_URL and DATABASE_REPLICA_URL do not both "
+            "name PostgreSQL databases.",
             hint="Only streaming replicas of PostgreSQL are supported.",
             id="infra_service.E004",
         )
@@ -65,8 +65,8 @@ def replica_reports_its_position(
         return []
     return [
         Error(
-            "DATABASE_REPLICA_URL is set, but the database is Amazon Aurora. Its readers do not "
-            "report the log position that a read has reached.",
+            "DATABASE_REPLICA_URL is set, but the database is Amazon Aurora. Aurora readers do not "
+            "report the log position that they have replayed.",
             hint="Unset DATABASE_REPLICA_URL. The writer then serves all reads.",
             id="infra_service.E011",
         )

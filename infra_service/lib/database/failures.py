@@ -32,7 +32,7 @@ class DatabaseUnavailable(DatabaseFailure):
 
 class DatabaseBusy(DatabaseFailure):
     meaning = (
-        "Every connection to the database is in use or, with SQLite, another writer takes too long."
+        "All database connections are in use or, with SQLite, another writer is taking too long."
     )
     default_code = "DATABASE_BUSY"
     default_detail = "The database is overloaded. Try again."
@@ -49,7 +49,7 @@ class DatabaseConflict(DatabaseFailure):
 class DatabaseLockTimeout(DatabaseFailure):
     meaning = "Another transaction locked the same row for too long."
     default_code = "DATABASE_LOCK_TIMEOUT"
-    default_detail = "A concurrent change of the same object takes too long. Try again."
+    default_detail = "A concurrent change to the same object is taking too long. Try again."
     wait = 5
 
 
@@ -88,7 +88,10 @@ class DatabaseFull(DatabaseFailure):
 
 
 class DatabaseDiskError(DatabaseFailure):
-    meaning = "The database cannot read or write its files. An operator must check its disk."
+    meaning = (
+        "The database cannot read or write its files. An operator must check the disk of the "
+        "database."
+    )
     default_code = "DATABASE_DISK_ERROR"
     default_detail = "The database cannot use its disk. Retries do not help. Contact an operator."
 

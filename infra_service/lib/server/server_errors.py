@@ -13,12 +13,12 @@ _REASONS: Final = {
     403: ("PERMISSION_DENIED", "The request is not allowed."),
     408: ("REQUEST_TIMEOUT", "The request did not arrive in time."),
     414: ("URI_TOO_LONG", "The request line is longer than 8190 bytes."),
-    417: ("EXPECTATION_UNSUPPORTED", "Only the expectation 100-continue is supported."),
+    417: ("EXPECTATION_UNSUPPORTED", "Only the 100-continue expectation is supported."),
     431: (
         "HEADERS_TOO_LARGE",
         "A header is longer than 8190 bytes, or the request has more than 100 headers.",
     ),
-    501: ("TRANSFER_CODING_UNSUPPORTED", "Only the transfer coding chunked is supported."),
+    501: ("TRANSFER_CODING_UNSUPPORTED", "Only the chunked transfer coding is supported."),
 }
 _INTERNAL: Final = (
     "INTERNAL",

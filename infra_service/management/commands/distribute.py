@@ -1,4 +1,4 @@
-"""Distribute the largest tables over the workers of a Citus cluster."""
+"""Distribute the largest tables across the workers of a Citus cluster."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ class Command(ServiceCommand):
     """Distribute tables of an existing database. A repeated run continues an interrupted run."""
 
     help = (
-        "Distribute state documents, the resource index and workloads over the workers of a Citus "
-        "cluster. Run the command after migrate, as the owner of the tables and of the database, "
-        "while the service is stopped. To continue an interrupted run, repeat the command."
+        "Distribute state documents, the resource index and workloads across the workers of a "
+        "Citus cluster. Run the command after migrate, as the owner of the tables and of the "
+        "database, while the service is stopped. To continue an interrupted run, repeat the "
+        "command."
     )
     examples = ("distribute", "distribute --json")
 

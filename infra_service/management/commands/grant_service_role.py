@@ -18,10 +18,9 @@ class Command(ServiceCommand):
     """Grant privileges as the table owner, and check that the role cannot change the audit log."""
 
     help = (
-        "Grant a PostgreSQL role the privileges that the running service requires. The role "
-        "cannot change or delete audit events. Run the command as the table owner after each "
-        "migrate. "
-        "The command fails if the role has more privileges."
+        "Grant a PostgreSQL role the privileges that the running service requires. The role cannot "
+        "change or delete audit events. Run the command as the table owner after each migrate. The "
+        "command fails if the role has any other privileges."
     )
     examples = ("grant_service_role infra",)
 

@@ -18,7 +18,8 @@ class Command(ServiceCommand):
     help = (
         "Rebuild the resource changes that GET /api/v1/changes lists, from all versions of all "
         "states. index_states stores the changes of new versions. Run this command once after an "
-        "upgrade from a release without changes. The service and index_states can keep running."
+        "upgrade from a release that did not record changes. The service and index_states can keep "
+        "running."
     )
     examples = ("rebuild_changes", "rebuild_changes --json")
 

@@ -15,8 +15,8 @@ class Command(ServiceCommand):
     """Create the groups viewer, operator and administrator, and set their permissions."""
 
     help = (
-        "Create the admin's groups viewer, operator and administrator, or reset their "
-        "permissions. Run the command after each migrate. The members stay unchanged."
+        "Create the admin's groups viewer, operator and administrator, or reset their permissions. "
+        "Run the command after each migrate. The members of the groups stay unchanged."
     )
     examples = ("setup_groups", "setup_groups --json")
 

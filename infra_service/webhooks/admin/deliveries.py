@@ -158,7 +158,7 @@ class DeliveryAdmin(ReadOnlyAdmin):
         label="Redeliver",
         permission="webhooks.change_webhookendpoint",
         question="The service sends the message again, with the same webhook-id and the full "
-        "number of attempts. A receiver that deduplicates by id processes the message once.",
+        "number of attempts. A receiver that deduplicates by id processes the message only once.",
         offered=lambda delivery: delivery.endpoint.is_enabled,
     )
     def redeliver(self, obj: Delivery, actor: Actor) -> str:

@@ -57,8 +57,9 @@ class WebhookSerializer(StrictSerializer):
         max_length=MAX_FILTER,
         required=False,
         allow_blank=True,
-        help_text="A filter by the location of events: component, environment, application and "
-        "cluster, each also with `_id`. Empty matches every location within the binding.",
+        help_text="A filter by the location of events. The fields are component, environment, "
+        "application and cluster, and the same names with the suffix `_id`. An empty filter "
+        "matches every location within the binding.",
     )
     format = WordField(
         WebhookEndpoint.Format.choices,
@@ -79,7 +80,8 @@ class WebhookSerializer(StrictSerializer):
     binding = BindingSerializer(
         read_only=True,
         allow_null=True,
-        help_text="The binding of the creator. The service delivers only events within it.",
+        help_text="The binding of the creator. The service delivers only events within this "
+        "binding.",
     )
     expires_at = TimestampField(
         in_future=True,
@@ -89,7 +91,7 @@ class WebhookSerializer(StrictSerializer):
     )
     created_at = TimestampField(read_only=True, help_text="Creation time.")
     updated_at = TimestampField(
-        read_only=True, help_text="Time of the last change. A delivery is not a change."
+        read_only=True, help_text="Time of the last change. A delivery does not count as a change."
     )
 
 
@@ -110,13 +112,16 @@ class DeliverySerializer(serializers.Serializer[Delivery]):
     status = serializers.ChoiceField(
         choices=Delivery.Status.choices,
         read_only=True,
-        help_text="The status. The service retries a FAILED delivery only on redelivery.",
+        help_text="The status. The service attempts a FAILED delivery again only if a client or "
+        "operator redelivers it.",
     )
     attempts = serializers.IntegerField(
         read_only=True, help_text="Number of attempts since the creation or the last redelivery."
     )
     next_attempt_at = TimestampField(
-        read_only=True, allow_null=True, help_text="Time of the next attempt; null unless WAITING."
+        read_only=True,
+        allow_null=True,
+        help_text="Time of the next attempt; null unless the delivery is WAITING.",
     )
     last_attempt_at = TimestampField(
         read_only=True, allow_null=True, help_text="Time of the last attempt, or null."
@@ -124,7 +129,7 @@ class DeliverySerializer(serializers.Serializer[Delivery]):
     response_status = serializers.IntegerField(
         read_only=True,
         allow_null=True,
-        help_text="HTTP status of the last response; null without a response.",
+        help_text="HTTP status of the last response; null if there was no response.",
     )
     error = serializers.CharField(
         read_only=True,

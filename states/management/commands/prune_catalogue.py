@@ -24,9 +24,9 @@ class Command(ServiceCommand):
     """Remove components, applications and environments that no state uses."""
 
     help = (
-        "Delete unused components, applications and environments: entries without states, "
-        "deleted states or components, that were created and last changed at least --days ago. "
-        "The command keeps entries in the binding of a key, token, trust policy or webhook. The "
+        "Delete unused components, applications and environments: entries that have no states, "
+        "deleted states or components, and were created and last changed at least --days ago. The "
+        "command keeps entries in the binding of a key, token, trust policy or webhook. The "
         "service can keep running. The housekeeping command also deletes unused entries if "
         "CATALOGUE_UNUSED_DAYS is set."
     )

@@ -253,7 +253,7 @@ def test_an_issuer_is_added_and_disabled(administrator: Client, operator: User) 
                 "url": "https://a.example",
                 "inline_keys": '{"keys": [{"kty": "RSA", "kid": "one", "n": "AQ", "e": "AQAB"}]}',
             },
-            "No algorithm of this service can verify a signature with the key",
+            "The service supports no signature algorithm for the key",
         ),
     ],
 )

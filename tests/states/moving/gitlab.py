@@ -32,7 +32,7 @@ class GitLabService:
 
     projects: dict[str, list[Kept]]
     page_size: int = 2
-    #: Whether the token's owner has the role Developer.
+    #: Whether the token's owner has the Developer role.
     may_see_states: bool = True
     documents: list[str] = field(default_factory=list)
 

@@ -76,5 +76,5 @@ def test_missing_file_is_reported(caller: ApiClient, folder: str, forgetful: Sto
 
     done = run(folder)
 
-    assert done.reasons == {"network/prod.tfstate": "The object does not exist anymore."}
+    assert done.reasons == {"network/prod.tfstate": "The object no longer exists."}
     assert done.json["imported"] == 2

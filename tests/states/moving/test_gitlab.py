@@ -179,7 +179,7 @@ class TestSentences:
     def test_insufficient_role_is_reported(self, source: GitLab, service: GitLabService) -> None:
         service.may_see_states = False
 
-        with pytest.raises(SourceError, match="needs the role Developer"):
+        with pytest.raises(SourceError, match="needs the Developer role"):
             list(source.states())
 
     def test_graphql_error_is_reported(self, source: GitLab, replay: Replay) -> None:

@@ -266,7 +266,7 @@ def test_state_deleted_in_the_meantime_is_skipped(store: Store) -> None:
     (version,) = source.versions(state, None)
     store.client.delete_object(Bucket=store.name, Key="a", VersionId=version.id)
 
-    with pytest.raises(SourceError, match="The object does not exist anymore"):
+    with pytest.raises(SourceError, match="The object no longer exists"):
         source.read(state, version, LIMIT)
 
 

@@ -36,10 +36,10 @@ class Command(ServiceCommand):
     """The command that synchronizes the workloads of Kubernetes clusters with the service."""
 
     help = (
-        "Read the workloads of Kubernetes clusters, once (the default) or continuously, "
-        "and store their health and figures, or report them to the service as an agent. "
-        "No workload is deleted after a failed list. See "
-        "docs/how-to/collect-workloads.md and install-the-agent.md."
+        "Read the workloads of Kubernetes clusters, once (the default) or continuously, and store "
+        "their health and figures, or report them to the service as an agent. If a list request to "
+        "Kubernetes fails, no workload is deleted. See docs/how-to/collect-workloads.md and "
+        "install-the-agent.md."
     )
     examples = (
         "sync_workloads --cluster prod-eu-1 --kubeconfig prod.kubeconfig",
