@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 #: States whose current version is not in the resource index. The condition has no parameter, so
 #: that PostgreSQL can match it with the condition of the partial index.
 _BEHIND: Final = Q(deleted_at=None, indexed_number__lt=F("version_number"))
-#: All other visible states. A push only removes its state from an index with this condition.
+#: All other visible states. A push removes its state from an index with this condition.
 _INDEXED: Final = Q(deleted_at=None, indexed_number__gte=F("version_number"))
 #: The ``State.index_key`` of indexed states that must be indexed again.
 OUTDATED: Final = "0"

@@ -54,7 +54,8 @@ class Directory:
             found = os.fstat(file.fileno())
             if not found.st_size:
                 return []
-            # The content identifies the file. It has no version, and a copy has another time.
+            # The content identifies the file. A file has no version, and a copy has a different
+            # time.
             digest = hashlib.file_digest(file, "sha256").hexdigest()
         return [SourceVersion(digest, _time_of(found), size_bytes=found.st_size)]
 

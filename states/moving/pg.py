@@ -99,7 +99,7 @@ class PgTable:
             )
             connection.limit(_SILENT_SECONDS)
             connection.read_only = True
-            # Without prepared statements: a pooler may run each transaction in another session.
+            # Without prepared statements: a pooler may run each transaction in a different session.
             connection.prepare_threshold = None
             self._open = connection
             weakref.finalize(self, connection.close)

@@ -86,7 +86,8 @@ def statements(of: Client, send: Send) -> list[str]:
     before = set(ids.all())
     recorded = Recorded(of)
     send(recorded)
-    # Compare in Python: on a fast machine, the ids exceed the maximum parameters of a statement.
+    # Compare in Python: on a fast machine, the ids exceed the maximum number of parameters of a
+    # statement.
     events = [pk.hex for pk in set(ids.all()) - before]
     return [_again(text, events) for text in recorded.statements]
 

@@ -21,8 +21,8 @@ from schemathesis.generation.meta import TestPhase
 from schemathesis.openapi.checks import RejectedPositiveData
 
 OWN_IDS = os.environ["FUZZ_OWN_IDS"].split(",")
-# Existing states, and ids with which states are created. They are few, so that requests affect the
-# same objects.
+# Existing states, and ids with which states are created. There are few of them, so that requests
+# affect the same objects.
 STATES = os.environ["FUZZ_STATES"].split(",")
 PLACES = [f"01941f29-7c00-7d82-b082-00000000000{digit}" for digit in range(3)]
 #: Literals of JSON, as they appear in a path.
@@ -45,7 +45,7 @@ def before_call(_context: Any, case: Any, _kwargs: Any) -> None:
     if path.get("id") in OWN_IDS:
         # Revoking the key or token of the run would end the run.
         path["id"] = f"{path['id'][:4]}0"
-    # A repeated valid key with another body causes a 422, which other tests cover.
+    # A repeated valid key with a different body causes a 422, which other tests cover.
     if re.fullmatch(r"[ -~]{1,255}", (case.headers or {}).get("Idempotency-Key") or ""):
         case.headers["Idempotency-Key"] = str(uuid.uuid4())
     if case.meta is not None and case.meta.generation.mode.is_positive:

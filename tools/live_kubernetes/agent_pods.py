@@ -25,7 +25,7 @@ from tools.live_kubernetes.plane import ControlPlane
 Object = dict[str, Any]
 
 _ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
-# Tokens are renewed after this share of their lifetime, like by the kubelet.
+# Tokens are renewed after this share of their lifetime, as by the kubelet.
 _RENEWED_AFTER = 0.8
 # Runs in a user and mount namespace, which allows mounting without root. $@ is the command.
 _ENTER = 'mount -t tmpfs tmpfs /run\n{mounts}\nexec "$@"'

@@ -100,7 +100,7 @@ class Pod(threading.Thread):
         self.log = plane.directory / f"{self.name}.log"
         self._leaving = threading.Event()
         self._began = now()
-        #: The failures because of which a kubelet would restart or kill the container.
+        #: The failures after which a kubelet would restart or kill the container.
         self.faults: list[str] = []
         self.exit_status: int | None = None
 

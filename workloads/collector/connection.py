@@ -212,7 +212,7 @@ class Connection:
             "Accept-Encoding": request.encoding,
             "User-Agent": "infra-service",
         }
-        # Renew tokens with a known expiry: of a service account or of an exec plugin.
+        # Renew tokens with a known expiry: the tokens of a service account or of an exec plugin.
         api.update_params_for_auth(headers, [], ["BearerToken"], request.path, "GET", None)
         # A token file may end with a line break, which a header cannot contain.
         return {name: value.strip() for name, value in headers.items()}

@@ -32,7 +32,7 @@ class WorkloadImage(models.Model):
     byte_ordered = frozenset({"repository", "digest", "namespace", "name", "kind"})
     #: Columns copied from the workload.
     copied = frozenset({"cluster_id", "health_status", "namespace", "name", "kind"})
-    #: A column with few values. A list in another order merges one part per value. This avoids
+    #: A column with few values. A list in a different order merges one part per value. This avoids
     #: another index, which each report would have to update.
     merged: ClassVar = {"health_status": tuple(health.value for health in HealthStatus)}
 

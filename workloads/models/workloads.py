@@ -77,7 +77,7 @@ class Workload(models.Model):
     namespace = models.CharField(max_length=MAX_NAMESPACE)
     name = models.CharField(max_length=MAX_NAME)
     kind = models.CharField(max_length=MAX_KIND, choices=KINDS)
-    # The Kubernetes uid. An object with the same name but another uid is another object.
+    # The Kubernetes uid. An object with the same name but a different uid is a different object.
     uid = models.CharField(max_length=MAX_UID, blank=True)
     labels = models.JSONField(default=dict)
     health_status = models.CharField(max_length=MAX_HEALTH_STATUS, choices=HEALTH_STATUSES)

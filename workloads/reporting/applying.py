@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 #: report until that time.
 MAX_CLOCK_LEAD: Final = dt.timedelta(minutes=5)
 # The first attempt fails if another report is applied during the comparison, or the caller changes.
-# The second attempt is announced, so that only newer reports can interfere. In this case, the third
+# The second attempt is announced, so that only newer reports can interfere. If one does, the third
 # attempt rejects the report as stale.
 _ATTEMPTS: Final = 3
 _COUNTERS: Final = {

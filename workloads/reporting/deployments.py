@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 
     from workloads.reporting.reports import Place
 
-#: The signal that the transaction of a report sends, except a cluster's first report. Arguments:
-#: ``cluster_id``, ``at`` (the time of the observation) and ``changes`` (``DeploymentChange``).
+#: The signal that the transaction of a report sends, except for a cluster's first report.
+#: Arguments: ``cluster_id``, ``at`` (the time of the observation) and ``changes``
+#: (``DeploymentChange``).
 deployments_changed = Signal()
 
 

@@ -141,7 +141,8 @@ def compare(cluster_id: uuid.UUID, report: Report, observed_at: dt.datetime) -> 
             place = Place(namespace, name, kind)
             found.deployments.append(DeploymentChange(key, place, DeploymentAction.REMOVED))
         elif record.uid and stored[0] and record.uid != stored[0]:
-            # The object was recreated with the same name: it is another workload with another id.
+            # The object was recreated with the same name: it is a different workload with a
+            # different id.
             found.deleted_ids.append(key)
             transitions.disappear(key, _health(stored))
             found.images.remove(key, stored_images(stored[-1]))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-#: The number of states per team by document size in bytes, and larger states that only one in this
-#: number of teams has.
+#: The number of states per team by document size in bytes. Only one in several teams has a larger
+#: state, with this number of teams per state.
 STATES: Final = {10_000: 6, 100_000: 3}
 TEAMS_PER_STATE: Final = {1_000_000: 4, 5_000_000: 20}
 
@@ -14,8 +14,8 @@ TEAMS_PER_STATE: Final = {1_000_000: 4, 5_000_000: 20}
 PIPELINES_PER_HOUR: Final = 30
 APPLY_SHARE: Final = 0.4
 
-#: The number of clusters per team by their number of workloads, and larger clusters that only one
-#: in this number of teams has.
+#: The number of clusters per team by their number of workloads. Only one in several teams has a
+#: larger cluster, with this number of teams per cluster.
 CLUSTERS: Final = {50: 2, 500: 1}
 TEAMS_PER_CLUSTER: Final = {5_000: 20}
 #: The seconds between two deltas of a cluster, the share of changed workloads in a delta, and the

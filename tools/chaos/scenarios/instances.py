@@ -21,7 +21,8 @@ _ROUNDS = 3
 _PROXIES = ("nginx", "haproxy")
 #: The seconds for which a host is isolated, which exceed the timeout of the proxies.
 _AWAY = 45
-#: The maximum seconds of a request: the proxy waits for the lost host, then repeats the request.
+#: The maximum seconds of a request: the proxy waits for the lost host, and then repeats the
+#: request.
 _SLOWEST = 40
 
 

@@ -125,7 +125,7 @@ class Command(ServiceCommand):
             else:
                 for target in targets:
                     self._collect(target, interval)
-        # A signal ends a watch regularly, even if some clusters failed earlier.
+        # A signal is the normal end of a watch, even if some clusters failed earlier.
         if options["watch"] and stopped.is_set():
             return
         if self._failures:
