@@ -35,7 +35,7 @@ _MOST_NAMES: Final = 50
 
 
 def admit_user(request: HttpRequest, claims: Mapping[str, Any]) -> User:
-    """Return the user of the claims, with the permissions of their groups.
+    """Return the user that the claims identify, with the permissions of the user's groups.
 
     The issuer and ``sub`` identify the user, because an email address or a name can be reassigned.
     A user without a mapped group loses all permissions, including in other sessions.
@@ -87,7 +87,7 @@ def _without_group(claims: Mapping[str, Any], user: User | None = None) -> SignO
 
 
 def _printable(name: str) -> str:
-    """Return a name for a page and for the database, which cannot store NUL and surrogates."""
+    """Return a name without unprintable characters, shortened for the database."""
     shown = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in name)
     return shown[:_LONGEST_NAME]
 

@@ -1,4 +1,4 @@
-"""Deliver events: the main thread uses the database, worker threads send messages."""
+"""Deliver events: the main thread uses the database, and worker threads send messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events about changed resources of a state, which the audit log passes to webhooks.
+"""Events about changed resources of a state, which the audit log records for webhooks.
 
 The events are recorded only while an endpoint subscribes to this type. Otherwise, each push would
 add a second event to the audit log.

@@ -1,4 +1,4 @@
-"""Scheduled events: caused by the passing of time, without a row in the audit log.
+"""Scheduled events: caused by the passage of time, without a row in the audit log.
 
 Each search finds the same events again. Their ids are derived from the resource and the time of the
 cause, so that each event is published once.
@@ -127,7 +127,7 @@ def _held_lock(state: State, _now: dt.datetime) -> WebhookEvent:
 
 
 def _expiring_keys(now: dt.datetime, endpoints: Collection[Reach]) -> QuerySet[ApiKey]:
-    """Return the keys of the endpoints' owners that expire soon."""
+    """Return the keys that expire soon and belong to owners of endpoints."""
     owners = {one.endpoint.owner_id for one in endpoints}
     last = now + dt.timedelta(days=max(EXPIRY_NOTICES))
     keys = ApiKey.objects.active().filter(

@@ -133,7 +133,10 @@ def _used_ids(
 @retrying
 @transaction.atomic
 def _remove_if_unused(entry: CatalogueEntry, before: dt.datetime, actor: Actor) -> bool:
-    """Remove an entry, unless it changed or is used. A concurrent push waits or is detected."""
+    """Remove an entry, unless it has changed or is in use.
+
+    A concurrent push waits or is detected.
+    """
     entries = type(entry)._default_manager.select_for_update()
     current = entries.filter(pk=entry.pk, updated_at__lt=before).first()
     if current is None or _is_used(current):

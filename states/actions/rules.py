@@ -44,7 +44,7 @@ def check_lock(state: State, lock_id: uuid.UUID | None, actor: Actor | None = No
 
 
 def check_freeze(state: State) -> None:
-    """Refuse a change of a frozen state.
+    """Refuse to change a frozen state.
 
     Raises:
         StateFrozen: an operator froze the state.

@@ -22,7 +22,7 @@ def _reason(*, required: bool, **attributes: Any) -> forms.CharField:
 
 
 class ForceUnlockForm(forms.Form):
-    """A form with the reason, and the displayed lock. Only that lock is released."""
+    """A form with the reason and the displayed lock. Only that lock is released."""
 
     holder = forms.CharField(
         label="Lock owner",
@@ -68,7 +68,7 @@ class UnfreezeForm(forms.Form):
 
 
 class RestoreForm(forms.Form):
-    """A form with the version to restore, and the reason."""
+    """A form with the version to restore and the reason."""
 
     number = forms.IntegerField(
         label="Version",

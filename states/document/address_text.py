@@ -6,7 +6,7 @@ from typing import Final
 
 
 def index_text(key: int | str | None) -> str:
-    """Return the key at the end of an instance's address, or an empty string without a key."""
+    """Return the key at the end of an instance's address, or an empty string if it has none."""
     if key is None:
         return ""
     return f"[{key}]" if isinstance(key, int) else f"[{quoted(key)}]"

@@ -55,8 +55,8 @@ class Output(msgspec.Struct, frozen=True, gc=False):
 class Instance(msgspec.Struct, frozen=True, gc=False):
     """An object of a resource: the current object for a key, or a deposed object.
 
-    States from before Terraform 0.12 have ``attributes_flat`` instead of ``attributes``. Since
-    Terraform 1.12, ``identity`` is the provider's identity of the object. Only OpenTofu writes
+    States from before Terraform 0.12 have ``attributes_flat`` instead of ``attributes``. Terraform
+    1.12 and later write ``identity``, the provider's identity of the object. Only OpenTofu writes
     ``provider`` and ``skip_destroy``, and only Terraform 0.12 writes ``depends_on``.
     """
 

@@ -1,4 +1,4 @@
-"""Limits of work on a document, in proportion to its size.
+"""Limits on the work for a document, in proportion to its size.
 
 A hostile document can be expensive: it can contain millions of empty objects, a secret of one
 megabyte, or extremely long numbers. Code that reads a document counts steps of about a microsecond.

@@ -184,7 +184,7 @@ def read_version(
 
     Raises:
         VersionNotFound: the version does not exist, or was pruned.
-        DocumentUnreadable, StorageUnavailable: as for the current document.
+        DocumentUnreadable, StorageUnavailable: see ``read_current``.
     """
     if from_replica:
         stored, gzipped = replica.read(
@@ -204,7 +204,7 @@ def find_version(
     """Return the location and gzipped document of a version, without a record in the audit log.
 
     Raises:
-        DocumentUnreadable, StorageUnavailable: as for the current document.
+        DocumentUnreadable, StorageUnavailable: see ``read_current``.
     """
     return _unsealed(lambda: _VERSION.row(using=using, state_id=state_id, number=number), using)
 
@@ -248,7 +248,7 @@ def load(version_id: uuid.UUID, state_id: uuid.UUID) -> tuple[Stored | None, byt
     """Return the location and gzipped document of a version by id, or None if it was pruned.
 
     Raises:
-        DocumentUnreadable, StorageUnavailable: as for the current document.
+        DocumentUnreadable, StorageUnavailable: see ``read_current``.
     """
     return _unsealed(lambda: _BY_ID.row(pk=version_id, state_id=state_id))
 

@@ -11,7 +11,7 @@ _LONGEST_PAUSE: Final = 300
 
 
 def retry_after_seconds(header: str | None, longest: int = _LONGEST_PAUSE) -> float | None:
-    """Return the seconds in a Retry-After header, at most ``longest``, or None without seconds."""
+    """Return the seconds in a Retry-After header, at most ``longest``, or None if it has none."""
     if header is None or not header.isdecimal():
         return None
     # Python rejects numbers with thousands of digits.

@@ -18,7 +18,7 @@ _ROUNDS: Final = 5
 
 
 def is_between(connection: Any) -> bool:
-    """Return whether a pooler is between the client and the server, which costs a round trip.
+    """Return whether a pooler is between the client and the server. The check costs a round trip.
 
     A pooler reports its own process id for the connection instead of the id of the server process.
     """
