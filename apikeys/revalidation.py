@@ -36,7 +36,7 @@ _ATTEMPTS: Final = 20
 
 
 def unchanged(caller: Caller) -> Q:
-    """Return the condition for an UPDATE that the caller is unchanged.
+    """Return the condition that the caller is unchanged, for use in an UPDATE.
 
     Raises:
         TokenExpired: the token has expired.

@@ -1,4 +1,4 @@
-"""Explanations of syntax errors, with a suggestion.
+"""Explanations of syntax errors, with suggestions.
 
 A suggestion that the user can apply must have the intended meaning. If the intention is uncertain,
 for example with the wildcards of another language, the suggestion explains the rule instead.

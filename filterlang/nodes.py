@@ -12,7 +12,7 @@ class Value(NamedTuple):
 
 
 class Term(NamedTuple):
-    """A comparison. ``name`` is ``labels.app`` for both spellings of a label.
+    """A comparison. ``name`` is ``labels.app`` for both spellings of the label ``app``.
 
     ``operator`` is one of ``grammar.OPERATORS``, and determines the number of values.
     """

@@ -151,7 +151,9 @@ def _wanted(key: ApiKey, changes: Mapping[str, Any], actor: Actor) -> Grant:
 def rotate_api_key(
     *, keys: ApiKeyQuerySet, key_id: str, grace_period: dt.timedelta, actor: Actor
 ) -> str:
-    """Replace and return the secret of a key. The old secret works for the grace period.
+    """Replace the secret of a key, and return the new secret.
+
+    The old secret works for the grace period.
 
     Raises:
         ApiKeyNotFound: the queryset does not contain the key.

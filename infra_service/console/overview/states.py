@@ -1,4 +1,4 @@
-"""Figures of states for the overview: count, locks, leaked tokens, indexing and pushes."""
+"""State figures for the overview: count, locks, leaked tokens, indexing and pushes."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ ERRORS: Final = (
 
 
 class _LostRaceError(Exception):
-    """A concurrent request has stored its response under the same key."""
+    """A conflict with a concurrent request that stored its response under the same key."""
 
 
 def idempotent(method: Callable[..., Response]) -> Callable[..., Response]:

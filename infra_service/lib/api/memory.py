@@ -91,7 +91,7 @@ def release_memory(number: int) -> None:
 
 
 def demand(number: int) -> None:
-    """Raise an error if the bytes exceed the free budget. Reserve nothing.
+    """Raise an error if the bytes exceed the free budget, but reserve nothing.
 
     Raises:
         MemoryUnavailable, MemoryInsufficient: see ``reserve``.

@@ -1,9 +1,9 @@
 """Read environment files in systemd's format, for ``manage.py --env-file``.
 
-A shell interprets ``&``, ``;`` and ``$`` in values, so ``. FILE`` can lose a setting and still
-report success. The grammar matches ``EnvironmentFile=`` in systemd.exec(5): comments, single and
-double quotes, backslashes and continued lines, without substitution. Lines that systemd would
-ignore with a warning are errors.
+A shell interprets ``&``, ``;`` and ``$`` in values, so a shell that sources the file can lose a
+setting and still report success. The grammar matches ``EnvironmentFile=`` in systemd.exec(5):
+comments, single and double quotes, backslashes and continued lines, without substitution. Lines
+that systemd would ignore with a warning are errors.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ def recording_failures() -> Iterator[list[str]]:
 
 @contextmanager
 def isolated(work: str, item: object = "") -> Iterator[None]:
-    """Log an exception of the block, and continue after it.
+    """Log an exception of the block, and continue after the block.
 
     Raise the exception of an unavailable or busy database, because all other items would also fail.
     """
