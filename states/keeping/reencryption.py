@@ -37,8 +37,7 @@ def due(*, everything: bool) -> QuerySet[StateVersion]:
 
 
 def elsewhere(*, than_store: bool) -> QuerySet[StateVersion]:
-    """Return the versions with documents in the database if ``than_store``, or else in the
-    store."""
+    """Return the versions with documents in the database if ``than_store``, else in the store."""
     if than_store:
         return StateVersion.objects.filter(object_name="")
     return StateVersion.objects.exclude(object_name="")
