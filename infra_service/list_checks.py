@@ -51,7 +51,7 @@ def every_filter_is_in_an_index(**_kwargs: Any) -> list[CheckMessage]:
 
 @register
 def every_field_set_names_its_model(**_kwargs: Any) -> list[CheckMessage]:
-    """Report each list whose field set belongs to another model and may lack the list's columns."""
+    """Report each list whose field set has another model, which may lack the list's columns."""
     return [
         Error(
             f"{view.filterset_class.__name__} has a different model than {view.__name__}.",

@@ -89,7 +89,7 @@ class RequestContextMiddleware:
         return response
 
     def _refusal(self, request: HttpRequest) -> HttpResponse | None:
-        """Reject other hosts, and requests that Django would redirect or answer in HTML.
+        """Reject requests that Django would redirect or answer with an HTML error, and other hosts.
 
         Probes are exempt, because they use an IP address and plain HTTP.
         """

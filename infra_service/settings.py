@@ -1,4 +1,4 @@
-"""The composition root: all settings, and all replaceable classes.
+"""The composition root: all settings, and the choice of all pluggable classes.
 
 Values come from the environment, from a file named by ``<NAME>_FILE`` (for mounted secrets), or
 from ``var/service.env``, which ``make run`` writes. The environment has precedence. The reference

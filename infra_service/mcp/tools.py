@@ -78,7 +78,7 @@ class Tool:
     """A tool, and the API path that answers its calls.
 
     ``page_size`` is the number of items that usually fit into an answer. ``condition`` is a fixed
-    part of the filter. ``shown`` lists the fields of an item in the answer, and is empty for all
+    part of the filter. ``shown`` lists the fields of an item in the answer, or is empty for all
     fields.
     """
 

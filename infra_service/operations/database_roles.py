@@ -32,8 +32,8 @@ def grant(role: str) -> None:
     """Grant the role the privileges of the service, and revoke all others on the service's tables.
 
     Raises:
-        ExcessPrivilegesError: the role is a superuser, owns the table, or is a member of another
-                role; or PUBLIC may change the audit log.
+        ExcessPrivilegesError: the role is a superuser, owns the table or is a member of another
+                role, or PUBLIC may change the audit log.
         DatabaseError: the role does not exist, or the caller is not the owner.
     """
     with connection.cursor() as cursor:

@@ -58,7 +58,7 @@ def begin() -> None:
 
 
 def locked_position() -> TrailPosition | None:
-    """Return and lock the position until commit, or return None if it is missing or locked."""
+    """Lock the position until commit and return it, or None if it is missing or already locked."""
     rows = TrailPosition.objects.all()
     if connection.features.has_select_for_update_skip_locked:
         rows = rows.select_for_update(skip_locked=True)

@@ -58,8 +58,8 @@ def claim_by_name(entry: CatalogueEntry, actor: Actor, *, suffix: bool) -> None:
     """Derive and claim an entry's slug from its name. Add a suffix if ``suffix`` permits it.
 
     A name without any letter or digit that a slug can contain may always get a suffix, because the
-    derived slug of all these names is the kind of the entry. If another entry has the same name, no
-    suffix is added.
+    derived slug of all these names is the kind of the entry. Without ``suffix``, such a name is
+    still rejected if another entry has it.
 
     Raises:
         EntryExists: the slug belongs to another entry, and a suffix is not permitted.

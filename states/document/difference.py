@@ -184,7 +184,7 @@ def differs(before: Any, after: Any, effort: Effort) -> bool:
 
 
 def _differs_in_kind(before: Any, after: Any, effort: Effort) -> bool:
-    """Return whether two values, equal in Python, differ because of a boolean and a number."""
+    """Return whether one of two values has a boolean where the other has an equal number."""
     effort.spend(1)
     if isinstance(before, dict) and isinstance(after, dict):
         return any(_differs_in_kind(before[key], after[key], effort) for key in before)

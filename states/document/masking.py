@@ -163,7 +163,7 @@ _SAME_OBJECT: Final = Cause(HiddenReason.CONTAINS_SENSITIVE_VALUE)
 
 
 class ShownOutput(NamedTuple):
-    """The value and type of an output, with hidden parts replaced, and the cause of the first."""
+    """The value and type of an output with hidden parts replaced, and the cause, if any."""
 
     value: Any
     type: Any

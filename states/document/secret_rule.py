@@ -16,9 +16,9 @@ the region were a secret, it would hide every ARN. The evidence that a value is 
   with only digits hides equal values if it has at least 6 digits.
 - *A member* of a list, a map, an object, JSON or a multi-line text that is marked as a whole, or a
   value with a public name such as ``host`` or ``vpc_id``. Such a value hides other texts only if it
-  looks like a secret: it has at least 8 characters that alternate between letters, digits and
-  symbols like a generated value, is a phrase of at least 20 characters, has more than 4096
-  characters, or is a connection string with a password.
+  looks like a secret. It looks like a secret if it has at least 8 characters that alternate between
+  letters, digits and symbols like a generated value, is a phrase of at least 20 characters, has
+  more than 4096 characters, or is a connection string with a password.
 
 The password in a connection string (``://user:password@``, ``password=…``) is also compared with
 all marked values except public vocabulary. If it equals one of them, the string is hidden.

@@ -90,7 +90,7 @@ def _extension(key: str | int, *, first: bool) -> str:
 
 
 def is_dynamic(value: Any) -> bool:
-    """Return whether the document wraps the value with its type, as the schema leaves it open."""
+    """Return whether the value is wrapped with its type, which the schema does not define."""
     if not isinstance(value, dict) or value.keys() != {"value", "type"}:
         return False
     kind = value["type"]

@@ -10,7 +10,7 @@ from infra_service.lib.database.postgresql.lock_waits import limit_wait
 
 
 class DatabaseSchemaEditor(schema.DatabaseSchemaEditor):
-    """Django's schema editor with a lock timeout, as queued lock requests block others.
+    """Django's schema editor with a lock timeout, because its waits block other statements.
 
     Outside a transaction, there is no timeout, because CONCURRENTLY does not block statements.
     """

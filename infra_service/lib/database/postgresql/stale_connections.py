@@ -45,7 +45,7 @@ def open_in(pool: ConnectionPool[Any]) -> int:
     """Return the number of open connections of the pool, in use or not.
 
     The pool's ``pool_size`` also counts connections that the pool is trying to open. While the
-    server is down, these are all connections.
+    server is down, this applies to all counted connections.
     """
     with _counting:
         opened = list(_opened)

@@ -92,7 +92,7 @@ class WatchedConnection(psycopg.Connection[Any]):
     def wait(self, gen: Generator[Any, Any, Any], *args: Any, **kwargs: Any) -> Any:
         """Wait for a generator of psycopg.
 
-        All waits except for new connections call this method.
+        Every wait calls this method, except the wait for a new connection.
         """
         left = deadline.remaining()
         if self._longest is not None or left < math.inf:
