@@ -70,7 +70,7 @@ class Names(NamedTuple):
         return "/".join(filter(None, (self.application, self.component, self.environment)))
 
     def refuse(self, binding: Binding = EVERYWHERE) -> None:
-        """Refuse an invalid name, and suggest a similar name that the caller can access.
+        """Reject an invalid name, and suggest a similar name that the caller can access.
 
         Raises:
             InvalidParameter: a name is invalid.

@@ -78,7 +78,7 @@ def claim_by_name(entry: CatalogueEntry, actor: Actor, *, suffix: bool) -> None:
 
 
 def refuse_same_name(entry: CatalogueEntry, actor: Actor) -> None:
-    """Refuse an entry if another entry of the same parent has the same name.
+    """Reject an entry if another entry of the same parent has the same name.
 
     Raises:
         EntryExists: another entry has the name.

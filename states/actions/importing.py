@@ -155,7 +155,7 @@ def _check(state: State | None, origin: Origin, version: Offered) -> None:
 
 
 def _check_diverged(origin: Origin, version: Offered) -> None:
-    """Refuse a version with a number that is in use, unless another run just imported it.
+    """Reject a version with a number that is in use, unless another run just imported it.
 
     Raises:
         ImportRefusedError: the number belongs to another version.

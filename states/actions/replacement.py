@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def check_replacement(state: State, upload: Upload) -> None:
-    """Refuse a document that is not a state if the current version is a state.
+    """Reject a document that is not a state if the current version is a state.
 
     The current document is read only if the new document is not a state, so other pushes need no
     additional query.

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def check_lock(state: State, lock_id: uuid.UUID | None, actor: Actor | None = None) -> None:
-    """Refuse a writer without the active lock, or after a force-unlock of the writer's lock.
+    """Reject a writer without the active lock, or after a force-unlock of the writer's lock.
 
     The owner of the lock can finish, even if the state was frozen in the meantime. The error
     describes only the parts of the lock that ``actor`` may see.
@@ -54,7 +54,7 @@ def check_freeze(state: State) -> None:
 
 
 def check_demand(state: State, lock_id: uuid.UUID | None) -> None:
-    """Refuse a push without a lock, even with force, if the environment requires a lock.
+    """Reject a push without a lock, even with force, if the environment requires a lock.
 
     A restore or a deletion requires no lock, because each is a single write that any lock prevents.
 
@@ -76,7 +76,7 @@ def is_current(state: State, upload: Upload) -> bool:
 
 
 def check_succession(state: State, upload: Upload) -> None:
-    """Refuse a document with another lineage, or without a newer serial.
+    """Reject a document with another lineage, or without a newer serial.
 
     A push with the lock skips this check: Terraform already compared the serials and lineages, and
     ``state push -force`` must work.

@@ -56,7 +56,7 @@ class FreezeForm(forms.Form):
     )
 
     def clean_expected_until(self) -> dt.datetime | None:
-        """Refuse a time in the past."""
+        """Reject a time in the past."""
         until: dt.datetime | None = self.cleaned_data["expected_until"]
         if until is not None and until <= timezone.now():
             raise forms.ValidationError("Choose a time in the future.")

@@ -98,7 +98,7 @@ class CatalogueViewSet(ResourceViewSet[Any]):
         return Response(status=204)
 
     def _demand_inside(self, fields: Mapping[str, Any]) -> None:
-        """Refuse fields that would move the entry outside the caller's binding.
+        """Reject fields that would move the entry outside the caller's binding.
 
         Raises:
             BindingInsufficient: the changed entry would be outside the binding.

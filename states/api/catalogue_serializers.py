@@ -94,7 +94,7 @@ class ComponentSerializer(StrictSerializer):
     updated_at = TimestampField(read_only=True, help_text=_UPDATED)
 
     def validate_application_id(self, value: Any) -> Any:
-        """Refuse an application outside the caller's binding."""
+        """Reject an application outside the caller's binding."""
         applications = Application.objects.inside(self.context["request"].auth.binding)
         if value is not None and not applications.filter(pk=value).exists():
             raise ValidationError([ErrorDetail("No such application.", "unknown_application")])

@@ -134,7 +134,7 @@ class NoAddressView(StateView):
         """Prefetch nothing."""
 
     def target(self) -> StateTarget:
-        """Refuse the request.
+        """Reject the request.
 
         Raises:
             InvalidParameter: always.
