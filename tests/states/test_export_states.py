@@ -356,7 +356,7 @@ def test_fifo_in_an_export_is_refused(client: ApiClient, tmp_path: Path, name: s
     done = run(tmp_path / "out")
 
     message = done.error if name == "manifest.jsonl" else done.reasons["network/prod.tfstate"]
-    assert "not a regular file" in message
+    assert "Not a regular file" in message
 
 
 def test_export_is_audited(client: ApiClient, tmp_path: Path) -> None:

@@ -431,7 +431,7 @@ def test_special_files_are_skipped_immediately(tree: Path, kind: str) -> None:
     done = run(tree)
 
     assert set(done.reasons) == {"prod/odd/terraform.tfstate", "prod/shop/terraform.tfstate"}
-    message = "not a regular file" if kind == "fifo" else "symbolic link"
+    message = "Not a regular file" if kind == "fifo" else "symbolic link"
     assert message in done.reasons["prod/odd/terraform.tfstate"]
     reason = done.reasons["prod/shop/terraform.tfstate"]
     assert reason.startswith("The state is locked in the source by an unknown client")
