@@ -122,9 +122,9 @@ def test_documented_sizes_match() -> None:
         "filter": f"1024 characters, {grammar.MAX_DEPTH} nested parentheses",
         "page": f"{pagination.MAX_PAGE_SIZE} items",
         "rows read for a page": (
-            f"{most:,}; in list order {most // reading._DEARER_IN_ORDER:,} for searches in texts "
-            f"or labels; {most // reading._DEARER_BY_KEY:,} for images; {reading._LEAST_ROWS:,} "
-            "for frequent text searches, or with `managed`"
+            f"{most:,}; {most // reading._DEARER_IN_ORDER:,} for searches in texts or labels in list "
+            f"order; {most // reading._DEARER_BY_KEY:,} for images; {reading._LEAST_ROWS:,} for "
+            "frequent text searches, or with `managed`"
         ),
         "request line": f"{line} bytes",
         "open connections per worker": (
