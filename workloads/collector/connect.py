@@ -22,7 +22,8 @@ class ConnectionSetupError(Exception):
 def from_options(options: Mapping[str, Any], name: str) -> ClusterClient:
     """Return a client for the options of a command.
 
-    The default context is the context called `name`, or the current context if there is none.
+    The default context is the context called `name`, or the current context if no context has this
+    name.
 
     Raises:
         ConnectionSetupError: the kubeconfig or the service account is unusable.

@@ -158,7 +158,7 @@ class Mirror:
     def delta(
         self, as_of: dt.datetime, usage: MeasuredPods | None
     ) -> tuple[list[WorkloadRecord], frozenset[Place]]:
-        """Return the changed workloads and the places of deleted ones since the last report."""
+        """Return the changes since the last report: workloads, and places of deleted workloads."""
         with self._lock:
             uids = {self._workload_of(uid) for uid in self._touched}
             self._touched.clear()
