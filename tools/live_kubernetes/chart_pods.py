@@ -174,7 +174,7 @@ class Pod(threading.Thread):
             )
 
     def environment(self) -> dict[str, str]:
-        """Return the settings of the image, overridden by the Secrets, and then by the container."""
+        """Return the settings of the image, overridden by the Secrets, then by the container."""
         python = Path(sys.executable).parent
         settings = {"PATH": f"{python}:{os.environ['PATH']}", "PYTHONUNBUFFERED": "1"}
         for source in self.container["envFrom"]:
