@@ -48,7 +48,7 @@ def _names_field(
     kind: str, help_text: str = "One name or id per line. Leave empty for all."
 ) -> forms.CharField:
     return forms.CharField(
-        label=f"Only for the {kind}s",
+        label=f"Restrict to {kind}s",
         required=False,
         widget=forms.Textarea(attrs={"rows": 2, **names_of(kind)}),
         help_text=help_text,
@@ -92,7 +92,7 @@ class CredentialForm(forms.Form):
         help_text="In UTC. Leave empty for no expiry.",
     )
     cluster_id = forms.CharField(
-        label="Only in the cluster",
+        label="Restrict to cluster",
         required=False,
         widget=forms.TextInput(attrs=names_of("cluster")),
         help_text="A name or an id. Leave empty for all clusters.",
@@ -103,7 +103,7 @@ class CredentialForm(forms.Form):
     component_ids = _names_field("component")
     environment_ids = _names_field("environment")
     allowed_networks = forms.CharField(
-        label="Only from the networks",
+        label="Allowed networks",
         required=False,
         widget=forms.Textarea(attrs={"rows": 2}),
         help_text="Networks such as 10.0.0.0/8, one per line. Leave empty to allow any address.",

@@ -43,7 +43,7 @@ _RIGHTS: Final = {
             "Credentials that were not revoked work again when the user becomes active."
         ),
     ),
-    "is_staff": ("Admin access", "Their groups determine their permissions in the admin."),
+    "is_staff": ("Admin access", "The user's groups determine the permissions in the admin."),
     "is_superuser": ("Superuser", "Has every permission, regardless of groups."),
 }
 # The highest exact count. The page shows larger numbers as "over 1000".

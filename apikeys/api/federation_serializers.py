@@ -137,8 +137,8 @@ class TrustPolicySerializer(BoundSerializer):
     binding = BindingSerializer(
         required=False,
         allow_null=True,
-        help_text="The binding of the tokens; null means everything. The default is the creator's "
-        "binding.",
+        help_text="The binding of the tokens; null means no restriction. The default is the "
+        "creator's binding.",
     )
     allowed_networks = NetworksField()
     max_token_seconds = WholeField(

@@ -41,7 +41,7 @@ _RUN = {
     "sub": "The subject of the platform's token; null if the token has no subject.",
     "repository": "The repository, project or service account; empty if unknown.",
     "commit": "The commit that the pipeline builds; empty if unknown.",
-    "run": "The platform's id of the run or job; empty if unknown.",
+    "run": "The platform's id for the run or job; empty if unknown.",
 }
 _CLAIMS = {name: {"type": ["string", "null"], "description": of} for name, of in _RUN.items()}
 _OF_RUN = {"description": "The run of a pipeline, as described in the platform's token."}

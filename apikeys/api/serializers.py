@@ -49,7 +49,7 @@ class CredentialSerializer(BoundSerializer):
     binding = BindingSerializer(
         required=False,
         allow_null=True,
-        help_text="The binding; null means everything. The default is the creator's binding.",
+        help_text="The binding; null means no restriction. The default is the creator's binding.",
     )
     allowed_networks = NetworksField()
     expires_at = TimestampField(
@@ -179,7 +179,7 @@ class CallerSerializer(serializers.Serializer[Any]):
         help_text="The effective scopes, in alphabetical order.",
     )
     binding = BindingSerializer(
-        allow_null=True, help_text="The effective binding; null means everything."
+        allow_null=True, help_text="The effective binding; null means no restriction."
     )
     expires_at = TimestampField(
         allow_null=True,

@@ -148,7 +148,7 @@ class StateAdmin(VersionPages, ReadOnlyAdmin):
     @object_tool(
         label="Force-unlock",
         permission="states.force_unlock_state",
-        question="The service will refuse the next write of the lock's owner. Make sure that the "
+        question="The service will refuse the next write by the lock's owner. Make sure that the "
         "owner's operation has stopped.",
         form=ForceUnlockForm,
         initial=lambda state: {"lock_id": state.lock_id, "holder": _holder(state)},

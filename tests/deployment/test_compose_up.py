@@ -205,7 +205,7 @@ def test_up_starts_everything_and_prints_the_first_secrets(project: Project) -> 
     wait_until(lambda: all(map(project.is_healthy, with_heartbeat)))
 
     again = project.complete("operator")
-    assert again == "The user operator already exists.\n"
+    assert again == "A user named operator already exists.\n"
     running = SERVICES.keys() - ends - {"database"}
     for name in running:
         os.kill(project.processes[name].pid, signal.SIGTERM)

@@ -86,7 +86,7 @@ def test_components_are_found_by_name_with_the_keyboard(page: Page, live: LiveSe
     page.locator("#id_name").fill("bound by name")
     page.get_by_label("state:read").check()
 
-    finder = page.get_by_label("Find and add: Only for the components")
+    finder = page.get_by_label("Find and add: Restrict to components")
     finder.focus()
     page.keyboard.type("finder-")
     offered = page.locator("#id_component_ids_finder_names option")

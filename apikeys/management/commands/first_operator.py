@@ -13,9 +13,8 @@ class Command(ServiceCommand):
     """Create the user ``operator`` with a token. Print the password and the token once."""
 
     help = (
-        "Create the superuser operator with a password and a token with all scopes, and print "
-        "both. "
-        "An existing operator stays unchanged."
+        "Create a superuser named operator with a password and a token with all scopes, and print "
+        "both. An existing user with this name stays unchanged."
     )
     examples = ("first_operator", "first_operator --json")
 
@@ -23,7 +22,7 @@ class Command(ServiceCommand):
         """Create the user, unless it exists."""
         made = create_first_operator(Actor.of_command("first_operator"))
         if made is None:
-            self.report({"created": False}, "The user operator already exists.")
+            self.report({"created": False}, "A user named operator already exists.")
             return
         self.report(
             {"created": True, **made._asdict()},

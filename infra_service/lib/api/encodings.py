@@ -53,4 +53,6 @@ def _fault(name: str, before: bytes) -> APIException:
     if name == PARAMETER:
         message = "a byte that is not UTF-8 is not allowed in a filter"
         return InvalidFilter(FilterError(Code.CHARACTER, position, message))
-    return InvalidParameter(name[:_SHOWN], f"Not UTF-8 at character {position}.", "INVALID_FORMAT")
+    return InvalidParameter(
+        name[:_SHOWN], f"Not valid UTF-8 at character {position}.", "INVALID_FORMAT"
+    )

@@ -25,10 +25,10 @@ class Command(ServiceCommand):
     """Export every state that is not deleted, and report locked and damaged states."""
 
     help = (
-        "Export all states as plain .tfstate files in folders by name, with a manifest.jsonl that "
-        "import_states reads. The service can keep running. The files contain every secret of the "
-        "states. If the target is a directory, only the user who runs the command can read the "
-        "files."
+        "Export all states as plain .tfstate files, organized in folders by name, with a "
+        "manifest.jsonl that import_states reads. The service can keep running. The files contain "
+        "every secret of the states. If the target is a directory, only the user who runs the "
+        "command can read the files."
     )
     examples = (
         "export_states --to exported",
