@@ -87,7 +87,7 @@ def test_llms_txt_lists_the_pages(site: Path) -> None:
     listed = re.findall(r"^- \[[^]]+\]\(([^)]+)\)", text, re.MULTILINE)
     pages = [page for title, pages in sections(ROOT / "mkdocs.yml") if title for page in pages]
 
-    assert text.startswith("# Infrastructure management service\n\n> A self-hosted service")
+    assert text.startswith("# Infrastructure management service\n\n> This self-hosted service")
     assert listed == pages
     assert "- [See what changed](how-to/see-what-changed.md)" in text
     assert all((site / "docs" / page).read_text().startswith("# ") for page in listed)
