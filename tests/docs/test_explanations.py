@@ -122,8 +122,8 @@ def test_documented_sizes_match() -> None:
         "filter": f"1024 characters, {grammar.MAX_DEPTH} nested parentheses",
         "page": f"{pagination.MAX_PAGE_SIZE} items",
         "rows read for a page": (
-            f"{most:,}; {most // reading._DEARER_IN_ORDER:,} for searches in texts or labels in list "
-            f"order; {most // reading._DEARER_BY_KEY:,} for images; {reading._LEAST_ROWS:,} for "
+            f"{most:,}; {most // reading._DEARER_IN_ORDER:,} for searches in texts or labels in "
+            f"list order; {most // reading._DEARER_BY_KEY:,} for images; {reading._LEAST_ROWS:,} for "
             "frequent text searches, or with `managed`"
         ),
         "request line": f"{line} bytes",
