@@ -123,8 +123,8 @@ def test_documented_sizes_match() -> None:
         "page": f"{pagination.MAX_PAGE_SIZE} items",
         "rows read for a page": (
             f"{most:,}; {most // reading._DEARER_IN_ORDER:,} for searches in texts or labels in "
-            f"list order; {most // reading._DEARER_BY_KEY:,} for images; {reading._LEAST_ROWS:,} for "
-            "frequent text searches, or with `managed`"
+            f"list order; {most // reading._DEARER_BY_KEY:,} for images; "
+            f"{reading._LEAST_ROWS:,} for frequent text searches, or with `managed`"
         ),
         "request line": f"{line} bytes",
         "open connections per worker": (
