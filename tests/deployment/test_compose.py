@@ -90,7 +90,7 @@ def test_the_database_has_no_privileges() -> None:
     assert database["cap_drop"] == ["ALL"]
     assert "cap_add" not in database
     assert database["security_opt"] == ["no-new-privileges:true"]
-    assert [mount.split(":")[0] for mount in database["tmpfs"]] == ["/tmp", "/run"]
+    assert [mount.split(":")[0] for mount in database["tmpfs"]] == ["/tmp", "/var/run/postgresql"]
     assert "ports" not in database
     assert database["healthcheck"]["test"][0] == "CMD-SHELL"
 

@@ -89,7 +89,7 @@ def test_search_value_is_accepted_only_by_post(network: Backend, viewer: Client)
         ({"value": "  "}, "This field is required."),
         ({"value": "a\0b"}, "Null characters are not allowed."),
         ({"value": "x" * 10_001}, "at most 10000 characters"),
-        ({"value": "x", "after": "[["}, "Please correct the marked fields"),
+        ({"value": "x", "after": "[["}, "Correct the marked fields"),
     ],
 )
 def test_invalid_search_values_are_rejected(

@@ -138,7 +138,7 @@ def test_watch_survives_an_error_in_a_state(
 
 
 def test_interval_of_zero_is_rejected() -> None:
-    with pytest.raises(CommandError, match="more than 0"):
+    with pytest.raises(CommandError, match="greater than 0"):
         _index(interval=0)
 
 

@@ -137,7 +137,7 @@ URL = "https://infra.example.com"
     (("--cluster", "prod-eu-1", "--report-to", URL), "--cluster must be the id of the cluster"),
     (("--cluster", ID, "--report-to", "http://infra.example.com", "--token-file", "t"),
      "the service's address must have the form https://host"),
-    (("--cluster", ID, "--report-to", URL), "--report-to requires --token-file, or --trust-policy"),
+    (("--cluster", ID, "--report-to", URL), "--report-to requires --token-file or --trust-policy"),
     (("--cluster", ID, "--report-to", URL, "--trust-policy", "fed-1"),
      "--trust-policy requires --identity-token-file"),
     (("--cluster", ID, "--report-to", URL, "--token-file", "t", "--token-cache", "c"),

@@ -194,7 +194,7 @@ class TestSentences:
     def test_missing_table_is_reported(self) -> None:
         source = open_source(f"pg{URL.removeprefix('postgres')}?schema=none")
 
-        with pytest.raises(SourceError, match="no table of the pg backend in schema none"):
+        with pytest.raises(SourceError, match="The schema none has no table of the pg backend"):
             list(source.states())
 
     @on_postgresql

@@ -157,7 +157,7 @@ def test_after_a_restart_it_is_still_there(pod: Pod, between: Between, clock: Cl
     assert stat.S_IMODE(pod.cache.stat().st_mode) == 0o600
     assert [path.name for path in pod.cache.parent.glob("tmp*")] == []
     clock.ahead = 3601
-    with pytest.raises(NotReportedError, match="was exchanged before"):
+    with pytest.raises(NotReportedError, match="has already been exchanged"):
         again.token()
     pod.renew()
     assert again.token() != first
@@ -199,7 +199,7 @@ def test_a_token_that_is_refused_is_exchanged_anew(pod: Pod, between: Between) -
     credentials.refused(first)
 
     # It would be refused for certain, and fill the trail.
-    with pytest.raises(NotReportedError, match="was exchanged before"):
+    with pytest.raises(NotReportedError, match="has already been exchanged"):
         credentials.token()
     assert exchanges(between) == 1
     pod.renew()
