@@ -156,8 +156,9 @@ def _fault_of_name(claim: object) -> str:
         return fault
     name = str(claim)
     if name.startswith("/") and _POINTER.fullmatch(name) is None:
-        return "Not a JSON Pointer, such as '/kubernetes.io/namespace'. Write '~1' for a '/' in a "
-        "name."
+        return (
+            "Not a JSON Pointer, such as '/kubernetes.io/namespace'. Write '~1' for '/' in a name."
+        )
     if path_of(name)[0] in _NOT_FOR_CONDITIONS:
         return "The service verifies this claim itself. Remove the condition."
     return ""
