@@ -63,7 +63,7 @@ _ARGUMENTS: Final[dict[str, tuple[Any, ...]]] = {
     "workloads": (Annotated[list[WorkloadRef], Meta(min_length=1, max_length=10)],),
     # A quote or a backslash would end the value in the filter.
     **{n: _text(text, max_length=300, pattern=r"^[^'\\]*$") for n, text in _COMPARED.items()},
-    "filter": _text(_FILTER, max_length=1024),
+    "filter": _text(_FILTER, max_length=700),
     "cursor": _text("next_cursor of the previous answer.", max_length=1000),
 }
 

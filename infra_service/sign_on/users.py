@@ -11,7 +11,6 @@ from allauth.socialaccount.models import SocialAccount
 from django.conf import settings
 from django.contrib.auth.models import Group
 from django.core.exceptions import ValidationError
-from django.core.validators import validate_email
 from django.db import IntegrityError, transaction
 
 from apikeys import audit
@@ -151,7 +150,7 @@ def _profile(claims: Mapping[str, Any]) -> dict[str, str]:
     """Return the display name and the email address, which do not identify the user."""
     email = _text(claims, "email")
     try:
-        validate_email(email)
+        User._meta.get_field("email").run_validators(email)  # also of its length
     except ValidationError:
         email = ""
     return {"display_name": _text(claims, "name")[:_LONGEST_DISPLAY_NAME], "email": email}

@@ -91,7 +91,7 @@ BAD_HEAD = {
 def test_non_json_is_rejected(untouched: Backend, body: bytes) -> None:
     message = assert_error(untouched.push(body), 400, "INVALID_DOCUMENT")
     assert message.startswith(
-        ("The document is not a JSON object", "The document is not valid UTF")
+        ("The document is not a valid state: ", "The document is not valid UTF")
     )
 
 

@@ -203,6 +203,20 @@ def test_sign_on_never_takes_over_a_user_with_a_password(
     assert not other.is_superuser
 
 
+@pytest.mark.parametrize(
+    "email", ["not an address", f"{'a' * 60}@{'b' * 60}.{'c' * 60}.{'d' * 60}.{'e' * 60}.com"]
+)
+def test_an_unusable_email_address_is_omitted(
+    service: Service, provider: Provider, visitor: Visitor, email: str
+) -> None:
+    provider.person = person = a_user("platform-ops", email=email)
+
+    assert visitor.sign_on().status_code == 200
+
+    user = service.send(lambda: User.objects.get(username=person["preferred_username"]))
+    assert user.email == ""
+
+
 def test_concurrent_sign_ons_create_a_single_user(service: Service, provider: Provider) -> None:
     provider.person = person = a_user("platform-ops")
 
