@@ -100,7 +100,7 @@ class Environment(environ.Env):  # type: ignore[misc,unused-ignore]
     def get_value(
         self, var: str, cast: Any = None, default: Any = environ.Env.NOTSET, **_: Any
     ) -> Any:
-        """Return a value with the type ``cast``, on behalf of methods such as ``str`` and ``int``.
+        """Return a value, converted to the type ``cast``, for methods such as ``str`` and ``int``.
 
         Unlike in django-environ, a leading ``$`` does not refer to another variable, because a
         secret may begin with ``$``.

@@ -18,7 +18,7 @@ class TokenlessReportFilter(SafeExceptionReporterFilter):
     def get_traceback_frame_variables(
         self, request: HttpRequest | None, tb_frame: FrameType
     ) -> Any:
-        """Return the names and values of a frame's variables, the values as text."""
+        """Return the names of a frame's variables, and their values as text without tokens."""
         variables = super().get_traceback_frame_variables(request, tb_frame)
         return [(name, redact(repr(value))) for name, value in variables]
 

@@ -68,7 +68,7 @@ class Bucket:
         self.name = f"{SCHEME}{bucket}/{folder}".rstrip("/")
 
     def states(self) -> Iterator[SourceState]:
-        """Yield the states of existing objects, but not of objects with a delete marker."""
+        """Yield the states of all objects whose latest version is not a delete marker."""
         with self._answering():
             for key, versions, is_locked in _with_locks(self._objects()):
                 holder = self._holder(key) if is_locked else None

@@ -1,7 +1,7 @@
 """Record keys and tokens of this service that leaked into states, and optionally revoke them.
 
 A row stays after a push without the token, because old versions still contain the token. It is
-deleted when the token becomes inactive. The record of the token determines whether it is active.
+deleted when the token becomes inactive. The token's own row determines whether the token is active.
 """
 
 from __future__ import annotations

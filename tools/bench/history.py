@@ -74,7 +74,7 @@ def peak_mb(server: LiveServer) -> float:
 
 
 def ten_megabytes(server: LiveServer, masked: str, everything: str) -> None:
-    """Report the duration of a difference of 10 MB, with and without masking secrets."""
+    """Report the time to compare two versions of 10 MB, with and without masking secrets."""
     path = f"/api/v1/state/{uuid.uuid4()}/env/{uuid.uuid4()}"
     for serial in (1, 2):
         body = state(serial, changed_every=10, count=RESOURCES // 5)

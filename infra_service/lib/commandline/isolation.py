@@ -38,7 +38,7 @@ def recording_failures() -> Iterator[list[str]]:
 def isolated(work: str, item: object = "") -> Iterator[None]:
     """Log an exception of the block, and continue after the block.
 
-    Raise the exception of an unavailable or busy database, because all other items would also fail.
+    Raise an exception that reports a failure of the database, because all items would then fail.
     """
     try:
         yield
