@@ -191,7 +191,7 @@ def test_missing_and_damaged_objects_are_reported(backend: Backend, line: Line) 
     assert b"terraform" not in b"".join(originals)
 
     first.delete()
-    second.put(Body=originals[1][:-1] + b"\0")
+    second.put(Body=originals[1][:-1] + bytes([originals[1][-1] ^ 1]))
     command = [sys.executable, "manage.py", "verify_states", "--json"]
     done = subprocess.run(
         command,
