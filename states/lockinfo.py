@@ -49,7 +49,13 @@ class LockInfo(msgspec.Struct, frozen=True):
     Operation: Annotated[
         str, Meta(description="The client's operation, such as `OperationTypeApply`.")
     ] = ""
-    Info: Annotated[str, Meta(description="Any text from the client; usually empty.")] = ""
+    Info: Annotated[
+        str,
+        Meta(
+            description="Text from the client, usually empty. In responses, the service can add "
+            "the pipeline run and commit, or the reason of a freeze."
+        ),
+    ] = ""
     Who: Annotated[str, Meta(description="User and machine, such as `ada@laptop`.")] = ""
     Version: Annotated[
         str, Meta(description="The version of Terraform or OpenTofu, such as `1.11.4`.")

@@ -165,7 +165,7 @@ def _text(claims: Mapping[str, Any], key: str) -> str:
 def _set_rights(
     request: HttpRequest, user: User, claims: Mapping[str, Any], groups: list[Group]
 ) -> None:
-    """Set exactly the permissions of the groups, without user permissions and superuser status."""
+    """Update the user's profile and groups, and remove user permissions and superuser status."""
     given = {**_profile(claims), "is_staff": bool(groups), "is_superuser": False}
     changes = [name for name, value in given.items() if getattr(user, name) != value]
     if {group.pk for group in groups} != set(user.groups.values_list("pk", flat=True)):

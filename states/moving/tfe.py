@@ -48,7 +48,7 @@ class Organization:
         self.name = f"{_SCHEME}{organization}"
 
     def states(self) -> Iterator[SourceState]:
-        """Yield the workspaces, except those that have no state according to the service."""
+        """Yield the workspaces, except those for which the source reports no state."""
         path = f"organizations/{quote(self._organization, safe='')}/workspaces"
         with self._client.understanding():
             for workspace, included in self._listed(path, self.page_size, include="locked_by"):
@@ -62,7 +62,7 @@ class Organization:
     def versions(self, state: SourceState, most: int | None) -> list[SourceVersion]:
         """Return the versions that have a document, oldest first."""
         with self._client.understanding():
-            # The service lists the newest version first.
+            # The source lists the newest version first.
             return list(islice(self._with_document(state, most), most or MOST_VERSIONS))[::-1]
 
     def _with_document(self, state: SourceState, most: int | None) -> Iterator[SourceVersion]:
@@ -137,7 +137,7 @@ def open_organization(text: str) -> Organization:
 
 
 def _is_empty(workspace: dict[str, Any]) -> bool:
-    """Return whether the service reports that a workspace has no state."""
+    """Return whether the source reports that a workspace has no state."""
     newest = (workspace.get("relationships") or {}).get("current-state-version")
     return newest is not None and newest.get("data") is None and not newest.get("links")
 

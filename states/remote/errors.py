@@ -44,8 +44,9 @@ class LockedByOther(APIException):
 
     def __init__(self, owner: str, door: str) -> None:
         super().__init__(
-            f"The workspace is locked by User {owner} through the {door} backend, and only that "
-            "client can unlock it. terraform force-unlock requires state:admin."
+            f"The workspace is locked by User {owner} through the {door} backend. Wait until that "
+            "client releases the lock, or run terraform force-unlock with a token that has "
+            "state:admin."
         )
 
 
