@@ -7,7 +7,7 @@ The revisions of 2025 begin with ``initialize``. This service keeps no session a
 from __future__ import annotations
 
 from base64 import b64encode
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -47,32 +47,29 @@ class MessageError(Exception):
 
 
 class Message(msgspec.Struct):
-    """A request, or a notification if it has no id.
+    """A request, or a notification if it has no id."""
 
-    ``validate`` checks all fields except the id.
-    """
-
+    jsonrpc: Literal["2.0"]
+    method: str
+    params: dict[str, Any] = {}
     id: _Id | UnsetType = UNSET
-    jsonrpc: Any = None
-    method: Any = None
-    params: Any = {}
 
     @classmethod
     def read(cls, request: Request) -> Message:
         """Return the message in a body.
 
         Raises:
-            MessageError: the body is not a JSON object, or its id is invalid.
+            MessageError: the body is not a message.
         """
         try:
             return msgspec.convert(request.data, cls)
         except ParseError as error:
             raise MessageError(PARSE_ERROR, str(error)) from error
         except msgspec.ValidationError as error:
-            raise MessageError(INVALID_REQUEST, f"{error}.") from error
+            raise MessageError(INVALID_REQUEST, f"{str(error)[:300]}.") from error
 
     def reply(self, **result_or_error: Any) -> dict[str, Any]:
-        """Return the response. An invalid id is omitted, never null."""
+        """Return the response. The id of an invalid message is omitted, never null."""
         identified = {} if self.id is UNSET else {"id": self.id}
         return {"jsonrpc": "2.0", **identified, **result_or_error}
 
@@ -86,17 +83,11 @@ class Message(msgspec.Struct):
         return _VERSION in self.meta
 
     def validate(self, headers: Mapping[str, str]) -> None:
-        """Check the message, and the routing headers of a stateless message.
+        """Check the version of the message, and the routing headers of a stateless message.
 
         Raises:
-            MessageError: the message is invalid, has an unsupported version, or differs from its
-                    headers.
+            MessageError: the version is not supported, or the message differs from its headers.
         """
-        if self.jsonrpc != "2.0" or not isinstance(self.method, str):
-            text = "Send one JSON-RPC 2.0 request or notification."
-            raise MessageError(INVALID_REQUEST, text)
-        if not isinstance(self.params, dict):
-            raise MessageError(INVALID_PARAMS, "params must be an object.")
         version = headers.get("MCP-Protocol-Version")
         if not self.is_stateless and version in (None, *WITH_INITIALIZE):
             return

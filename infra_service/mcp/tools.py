@@ -91,13 +91,9 @@ class Tool:
     order_by: str = ""
     shown: tuple[str, ...] = ()
 
-    @property
-    def arguments(self) -> list[str]:
-        return self.argument_names.split()
-
     @cached_property
     def argument_type(self) -> type[msgspec.Struct]:
-        fields = [(name, *_ARGUMENTS[name]) for name in self.arguments]
+        fields = [(name, *_ARGUMENTS[name]) for name in self.argument_names.split()]
         methods = {"__post_init__": _parse_filter}
         return msgspec.defstruct(self.name, fields, namespace=methods, forbid_unknown_fields=True)
 
@@ -122,7 +118,7 @@ class Tool:
             [self.argument_type], ref_template="#/$defs/{name}"
         )
         fields = ""
-        if "filter" in self.arguments:
+        if "filter" in self.argument_type.__struct_fields__:
             names = self.view.cls.filterset_class.base_filters
             fields = f" Fields of the filter: {', '.join(names)}."
         return {

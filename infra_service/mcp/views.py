@@ -70,7 +70,7 @@ class McpView(APIView):
     @extend_schema(exclude=True)  # the protocol describes it, and each tool has a schema of its own
     def post(self, request: Request) -> Response:
         """Respond to a request with a result or an error, and to a notification with 202."""
-        message, status = Message(), None
+        message, status = Message("2.0", ""), None  # without an id, for errors in the body
         try:
             message = Message.read(request)
             message.validate(request.headers)

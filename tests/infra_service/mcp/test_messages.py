@@ -111,8 +111,8 @@ def test_unknown_methods(mcp: Mcp, legacy: Mcp, method: str) -> None:
         ({"params": {"_meta": []}}, {}, -32602),
         ({"params": {"_meta": {f"{PREFIX}protocolVersion": STATELESS}}}, {}, -32602),
         ({"params": {}}, {"mcp_protocol_version": "2099-01-01"}, -32022),
-        ({"params": []}, {}, -32602),
-        ({"params": None}, {}, -32602),
+        ({"params": []}, {}, -32600),
+        ({"params": None}, {}, -32600),
         ({"jsonrpc": "1.0"}, {}, -32600),
         ({"method": 7}, {}, -32600),
         ({"id": None}, {}, -32600),
@@ -127,7 +127,7 @@ def test_invalid_messages(mcp: Mcp, changes: Any, headers: Any, code: int) -> No
     response = mcp.raw(json.dumps({**DISCOVER, **changes}), **{**HEADERS, **headers})
 
     assert error(response) == code
-    assert ("id" in response.json()) is (code != -32600 or "id" not in changes)
+    assert ("id" in response.json()) is (code != -32600)
 
 
 def test_an_unsupported_version_names_the_supported_ones(mcp: Mcp) -> None:
