@@ -51,9 +51,9 @@ def add_credential_options(parser: ArgumentParser, *, required: bool) -> None:
             f"--{kind}",
             action="append",
             metavar="NAME",
-            help=f"slug or id of a {kind} for the binding{more}; repeatable",
+            help=f"{kind} for the binding, by slug or id{more}; repeatable",
         )
-    scopes = "\n".join(f"  {scope.value:<16}{scope.label}" for scope in Scope)
+    scopes = "\n".join(f"  {scope.value:<18}{scope.label}" for scope in Scope)
     parser.description = f"{parser.description}\n\nscopes:\n{scopes}"
 
 

@@ -109,7 +109,7 @@ def test_help_shows_scopes_and_defaults() -> None:
     text = command.create_parser("manage.py", "issue_token").format_help()
 
     for scope in Scope:
-        assert f"  {scope.value:<16}{scope.label}\n" in text
+        assert f"  {scope.value:<18}{scope.label}\n" in text
     assert "(default: personal)" in " ".join(text.split())  # lines are wrapped
     assert "(default: None)" not in text
     assert "(default: False)" not in text

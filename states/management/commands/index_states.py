@@ -43,7 +43,8 @@ class Command(ServiceCommand):
         "service can keep running, several of these commands can run at the same time, and "
         "the next run continues an interrupted run. The audit log records keys and tokens "
         "of this service that the command finds in a document. The command reports an "
-        "unreadable document, and retries it only after the state changes."
+        "unreadable document. It retries a document that cannot be loaded or decrypted whenever "
+        "it starts, and other documents when the state changes."
     )
     examples = ("index_states", "index_states --watch", "index_states --all --json")
 
