@@ -10,6 +10,8 @@ import json
 import re
 import subprocess
 import textwrap
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -225,8 +227,9 @@ def test_role_allows_exactly_the_requests_of_the_collector() -> None:
     assert role["rules"] == of_kind(list(yaml.safe_load_all(collectors)), "ClusterRole")["rules"]
 
 
-@pytest.mark.parametrize("documents", [plain(), chart(PLAIN)])
-def test_the_account_has_the_role(documents: list[dict[str, Any]]) -> None:
+@pytest.mark.parametrize("source", [plain, partial(chart, PLAIN)], ids=["plain", "chart"])
+def test_the_account_has_the_role(source: Callable[[], list[dict[str, Any]]]) -> None:
+    documents = source()
     account, binding = (
         of_kind(documents, "ServiceAccount"),
         of_kind(documents, "ClusterRoleBinding"),
