@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import uuid
 from typing import TYPE_CHECKING, Any, Final
 
@@ -111,8 +112,11 @@ class Stack:
     def change(self) -> None:
         """Add, remove or alter one to three resources."""
         self._serial += 1
+        before = copy.deepcopy(self._resources)
         for _ in range(self._rng.choice((1, 1, 2, 3))):
             self._rng.pick({self._alter: 6, self._add: 3, self._remove: 1})()
+        if self._resources == before:  # such as a resource that was added and removed again
+            self._alter()
 
     def document(self) -> bytes:
         """Return the state in Terraform's format."""

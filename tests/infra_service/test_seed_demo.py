@@ -5,6 +5,7 @@ import io
 import json
 import uuid
 from collections import Counter
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -13,6 +14,8 @@ from django.db.models import Count, F, Model
 from django.utils import timezone
 
 from apikeys.models import AccessToken, ApiKey, AuditArchive, AuditEvent, TrustPolicy, User
+from infra_service.demo.seeded_random import SeededRandom
+from infra_service.demo.stacks import PARTS, Stack
 from infra_service.webhooks.models import Delivery
 from states.lock_holders import STALE_AFTER
 from states.lockinfo import LockInfo
@@ -156,6 +159,17 @@ def test_demo_data_has_a_history(client_with: ClientWith) -> None:
     answer = reader.get(f"/api/v1/states/{restored.resource_id}/versions/2/diff")
     assert answer.status_code == 200
     assert answer.json()["diff"]["resources"]
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_each_apply_changes_a_resource(part: str) -> None:
+    stack = Stack(part, "production", SeededRandom(9, 1), {})
+    documents = [json.loads(stack.document())["resources"]]
+    for _ in range(100):
+        stack.change()
+        documents.append(json.loads(stack.document())["resources"])
+
+    assert all(a != b for a, b in pairwise(documents))
 
 
 def held() -> list[dt.datetime]:
