@@ -18,7 +18,7 @@ EVERYTHING = "state:read,state:write,state:admin"
 
 def test_examples_cover_the_life_of_a_key(place: Path, service: LiveServer) -> None:
     soon = (dt.datetime.now(dt.UTC) + dt.timedelta(days=4)).date()
-    words = {"http://127.0.0.1:8000": service.url, "2026-11-25T": f"{soon}T", **manage_py()}
+    words = {"http://127.0.0.1:8000": service.url, "2027-11-25T": f"{soon}T", **manage_py()}
     walk = Walk(place, readers(place, service.environment), words)
 
     assert walk.through(REFERENCE / "api-keys.md")
