@@ -24,8 +24,9 @@ CONFIGURATIONS = re.findall(r"^```json\n(.+?)^```", GUIDE, re.MULTILINE | re.DOT
 def row(tool: Tool) -> str:
     """Return the row of the reference that describes a tool."""
     required = tool.definition["inputSchema"].get("required", [])
-    arguments = [f"**`{a}`**" if a in required else f"`{a}`" for a in tool.arguments]
-    prefix = "POST " if "identifier" in tool.arguments else ""
+    names = tool.argument_names.split()
+    arguments = [f"**`{name}`**" if name in required else f"`{name}`" for name in names]
+    prefix = "POST " if "identifier" in names else ""
     scope = tool.scope.value
     return f"| `{tool.name}` | `{scope}` | {', '.join(arguments)} | `{prefix}{tool.path}` |"
 
