@@ -18,6 +18,7 @@ from django.urls import resolve
 from msgspec import Meta
 
 from apikeys.permissions import HasScope
+from filterlang.nodes import Or
 from filterlang.parser import parse
 
 if TYPE_CHECKING:
@@ -132,8 +133,12 @@ class Tool:
         """Yield the API's responses that answer a call, with at most ``size`` items."""
         compared = {_FIELDS.get(name, name): given.get(name) for name in _COMPARED}
         terms = [f"field['{name}'] = '{value}'" for name, value in compared.items() if value]
-        terms += [f"({part})" for part in (self.condition, given.get("filter")) if part]
-        query = {"filter": " AND ".join(terms), "order_by": self.order_by}
+        terms += [self.condition] if self.condition else []
+        own = given.get("filter", "")
+        # Only where necessary, because parentheses count towards the maximum depth.
+        own = f"({own})" if terms and isinstance(parse(own), Or) else own
+        joined = " AND ".join(part for part in (*terms, own) if part.strip())
+        query = {"filter": joined, "order_by": self.order_by}
         query |= {"page_size": str(size), "page_token": given.get("cursor", "")}
         text = urlencode({name: value for name, value in query.items() if value})
         for each in given.get("workloads", [given])[:size]:

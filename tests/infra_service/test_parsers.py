@@ -1,6 +1,7 @@
 """JSON bodies: whatever is sent, never a 500."""
 
 import contextlib
+import json
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from rest_framework.exceptions import ParseError
 from rest_framework.request import Request
 
-from infra_service.lib.api.parsers import JsonParser
+from infra_service.lib.api.parsers import JsonParser, has_nul
 from states.errors import InvalidLockInfo
 from states.lockinfo import LockInfo
 from tests.apikeys.conftest import KeyOwner
@@ -31,6 +32,7 @@ def parse(body: bytes) -> Any:
         (b'{"a": [1, 2.5, "x", true, null]}', {"a": [1, 2.5, "x", True, None]}),
         ('{"name": "\u00e9\U0001f600"}'.encode(), {"name": "\u00e9\U0001f600"}),
         (b'{"a": "\\\\u0000"}', {"a": "\\u0000"}),
+        (b'{"\\\\u0000": "\\\\\\\\u0000"}', {"\\u0000": "\\\\u0000"}),
         (b'{"a": "\\ud83d\\ude00"}', {"a": "\U0001f600"}),
         (b"", {}),
         (b'[{"a": 1}, {"a": 1, "A": 2}]', [{"a": 1}, {"a": 1, "A": 2}]),
@@ -56,6 +58,8 @@ NOT_JSON: dict[str, bytes] = {
     "NUL": b'{"name": "\\u0000"}',
     "NUL in a name": b'{"\\u0000": 1}',
     "NUL deep inside": b'{"a": [{"b": ["x\\u0000y"]}]}',
+    "NUL after an escaped backslash": b'{"name": "\\\\\\u0000"}',
+    "NUL beside an escaped backslash": b'{"name": "\\\\u0000", "scopes": ["\\u0000"]}',
     "a raw NUL": b'{"name": "\x00"}',
     "a huge integer": b'{"name": 1' + b"0" * 5000 + b"}",
     "a huge float": b'{"name": 1e999}',
@@ -125,6 +129,11 @@ def test_disconnected_client_is_handled() -> None:
 
     with pytest.raises(ParseError, match="closed before"):
         JsonParser().parse(None, parser_context={"request": Wrapped()})
+
+
+@given(st.text("\\\0u0a", max_size=12))
+def test_nul_is_found_exactly_where_it_is(text: str) -> None:
+    assert has_nul(json.dumps([text]).encode()) == ("\0" in text)
 
 
 @given(st.binary(max_size=200))

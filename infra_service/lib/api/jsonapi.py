@@ -13,6 +13,7 @@ from rest_framework.response import Response
 
 from infra_service.lib.api import bodies, errors
 from infra_service.lib.api.parameters import InvalidParameter
+from infra_service.lib.api.parsers import has_nul
 from infra_service.lib.api.rendering import JsonRenderer
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ def decoded_data(body: bytes | bytearray, data_type: type[T]) -> T:
         raise ParseError("The JSON is nested too deeply.") from error
     except ValueError as error:  # msgspec's error, or Python's for bytes that are not UTF-8
         raise ParseError(f"The body is not JSON: {error}") from error
-    if b"\\u0000" in body:
+    if has_nul(body):
         raise InvalidAttribute("A NUL character (\\u0000) is not allowed.")
     return content
 

@@ -56,21 +56,14 @@ def decoded(body: bytes) -> Any:
         raise ParseError("The JSON is nested too deeply.") from error
     except ValueError as error:  # msgspec's error, or Python's for bytes that are not UTF-8
         raise ParseError(f"The body is not JSON: {error}") from error
-    if b"\\u0000" in body and _has_nul(value):
+    if has_nul(body):
         raise ParseError("A NUL character (\\u0000) is not allowed.")
     if duplicate is not None:
         raise ParseError(f"The member {duplicate[:64]!a} is repeated in an object.")
     return value
 
 
-def _has_nul(value: Any) -> bool:
-    waiting = [value]
-    while waiting:
-        item = waiting.pop()
-        if isinstance(item, str) and "\0" in item:
-            return True
-        if isinstance(item, dict):
-            waiting += [*item.keys(), *item.values()]
-        elif isinstance(item, list):
-            waiting += item
-    return False
+def has_nul(body: bytes | bytearray) -> bool:
+    """Return whether a string in valid JSON contains an escaped NUL."""
+    # An escaped backslash before u0000 is not a NUL. JSON escapes are read from the left, too.
+    return b"\\u0000" in body and b"\\u0000" in body.replace(b"\\\\", b"")

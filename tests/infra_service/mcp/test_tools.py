@@ -12,6 +12,7 @@ from django.db import OperationalError, connection
 from django.test.utils import CaptureQueriesContext
 
 from apikeys.models import AccessToken, AuditEvent
+from filterlang.parser import parse
 from infra_service.mcp.tools import TOOLS
 from states.api.states import StateViewSet
 from tests.conftest import ClientWith, error_reason
@@ -104,6 +105,32 @@ def test_unknown_tools_are_errors_of_the_protocol(mcp: Mcp, params: Any) -> None
 
     assert legacy.send("tools/call", params).json()["error"]["code"] == -32602
     assert AuditEvent.objects.filter(action="mcp.call").count() == 0
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "(" * 16 + "field['namespace'] = 'shop'" + ")" * 16,
+        "NOT (" * 16 + "field['namespace'] = 'shop'" + ")" * 16 + " AND field['name'] = 'web'",
+        "(" * 15 + "field['name'] = 'api'" + ")" * 15 + " OR field['name'] = 'web'",
+        " ",
+    ],
+)
+def test_filters_of_an_assistant_are_as_deep_as_those_of_the_api(
+    mcp: Mcp, fleet: Cluster, text: str
+) -> None:
+    parse(text)
+    degraded = [each["name"] for each in mcp.call("list_unwell_workloads")["workloads"]]
+
+    found = mcp.call("list_unwell_workloads", cluster=fleet.name, filter=text)["workloads"]
+
+    assert degraded == [each["name"] for each in found] != []
+
+
+def test_alternatives_do_not_escape_the_other_arguments(mcp: Mcp, fleet: Cluster) -> None:
+    text = "field['name'] = 'nothing' OR field['name'] != 'nothing'"
+
+    assert mcp.call("list_unwell_workloads", namespace="elsewhere", filter=text)["workloads"] == []
 
 
 def test_null_arguments_are_none(mcp: Mcp) -> None:

@@ -340,3 +340,12 @@ def test_the_routes_are_off_by_default(client_with: ClientWith) -> None:
         client = client_with("state:read")
         assert client.get("/api/v2/ping").status_code == 404
         assert client.get("/.well-known/terraform.json").status_code == 404
+
+
+@pytest.mark.parametrize(("text", "status"), [(r"\\u0000", 200), (r"\\\u0000", 422)])
+def test_an_escaped_backslash_is_no_part_of_a_nul(
+    remote: RemoteClient, workspace_id: str, text: str, status: int
+) -> None:
+    reason = f'{{"data": {{"attributes": {{"reason": "{text}"}}}}}}'
+    path = f"/api/v2/workspaces/{workspace_id}/actions/lock"
+    assert remote.client.generic("POST", path, reason).status_code == status
