@@ -24,6 +24,7 @@ from django.db.models import (
     ExpressionWrapper,
     IntegerField,
     Max,
+    Min,
     OuterRef,
     Subquery,
     Value,
@@ -33,6 +34,7 @@ from django.db.models import (
 from django.db.models.functions import Coalesce, FirstValue, Greatest, Least, RowNumber
 
 from infra_service.lib.commandline.isolation import isolated
+from infra_service.lib.database import citus
 from infra_service.lib.database.retries import retrying
 from infra_service.webhooks import audit_reader
 from infra_service.webhooks.messages import written
@@ -93,19 +95,27 @@ def _clusters_behind() -> list[Any]:
     """Return the clusters with the first unpublished change of each.
 
     A cluster without a position was registered after the first subscription. All times here are on
-    the clock of its reporter, which can be far behind the service's clock.
+    the clock of its reporter, which can be far behind the service's clock. On Citus, a query per
+    cluster reads its changes.
     """
     seen_until = Least("last_report_at", "last_received_at")
     earliest = ExpressionWrapper(seen_until - Value(LATEST), DateTimeField())
     positions = HealthPosition.objects.filter(cluster=OuterRef("pk")).values("told_until")
     changes = _changes(OuterRef("pk"), OuterRef("since")).order_by("at").values("at")
+    nothing = Value(None, output_field=DateTimeField())
     clusters = Cluster.objects.timed().filter(last_received_at__isnull=False)
-    found = clusters.annotate(
-        told_until=Subquery(positions),
-        since=Greatest(Coalesce("told_until", earliest), earliest),
-        first_change=Subquery(changes[:1]),
+    found: list[Any] = list(
+        clusters.annotate(
+            told_until=Subquery(positions),
+            since=Greatest(Coalesce("told_until", earliest), earliest),
+            first_change=nothing if citus.is_used() else Subquery(changes[:1]),
+        ).order_by("pk")
     )
-    return list(found.order_by("pk"))
+    if citus.is_used():
+        for cluster in found:
+            unpublished = _changes(cluster.pk, cluster.since)
+            cluster.first_change = unpublished.aggregate(first=Min("at"))["first"]
+    return found
 
 
 def _waited(cluster: Any) -> dt.timedelta:

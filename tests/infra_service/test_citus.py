@@ -22,6 +22,7 @@ from infra_service.operations import distribution
 from infra_service.operations.checks import tables_are_distributed
 from tests.e2e.backend import Backend, document, lock_info
 from tests.e2e.together import Call, at_once
+from tests.infra_service.webhooks.receiver import receiving
 from tests.states.samples import instance, resource, state
 from tests.states.test_cluster_objects import deployment
 from tests.support.citus import CitusServer, needs_citus
@@ -30,7 +31,7 @@ from tests.workloads.records import healthy
 
 _SCOPES = (
     "state:read", "state:write", "state:admin", "state:outputs", "state:secrets",
-    "cluster:read", "cluster:write", "audit:read",
+    "cluster:read", "cluster:write", "audit:read", "webhook:write",
 )  # fmt: skip
 _IMAGE = "registry.example/web:1"
 
@@ -38,7 +39,8 @@ _IMAGE = "registry.example/web:1"
 @pytest.fixture(scope="module")
 def server() -> Iterator[CitusServer]:
     with tempfile.TemporaryDirectory(prefix="infra-citus-") as directory:
-        cluster = CitusServer(Path(directory))
+        environment = {"WEBHOOK_NETWORKS": "127.0.0.0/8", "WEBHOOK_HEALTH_CHANGED_MINUTES": "0"}
+        cluster = CitusServer(Path(directory), **environment)
         with running(cluster):
             yield cluster
 
@@ -176,6 +178,29 @@ def test_a_cluster_from_its_report_to_the_summary(server: CitusServer, backend: 
     ):
         found = ok(_get(server, backend, "/api/v1/workloads", query)).json()["workloads"]
         assert sorted(one["name"] for one in found) == names, query
+
+
+@needs_citus
+def test_health_changes_reach_a_webhook_and_the_overview(
+    server: CitusServer, backend: Backend
+) -> None:
+    made = _post(server, backend, "/api/v1/clusters", {"name": f"c{uuid.uuid4().hex[:8]}"})
+    cluster = f"/api/v1/clusters/{made.json()['cluster']['id']}"
+    overview = "from infra_service.console.overview.clusters import clusters_in_error as found"
+    with receiving() as receiver:
+        fields = {"name": "health", "url": receiver.url, "event_types": ["workload.health_changed"]}
+        assert _post(server, backend, "/api/v1/webhooks", {"webhook": fields}).status == 201
+        for health in ("HEALTHY", "ERROR"):
+            items = [healthy() | {"health_status": health}]
+            report = {"reported_at": dt.datetime.now(dt.UTC).isoformat(), "workloads": items}
+            ok(_post(server, backend, f"{cluster}/workloads", report, method="PUT"))
+        server.manage_all(
+            ("deliver_events",),
+            ("shell", "-c", f"{overview}; assert found(5)[0]['example'].name == 'web'"),
+        )
+    (event,) = [one.payload for one in receiver.received]
+    assert [one["name"] for one in event["data"]["workloads"]] == ["web"]
+    assert server.request("DELETE", cluster, token=backend.token).status == 204
 
 
 def _get(server: CitusServer, backend: Backend, path: str, query: str = "") -> Answer:

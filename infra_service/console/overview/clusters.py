@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from django.db.models import Count, OuterRef, Subquery, Sum
+from django.db.models import Count, Subquery, Sum
 from django.db.models.functions import Coalesce, Now
 
 from infra_service.console.overview.counting import EXACT, Number, up_to
@@ -76,10 +76,9 @@ def clusters_in_error(most: int) -> list[dict[str, Any]]:
             "-workloads_error", "name"
         )[:most]
     )
-    errors = Workload.objects.filter(cluster=OuterRef("pk"), health_status=HealthStatus.ERROR)
-    first = errors.order_by("namespace", "name", "kind").values("pk")[:1]
-    of_clusters = Cluster.objects.filter(pk__in=[cluster.pk for cluster in clusters])
+    errors = Workload.objects.filter(health_status=HealthStatus.ERROR)
+    first = errors.order_by("namespace", "name", "kind").values("pk")
     shown = Workload.objects.only("cluster_id", "namespace", "name", "kind", "status_reason")
-    examples = shown.filter(pk__in=of_clusters.order_by().values_list(Subquery(first)))
+    examples = shown.filter(pk__in=[Subquery(first.filter(cluster=c.pk)[:1]) for c in clusters])
     example_of = {workload.cluster_id: workload for workload in examples}
     return [{"cluster": c, "example": example_of.get(c.pk)} for c in clusters]
