@@ -56,7 +56,7 @@ def test_documented_limits_match() -> None:
     assert f"at most {sealing.MAX_LINEAGE}" in page
     assert f"up to {settings.DATA_UPLOAD_MAX_MEMORY_SIZE // 1024**2} MiB" in lists
     most, default = pagination.MAX_PAGE_SIZE, pagination.DEFAULT_PAGE_SIZE
-    assert f"1 to {most} items. The default is {default}. The value 0 also selects" in lists
+    assert f"1 to {most} items; 0 or no value selects {default}" in lists
     assert pagination.TOKEN_AGE.days == 3
     assert "for three days" in lists
 
