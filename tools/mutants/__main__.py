@@ -6,6 +6,7 @@ is 0 if tests kill enough mutants and if ``alive.toml`` contains a reason for ea
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 import tomllib
@@ -14,7 +15,7 @@ from pathlib import Path
 
 from tools.mutants.fresh import judge_fresh
 from tools.mutants.mutant import mutants
-from tools.mutants.rooms import ROOMS
+from tools.mutants.rooms import ON_POSTGRESQL, ROOMS
 from tools.mutants.verdicts import Verdict
 from tools.mutants.warm import judge_warm
 
@@ -25,7 +26,9 @@ _ENOUGH = 0.95
 def main(prefix: str = "") -> int:
     """Judge the mutants of the rooms, print the table, and return 0 on success."""
     start = time.monotonic()
-    found = [mutant for room in ROOMS if room.startswith(prefix) for mutant in mutants(room)]
+    on_postgresql = os.environ.get("DATABASE_URL", "").startswith("postgres")
+    rooms = [room for room in ROOMS if on_postgresql or not room.startswith(ON_POSTGRESQL)]
+    found = [mutant for room in rooms if room.startswith(prefix) for mutant in mutants(room)]
     print(f"{len(found)} mutants", flush=True)
     reasons = _reasons()
     listed = {key for key in reasons if key[0] in {mutant.room for mutant in found}}
