@@ -173,6 +173,8 @@ def test_a_cluster_from_its_report_to_the_summary(server: CitusServer, backend: 
     for query, names in (
         ("", ["web", "worker"]),
         ("field['image.repository'] = 'registry.example/web'", ["web"]),
+        ("field['image.repository'] STARTS_WITH 'registry.'", ["web"]),
+        ("NOT field['image.digest'] = 'sha256:none'", ["web", "worker"]),
         ("field['managed'] = true", ["web"]),
         ("field['managed'] = false", ["worker"]),
     ):

@@ -58,9 +58,19 @@ def test_postgresql_errors_are_classified(db: None, sql: str, expected: str | No
 
 
 @postgresql
-def test_a_worker_of_citus_that_is_lost_before_the_commit_is_unavailable(db: None) -> None:
-    message = "failure on connection marked as essential: 10.0.0.41:5432"
-    lost = f"DO $$ BEGIN RAISE '{message}' USING ERRCODE = 'XX000'; END $$"
+@pytest.mark.parametrize(
+    ("message", "code"),
+    [
+        ("failure on connection marked as essential: 10.0.0.41:5432", "XX000"),
+        ("failed to COPY to shard 102008 on 10.0.0.41:5432", "58030"),
+        ("failed to complete COPY on 10.0.0.41:5432", "58030"),
+        ("server closed the connection unexpectedly", "XX000"),
+    ],
+)
+def test_a_worker_of_citus_that_is_lost_before_the_commit_is_unavailable(
+    db: None, message: str, code: str
+) -> None:
+    lost = f"DO $$ BEGIN RAISE '{message}' USING ERRCODE = '{code}'; END $$"
     with transaction.atomic(), connection.cursor() as cursor:
         error = raised(lambda: cursor.execute(lost))
         transaction.set_rollback(True)

@@ -103,7 +103,15 @@ FAILURES: Final[tuple[type[DatabaseFailure], ...]] = (
     DatabaseFull, DatabaseDiskError,
 )  # fmt: skip
 
-_LOST_WORKER: Final = "failure on connection marked as essential"
+#: The beginnings of the messages of Citus if it loses a worker before the commit.
+_LOST_WORKER: Final = (
+    "failure on connection marked as essential",
+    "failed to COPY to shard",
+    "failed to complete COPY",
+    "failed to prepare transaction",
+    "server closed the connection unexpectedly",
+    "could not receive data from server",
+)
 
 # Complete codes take precedence over classes, which are the first two characters of codes.
 _BY_SQLSTATE: Final[dict[str, type[DatabaseFailure]]] = {
@@ -158,7 +166,7 @@ def _kind_of(error: Error) -> type[DatabaseFailure] | None:
     if isinstance(cause, (PoolTimeout, TooManyRequests)):
         return DatabaseBusy
     if sqlstate := getattr(cause, "sqlstate", None):
-        # Citus does not set a specific SQLSTATE if it loses a worker before the commit.
+        # Their SQLSTATEs are those of programming errors and of disk errors.
         if str(cause).startswith(_LOST_WORKER):
             return DatabaseUnavailable
         return next((_BY_SQLSTATE[c] for c in (sqlstate, sqlstate[:2]) if c in _BY_SQLSTATE), None)

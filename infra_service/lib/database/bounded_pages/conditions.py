@@ -11,6 +11,7 @@ from django.db.models.expressions import Col
 from django.db.models.sql.where import AND, WhereNode
 
 from filterlang.lookups import LabelExists, TextMatches
+from infra_service.lib.database import citus
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,6 +31,17 @@ class NamedBy(Exists):
     def __init__(self, rows: QuerySet[Any, Any], column: str) -> None:
         super().__init__(rows.filter((column, OuterRef("pk"))))
         self.rows, self.column = rows, column
+
+    def as_sql(self, compiler: Any, connection: Any, *args: Any, **options: Any) -> Any:
+        """Return the condition. On Citus, it is ``pk IN (…)``, because the rows may be distributed.
+
+        Citus cannot correlate a subquery with a limited table.
+        """
+        if not (self.is_exact and citus.is_used()):
+            return super().as_sql(compiler, connection, *args, **options)
+        key = self.query.where.children[-1].rhs
+        named = self.rows.filter((f"{self.column}__isnull", False)).values(self.column)
+        return compiler.compile(lookups.In(key, named.query))
 
 
 class Kind(Enum):
