@@ -119,6 +119,7 @@ def of_envelope(document: bytes) -> Upload:
     memory.reserve((1 + _FACTOR) * len(document))
     with demanding_utf8():
         document.decode()
+    metrics.PUSHED_BYTES.inc(len(document))
     return Upload.of(document)
 
 

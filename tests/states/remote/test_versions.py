@@ -14,6 +14,7 @@ from states.models import State, StateVersion
 from tests.conftest import ClientWith
 from tests.e2e.backend import document
 from tests.states.remote.conftest import FIRST, SECOND, RemoteClient, error_of
+from tests.support.figures import Since
 
 pytestmark = [pytest.mark.django_db, pytest.mark.urls("tests.states.remote.urls")]
 
@@ -46,12 +47,14 @@ def test_a_version_of_the_http_backend_is_read(remote: RemoteClient) -> None:
 
 
 def test_a_version_in_one_step(remote: RemoteClient, locked: str) -> None:
+    counted = Since()
     answer = remote.announce(locked, FIRST, whole=True, **{"json-state": "e30="})
     assert answer.status_code == 201
     created = answer.json()["data"]
     assert created["attributes"]["serial"] == 1
     assert remote.send("GET", f"state-versions/{created['id']}").json()["data"] == created
     assert remote.pulled(locked) == FIRST
+    assert counted("infra_state_pushed_bytes_total") == len(FIRST)
 
 
 def test_a_repeated_upload_adds_no_version(remote: RemoteClient, locked: str) -> None:
