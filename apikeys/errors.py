@@ -113,7 +113,7 @@ class TokenKindUnsupported(PermissionDenied):
             accepts = f"{titles}, but you sent {_with_article(sent)}"
             is_key = sent is TokenKind.API_KEY
             mint = "Mint a token from it: POST /v1/access-tokens"
-            advice = mint if is_key else "Send its API key"
+            advice = mint if is_key else "Send an API key (isk_…)"
         super().__init__(f"This endpoint accepts {accepts}. {advice}.")
         self.metadata = {"accepted": ",".join(sorted(kind.name for kind in accepted))}
 
@@ -244,8 +244,8 @@ class TooManyApiKeys(APIException):
 
     def __init__(self, most: int) -> None:
         super().__init__(
-            f"You have {most} active API keys, which is the maximum. Revoke keys that you do "
-            "not need."
+            f"The owner has {most} active API keys, which is the maximum. Revoke keys that are not "
+            "needed."
         )
         self.metadata = {"limit": str(most)}
 

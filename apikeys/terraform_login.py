@@ -75,12 +75,14 @@ class LoginRequest(NamedTuple):
         if found is None or not PORTS[0] <= int(found[1]) <= PORTS[1]:
             first, last = PORTS
             raise InvalidRequestError(
-                f"redirect_uri must be localhost with port {first} to {last}."
+                f"redirect_uri must be http://localhost:PORT/login, with port {first} to {last}."
             )
         if not _CHALLENGE.fullmatch(request.challenge):
-            raise InvalidRequestError("code_challenge must be the SHA-256 of a verifier.")
+            raise InvalidRequestError(
+                "code_challenge must be the SHA-256 of a verifier, as base64url without padding."
+            )
         if not _STATE.fullmatch(request.state):
-            raise InvalidRequestError("state is required.")
+            raise InvalidRequestError("state must have 1 to 500 printable ASCII characters.")
         return request
 
     def redirect(self, code: str) -> str:

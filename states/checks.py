@@ -75,7 +75,10 @@ def object_store_is_reachable(**_kwargs: Any) -> list[CheckMessage]:
     except StorageUnavailable:
         return [
             CheckMessage(
-                WARNING, "STATE_STORAGE_URL: the store does not respond.", id="states.W001"
+                WARNING,
+                "STATE_STORAGE_URL: the store does not respond.",
+                hint="Check the host and the port in the setting, the network, and the store.",
+                id="states.W001",
             )
         ]
     return []

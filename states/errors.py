@@ -116,7 +116,7 @@ class TooManyTags(APIException):
     status_code = 422
     rpc_status = "FAILED_PRECONDITION"
     default_code = "TOO_MANY_TAGS"
-    default_detail = "A workspace has at most 50 tags."
+    default_detail = "A workspace has at most 50 tags. Send fewer tags."
 
 
 class WorkspaceNotEmpty(APIException):
@@ -125,8 +125,8 @@ class WorkspaceNotEmpty(APIException):
     rpc_status = "FAILED_PRECONDITION"
     default_code = "WORKSPACE_NOT_EMPTY"
     default_detail = (
-        "The state of the workspace has resources. Destroy them first, or delete the state in the "
-        "admin."
+        "The state of the workspace has resources, or cannot be read. Destroy the resources first, "
+        "or delete the state in the admin."
     )
 
 
@@ -149,7 +149,10 @@ class ContentMd5Mismatch(APIException):
     meaning = "The MD5 digest of the received body differs from the digest that the client sent."
     status_code = 400
     default_code = "CONTENT_MD5_MISMATCH"
-    default_detail = "Content-MD5 does not match the body. Send the request again."
+    default_detail = (
+        "The MD5 digest of the received body differs from the digest that the client sent. Send "
+        "the request again."
+    )
 
 
 class StateLocked(APIException):
@@ -159,6 +162,10 @@ class StateLocked(APIException):
     )
     status_code = 423
     default_code = "STATE_LOCKED"
+    advice = (
+        "Wait until the lock is released. If its owner has stopped, release it with terraform "
+        "force-unlock and a token with state:admin."
+    )
 
     def __init__(self, holder: Mapping[str, str]) -> None:
         who, operation = holder["Who"] or "an unknown client", holder["Operation"]
@@ -204,9 +211,13 @@ class LockRequired(APIException):
 
 
 class SerialConflict(APIException):
-    meaning = "A push without a lock must increase the serial."
+    meaning = (
+        "A push without a lock, or a new version of a workspace, must increase the serial, unless "
+        "it is forced."
+    )
     status_code = 409
     default_code = "SERIAL_CONFLICT"
+    advice = "Fetch the current document and base the push on it, or force the push."
 
     def __init__(self, pushed: int, current: int) -> None:
         super().__init__(f"The serial must be greater than {current}, but is {pushed}.")
@@ -215,10 +226,12 @@ class SerialConflict(APIException):
 
 class LineageMismatch(APIException):
     meaning = (
-        "A push without a lock must keep the lineage. A different lineage means a different state."
+        "A push without a lock, or a new version of a workspace, must keep the lineage, unless it "
+        "is forced. A different lineage means a different state."
     )
     status_code = 409
     default_code = "LINEAGE_MISMATCH"
+    advice = "Check the address. To replace the stored state by another state, force the push."
 
     def __init__(self, pushed: str, current: str) -> None:
         super().__init__("The document and the stored state have different lineages.")
@@ -251,6 +264,7 @@ class DocumentKeyMissing(DocumentUnreadable):
     status_code = 500
     default_code = "DOCUMENT_KEY_MISSING"
     default_detail = "The encryption key of the stored document is not configured."
+    advice = "Ask an operator to add the key to STATE_ENCRYPTION_KEYS."
 
 
 class DocumentMissing(DocumentUnreadable):
@@ -260,6 +274,7 @@ class DocumentMissing(DocumentUnreadable):
     status_code = 503
     default_code = "DOCUMENT_MISSING"
     default_detail = "The object that contains the document is missing."
+    advice = "Try again. If it stays missing, ask an operator to restore it from a backup."
     wait = 5
 
 
@@ -270,7 +285,11 @@ class StorageInconsistent(DocumentUnreadable):
     )
     status_code = 503
     default_code = "STORAGE_INCONSISTENT"
-    default_detail = "The object store returns bytes that do not match its own checksum."
+    default_detail = (
+        "The object store returns bytes that do not match its own checksum, or other bytes each "
+        "time."
+    )
+    advice = "Try again. If the error persists, ask an operator to check the store."
     wait = 5
 
 

@@ -24,14 +24,15 @@ STORED: Final = _PUSHES.labels("stored")
 UNCHANGED: Final = _PUSHES.labels("unchanged")
 STORAGE_FAULTS: Final = Counter(
     "infra_storage_faults",
-    "Unexpected responses of the object store.",
+    "Fetched objects that are missing, damaged, or altered by the store. Missing counts once per "
+    "read, and the other faults count each attempt.",
     ["fault"],
 )
 for _fault in ("missing", "altered", "damaged"):
     STORAGE_FAULTS.labels(_fault)  # starts at 0, so that an alert sees the first fault
 PUSHED_BYTES: Final = Counter("infra_state_pushed_bytes", "Bytes of completely received documents.")
 PULLED_BYTES: Final = Counter(
-    "infra_state_pulled_bytes", "Bytes of sent documents, after compression."
+    "infra_state_pulled_bytes", "Bytes of sent documents, compressed if the client accepts gzip."
 )
 
 #: Maximum rows to read, so that scrapes stay fast. Locks exist only during Terraform runs, so
@@ -47,10 +48,12 @@ class LockCollector(Collector):
         held = State.objects.visible().filter(lock_id__isnull=False).order_by("pk")[:MAX_LOCKS]
         found = held.aggregate(count=Count("pk"), oldest=Min("lock_acquired_at"))
         age = (timezone.now() - found["oldest"]).total_seconds() if found["oldest"] else 0.0
-        yield GaugeMetricFamily("infra_state_locks", "States that are locked.", found["count"])
+        yield GaugeMetricFamily(
+            "infra_state_locks", "States that are locked, up to 10,000.", found["count"]
+        )
         yield GaugeMetricFamily(
             "infra_state_oldest_lock_age_seconds",
-            "Age of the oldest lock; 0 if no state is locked.",
+            "Age of the oldest lock, among up to 10,000; 0 if no state is locked.",
             age,
         )
 
@@ -63,10 +66,12 @@ class FreezeCollector(Collector):
         frozen = State.objects.frozen().order_by("pk")[:MAX_LOCKS]
         overdue = Count("pk", filter=Q(freeze_expected_until__lt=timezone.now()))
         found = frozen.aggregate(count=Count("pk"), overdue=overdue)
-        yield GaugeMetricFamily("infra_state_freezes", "States that are frozen.", found["count"])
+        yield GaugeMetricFamily(
+            "infra_state_freezes", "States that are frozen, up to 10,000.", found["count"]
+        )
         yield GaugeMetricFamily(
             "infra_state_overdue_freezes",
-            "States that are frozen after the expected end of their freeze.",
+            "States that are frozen after the expected end of their freeze, up to 10,000.",
             found["overdue"],
         )
 
@@ -79,12 +84,12 @@ class CheckCollector(Collector):
         for name, meaning, states in (
             (
                 "infra_state_failing_checks",
-                "States with a failing check block.",
+                "States with a failing check block, up to 10,000.",
                 State.objects.with_failing_checks(),
             ),
             (
                 "infra_state_client_encrypted",
-                "States that are encrypted on the client.",
+                "States that are encrypted on the client, up to 10,000.",
                 State.objects.client_encrypted(),
             ),
         ):
@@ -100,7 +105,7 @@ class IndexCollector(Collector):
         unreadable = State.objects.unreadable().order_by("pk")[: index_lag.MOST]
         yield GaugeMetricFamily(
             "infra_index_waiting_states",
-            "States whose current version is not in the resource index.",
+            "States whose current version is not in the resource index, up to 10,000.",
             min(found.waiting, index_lag.MOST),
         )
         yield GaugeMetricFamily(
@@ -110,6 +115,6 @@ class IndexCollector(Collector):
         )
         yield GaugeMetricFamily(
             "infra_index_unreadable_states",
-            "States with a document that cannot be indexed.",
+            "States with a document that cannot be indexed, up to 10,000.",
             unreadable.count(),
         )

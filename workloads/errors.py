@@ -17,4 +17,4 @@ class ClusterExists(APIException):
     status_code = 409
     rpc_status = "ALREADY_EXISTS"
     default_code = "CLUSTER_EXISTS"
-    default_detail = "Another cluster has this name."
+    default_detail = "Another cluster has this name. Choose another name."

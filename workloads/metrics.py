@@ -44,9 +44,14 @@ class ClusterCollector(Collector):
             status = collection_status(cluster, cluster.read_at)
             collection[status] += 1
             of_clusters.add(cluster, status)
-        yield _gauge("infra_clusters", "Clusters by health.", "health", health)
         yield _gauge(
-            "infra_cluster_collections", "Clusters by collection status.", "status", collection
+            "infra_clusters", "Clusters by health, up to 1,000 clusters.", "health", health
+        )
+        yield _gauge(
+            "infra_cluster_collections",
+            "Clusters by collection status, up to 1,000 clusters.",
+            "status",
+            collection,
         )
         yield from of_clusters.gauges()
 
@@ -57,22 +62,23 @@ class _OfClusters:
     def __init__(self) -> None:
         self.age = GaugeMetricFamily(
             "infra_cluster_report_age_seconds",
-            "Time since the last report, of clusters with a report.",
+            "Time since the last applied report; absent before the first.",
             labels=["cluster"],
         )
         self.contact_age = GaugeMetricFamily(
             "infra_cluster_heard_age_seconds",
-            "Time since the last report or failure, of clusters with a report or failure.",
+            "Time since the last applied report or reported failure; absent before the first.",
             labels=["cluster"],
         )
         self.lag = GaugeMetricFamily(
             "infra_cluster_lag_seconds",
-            "Age of the workload data, by the reporter's clock.",
+            "Time since the last observation by the reporter's clock, at least the report age.",
             labels=["cluster"],
         )
         self.failing = GaugeMetricFamily(
             "infra_cluster_collection_failing_seconds",
-            "Duration of the current series of failures, by the reason of the last failure.",
+            "Duration of the current series of collection failures, by the reason of the last "
+            "failure; absent for a silent cluster.",
             labels=["cluster", "reason"],
         )
         self.interval = GaugeMetricFamily(
@@ -82,7 +88,7 @@ class _OfClusters:
         )
         self.workloads = GaugeMetricFamily(
             "infra_cluster_workloads",
-            "Workloads by health in the last report.",
+            "Workloads by health, after the last applied report.",
             labels=["cluster", "health"],
         )
 

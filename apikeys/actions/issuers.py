@@ -188,7 +188,7 @@ def _key_faults(found: Any) -> Iterator[str]:
         return
     kid = undecodable(key_set)
     if kid is not None:
-        yield f"The service supports no signature algorithm for the key {kid[:100]!r}."
+        yield f"The key {kid[:100]!r} is malformed, or of a type that the service does not support."
     if any(isinstance(key, dict) and not _PRIVATE.isdisjoint(key) for key in found["keys"]):
         yield "The key contains private members. Replace the key pair; enter only the public key."
 

@@ -226,8 +226,8 @@ class ApiKeyAdmin(CredentialAdmin):
     @object_tool(
         label="Revoke",
         permission="apikeys.revoke_apikey",
-        question="The key, all tokens minted from it and all keys that it created stop working "
-        "immediately. This cannot be undone.",
+        question="The key, the keys and trust policies that it created, and all their tokens stop "
+        "working immediately. This cannot be undone.",
         offered=_works,
         destructive=True,
     )
@@ -238,7 +238,10 @@ class ApiKeyAdmin(CredentialAdmin):
 
 @admin.register(AccessToken)
 class AccessTokenAdmin(TerraformLoginPage, CredentialAdmin):
-    when_empty = "Add a token here, or mint a token from an API key."
+    when_empty = (
+        "API keys mint tokens, pipelines exchange their identity tokens for them, and terraform "
+        "login and operators issue them."
+    )
     more_statuses = (("ended", "Its key or policy is no longer valid"),)
     form_class = AccessTokenForm
     origin_columns = ("api_key_id", "trust_policy_id")
@@ -274,8 +277,8 @@ class AccessTokenAdmin(TerraformLoginPage, CredentialAdmin):
     @object_tool(
         label="Revoke",
         permission="apikeys.revoke_accesstoken",
-        question="The token and all keys that it created stop working immediately. This cannot be "
-        "undone.",
+        question="The token, the keys and trust policies that it created, and all their tokens "
+        "stop working immediately. This cannot be undone.",
         offered=_works,
         destructive=True,
     )

@@ -139,7 +139,9 @@ class IssuerAdmin(AddByForm):
 class TrustPolicyAdmin(GrantColumns, AddByForm):
     """The admin of trust policies, with their last run and refusals."""
 
-    when_empty = "Add an issuer first. Then add a policy that grants tokens to its pipelines."
+    when_empty = (
+        "A policy grants tokens to pipelines of an issuer. If no issuer exists, add one first."
+    )
     add_form_class = TrustPolicyForm
     list_display = (
         "name", "shown_status", "owner", "shown_issuer", "shown_scopes", "bound_to", "last_used",

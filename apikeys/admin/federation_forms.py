@@ -72,8 +72,8 @@ class IssuerForm(forms.Form):
     )
     audience = forms.CharField(
         max_length=500,
-        help_text="The value of the aud claim, such as the URL of this service. Request tokens for "
-        "this audience only.",
+        help_text="The exact value of the aud claim, such as the URL of this service. Tokens with "
+        "further audiences are refused.",
     )
     jwks_url = forms.CharField(
         label="Key set URL",
@@ -125,7 +125,8 @@ class TrustPolicyForm(CredentialForm):
     repository = forms.CharField(
         max_length=500,
         required=False,
-        help_text="The URL, such as https://HOST/acme/infra. The default name is then acme/infra.",
+        help_text="The URL, such as https://HOST/acme/infra. It only sets the default name of the "
+        "policy, here acme/infra. The ids select the repository.",
     )
     environment = forms.CharField(
         max_length=200, required=False, help_text="Accept only jobs of this environment."
@@ -217,7 +218,9 @@ class TrustPolicyForm(CredentialForm):
                 return None
             return self._checked(given["written_conditions"], kind)
         if not wanted:
-            self.add_error("written_conditions", "Enter conditions: this platform has no ids.")
+            self.add_error(
+                "written_conditions", "Enter conditions: issuers of this kind have no id fields."
+            )
         for number, claim in enumerate(wanted):
             if not ids[claim]:
                 self.add_error(f"id_{number}", "Enter this id, or enter conditions.")

@@ -65,7 +65,11 @@ class IssuePages(FormPage):
             raise Http404
         secret = handover.load_once(request, str(credential.pk))
         if secret is None:
-            messages.info(request, "The secret was already shown once and is not stored.")
+            messages.info(
+                request,
+                "The secret is no longer available: it is shown once, within two minutes. If you "
+                "do not have it, rotate the key, or revoke the credential and issue another.",
+            )
             return HttpResponseRedirect(self._address(credential, "change"))
         context = {
             **self.admin_site.each_context(request),

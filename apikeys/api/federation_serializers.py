@@ -70,7 +70,7 @@ class IssuerSerializer(StrictSerializer):
     )
     audience = TextField(
         max_length=500,
-        help_text="The value of the aud claim. Request tokens for this audience only.",
+        help_text="The exact value of the aud claim. Tokens with further audiences are refused.",
     )
     jwks_url = TextField(
         max_length=500,
@@ -108,7 +108,8 @@ class IssuerSerializer(StrictSerializer):
         source="key_set_fetched_at",
         read_only=True,
         allow_null=True,
-        help_text="Time of the last successful fetch of the keys; null before the first fetch.",
+        help_text="Time of the last successful fetch of the keys; null before the first fetch, and "
+        "after a change to the source of the keys.",
     )
     failures = serializers.IntegerField(
         read_only=True, help_text="Number of consecutive failures to fetch the keys."
@@ -151,7 +152,7 @@ class TrustPolicySerializer(BoundSerializer):
         in_future=True,
         required=False,
         allow_null=True,
-        help_text="Null means no expiry. The expiry cannot be later than the creator's expiry.",
+        help_text="Null means no expiry. The default, and the latest expiry, is the creator's.",
     )
     owner = OwnerSerializer(read_only=True, help_text="The owner of the tokens.")
     made_by = serializers.CharField(

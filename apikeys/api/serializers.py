@@ -56,7 +56,7 @@ class CredentialSerializer(BoundSerializer):
         in_future=True,
         required=False,
         allow_null=True,
-        help_text="Null means no expiry. The expiry cannot be later than the creator's expiry.",
+        help_text="Null means no expiry. The default, and the latest expiry, is the creator's.",
     )
     unusable_reason = serializers.ChoiceField(
         UnusableReason.choices,
@@ -67,7 +67,8 @@ class CredentialSerializer(BoundSerializer):
     last_used_at = TimestampField(
         read_only=True,
         allow_null=True,
-        help_text="Time of the last accepted request, to the minute; null before the first use.",
+        help_text="Time of the last recorded use; null before the first. The service records at "
+        "most one use a minute.",
     )
     last_used_address = serializers.CharField(
         read_only=True, allow_null=True, help_text="The client's address at `last_used_at`."
@@ -105,7 +106,7 @@ class RunField(serializers.JSONField):
     """The run of a pipeline, as described by its platform."""
 
 
-@described("An access token. Its secret is returned once, when the token is minted.")
+@described("An access token. Its secret is returned once, when the token is issued.")
 class AccessTokenSerializer(CredentialSerializer):
     id = serializers.RegexField(r"^tok-[0-9a-z]+$", read_only=True, help_text=ID)
     kind = WordField(
@@ -127,14 +128,23 @@ class AccessTokenSerializer(CredentialSerializer):
     run = RunField(
         read_only=True,
         allow_null=True,
-        help_text="Claims of the exchanged token: jti, sub, repository, commit and run.",
+        help_text="Claims of the exchanged token: jti, sub, repository, commit and run; null for "
+        "other tokens.",
     )
     ttl = SecondsField(
         minimum=dt.timedelta(seconds=1),
         maximum=actions.MAX_MINTED_LIFETIME,
         required=False,
         write_only=True,
-        help_text="Lifetime, such as '3600s' or 3600, as an alternative to expires_at.",
+        help_text="Lifetime, such as '3600s' or 3600, as an alternative to expires_at. The default "
+        "is an hour, or the remaining lifetime of the key if it is shorter.",
+    )
+    expires_at = TimestampField(
+        in_future=True,
+        required=False,
+        allow_null=True,
+        help_text="An alternative to ttl: at most 12 hours ahead, and not after the key's expiry. "
+        "Null in a response means no expiry.",
     )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:

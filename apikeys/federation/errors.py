@@ -24,7 +24,7 @@ class IssuerDisabled(APIException):
     status_code = 400
     rpc_status = "FAILED_PRECONDITION"
     default_code = "ISSUER_DISABLED"
-    default_detail = "The issuer is disabled permanently."
+    default_detail = "The issuer is disabled permanently. Register another issuer."
 
 
 class IssuerShared(PermissionDenied):
@@ -73,7 +73,7 @@ class TrustPolicyDisabled(APIException):
     status_code = 400
     rpc_status = "FAILED_PRECONDITION"
     default_code = "TRUST_POLICY_DISABLED"
-    default_detail = "The trust policy is disabled permanently."
+    default_detail = "The trust policy is disabled permanently. Create another policy."
 
 
 class TrustPolicyTooWide(APIException):

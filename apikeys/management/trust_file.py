@@ -186,7 +186,9 @@ def _only(rows: Any) -> Any:
     """
     found = list(rows.order_by("pk")[:2])
     if len(found) > 1:
-        raise CommandError(f"several objects have this name: {found[0].pk} and {found[1].pk}")
+        raise CommandError(
+            f"several objects have this name: {found[0].pk} and {found[1].pk}. Disable one of them"
+        )
     return found[0] if found else None
 
 

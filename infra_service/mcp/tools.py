@@ -54,7 +54,7 @@ _COMPARED: Final = {
 }
 _FIELDS: Final = {"repository": "image.repository", "digest": "image.digest"}
 _FILTER: Final = (
-    "Terms such as field['name'] = 'value', with =, !=, ~= (contains), STARTS_WITH, "
+    "Terms such as field['name'] = 'value', with =, !=, ~= (contains, ignoring case), STARTS_WITH, "
     "IN ('a', 'b'), <, >=, joined by AND, OR and NOT. Times are RFC 3339."
 )
 #: The type of each argument, and the default of an optional argument.

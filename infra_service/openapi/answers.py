@@ -100,9 +100,9 @@ _BODY: Final = described_object(
 )
 ERROR: Final = described_object(
     "Error",
-    "The format of every error (AIP-193). `message` is human-readable and may change; `reason` and "
-    "`metadata` are machine-readable and stable.",
-    error={"allOf": [_BODY], "description": "The error, in the same format for all paths."},
+    "The format of errors (AIP-193), except for most errors of token exchanges. `message` is "
+    "human-readable and may change; `reason` and `metadata` are machine-readable and stable.",
+    error={"allOf": [_BODY], "description": "The status, the cause and the details."},
 )
 
 _REQUEST_ID: Final = "X-Request-ID"

@@ -81,7 +81,7 @@ ENUMS: Final = {
     "DeliveryStatus": EnumDoc(
         "infra_service.webhooks.models.Delivery.Status",
         "WAITING for the next attempt; DELIVERED after a 2xx response; FAILED after the last "
-        "attempt, or because the webhook is disabled.",
+        "attempt, or because the webhook is disabled, has expired, or lost its key or owner.",
     ),
     "Engine": EnumDoc(
         "states.models.engines.Engine.choices",

@@ -51,8 +51,8 @@ _MEANINGS: Final = {
     "NOT_FOUND": "There is no resource at this path.",
     "NOT_ACCEPTABLE": "The requested media type (`Accept`) is not available.",
     "UNSUPPORTED_MEDIA_TYPE": "The body is not `application/json`.",
-    "RATE_LIMITED": "Too many requests with this token, or too many failed requests from this "
-    "address.",
+    "RATE_LIMITED": "Too many requests of this token, its key or policy, or its owner, or too many "
+    "failed authentications from this address.",
 }
 # The server itself returns this error. Percent-encoding can lengthen a valid filter too much.
 _TOO_LONG: Final = ErrorDoc(414, "URI_TOO_LONG", "The request line is over 8190 bytes.")

@@ -21,8 +21,9 @@ again after a reload.
 
 Terraform sends an access token as `accessTokenAsPassword`. Leave this field empty here.
 
-**Errors** have one format. `reason` is machine-readable, `message` is human-readable: `{"error":
-{"code": 404, "status": "NOT_FOUND", "message": "…", "details": [{"reason": "…", …}, …]}}`
+**Errors** have one format, except for most errors of token exchanges. `reason` is machine-readable,
+`message` is human-readable: `{"error": {"code": 404, "status": "NOT_FOUND", "message": "…",
+"details": [{"reason": "…", …}, …]}}`
 """
 
 SPECTACULAR_SETTINGS = {

@@ -60,7 +60,7 @@ def second_factor_page(request: HttpRequest) -> HttpResponse:
             login(request, user, BACKEND)
             return HttpResponseRedirect(address)
         logins.record_refusal(request, "second_factor", user)
-        error = "The code is wrong or was already used."
+        error = "The code or the passkey is not valid, or was already used."
     kinds = {row.type for row in second_factor.factors_of(user)}
     has_passkey = second_factor.PASSKEY in kinds
     context = {
@@ -103,7 +103,7 @@ def second_factors_page(request: HttpRequest) -> HttpResponse:
             )
             return HttpResponseRedirect(reverse("admin:second_factors"))
         else:
-            error = "The code is wrong. Try again."
+            error = "The code or the passkey is not valid. Try again."
     factors = [row.wrap() for row in second_factor.factors_of(user)]
     secret = second_factor.offered_secret(request, user)
     address = second_factor.address_of_secret(user, secret, request.get_host())

@@ -17,7 +17,9 @@ class DeliveryNotFound(NotFound):
         "The webhook has no delivery with this id. The service deletes deliveries after 30 days."
     )
     default_code = "DELIVERY_NOT_FOUND"
-    default_detail = "The webhook has no delivery with this id."
+    default_detail = (
+        "The webhook has no delivery with this id. The service deletes deliveries after 30 days."
+    )
 
 
 class WebhookDisabled(APIException):
@@ -42,5 +44,7 @@ class TooManyWebhooks(APIException):
     default_code = "TOO_MANY_WEBHOOKS"
 
     def __init__(self, most: int) -> None:
-        super().__init__(f"You have {most} webhooks, which is the maximum. Delete unused webhooks.")
+        super().__init__(
+            f"The owner has {most} webhooks, which is the maximum. Delete unused webhooks."
+        )
         self.metadata = {"limit": str(most)}

@@ -45,7 +45,7 @@ TYPES: Final[dict[str, EventType]] = {
     "state.lock": EventType(Scope.STATE_READ, "A state was locked", ("lock",)),
     "state.unlock": EventType(Scope.STATE_READ, "A state was unlocked", ("lock",)),
     "state.force_unlock": EventType(
-        Scope.STATE_READ, "A lock of another owner was released", ("lock", "reason")
+        Scope.STATE_READ, "A lock was force-unlocked", ("lock", "reason")
     ),
     "state.frozen": EventType(
         Scope.STATE_READ, "A state was frozen", ("version", "reason", "expected_until")

@@ -131,7 +131,7 @@ def fail_undeliverable() -> int:
     return ended.update(
         status=Delivery.Status.FAILED,
         next_attempt_at=None,
-        error="the endpoint has expired or is disabled",
+        error="the webhook is disabled, has expired, or its key or owner is not valid",
     )
 
 

@@ -35,7 +35,9 @@ if TYPE_CHECKING:
 
 #: The namespace of lock IDs, which are derived from the source's name and the state's key.
 _NAMESPACE: Final = uuid.UUID("6c6a8a7e-5f0b-4f5e-9a39-1d6f0f8f1c53")
-_ELSEWHERE: Final = "The state was already imported to another address."
+_ELSEWHERE: Final = (
+    "The state was already imported to another address. Assign it that address with a map."
+)
 
 
 class ImportRefusedError(Exception):

@@ -84,8 +84,8 @@ class CatalogueAdmin(EditableAdmin):
     """The base of the admin pages of applications, components and environments."""
 
     when_empty = (
-        "The first push to an address registers its component and environment. You can also "
-        "add them here."
+        "The first push or lock at an address registers its component, its environment and the "
+        "application that it names. Users with the permission to add entries can add them here."
     )
     form = NameForm
     page_key = ("name", "id")

@@ -150,8 +150,8 @@ _PUSH: Final = (
     f"compares it with the body. {_METHODS}"
 )
 _HIDE: Final = (
-    "Delete the state. Its history is kept for the retention period, and a push restores "
-    f"the state. {_METHODS}"
+    "Delete the state. Its history is kept for the retention period, and a push in that period "
+    f"restores it. A state without versions is removed immediately. {_METHODS}"
 )
 _LOCK: Final = (
     "Lock the state, like the LOCK method of the path without `/lock`. A repeated request with the "
@@ -192,9 +192,9 @@ def state_schema(form: AddressForm) -> Any:
                 OpenApiParameter(
                     "force",
                     OpenApiTypes.BOOL,
-                    description="If true, the push can replace a newer state or a state with "
-                        "another lineage, unless the state is locked. Also requires "
-                        "`state:admin`.",
+                    description="If true, the push can replace a newer state, a state with "
+                        "another lineage, and, with a document that is not a state, any state. "
+                        "The rules for locks stay. Also requires `state:admin`.",
                 ),
             ],
             request={"application/json": DOCUMENT},

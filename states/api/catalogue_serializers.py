@@ -18,7 +18,10 @@ from infra_service.lib.api.fields import (
 from states import slugs
 from states.models import Application
 
-_ID: Final = "The id of the entry, which never changes. Ids are in the order of creation."
+_ID: Final = (
+    "The id of the entry, which never changes. Ids that the service assigns sort in the order of "
+    "creation. A push by ids can register any UUID."
+)
 _NAME: Final = (
     "The display name, which need not be unique. Empty if a push registered the entry by its id."
 )
@@ -57,7 +60,7 @@ class SlugSuffixField(FlagField):
             write_only=True,
             default=False,
             help_text="If true, a POST without a slug appends a suffix to the derived slug when "
-            "the name already exists, instead of returning `ALREADY_EXISTS`.",
+            "another entry has or had that slug, instead of returning `ALREADY_EXISTS`.",
             **kwargs,
         )
 

@@ -14,7 +14,7 @@ resources_schema = extend_schema_view(
     list=list_schema(
         "resource",
         "Resources of the current versions of all states within the caller's binding, "
-        "from an index that is updated within seconds.",
+        "from an index that `index_states --watch` updates, usually within seconds.",
         samples.RESOURCE_ENTRY,
     ),
 )

@@ -33,8 +33,8 @@ class LockSerializer(PresentSerializer):
 
     lock_id = serializers.UUIDField(
         read_only=True,
-        help_text="The ID that the client chose. The client must send it with each push and with "
-        "the unlock.",
+        help_text="The ID of the lock. A client of the http backend chooses it, and must send it "
+        "with each push and with the unlock.",
     )
     operation = serializers.CharField(
         source="lock_info.Operation",
@@ -139,10 +139,11 @@ class StateSerializer(serializers.Serializer[Any]):
         required=False, help_text="The current freeze; absent unless the state is frozen."
     )
     created_at = TimestampField(
-        read_only=True, help_text="Time of the registration by the first push or LOCK."
+        read_only=True,
+        help_text="Time of the registration by the first push, lock or import, or as a workspace.",
     )
     updated_at = TimestampField(
-        read_only=True, help_text="Time of the last push, restore or undeletion."
+        read_only=True, help_text="Time of the last push, restore, import or undeletion."
     )
 
 

@@ -94,7 +94,10 @@ class StateViewSet(ResourceViewSet[State]):
         return with_ids(condition)
 
     def destroy(self, request: Request, **_path: str) -> Response:
-        """Delete a state. It is hidden, and kept for the retention period."""
+        """Delete a state. It is hidden, and kept for the retention period.
+
+        A state without versions is removed immediately.
+        """
         history.delete(target=StateTarget.of(self.get_object()), actor=Actor.of(request))
         return Response(status=204)
 

@@ -41,7 +41,7 @@ _KINDS: Final[Mapping[str, str]] = {
 
 
 def describe(document: bytes) -> str:
-    """Return the apparent kind of a document, as the end of a sentence with "looks like".
+    """Return the apparent kind of a document, as the object of "looks like".
 
     Raises:
         StateFormatUnsupported: the document is not a JSON object.

@@ -173,6 +173,6 @@ def open_table(text: str) -> PgTable:
 
 
 _FORM: Final = (
-    "The source must have the form pg://user@host/database?schema=terraform_remote_state. The "
-    "password is taken from PGPASSWORD or ~/.pgpass."
+    "The source must have the form pg://user@host:port/database?schema=NAME. The default schema is "
+    "terraform_remote_state. Set the password with PGPASSWORD or ~/.pgpass."
 )

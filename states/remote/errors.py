@@ -27,7 +27,10 @@ class OrganizationNotFound(NotFound):
 class WorkspaceNotFound(NotFound):
     meaning = "The workspace does not exist, or is outside the binding of the token."
     default_code = "WORKSPACE_NOT_FOUND"
-    default_detail = "The workspace does not exist."
+    default_detail = (
+        "The workspace does not exist, or is outside the binding of the token. Check its name and "
+        "organization."
+    )
 
 
 class WorkspaceNotLocked(APIException):
@@ -56,8 +59,8 @@ class LockMissing(APIException):
     rpc_status = "FAILED_PRECONDITION"
     default_code = "WORKSPACE_LOCK_REQUIRED"
     default_detail = (
-        "The token has not locked the workspace. -lock=false is not supported, because a client "
-        "must not write after a force-unlock of its lock."
+        "The token has not locked the workspace. Run Terraform without -lock=false. If the lock "
+        "was force-unlocked, run Terraform again."
     )
 
 

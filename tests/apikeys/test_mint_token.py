@@ -155,7 +155,8 @@ def test_only_a_key_mints(owner: KeyOwner) -> None:
     assert (response.status_code, error_reason(response)) == (403, "TOKEN_KIND_UNSUPPORTED")
     error = response.json()["error"]
     assert error["message"] == (
-        "This endpoint accepts an API key, but you sent a personal access token. Send its API key."
+        "This endpoint accepts an API key, but you sent a personal access token. Send an API key "
+        "(isk_…)."
     )
     assert error["details"][0]["metadata"] == {"accepted": "API_KEY"}
 

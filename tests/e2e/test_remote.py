@@ -213,7 +213,7 @@ def test_an_apply_without_the_lock_is_refused(make: Make) -> None:
     tf = make(TWO, 'name = "unlocked-prod"')
     tf.run("init")
     refused = tf.apply("-lock=false", code=1).out
-    assert "Conflict The token has not locked the workspace. -lock=false is not" in refused
+    assert "Conflict The token has not locked the workspace. Run Terraform without" in refused
     assert tf.pull()["resources"] == []
 
     tf.run("state", "push", "errored.tfstate")

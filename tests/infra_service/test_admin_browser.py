@@ -32,7 +32,11 @@ def test_token_is_issued_and_revoked_in_the_browser(page: Page, live: LiveServer
     page.get_by_role("link", name="Continue to the access token").click()
     assert secret not in page.content()
     page.get_by_role("link", name="Revoke").click()
-    expect(page.get_by_text("The token and all keys that it created stop working")).to_be_visible()
+    expect(
+        page.get_by_text(
+            "The token, the keys and trust policies that it created, and all their tokens"
+        )
+    ).to_be_visible()
     page.get_by_role("button", name="Revoke").click()
     expect(page.get_by_text("The access token a browser's token is revoked.")).to_be_visible()
     assert live.request("GET", "/api/v1/states", token=secret).status == 401

@@ -342,7 +342,7 @@ def test_overview_counts_undelivered_messages(endpoint: WebhookEndpoint) -> None
     assert str(found.number) == "3"
     assert [row.pk for row in found.rows] == [failed[1].pk, failed[0].pk, late.pk]
     text = text_of(client.get("/admin/"))
-    assert "Failed webhook deliveries" in text
+    assert "Failed or late webhook deliveries" in text
     assert "state.push to chat Failed, created 1 day ago : no answer" in text
     assert [label for label, _ in found.links] == ["All failed deliveries", "1 waiting"]
     (_, every_failed), (_, every_late) = found.links

@@ -261,7 +261,9 @@ def test_imported_state_is_rejected_at_another_address(tree: Path) -> None:
 
     again = run(tree, "--map", tree / "map.toml")
 
-    assert set(again.reasons.values()) == {"The state was already imported to another address."}
+    assert set(again.reasons.values()) == {
+        "The state was already imported to another address. Assign it that address with a map."
+    }
     assert State.objects.count() == 3
 
 

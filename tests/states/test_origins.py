@@ -125,7 +125,10 @@ def test_states_with_exchanged_names_are_recognized(client_with: Any, tmp_path: 
 
     for source, reason in (
         ("second", _OCCUPIED),
-        ("history", "The state was already imported to another address."),
+        (
+            "history",
+            "The state was already imported to another address. Assign it that address with a map.",
+        ),
     ):
         done = run(tmp_path / source, "--history", "all")
 

@@ -164,7 +164,7 @@ def test_account_of_the_pod_is_used(
 
 @pytest.mark.both
 @pytest.mark.parametrize(("options", "message"), [
-    (("--cluster", "unknown"), "no cluster is registered as 'unknown'"),
+    (("--cluster", "unknown"), "no cluster is registered as 'unknown'; register it"),
     (("--cluster", "prod-eu-1", "--kubeconfig", "/nonexistent"), "Invalid kube-config file"),
     (("--cluster", "prod-eu-1", "--interval", "0"), "--interval must be from 1 to 86400 seconds"),
     (("--cluster", "prod-eu-1", "--interval", "86401"), "--interval must be from 1"),

@@ -21,7 +21,7 @@ _FILES: Final = Path("assets", "javascripts")
 
 
 def adapt(site: Path) -> None:
-    """Move each inline script of the pages in ``site`` to a file that runs at the same position.
+    """Move the inline scripts without attributes to files, and adapt the styles of the search.
 
     Raises:
         ValueError: this version of Zensical inserts the styles of its search differently.

@@ -35,7 +35,7 @@ class AccountApi:
         if not host or not port:
             raise AccountError(
                 "The process does not run in a pod: KUBERNETES_SERVICE_HOST or "
-                "KUBERNETES_SERVICE_PORT is not set"
+                "KUBERNETES_SERVICE_PORT is not set. Outside a pod, use --kubeconfig"
             )
         host = f"[{host}]" if ":" in host else host
         self.configuration = SimpleNamespace(host=f"https://{host}:{port}")
@@ -72,7 +72,9 @@ def _token() -> str:
     try:
         token = TOKEN_FILE.read_text().strip()
     except (OSError, ValueError) as error:
-        raise AccountError(f"The pod has no service account: {reason_of(error)}") from error
+        raise AccountError(
+            f"The pod has no token of a service account: {reason_of(error)}"
+        ) from error
     if not token:
-        raise AccountError(f"The pod has no service account: {TOKEN_FILE} is empty")
+        raise AccountError(f"The pod has no token of a service account: {TOKEN_FILE} is empty")
     return token

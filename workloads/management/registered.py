@@ -32,7 +32,10 @@ def registered_cluster(options: dict[str, Any]) -> Target:
     """
     cluster = Cluster.objects.filter(name=options["cluster"]).first()
     if cluster is None:
-        raise CommandError(f"no cluster is registered as {options['cluster']!r}")
+        raise CommandError(
+            f"no cluster is registered as {options['cluster']!r}; register it in the admin or with "
+            "POST /api/v1/clusters"
+        )
     return _target(cluster, connect.from_options(options, cluster.name))
 
 

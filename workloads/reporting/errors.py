@@ -18,8 +18,8 @@ class StaleReport(APIException):
 
     def __init__(self, reported_at: dt.datetime, last_report_at: dt.datetime) -> None:
         super().__init__(
-            f"A report dated {shown(last_report_at)} is already applied. This report, dated "
-            f"{shown(reported_at)}, is not newer."
+            f"The service has already received a report dated {shown(last_report_at)}. This "
+            f"report, dated {shown(reported_at)}, is not newer."
         )
         self.metadata = {
             "reported_at": shown(reported_at),
@@ -44,7 +44,10 @@ class ClockAhead(APIException):
 
 
 class ClusterBusy(APIException):
-    meaning = "Another report of the cluster has been in progress for more than a second."
+    meaning = (
+        "Other reports of the cluster are in progress, and waiting took too long, or too many "
+        "requests wait."
+    )
     status_code = HTTPStatus.SERVICE_UNAVAILABLE
     default_code = "CLUSTER_BUSY"
     default_detail = (
@@ -63,8 +66,8 @@ class TooManyReports(APIException):
 
 class ClusterUidMismatch(APIException):
     meaning = (
-        "The uid of the Kubernetes cluster differs from the uid in earlier reports: the token "
-        "belongs to a different cluster."
+        "The uid of the Kubernetes cluster differs from the uid in earlier reports: the reporter "
+        "reads a different cluster."
     )
     status_code = HTTPStatus.CONFLICT
     default_code = "CLUSTER_UID_MISMATCH"
@@ -73,7 +76,8 @@ class ClusterUidMismatch(APIException):
     def __init__(self, reported: str, expected: str) -> None:
         super().__init__(
             f"This cluster has the uid {expected}, but the report is from {reported}. "
-            "Check that the token or the kubeconfig belongs to this cluster."
+            "Check that the token or the kubeconfig belongs to this cluster. If another Kubernetes "
+            "cluster replaces it, register a new cluster."
         )
         self.metadata = {"cluster_uid": reported, "expected_cluster_uid": expected}
 

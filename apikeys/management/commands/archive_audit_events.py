@@ -32,9 +32,15 @@ class Command(ServiceCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--before", type=dt.date.fromisoformat, help="YYYY-MM-DD, UTC")
+        parser.add_argument(
+            "--before",
+            type=dt.date.fromisoformat,
+            help="YYYY-MM-DD, UTC; on PostgreSQL, only months that end before the date",
+        )
         where = parser.add_mutually_exclusive_group(required=True)
-        where.add_argument("--to", type=Path, metavar="DIR", help="directory for the archives")
+        where.add_argument(
+            "--to", type=Path, metavar="DIR", help="existing directory for the archives"
+        )
         where.add_argument("--check", type=Path, metavar="DIR", help="directory of the archives")
 
     def handle(self, *_args: Any, **options: Any) -> None:

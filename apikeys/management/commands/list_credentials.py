@@ -81,14 +81,15 @@ class Command(ServiceCommand):
             "--expiring",
             type=_days,
             metavar="DAYS",
-            help="only active credentials that expire within a number of days, such as 30d",
+            help="only usable API keys and operator-issued tokens that expire within a number of "
+            "days, such as 30d",
         )
         parser.add_argument(
             "--owners-idle-for",
             type=int,
             metavar="DAYS",
             help="only credentials of owners who have not signed on to the admin for a number "
-            "of days; with OWNER_IDLE_DAYS, the service rejects these credentials",
+            "of days; the service rejects credentials only after OWNER_IDLE_DAYS",
         )
 
     def handle(self, *_args: Any, **options: Any) -> None:

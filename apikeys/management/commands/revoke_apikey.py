@@ -24,8 +24,9 @@ class Command(ServiceCommand):
     """Revoke a key or a token permanently, with all its descendants. Idempotent."""
 
     help = (
-        "Revoke an API key or an access token, with all keys and tokens that descend from it. The "
-        "command ignores text around a leaked secret, such as a header or an assignment."
+        "Revoke an API key or an access token, with all keys and tokens that descend from it, and "
+        "disable the trust policies that it created. The command ignores text around a leaked "
+        "secret, such as a header or an assignment."
     )
     examples = ("revoke_apikey key-0123456789abcdefghijklmno", "revoke_apikey - < leaked.txt")
 

@@ -133,7 +133,7 @@ def _ending(found: Sequence[Found]) -> Finding:
 
 
 def _unused(found: Sequence[Found]) -> Finding:
-    title = f"Keys and tokens unused for {UNUSED_AFTER.days} days"
+    title = f"Keys and tokens never used in {UNUSED_AFTER.days} days"
     rows = first_of_all(found, SHOWN, "created_at")
     return Finding("unused", title, "warning", _total(found), rows, _lists_of(found, "unused"))
 
@@ -180,7 +180,7 @@ def _logins() -> Finding:
 
 def _jobs() -> Finding:
     late = list(HousekeepingPart.objects.late().order_by("succeeded_at"))
-    title = f"Jobs overdue for {LATE_AFTER.days} days"
+    title = f"Jobs not completed for {LATE_AFTER.days} days"
     return Finding("jobs", title, "error", Number(len(late)), late)
 
 
@@ -192,7 +192,7 @@ def _undelivered() -> Finding:
         links.append(_link("webhooks_delivery", "status=FAILED", "All failed deliveries"))
     if late.value:
         links.append(_link("webhooks_delivery", "status=late", f"{late} waiting"))
-    title = "Failed webhook deliveries"
+    title = "Failed or late webhook deliveries"
     return Finding("undelivered", title, "error", number, rows, links)
 
 

@@ -22,14 +22,17 @@ class BodyIncomplete(APIException):
     meaning = "The connection closed before the body was complete."
     status_code = 400
     default_code = "BODY_INCOMPLETE"
-    default_detail = "The body is shorter than its Content-Length, or its chunks are damaged."
+    default_detail = (
+        "The body is shorter than its Content-Length, or its chunks are damaged. Send the request "
+        "again."
+    )
 
 
 class RequestTimeout(APIException):
     meaning = "The body arrived too slowly or did not arrive."
     status_code = 408
     default_code = "REQUEST_TIMEOUT"
-    default_detail = "The body did not arrive in time."
+    default_detail = "The body did not arrive in time. Send the request again."
 
 
 class LengthRequired(APIException):

@@ -77,7 +77,7 @@ class IdempotentAnswerRemoved(APIException):
     default_detail = (
         "The request with this Idempotency-Key succeeded, but its response was deleted, because a "
         "response with a secret is stored for only ten minutes. The request was not repeated. Find "
-        "the created object in the list, and rotate or revoke it."
+        "the object that it created or rotated, and rotate or revoke that object."
     )
 
 

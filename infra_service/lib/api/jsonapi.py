@@ -176,5 +176,5 @@ class Page:
 def _number(request: Request, name: str, default: int) -> int:
     text = request.query_params.get(name) or str(default)
     if not _POSITIVE.fullmatch(text):
-        raise InvalidParameter(name, "The value must be a positive number.")
+        raise InvalidParameter(name, "The value must be an integer from 1 to 999999999.")
     return int(text)

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 
 class BodyLengthMiddleware:
-    """A middleware that rejects bodies that exceed the limit or have no length (chunked).
+    """A middleware that rejects chunked bodies, and bodies that exceed the limit.
 
-    ``reads_bodies_of`` of a view lists the methods that read their body within their own limit.
+    It skips the methods in ``reads_bodies_of`` of a view, which apply the view's own limit.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:

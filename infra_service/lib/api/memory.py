@@ -38,7 +38,10 @@ class MemoryInsufficient(APIException):
     status_code = 400
     rpc_status = "FAILED_PRECONDITION"
     default_code = "MEMORY_INSUFFICIENT"
-    default_detail = "The request requires more memory than MEMORY_BUDGET_BYTES allows."
+    default_detail = (
+        "The request requires more memory than MEMORY_BUDGET_BYTES allows. Ask an operator to "
+        "increase it."
+    )
 
 
 class _Budget:

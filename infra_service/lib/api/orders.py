@@ -65,8 +65,8 @@ def described(view: Any) -> dict[str, Any]:
     if moving := getattr(view, "moving_orders", ()):
         orders = ", ".join(f"`{order}`" for order in moving)
         text += (
-            f" If the list is ordered by {orders}, an item that moves between two pages may be "
-            "repeated or missing. Every other item is on exactly one page."
+            f" In a list ordered by {orders}, an item whose value changes between two pages may be "
+            "repeated or missing. Every item that does not change is on exactly one page."
         )
     return {
         "name": PARAMETER,

@@ -16,7 +16,7 @@ PURPOSES: Final = {
         "migrate": "Create or update the tables",
         "check": "Check the settings (--deploy: also for production)",
         "first_operator": "Create the first operator, with a token",
-        "createsuperuser": "Create an administrator",
+        "createsuperuser": "Create a superuser",
         "changepassword": "Change the password of a user",
         "setup_groups": "Create or reset the groups of the admin",
         "grant_service_role": "Limit the PostgreSQL role of the service",
@@ -30,7 +30,7 @@ PURPOSES: Final = {
         "rotate_apikey": "Replace the secret of an API key",
         "revoke_apikey": "Revoke a leaked or unused key or token",
         "trust": "Configure pipelines without secrets",
-        "deactivate_user": "Deactivate a user with all keys and tokens",
+        "deactivate_user": "Deactivate a user, whose keys and tokens then stop working",
     },
     "Background jobs": {
         "deliver_events": "Deliver webhooks",
@@ -45,7 +45,7 @@ PURPOSES: Final = {
     "Maintenance": {
         "rebuild_changes": "Recompute the changes of all states",
         "verify_states": "Check every stored document",
-        "rotate_state_keys": "Re-encrypt all data with the newest key",
+        "rotate_state_keys": "Re-encrypt all data with the first key",
         "move_documents": "Move documents to or from an object store",
         "prune_states": "Delete old versions and deleted states",
         "prune_catalogue": "Delete unused components and environments",

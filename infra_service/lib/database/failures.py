@@ -70,14 +70,16 @@ class DatabaseTransactionTimeout(DatabaseFailure):
 class DatabaseReadOnly(DatabaseFailure):
     meaning = "The database is read-only: it is a standby, or is configured as read-only."
     default_code = "DATABASE_READ_ONLY"
-    default_detail = "The database is currently read-only."
+    default_detail = "The database is currently read-only. Try again later."
     wait = 5
 
 
 class DatabaseOutOfMemory(DatabaseFailure):
     meaning = "The database has too little memory for the request."
     default_code = "DATABASE_OUT_OF_MEMORY"
-    default_detail = "The database currently has too little memory for the request."
+    default_detail = (
+        "The database currently has too little memory for the request. Try again later."
+    )
     wait = 30
 
 

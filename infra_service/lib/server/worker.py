@@ -1,4 +1,4 @@
-"""A gunicorn thread worker that slow clients cannot exhaust.
+"""A gunicorn worker that starts a thread only for a request that is ready to run.
 
 gunicorn assigns a thread to a connection that has sent a byte, or that has been silent for five
 seconds, and then waits for the rest of the request without a limit. 64 clients that send half a
@@ -120,9 +120,10 @@ class ServiceWorker(ThreadWorker):  # type: ignore[misc,unused-ignore]
         return True
 
     def _count(self) -> None:
-        """Count the connections for gunicorn, which stops accepting at the limit and exits at 0.
+        """Count the connections for gunicorn.
 
-        Lingering connections count only while the worker stops, so that responses are not cut off.
+        At the limit, gunicorn stops accepting. A stopping worker exits at 0. Lingering connections
+        count only while the worker stops, so that responses are not cut off.
         """
         self.nr_conns = len(self._connections) - (len(self._lingering) if self.alive else 0)
 

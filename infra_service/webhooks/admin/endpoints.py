@@ -160,7 +160,7 @@ class WebhookEndpointAdmin(BindingColumns, IssuePages):
         """Return the key and the token that limit the endpoint's lifetime."""
         creators = [one for one in (endpoint.maker_id, endpoint.maker_token_id) if one]
         if not creators:
-            return "no key: it works as long as its owner is active"
+            return "no key: it works until it expires, as long as its owner is active"
         links = ((credential_link(one, endpoint.names),) for one in creators)
         return format_html_join(" by ", "{}", links)
 

@@ -87,7 +87,7 @@ class WebhookSerializer(StrictSerializer):
         in_future=True,
         required=False,
         allow_null=True,
-        help_text="Null means no expiry. The expiry cannot be later than the creator's expiry.",
+        help_text="Null means no expiry. The default, and the latest expiry, is the creator's.",
     )
     created_at = TimestampField(read_only=True, help_text="Creation time.")
     updated_at = TimestampField(

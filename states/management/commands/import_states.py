@@ -64,7 +64,8 @@ class Command(ServiceCommand):
             "--history",
             default="1",
             metavar="N|all",
-            help="the number of versions to import for each state, newest first, or all",
+            help="the number of versions to import for each state, newest first, or all; the "
+            "default is 1",
         )
         parser.add_argument(
             "--dry-run",

@@ -174,7 +174,7 @@ def test_platform_without_ids_needs_conditions(administrator: Client, operator: 
 
     answer = administrator.post(f"{POLICIES}add/", of_a_repository(issuer))
 
-    assert "Enter conditions: this platform has no ids." in text_of(answer)
+    assert "Enter conditions: issuers of this kind have no id fields." in text_of(answer)
 
 
 def test_filter_finds_unused_policies(issuer: Issuer, operator: User) -> None:
@@ -253,7 +253,7 @@ def test_an_issuer_is_added_and_disabled(administrator: Client, operator: User) 
                 "url": "https://a.example",
                 "inline_keys": '{"keys": [{"kty": "RSA", "kid": "one", "n": "AQ", "e": "AQAB"}]}',
             },
-            "The service supports no signature algorithm for the key",
+            "is malformed, or of a type that the service does not support.",
         ),
     ],
 )

@@ -158,7 +158,10 @@ def test_a_code_is_used_once(guarded: Guarded, visitor: Visitor) -> None:
     give_code(visitor, code)
     with Visitor(guarded.service) as other:
         other.log_in(guarded.username, PASSWORD)
-        assert "The code is wrong or was already used." in give_code(other, code).text
+        assert (
+            "The code or the passkey is not valid, or was already used."
+            in give_code(other, code).text
+        )
         assert not other.is_in
 
 
@@ -166,7 +169,7 @@ def test_a_code_is_used_once(guarded: Guarded, visitor: Visitor) -> None:
 def test_codes_of_other_times_are_rejected(guarded: Guarded, visitor: Visitor, away: int) -> None:
     visitor.log_in(guarded.username, PASSWORD)
 
-    assert "The code is wrong" in give_code(visitor, guarded.code(away)).text
+    assert "The code or the passkey is not valid" in give_code(visitor, guarded.code(away)).text
     assert not visitor.is_in
     assert guarded.service.events("user.login_refused")[0].details == {
         "reason": "second_factor", "name": guarded.username,
@@ -177,7 +180,10 @@ def test_malformed_codes_are_rejected(guarded: Guarded, visitor: Visitor) -> Non
     visitor.log_in(guarded.username, PASSWORD)
 
     for given in ({"code": "١٢٣٤٥٦"}, {"credential": "{}"}, {"credential": "no JSON"}, {}):
-        assert "The code is wrong" in send(visitor, "/admin/second-factor/", given).text
+        assert (
+            "The code or the passkey is not valid"
+            in send(visitor, "/admin/second-factor/", given).text
+        )
     assert not visitor.is_in
 
 

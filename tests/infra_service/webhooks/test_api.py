@@ -250,7 +250,10 @@ def test_deliveries_follow_the_current_permissions_of_the_creator(
     assert narrowed == ["cluster.create", "state.push", "state.push"]
     assert len(receiver.received) == 4
     last = Delivery.objects.filter(endpoint_id=hook.id).latest("id")
-    assert (last.status, last.error) == ("FAILED", "the endpoint has expired or is disabled")
+    assert (last.status, last.error) == (
+        "FAILED",
+        "the webhook is disabled, has expired, or its key or owner is not valid",
+    )
 
 
 def test_webhook_receives_only_key_events_of_its_owner(

@@ -46,7 +46,7 @@ def test_a_broken_lock(client: ApiClient, backend: Backend, receiver: Receiver) 
 
     (one,) = receiver.received
     text = section(one.payload)
-    assert text.startswith("*A lock of another owner was released*\nState: network in production\n")
+    assert text.startswith("*A lock was force-unlocked*\nState: network in production\n")
     assert "Locked by: ada &lt;ada@laptop&gt; for OperationTypeApply" in text
     assert "By: operator" in text
     assert "webhook-signature" in one.headers

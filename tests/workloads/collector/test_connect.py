@@ -202,7 +202,7 @@ def test_the_token_of_the_pod_is_read_again(pod: Account) -> None:
     pod.token.write_text("renewed\n")
     assert client.get(KUBE_SYSTEM)["kind"] == "Namespace"
     pod.token.unlink()
-    with pytest.raises(UnreachableError, match="The pod has no service account"):
+    with pytest.raises(UnreachableError, match="The pod has no token of a service account"):
         client.get(KUBE_SYSTEM)
 
 
@@ -240,7 +240,7 @@ def test_pod_without_an_account_is_reported(pod: Account, content: str | None) -
     else:
         pod.token.write_text(content)
 
-    with pytest.raises(ConnectionSetupError, match="The pod has no service account"):
+    with pytest.raises(ConnectionSetupError, match="The pod has no token of a service account"):
         connect.in_cluster()
 
 

@@ -69,7 +69,8 @@ class Command(ServiceCommand):
             "--interval",
             type=int,
             metavar="S",
-            help="seconds between snapshots; the default is the cluster's report interval",
+            help="seconds between snapshots, stored as the cluster's report interval; the default "
+            "is the stored interval, or 60 with --report-to",
         )
         where = parser.add_mutually_exclusive_group()
         where.add_argument(

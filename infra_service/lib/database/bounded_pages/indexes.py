@@ -27,8 +27,9 @@ class PageIndex:
 class Access:
     """An index scan: the comparisons that the index decides, and the order of the rows.
 
-    ``equal`` contains equalities on the first columns, ``within`` comparisons of the next column,
-    and ``demanded`` the conditions of a partial index. ``order`` has the format of ``order_by``.
+    ``equal`` contains equalities and NULL tests of the first columns, ``within`` comparisons of the
+    next column, and ``demanded`` those that imply the condition of a partial index. ``order`` has
+    the format of ``order_by``.
     """
 
     index: PageIndex
