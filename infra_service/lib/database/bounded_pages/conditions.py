@@ -39,7 +39,8 @@ class NamedBy(Exists):
         """
         if not (self.is_exact and citus.is_used()):
             return super().as_sql(compiler, connection, *args, **options)
-        key = self.query.where.children[-1].rhs
+        where: Any = self.query.where
+        key = where.children[-1].rhs
         named = self.rows.filter((f"{self.column}__isnull", False)).values(self.column)
         return compiler.compile(lookups.In(key, named.query))
 
