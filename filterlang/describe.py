@@ -10,9 +10,8 @@ from filterlang.fieldtypes import EnumType
 
 _INTRODUCTION = """\
 A filter of the listed items: terms such as `field['name'] = 'value'`, combined with `AND`, `OR`, \
-`NOT` and parentheses. Values are text in quotes, integers, `true` or `false`; all except text can \
-have quotes. `BETWEEN` takes two values with `AND`, `IN` a list in parentheses, and `EXISTS`, \
-`IS NULL` and `IS NOT NULL` no value. A label is `labels['<key>']`.
+`NOT` and parentheses. Values are quoted text, integers, `true` or `false`. `BETWEEN a AND b` \
+takes two values, `IN (a, b)` a list, and `EXISTS`, `IS NULL` and `IS NOT NULL` no value.
 
 | field | type | operators |
 |---|---|---|

@@ -82,7 +82,8 @@ def test_openapi_parameter_is_complete():
         (
             "A filter of the listed items: terms such as `field['name'] = 'value'`, combined with "
             "`AND`, `OR`, `NOT` and parentheses. Values are quoted text, integers, `true` or "
-            "`false`."
+            "`false`. `BETWEEN a AND b` takes two values, `IN (a, b)` a list, and `EXISTS`, `IS "
+            "NULL` and `IS NOT NULL` no value."
         ),
         "",
         "| field | type | operators |",

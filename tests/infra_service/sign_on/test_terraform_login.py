@@ -179,7 +179,7 @@ def test_client_id_by_http_basic(service: Service, administrator: Visitor) -> No
         ({"response_type": "token"}, "response_type must be code"),
         ({"code_challenge_method": "plain"}, "code_challenge_method must be S256"),
         ({"code_challenge": ""}, "code_challenge must be"),
-        ({"state": ""}, "state is required"),
+        ({"state": ""}, "state must have 1 to 500"),
         ({"redirect_uri": "http://localhost:10011/login"}, "port 10000 to 10010"),
         ({"redirect_uri": "http://localhost:10007/login?next=x"}, "port 10000 to 10010"),
         ({"redirect_uri": "http://localhost:10007@evil.example/login"}, "port 10000 to 10010"),
