@@ -10,6 +10,7 @@ from django.db.models import Model
 
 from apikeys import revalidation
 from apikeys.models.audit_log import AuditEvent
+from apikeys.models.users import User
 from infra_service.lib.database.compiled import CompiledChange, insert
 
 if TYPE_CHECKING:
@@ -53,10 +54,17 @@ def authorize_and_insert(actor: Actor, action: str, row: Model, **details: Any) 
         insert(event)
 
 
+def lock_owner(actor: Actor) -> None:
+    """Lock the caller's user before ``record_key_activation``. Operators have no limit of keys."""
+    if actor.caller is not None:
+        User.objects.lock(actor.caller.user_id)
+
+
 def record_key_activation(actor: Actor, action: str, key_id: str, **details: Any) -> None:
     """Append the event of a key that becomes active, and check the owner's limit of active keys.
 
-    A concurrent revocation of the caller waits for this transaction, and then finds the key.
+    A concurrent revocation of the caller waits for this transaction, and then finds the key. Call
+    ``lock_owner`` at the start of the transaction.
 
     Raises:
         TooManyApiKeys: the owner has the maximum number of active keys.

@@ -303,7 +303,8 @@ SECURE_HSTS_SECONDS = env.int("SECURE_HSTS_SECONDS", default=0)
 SECURE_HSTS_INCLUDE_SUBDOMAINS = env.bool("SECURE_HSTS_INCLUDE_SUBDOMAINS", default=False)
 SECURE_HSTS_PRELOAD = env.bool("SECURE_HSTS_PRELOAD", default=False)
 # The operator decides about subdomains and preloading, which affect hosts outside of this service.
-SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
+# infra_service.E013 replaces the warning about a weak SECRET_KEY.
+SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W009", "security.W021"]
 SECURE_CONTENT_TYPE_NOSNIFF = True
 X_FRAME_OPTIONS = "DENY"
 

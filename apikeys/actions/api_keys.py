@@ -73,6 +73,7 @@ def create_api_key(
         **creator_columns(actor),
     )
     refuse_expired(key)
+    audit.lock_owner(actor)
     audit.record_key_activation(actor, "api_key.create", key.pk, **described(key))
     key.save(force_insert=True)
     return key, secret
@@ -110,6 +111,8 @@ def change_api_key(
         return
     as_seen = ApiKey.objects.as_seen(key)
     with transaction.atomic():
+        if revives:
+            audit.lock_owner(actor)
         if grows:
             descent.check_parent(key, held, wanted)
         if not change_and_record(

@@ -13,6 +13,7 @@ from uuid_utils.compat import uuid7
 from apikeys.idle_owners import signed_on_last
 
 if TYPE_CHECKING:
+    import uuid
     from collections.abc import Iterator
 
     from django.db.models import QuerySet
@@ -37,6 +38,14 @@ class UserManager(DjangoUserManager["User"]):
     def idle(self, days: int, now: dt.datetime) -> QuerySet[User]:
         """Return active people without a sign-on for this number of days."""
         return self.filter(signed_on_last(now - dt.timedelta(days=days)), is_active=True)
+
+    def lock(self, user_id: uuid.UUID) -> None:
+        """Lock a user until the transaction ends, so that concurrent requests respect its limits.
+
+        To avoid deadlocks, lock the user before any credential. The lock does not delay inserts
+        that refer to the user, such as new tokens.
+        """
+        list(self.select_for_update(no_key=True).filter(pk=user_id).values_list("pk"))
 
 
 class User(AbstractUser):

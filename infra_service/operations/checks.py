@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Tags, register
+from django.core.checks.security.base import check_secret_key
 from django.db import DatabaseError, OperationalError, connections
 from django.db.migrations.loader import MigrationLoader
 
@@ -28,6 +29,25 @@ def database_is_chosen(**_kwargs: Any) -> list[CheckMessage]:
             "DATABASE_URL is not set: the service would store everything in SQLite in VAR_DIR.",
             hint="Set DATABASE_URL to a PostgreSQL URL, or to sqlite:///PATH to deploy on SQLite.",
             id="infra_service.E007",
+        )
+    ]
+
+
+@register(Tags.security)
+def secret_key_is_strong(**_kwargs: Any) -> list[CheckMessage]:
+    """Report a weak ``SECRET_KEY``, so that the service does not start, by the rule of Django.
+
+    Other commands of this service run nevertheless, for example to revoke a token.
+    """
+    if settings.DEBUG or not check_secret_key(None):
+        return []
+    return [
+        Error(
+            "SECRET_KEY is weak: it has fewer than 50 characters, fewer than 5 different "
+            "characters, or the prefix 'django-insecure-'. It signs the sessions of the admin.",
+            hint="Generate a key with 'openssl rand -base64 48'. Keep the old key in "
+            "SECRET_KEY_FALLBACKS for three days, so that sessions and page tokens stay valid.",
+            id="infra_service.E013",
         )
     ]
 

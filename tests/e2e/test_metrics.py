@@ -101,12 +101,23 @@ def test_without_a_place_for_the_counts_it_does_not_start(tmp_path: Path) -> Non
     assert server.ended() == 1
 
 
-def test_with_a_setting_that_a_check_rejects_it_does_not_start(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        (
+            {"REMOTE_DEFAULT_ENVIRONMENT": "Not a slug"},
+            r"states\.E004.*REMOTE_DEFAULT_ENVIRONMENT",
+        ),
+        ({"SECRET_KEY": "hunter2"}, r"SECRET_KEY is weak(.|\n)*openssl rand -base64 48"),
+    ],
+)
+def test_with_a_setting_that_a_check_rejects_it_does_not_start(
+    tmp_path: Path, bad: dict[str, str], message: str
+) -> None:
     """gunicorn runs no command, so it would not run the checks of the commands."""
-    bad = {"REMOTE_DEFAULT_ENVIRONMENT": "Not a slug"}
     server = LiveServer(tmp_path, DATABASE_URL="sqlite://:memory:", **bad)
 
-    with pytest.raises(RuntimeError, match=r"states\.E004.*REMOTE_DEFAULT_ENVIRONMENT"):
+    with pytest.raises(RuntimeError, match=message):
         server.start()
 
     assert server.ended() == 1

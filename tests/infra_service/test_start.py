@@ -90,3 +90,28 @@ def test_pages_of_the_admin_are_checked(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(StateAdmin, "list_display", ("nonsense",))
 
     assert [error.id for error in run_checks(tags=["admin"])] == ["admin.E108"]
+
+
+@pytest.mark.parametrize(
+    ("key", "is_strong"),
+    [
+        ("", False),
+        ("0123456789" * 4 + "012345678", False),
+        ("0123456789" * 5, True),
+        ("abcd" * 20, False),
+        ("django-insecure-" + "0123456789" * 5, False),
+    ],
+)
+def test_weak_secret_key_is_an_error(settings: Any, key: str, is_strong: bool) -> None:
+    settings.SECRET_KEY = key
+
+    found = [problem.id for problem in run_checks(tags=["security"])]
+
+    assert found == ([] if is_strong else ["infra_service.E013"])
+
+
+def test_commands_run_with_a_weak_secret_key(settings: Any) -> None:
+    """A token can be revoked at any time."""
+    settings.SECRET_KEY = "weak"
+
+    assert run_checks(tags=ServiceCommand.requires_system_checks) == []

@@ -8,8 +8,9 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from functools import partial
 from typing import Any, Final, TypeVar, cast
 
 import pytest
@@ -39,16 +40,21 @@ def db(
 
 def twice_at_once(job: Callable[[], T]) -> list[T]:
     """Run a job in two threads that start together, each with its own connection."""
-    both_are_there = threading.Barrier(2)
+    return at_once([job, job])
 
-    def work() -> T:
+
+def at_once(jobs: Sequence[Callable[[], T]]) -> list[T]:
+    """Run each job in its own thread with its own connection; all start together."""
+    all_are_there = threading.Barrier(len(jobs))
+
+    def work(job: Callable[[], T]) -> T:
         try:
-            both_are_there.wait(30)
+            all_are_there.wait(30)
             return job()
         finally:
             connection.close()
 
-    return in_threads([work, work])
+    return in_threads([partial(work, job) for job in jobs])
 
 
 def backend_pid() -> int:

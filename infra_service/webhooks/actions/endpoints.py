@@ -11,6 +11,7 @@ from apikeys import audit
 from apikeys.actions.audited_changes import differences
 from apikeys.actions.rules import creator_columns, refuse_expired, refuse_retired
 from apikeys.grants import Grant
+from apikeys.models import User
 from infra_service.lib.api.parameters import InvalidParameter
 from infra_service.lib.commandline.isolation import isolated
 from infra_service.lib.database.retries import retrying
@@ -65,6 +66,7 @@ def create_endpoint(
     grant = actor.grant.delegated(scopes_of(fields["event_types"]), None, expires_at)
     _check_url(fields["url"])
     _check_format(fields.get("format"), fields["event_types"])
+    User.objects.lock(owner_id)
     if WebhookEndpoint.objects.filter(owner_id=owner_id).count() >= MAX_ENDPOINTS:
         raise TooManyWebhooks(MAX_ENDPOINTS)
     secret = secrets.new_secret()

@@ -165,7 +165,7 @@ def test_client_id_by_http_basic(service: Service, administrator: Visitor) -> No
     }
     url = f"{service.url}{TOKEN}"
 
-    for header in ("Basic !", "Basic " + base64.b64encode(b"\xff").decode()):
+    for header in ("Basic !", "Basic \xe9", "Basic " + base64.b64encode(b"\xff").decode()):
         refused = requests.post(url, form, headers={"Authorization": header}, timeout=30)
         assert refused.json()["error"] == "invalid_client"
     assert requests.post(url, form, auth=("terraform-cli", "x"), timeout=30).status_code == 400
