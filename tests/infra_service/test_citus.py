@@ -153,6 +153,30 @@ def test_a_version_that_is_not_visible_yet_returns_503(
 
 
 @needs_citus
+def test_a_push_needs_only_the_worker_of_its_state(server: CitusServer, backend: Backend) -> None:
+    ok(backend.push(document(1)))
+    with server.connect() as coordinator:
+        others = coordinator.execute(
+            "SELECT nodeport, nodeid FROM pg_dist_node WHERE groupid > 0 AND groupid <>"
+            " (SELECT groupid FROM pg_dist_placement WHERE shardid ="
+            "   get_shard_id_for_distribution_column('states_stateversion',"
+            "     (SELECT id FROM states_state WHERE component_id = %s)))",
+            [backend.component_id],
+        ).fetchall()
+        assert others
+        set_port = "UPDATE pg_dist_node SET nodeport = %s WHERE nodeid = %s"
+        for _, node in others:
+            coordinator.execute(set_port, [1, node])
+        try:
+            pushed = backend.push(document(2))
+        finally:
+            for port, node in others:
+                coordinator.execute(set_port, [port, node])
+    ok(pushed)
+    assert ok(backend.get()).body == document(2)
+
+
+@needs_citus
 def test_a_cluster_from_its_report_to_the_summary(server: CitusServer, backend: Backend) -> None:
     made = _post(server, backend, "/api/v1/clusters", {"name": f"c{uuid.uuid4().hex[:8]}"})
     assert made.status == 201

@@ -7,29 +7,44 @@ for SQLite.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from django.db import connection
 
-#: Whether the extension is installed, by the address of the database.
-_known: Final[dict[tuple[str, str, str], bool]] = {}
+if TYPE_CHECKING:
+    from django.db.models import Model
+
+#: The distributed tables by the address of the database, or None without the extension.
+_known: Final[dict[tuple[str, str, str], frozenset[str] | None]] = {}
 
 _IS_INSTALLED: Final = "SELECT to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL"
+_TABLES: Final = "SELECT logicalrelid::text FROM pg_dist_partition"
 
 
 def is_used() -> bool:
-    """Return whether the extension is installed. The query runs once per process."""
+    """Return whether the extension is installed. The queries run once per process."""
+    return _tables() is not None
+
+
+def distributes(model: type[Model]) -> bool:
+    """Return whether the rows of the model are on workers."""
+    return model._meta.db_table in (_tables() or ())
+
+
+def _tables() -> frozenset[str] | None:
     if connection.vendor != "postgresql":
-        return False
+        return None
     settings = connection.settings_dict
     address = settings["HOST"], str(settings["PORT"]), str(settings["NAME"])
     if address not in _known:
         with connection.cursor() as cursor:
-            # Bypass Django's wrapper, so that the first request does not count this statement.
+            # Bypass Django's wrapper, so that the first request does not count these statements.
             psycopg_cursor: Any = cursor.cursor
             with connection.wrap_database_errors:
-                psycopg_cursor.execute(_IS_INSTALLED)
-                (_known[address],) = psycopg_cursor.fetchone()
+                found = None
+                if psycopg_cursor.execute(_IS_INSTALLED).fetchone()[0]:
+                    found = frozenset(name for (name,) in psycopg_cursor.execute(_TABLES))
+                _known[address] = found
     return _known[address]
 
 

@@ -15,6 +15,9 @@ from django.db import DEFAULT_DB_ALIAS, connection, connections, transaction
 from django.db.models import Expression, Model
 from django.db.models.sql import UpdateQuery
 
+from infra_service.lib.database import citus
+from infra_service.lib.database.bulk import Writer
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
@@ -148,7 +151,7 @@ class CompiledChange(Generic[M]):
     The queryset may have parameters. Each column in ``columns`` is set to the argument with the
     same name. ``fixed`` contains constant values or expressions. On PostgreSQL, this is a single
     statement in one round trip, in its own transaction, which never waits for a client. In a race,
-    only one update succeeds.
+    only one update succeeds. On Citus, rows on workers are inserted in a further statement.
     """
 
     def __init__(self, build: Callable[[], QuerySet[M]], *columns: str, **fixed: Any) -> None:
@@ -173,10 +176,14 @@ class CompiledChange(Generic[M]):
 def _run(
     database: BaseDatabaseWrapper, sql: str, values: Sequence[Any], rows: Sequence[Model]
 ) -> bool:
-    """Run a statement. If it changed a row, insert ``rows`` and return True."""
+    """Run a statement. If it changed a row, insert ``rows`` and return True.
+
+    On Citus, a statement that inserts the result of another part would require all workers.
+    """
     if database.vendor == "postgresql" and rows:
-        sql, values = _combined(database, sql, values, rows)
-        rows = ()
+        remote = [row for row in rows if citus.distributes(type(row))]
+        sql, values = _combined(database, sql, values, [row for row in rows if row not in remote])
+        rows = remote
     with transaction.atomic() if rows else nullcontext(), database.cursor() as cursor:
         cursor.execute(sql, values)
         if not cursor.rowcount:
@@ -218,8 +225,16 @@ class CompiledInsert(Generic[M]):
 
 
 def insert(instance: Model) -> None:
-    """Insert a new row, like ``save(force_insert=True)`` without signals."""
+    """Insert a new row, like ``save(force_insert=True)`` without signals.
+
+    Citus commits an INSERT on a worker before the rest of the transaction, but COPY in two phases.
+    """
     database = connections[DEFAULT_DB_ALIAS]
+    if citus.distributes(type(instance)):
+        fields = instance._meta.concrete_fields
+        writer = Writer(type(instance), [field.name for field in fields])
+        writer.insert([writer.new_row([getattr(instance, field.attname) for field in fields])])
+        return
     into, places, values = _insertion(instance, database)
     with database.cursor() as cursor:
         cursor.execute(f"{into} VALUES ({places})", values)
