@@ -47,7 +47,7 @@ class OccupiedError(SourceError):
     """A destination with other files, to which no export can be written."""
 
     def __init__(self, place: str) -> None:
-        super().__init__(f"{place} is not empty. Choose a new directory.")
+        super().__init__(f"{place} is not empty. Choose a new directory or folder.")
 
 
 class Header(msgspec.Struct, frozen=True):

@@ -43,7 +43,7 @@ class Command(ServiceCommand):
             metavar="PART",
             help=f"{', '.join(PARTS)}; may be repeated; the default is all parts",
         )
-        parser.add_argument("--watch", action="store_true", help="run until SIGTERM")
+        parser.add_argument("--watch", action="store_true", help="run until SIGTERM or SIGINT")
         parser.add_argument(
             "--interval", type=int, default=24 * _HOUR, metavar="S",
             help="with --watch: seconds between two runs",

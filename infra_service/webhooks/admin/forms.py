@@ -38,7 +38,7 @@ class WebhookChangeForm(forms.Form):
         max_length=MAX_FILTER,
         required=False,
         help_text="A filter by the location of events, such as field['environment'] = "
-        "'production'. Leave empty for all events.",
+        "'production'. Leave empty for every location.",
     )
     format = forms.ChoiceField(
         choices=WebhookEndpoint.Format.choices, initial=WebhookEndpoint.Format.STANDARD

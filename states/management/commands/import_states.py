@@ -64,8 +64,7 @@ class Command(ServiceCommand):
             "--history",
             default="1",
             metavar="N|all",
-            help="the number of versions to import for each state, newest first, or all; the "
-            "default is 1",
+            help="the number of versions to import for each state, newest first, or all",
         )
         parser.add_argument(
             "--dry-run",
