@@ -79,7 +79,7 @@ def read_parameters(request: Request) -> ExchangeParameters:
     return ExchangeParameters(
         policy_id=given["client_id"],
         token=given["subject_token"],
-        scopes=frozenset(given["scope"].split()) if "scope" in given else None,
+        scopes=_scopes(given["scope"]) if "scope" in given else None,
         ttl=_ttl(given["ttl"]) if "ttl" in given else None,
     )
 
@@ -129,6 +129,12 @@ def _once(pairs: list[tuple[Any, Any]]) -> dict[str, str]:
             raise _wrong(name, "must be a string")
         given[name] = value
     return {name: value for name, value in given.items() if value and name in _KNOWN}
+
+
+def _scopes(text: str) -> frozenset[str]:
+    if not (scopes := frozenset(text.split())):
+        raise RequestRefused("invalid_scope", "scope: must name at least one scope, or be omitted.")
+    return scopes
 
 
 def _ttl(text: str) -> dt.timedelta:

@@ -182,6 +182,10 @@ class JsonUploadViewSet(RemoteViewSet):
     public = True
     authentication_classes = ()
 
+    def get_authenticate_header(self, request: Request) -> str:
+        """Return the challenge of a 401, as with ``CapabilityAuthentication``."""
+        return CapabilityAuthentication().authenticate_header(request)
+
     def drop(self, request: Request) -> HttpResponse:
         """Receive and discard the body, without looking up the token.
 

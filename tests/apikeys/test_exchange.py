@@ -179,6 +179,7 @@ INVALID_REQUESTS: dict[str, tuple[dict[str, str | None], str]] = {
     "for another resource": ({"resource": "https://elsewhere.example"}, "invalid_target"),
     "for somebody else": ({"actor_token": "x"}, "invalid_request"),
     "with a secret": ({"client_secret": "x"}, "invalid_request"),
+    "no scope": ({"scope": " "}, "invalid_scope"),
     "no time": ({"ttl": "0"}, "invalid_request"),
     "too much time": ({"ttl": "43201"}, "invalid_request"),
     "a word for a time": ({"ttl": "1h"}, "invalid_request"),

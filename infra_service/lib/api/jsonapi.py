@@ -156,12 +156,14 @@ class Page:
         """Read the parameters of the page. ``known`` are prefixes of additional valid parameters.
 
         Raises:
-            InvalidParameter: a parameter is unknown, or a number is out of range.
+            InvalidParameter: a parameter is unknown or repeated, or a number is out of range.
         """
-        for name, text in request.query_params.items():
+        for name, texts in request.query_params.lists():
             if name not in _COMMON and not name.startswith(known):
                 raise InvalidParameter(name[:64], "The list does not support this parameter.")
-            if "\0" in text:
+            if len(texts) > 1:
+                raise InvalidParameter(name[:64], "Given more than once.", "DUPLICATE")
+            if "\0" in texts[0]:
                 raise InvalidParameter(name[:64], "A NUL character is not allowed.")
         self.size = min(_number(request, "page[size]", _DEFAULT_PAGE), _MOST_ON_A_PAGE)
         self.number = _number(request, "page[number]", 1)

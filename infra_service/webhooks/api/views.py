@@ -77,7 +77,7 @@ class WebhookViewSet(ResourceViewSet[WebhookEndpoint]):
             expires_at=fields.get("expires_at", actor.grant.expires_at),
             actor=actor,
         )
-        return self.answer(self.get_queryset().get(pk=endpoint.pk), status=201, secret=secret)
+        return self.answer(endpoint, status=201, secret=secret)
 
     def partial_update(self, request: Request, **_path: str) -> Response:
         """Change a webhook, or enable it again."""
@@ -158,4 +158,4 @@ class DeliveryViewSet(ResourceViewSet[Delivery]):
             raise DeliveryNotFound
         self.read_options(NothingSerializer)
         actions.redeliver(delivery=delivery, actor=Actor.of(request))
-        return self.answer(deliveries.get(pk=delivery.pk))
+        return self.answer(delivery)

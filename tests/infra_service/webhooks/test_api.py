@@ -21,12 +21,18 @@ from apikeys.actors import Actor
 from apikeys.errors import ExpiryPast
 from apikeys.models import AccessToken, ApiKey, AuditEvent, User
 from infra_service.lib.encryption import keyring
+from infra_service.webhooks import actions as webhook_actions
 from infra_service.webhooks import models, secrets
 from infra_service.webhooks.actions import (
     disable_endpoint,
     enable_endpoint,
     endpoints,
     reencrypt_secrets,
+)
+from infra_service.webhooks.errors import (
+    DeliveryNotFound,
+    WebhookDisabledByOperator,
+    WebhookNotFound,
 )
 from infra_service.webhooks.event_types import TYPES
 from infra_service.webhooks.models import Delivery, WebhookEndpoint
@@ -450,3 +456,31 @@ def test_a_secret_of_before_is_read() -> None:
     assert secrets.decrypt(sealed, name, endpoint_id) == b"secret"
     with pytest.raises(secrets.SecretUnreadableError):
         secrets.decrypt(sealed, name, uuid.uuid4())
+
+
+def test_deleted_webhooks_and_deliveries_send_nothing(
+    client: ApiClient, receiver: Receiver
+) -> None:
+    """A webhook or delivery may be deleted after the request has found it."""
+    hook, actor = hook_of(client, receiver, "state.push"), Actor(name="test")
+    endpoint = WebhookEndpoint.objects.get(pk=hook.id)
+    delivery = webhook_actions.send_test(endpoint=endpoint, actor=actor)
+    Delivery.objects.all().delete()
+    with pytest.raises(DeliveryNotFound):
+        webhook_actions.redeliver(delivery=delivery, actor=actor)
+    client.delete(hook.path)
+
+    with pytest.raises(WebhookNotFound):
+        webhook_actions.redeliver(delivery=delivery, actor=actor)
+    with pytest.raises(WebhookNotFound):
+        webhook_actions.send_test(endpoint=endpoint, actor=actor)
+    assert not AuditEvent.objects.filter(action="webhook.redeliver").exists()
+
+
+def test_disabled_webhook_sends_no_test(client: ApiClient, receiver: Receiver) -> None:
+    hook, actor = hook_of(client, receiver, "state.push"), Actor(name="test")
+    endpoint = WebhookEndpoint.objects.get(pk=hook.id)
+    disable_endpoint(endpoint_id=endpoint.pk, reason=models.BY_OPERATOR, actor=actor)
+
+    with pytest.raises(WebhookDisabledByOperator):
+        webhook_actions.send_test(endpoint=endpoint, actor=actor)

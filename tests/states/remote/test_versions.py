@@ -130,9 +130,11 @@ def test_an_upload_url_ends_with_its_token(remote: RemoteClient, locked: str) ->
 
 @pytest.mark.parametrize("capability", ["", "x", "a.b", "%00.%00", "A" * 5000])
 def test_an_invalid_capability_is_refused(remote: RemoteClient, capability: str) -> None:
-    answer = remote.send("PUT", f"state-versions/upload?capability={capability}")
-    assert answer.status_code == 401
-    assert error_of(answer).startswith("CREDENTIALS_")
+    for route in ("upload", "json-upload"):
+        answer = remote.send("PUT", f"state-versions/{route}?capability={capability}")
+        assert answer.status_code == 401
+        assert answer["WWW-Authenticate"].startswith("Bearer ")
+        assert error_of(answer).startswith("CREDENTIALS_")
 
 
 def test_a_changed_capability_is_refused(remote: RemoteClient, locked: str) -> None:

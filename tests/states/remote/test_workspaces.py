@@ -234,6 +234,8 @@ def test_pages_have_numbers(remote: RemoteClient) -> None:
     for bad in ("0", "-1", "x", "9" * 20):
         refused = remote.send("GET", f"{WORKSPACES}?page[number]={bad}")
         assert error_of(refused) == "INVALID_FIELDS"
+    twice = remote.send("GET", f"{WORKSPACES}?page[number]=1&page[number]=2")
+    assert (twice.status_code, error_of(twice)) == (400, "INVALID_FIELDS")
 
 
 def test_a_workspace_with_resources_is_not_deleted(remote: RemoteClient, locked: str) -> None:
