@@ -86,7 +86,7 @@ NO_STORE: Final = OpenApiParameter(
     OpenApiParameter.HEADER,
     required=True,
     response=[200, 201],
-    description="The response contains a secret and must not be cached.",
+    description="The response may contain secrets and must not be cached.",
 )
 #: A response without a body.
 EMPTY: Final = OpenApiResponse(None, "Success. The body is empty.")
@@ -169,7 +169,8 @@ def update_mask(serializer: type[serializers.Serializer[Any]]) -> tuple[Any, Ope
     extend_schema_field(as_component(f"{name}Mask", mask))(field)
     described = (
         "The fields to change; `*` means all. Fields in the mask that are absent from the body are "
-        "reset to their defaults. Without a mask, the fields in the body are changed."
+        "reset to their defaults, or rejected if they have none. Without a mask, the fields in the "
+        "body are changed."
     )
     parameter = OpenApiParameter(
         "update_mask",
