@@ -119,7 +119,8 @@ class NewVersionViewSet(RemoteViewSet):
             LockMissing: the token has not locked the workspace.
         """
         workspace, actor = self.workspace(), Actor.of(request)
-        given = decoded_data(uploads.read_envelope(request._request), _New).attributes
+        envelope = uploads.read_envelope(request._request)
+        given = decoded_data(envelope, _New, allow_duplicates=True).attributes
         if not _MD5.fullmatch(given.md5):
             raise InvalidAttribute("md5: 32 hexadecimal digits in lower case are required.")
         lock_id = locks.held_remotely_by(actor, workspace.state)

@@ -12,6 +12,7 @@ from rest_framework.exceptions import APIException, ParseError
 from rest_framework.response import Response
 
 from infra_service.lib.api import bodies, errors
+from infra_service.lib.api.duplicate_members import duplicate_member
 from infra_service.lib.api.parameters import InvalidParameter
 from infra_service.lib.api.parsers import has_nul
 from infra_service.lib.api.rendering import JsonRenderer
@@ -109,11 +110,17 @@ def read_data(request: Request, data_type: type[T], limit: int | None = None) ->
     return decoded_data(bodies.read_body(request._request, most), data_type)
 
 
-def decoded_data(body: bytes | bytearray, data_type: type[T]) -> T:
-    """Return the member ``data`` of the document; see ``read_data``."""
+def decoded_data(
+    body: bytes | bytearray, data_type: type[T], *, allow_duplicates: bool = False
+) -> T:
+    """Return the member ``data`` of the document; see ``read_data``.
+
+    ``allow_duplicates`` omits the search for duplicate members, which decodes a large body again.
+    """
     document: Any = _Document
     try:
         content: T = msgspec.json.decode(body, type=document[data_type]).data
+        duplicate = None if allow_duplicates else duplicate_member(body)
     except msgspec.ValidationError as error:
         raise InvalidAttribute(str(error)) from error
     except RecursionError as error:
@@ -122,6 +129,8 @@ def decoded_data(body: bytes | bytearray, data_type: type[T]) -> T:
         raise ParseError(f"The body is not JSON: {error}") from error
     if has_nul(body):
         raise InvalidAttribute("A NUL character (\\u0000) is not allowed.")
+    if duplicate is not None:
+        raise InvalidAttribute(f"The member {duplicate[:64]!a} is repeated in an object.")
     return content
 
 

@@ -351,3 +351,17 @@ def test_an_escaped_backslash_is_no_part_of_a_nul(
     reason = f'{{"data": {{"attributes": {{"reason": "{text}"}}}}}}'
     path = f"/api/v2/workspaces/{workspace_id}/actions/lock"
     assert remote.client.generic("POST", path, reason).status_code == status
+
+
+def test_a_repeated_member_is_refused(remote: RemoteClient) -> None:
+    body = b'{"data": {"type": "workspaces", "attributes": {"name": "a-b", "name": "c-d"}}}'
+    answer = remote.client.generic("POST", f"/api/v2/{WORKSPACES}", body)
+    assert (answer.status_code, error_of(answer)) == (422, "INVALID_ATTRIBUTE")
+    assert "'name' is repeated" in answer.json()["errors"][0]["detail"]
+
+
+@pytest.mark.parametrize("depth", [900, 980, 995, 1000, 1020, 1100])
+def test_no_nesting_of_a_document_is_a_fault_of_ours(remote: RemoteClient, depth: int) -> None:
+    deep = '{"data": {"attributes": {"name": "a", "x": ' + "[" * depth + "]" * depth + "}}}"
+    answer = remote.client.generic("POST", f"/api/v2/{WORKSPACES}", deep)
+    assert answer.status_code in (201, 400, 422)
