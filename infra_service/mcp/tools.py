@@ -133,11 +133,10 @@ class Tool:
         """Yield the API's responses that answer a call, with at most ``size`` items."""
         compared = {_FIELDS.get(name, name): given.get(name) for name in _COMPARED}
         terms = [f"field['{name}'] = '{value}'" for name, value in compared.items() if value]
-        terms += [self.condition] if self.condition else []
-        own = given.get("filter", "")
+        own = given.get("filter", "").strip()
         # Only where necessary, because parentheses count towards the maximum depth.
-        own = f"({own})" if terms and isinstance(parse(own), Or) else own
-        joined = " AND ".join(part for part in (*terms, own) if part.strip())
+        own = f"({own})" if (terms or self.condition) and isinstance(parse(own), Or) else own
+        joined = " AND ".join(filter(None, (*terms, self.condition, own)))
         query = {"filter": joined, "order_by": self.order_by}
         query |= {"page_size": str(size), "page_token": given.get("cursor", "")}
         text = urlencode({name: value for name, value in query.items() if value})
