@@ -164,7 +164,7 @@ class StateLocked(APIException):
     default_code = "STATE_LOCKED"
     advice = (
         "Wait until the lock is released. If its owner has stopped, release it with terraform "
-        "force-unlock and a token with state:admin."
+        "force-unlock and a token with state:write and state:admin."
     )
 
     def __init__(self, holder: Mapping[str, str]) -> None:
