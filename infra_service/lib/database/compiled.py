@@ -16,7 +16,6 @@ from django.db.models import Expression, Model
 from django.db.models.sql import UpdateQuery
 
 from infra_service.lib.database import citus
-from infra_service.lib.database.bulk import Writer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -227,17 +226,16 @@ class CompiledInsert(Generic[M]):
 def insert(instance: Model) -> None:
     """Insert a new row, like ``save(force_insert=True)`` without signals.
 
-    Citus commits an INSERT on a worker before the rest of the transaction, but COPY in two phases.
+    Citus commits ``INSERT … VALUES`` on a worker before the rest of the transaction, but the result
+    of a query on the coordinator in two phases.
     """
     database = connections[DEFAULT_DB_ALIAS]
-    if citus.distributes(type(instance)):
-        fields = instance._meta.concrete_fields
-        writer = Writer(type(instance), [field.name for field in fields])
-        writer.insert([writer.new_row([getattr(instance, field.attname) for field in fields])])
-        return
     into, places, values = _insertion(instance, database)
+    given = f"VALUES ({places})"
+    if citus.distributes(type(instance)):
+        given = f"SELECT {places} FROM generate_series(1, 1)"
     with database.cursor() as cursor:
-        cursor.execute(f"{into} VALUES ({places})", values)
+        cursor.execute(f"{into} {given}", values)
 
 
 def _insertion(instance: Model, database: BaseDatabaseWrapper) -> tuple[str, str, list[Any]]:
