@@ -233,7 +233,7 @@ def insert(instance: Model) -> None:
     into, places, values = _insertion(instance, database)
     given = f"VALUES ({places})"
     if citus.distributes(type(instance)):
-        given = f"SELECT {places} FROM generate_series(1, 1)"
+        given = f"SELECT {places} FROM generate_series(1, 1)"  # noqa: S608 - our own names
     with database.cursor() as cursor:
         cursor.execute(f"{into} {given}", values)
 
