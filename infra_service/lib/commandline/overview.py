@@ -30,7 +30,7 @@ PURPOSES: Final = {
         "rotate_apikey": "Replace the secret of an API key",
         "revoke_apikey": "Revoke a leaked or unused key or token",
         "trust": "Configure pipelines without secrets",
-        "deactivate_user": "Deactivate a user, whose keys and tokens then stop working",
+        "deactivate_user": "Deactivate a user with its keys and tokens",
     },
     "Background jobs": {
         "deliver_events": "Deliver webhooks",
