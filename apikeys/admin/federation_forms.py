@@ -45,7 +45,7 @@ WHERE: Final = {
 
 
 class JsonField(forms.CharField):
-    """A field for JSON, as in the API. Empty input means null."""
+    """A field for JSON in the format of the API. Empty input means null."""
 
     widget = forms.Textarea
 

@@ -1,4 +1,4 @@
-"""Read a table in batches, without an open statement while a batch is processed."""
+"""Read a table in batches. No statement stays open while a batch is processed."""
 
 from __future__ import annotations
 
