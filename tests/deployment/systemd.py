@@ -69,7 +69,7 @@ class Systemd:
         """Return the command prefix that runs a command inside, as root."""
         return ["nsenter", f"--target={self.pid}", *_NAMESPACES, "--root", "--wd", *words]
 
-    def run(self, script: str, timeout: float = 120) -> str:
+    def run(self, script: str, timeout: float = 600) -> str:
         """Run commands as root, stop at the first that fails, and return their output."""
         shell = self.command("bash", "-euo", "pipefail", "-c", script)
         done = subprocess.run(
