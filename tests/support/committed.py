@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
+import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from functools import partial
-from typing import Any, Final, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import pytest
 from django.db import connection
@@ -20,8 +21,6 @@ from tests.e2e.together import in_threads
 from tests.support.installation import Installation
 
 T = TypeVar("T")
-
-_SQLITE: Final = "file:committed?mode=memory&cache=shared"
 
 
 @pytest.fixture
@@ -87,11 +86,14 @@ def _copy_of_postgresql(template: Installation) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _copy_of_sqlite() -> Iterator[None]:
+    """Use a file, as in production: threads that share memory would not wait for each other."""
     connection.ensure_connection()
     original = connection.connection
-    with closing(sqlite3.connect(_SQLITE, uri=True)) as kept:
-        original.backup(kept)
-        name, connection.settings_dict["NAME"] = connection.settings_dict["NAME"], _SQLITE
+    with tempfile.TemporaryDirectory() as directory:
+        path = f"{directory}/db.sqlite3"
+        with closing(sqlite3.connect(path)) as copy:
+            original.backup(copy)
+        name, connection.settings_dict["NAME"] = connection.settings_dict["NAME"], path
         connection.connect()
         try:
             yield

@@ -153,6 +153,8 @@ class Server:
         assert self._process is not None
         pid = self._process.pid
         self._process.send_signal(number)  # first, so that it starts no children meanwhile
+        if number == signal.SIGSTOP:
+            os.waitid(os.P_PID, pid, os.WSTOPPED)
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
         for each in map(int, children):
             with contextlib.suppress(ProcessLookupError):
