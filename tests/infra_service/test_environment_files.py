@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import subprocess
 import sys
 from pathlib import Path
@@ -139,7 +140,10 @@ def manage(file: Path, *command: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-SECRETS = "SECRET_KEY=x\nSTATE_ENCRYPTION_KEYS=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n"
+SECRETS = (
+    f"SECRET_KEY={secrets.token_urlsafe(50)}\n"
+    "STATE_ENCRYPTION_KEYS=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n"
+)
 OF_A_PROXY = "BEHIND_TLS_PROXY=true\nSECURE_SSL_REDIRECT=true\nSECURE_HSTS_SECONDS=31536000\n"
 
 
