@@ -185,6 +185,7 @@ def test_every_reason_is_documented() -> None:
     }
     assert documented - returned - of_remote == {
         ("400", "FILE_REFUSED"),
+        ("403", "CSRF_FAILED"),
         ("403", "ORIGIN_REFUSED"),
         ("403", "PERMISSION_DENIED"),
         ("405", "METHOD_NOT_ALLOWED"),
