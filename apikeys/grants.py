@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from apikeys.bindings import EVERYWHERE, Binding
 from apikeys.errors import GrantExceeded
 from apikeys.networks import ANYWHERE, Networks
-from apikeys.scopes import Scope, with_included
+from apikeys.scopes import MANAGING, Scope, with_included
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -142,6 +142,6 @@ class Caller:
 
     @property
     def grant(self) -> Grant:
-        """Return the grant that the caller can delegate: a retired caller loses apikey:write."""
-        lost = {Scope.APIKEY_WRITE.value} if self.is_retired else set()
-        return Grant(self.scopes - lost, self.binding, self.expires_at, self.networks)
+        """Return the grant that the caller can delegate, without ``MANAGING`` if it is retired."""
+        scopes = self.scopes - MANAGING if self.is_retired else self.scopes
+        return Grant(scopes, self.binding, self.expires_at, self.networks)

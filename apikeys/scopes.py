@@ -44,6 +44,9 @@ _INCLUDED: Final[dict[str, frozenset[str]]] = {
     Scope.CLUSTER_WRITE: frozenset({Scope.CLUSTER_REPORT.value})
 }
 
+#: Scopes whose requests refuse a replaced secret. A token that it mints cannot have them either.
+MANAGING: Final = frozenset({Scope.APIKEY_WRITE, Scope.FEDERATION_WRITE, Scope.WEBHOOK_WRITE})
+
 
 def with_included(scopes: Collection[str]) -> frozenset[str]:
     """Return the scopes and their included scopes."""

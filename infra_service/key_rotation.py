@@ -69,6 +69,8 @@ def _older_secrets() -> Iterator[OlderValue]:
     for endpoint in in_batches(WebhookEndpoint.objects.with_secrets_of_other_keys(current_key())):
         if endpoint.encryption_key != current_key():
             yield OlderValue(f"webhook {endpoint.pk}", endpoint.encryption_key)
+        if endpoint.key_of_url != current_key():
+            yield OlderValue(f"webhook {endpoint.pk} (URL)", endpoint.key_of_url)
         if endpoint.retired_secret_signs and endpoint.retired_encryption_key != current_key():
             item = f"webhook {endpoint.pk} (replaced secret)"
             yield OlderValue(item, endpoint.retired_encryption_key)

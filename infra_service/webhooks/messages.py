@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from infra_service.webhooks.models import WebhookEndpoint
 from infra_service.webhooks.ocsf import ocsf_message
-from infra_service.webhooks.secrets import sign, signing_secrets
+from infra_service.webhooks.secrets import sign
 from infra_service.webhooks.slack import slack_message
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def message(endpoint: WebhookEndpoint, event: WebhookEvent) -> tuple[dict[str, s
     """
     body = json.dumps(_FORMATS[endpoint.format](event), separators=(",", ":")).encode()
     name, timestamp = message_id(event), int(time.time())
-    signatures = [sign(secret, name, timestamp, body) for secret in signing_secrets(endpoint)]
+    signatures = [sign(secret, name, timestamp, body) for secret in endpoint.signing_secrets()]
     headers = {
         "webhook-id": name,
         "webhook-timestamp": str(timestamp),

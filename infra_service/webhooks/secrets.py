@@ -1,4 +1,4 @@
-"""Signing secrets of endpoints, and signatures (Standard Webhooks 1.0.0)."""
+"""Encrypted URLs and signing secrets of endpoints, and signatures (Standard Webhooks 1.0.0)."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ import base64
 import hashlib
 import hmac
 import secrets
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from infra_service.lib import encryption
 
 if TYPE_CHECKING:
     import uuid
 
-    from infra_service.webhooks.models import WebhookEndpoint
-
 _PREFIX: Final = "whsec_"
 _BYTES: Final = 32
 
 
 class SecretUnreadableError(Exception):
-    """A secret that is damaged, or was encrypted with a key that is not configured."""
+    """A secret or URL that is damaged, or was encrypted with a key that is not configured.
+
+    The text tells the owner how to replace it.
+    """
 
 
 def new_secret() -> bytes:
@@ -48,41 +48,24 @@ def decrypt(encrypted: bytes | memoryview, key_name: str, endpoint_id: uuid.UUID
     try:
         return encryption.decrypt(_context(endpoint_id), encryption.Encrypted(encrypted, key_name))
     except (encryption.KeyMissingError, encryption.DamagedError) as error:
-        raise SecretUnreadableError from error
+        raise SecretUnreadableError("the secret cannot be read: rotate it") from error
 
 
-def reencrypted(endpoint: WebhookEndpoint) -> dict[str, Any]:
-    """Return the changed columns after encrypting all secrets of an endpoint with the current key.
-
-    Skip a secret that cannot be decrypted.
-    """
-    columns: dict[str, Any] = {}
-    for prefix in ("", "retired_"):
-        sealed, key_name = f"{prefix}secret", f"{prefix}encryption_key"
-        encrypted, used = getattr(endpoint, sealed), getattr(endpoint, key_name)
-        if encrypted is None or used == encryption.current_key():
-            continue
-        with suppress(SecretUnreadableError):
-            secret = decrypt(encrypted, used, endpoint.pk)
-            columns[sealed], columns[key_name] = encrypt(secret, endpoint.pk)
-    return columns
+def encrypt_url(url: str, endpoint_id: uuid.UUID) -> str:
+    """Return the encrypted URL, with the name of the key before a period."""
+    return encryption.encrypt_to_text(_context_of_url(endpoint_id), url.encode())
 
 
-def signing_secrets(endpoint: WebhookEndpoint) -> list[bytes]:
-    """Return the secrets that sign now: the current secret, and for a day the replaced secret.
-
-    Skip a replaced secret that cannot be decrypted.
+def decrypt_url(encrypted: str, endpoint_id: uuid.UUID) -> str:
+    """Return the decrypted URL.
 
     Raises:
-        SecretUnreadableError: the current secret cannot be decrypted.
+        SecretUnreadableError: the URL cannot be decrypted.
     """
-    signing = [decrypt(endpoint.secret, endpoint.encryption_key, endpoint.pk)]
-    if endpoint.retired_secret is not None and endpoint.retired_secret_signs:
-        with suppress(SecretUnreadableError):
-            signing.append(
-                decrypt(endpoint.retired_secret, endpoint.retired_encryption_key, endpoint.pk)
-            )
-    return signing
+    url = encryption.decrypt_text(_context_of_url(endpoint_id), encrypted)
+    if url is None:
+        raise SecretUnreadableError("the URL cannot be read: set it again")
+    return url.decode()
 
 
 def sign(secret: bytes, message_id: str, timestamp: int, body: bytes) -> str:
@@ -93,3 +76,7 @@ def sign(secret: bytes, message_id: str, timestamp: int, body: bytes) -> str:
 def _context(endpoint_id: uuid.UUID) -> bytes:
     """Return the associated data, which prevents decryption in another row."""
     return b"webhook" + endpoint_id.bytes
+
+
+def _context_of_url(endpoint_id: uuid.UUID) -> bytes:
+    return b"webhook URL" + endpoint_id.bytes

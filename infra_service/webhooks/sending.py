@@ -73,9 +73,9 @@ def attempt(delivery: Delivery, reach: Reach) -> Outcome:
                 None, "the endpoint is no longer allowed to receive this event", is_withheld=True
             )
         headers, body = message(endpoint, event)
-        return post(endpoint.url, headers, body)
-    except SecretUnreadableError:
-        return Outcome(None, "the secret cannot be read: rotate it", is_withheld=True)
+        return post(endpoint.destination(), headers, body)
+    except SecretUnreadableError as error:
+        return Outcome(None, str(error), is_withheld=True)
     except Exception as error:
         log.exception("delivery_failed", webhook=str(endpoint.pk), delivery=delivery.pk)
         return Outcome(None, f"the attempt failed: {type(error).__name__}")

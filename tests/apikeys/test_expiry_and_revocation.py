@@ -10,6 +10,7 @@ from apikeys import actions
 from apikeys.actions import access_tokens, api_keys
 from apikeys.actors import Actor
 from apikeys.models import AccessToken, ApiKey, User
+from apikeys.scopes import MANAGING
 from apikeys.tokens import TokenKind
 from tests.apikeys.conftest import NOW, KeyClient, KeyOwner, KeyWith, violations, wire
 from tests.conftest import error_reason
@@ -160,8 +161,18 @@ def test_a_retired_secret_reads_and_mints_until_its_grace_ends(retired: KeyOwner
     assert answer.status_code == 201
     answer = retired.send("POST", "/v1/access-tokens", {**body, "ttl": 3700})
     assert violations(answer) == [("ttl", "LIFETIME_EXCEEDED")]
-    # It cannot mint a token for operations that it may not perform itself.
-    answer = retired.send("POST", "/v1/access-tokens", {**body, "scopes": ["apikey:write"]})
+
+
+@pytest.mark.parametrize("scope", sorted(MANAGING))
+def test_a_retired_secret_mints_no_token_that_can_manage(scope: str, key_with: KeyWith) -> None:
+    """Otherwise the token could redirect a webhook, for example, beyond the grace period."""
+    key = key_with("apikey:write", scope)
+    body = {"name": "minted", "scopes": [scope]}
+    assert key.send("POST", "/v1/access-tokens", body).status_code == 201
+    assert key.send("POST", key.path + ":rotate", {"grace_period": 3600}).status_code == 200
+
+    answer = key.send("POST", "/v1/access-tokens", body)
+
     assert (answer.status_code, error_reason(answer)) == (403, "GRANT_EXCEEDED")
 
 

@@ -37,7 +37,7 @@ def run(command: str) -> Any:
 
 @pytest.fixture
 def hook(client_with: Any) -> WebhookEndpoint:
-    """An endpoint with a replaced secret; both secrets use the key of the settings."""
+    """An endpoint with a replaced secret; secrets and URL use the key of the settings."""
     client: ApiClient = client_with("webhook:write", "cluster:read")
     body = {"name": "a", "url": "https://hooks.example.com/x", "event_types": ["cluster.create"]}
     made = client.send("POST", "/api/v1/webhooks", {"webhook": body})
@@ -69,12 +69,12 @@ def pushed(client_with: Any) -> Backend:
 def test_everything_gets_the_first_key(
     hook: WebhookEndpoint, answer: IdempotentRequest, pushed: Backend, settings: Any
 ) -> None:
-    signing = secrets.signing_secrets(hook)
+    signing = hook.signing_secrets()
     new = new_key()
     settings.STATE_ENCRYPTION_KEYS = [new, *settings.STATE_ENCRYPTION_KEYS]
     older, error, _ = run("verify_states")
     assert (older["need_older_keys"], error) == (
-        {**dict.fromkeys(KINDS, 1), "webhook_secrets": 2, "second_factors": 0},
+        {**dict.fromkeys(KINDS, 1), "webhook_secrets": 3, "second_factors": 0},
         "",
     )
 
@@ -92,7 +92,7 @@ def test_everything_gets_the_first_key(
     )  # fmt: skip
     assert len(signing) == 2
     hook.refresh_from_db()
-    assert secrets.signing_secrets(hook) == signing
+    assert hook.signing_secrets() == signing
     answer.refresh_from_db()
     assert answer.answer_body() == b"the answer"
     assert found("i-a") == ["thing.a"]
@@ -116,15 +116,16 @@ def test_values_whose_key_is_missing(
     failed = {name: counts["failed"] for name, counts in done.items()}
     assert failed == {
         **dict.fromkeys(KINDS, 1),
-        "webhook_secrets": 2,
+        "webhook_secrets": 3,
         "resource_digests": 0,
         "second_factors": 0,
     }
-    assert error.startswith("4 values are not re-encrypted")
+    assert error.startswith("5 values are not re-encrypted")
     state_id = pushed.record.pk
     assert problems == [
         f"failed: state {state_id} version 1: {DocumentKeyMissing.default_detail}",
         f"failed: webhook {hook.pk}: Its encryption key is not configured.",
+        f"failed: webhook {hook.pk} (URL): Its encryption key is not configured.",
         f"failed: webhook {hook.pk} (replaced secret): Its encryption key is not configured.",
         f"failed: idempotent response {answer.pk}: Its encryption key is not configured.",
     ]
@@ -135,7 +136,7 @@ def test_only_values_of_other_keys_are_reported(hook: WebhookEndpoint, settings:
 
     _, error, _ = run("verify_states")
 
-    assert error == "2 values need a key that is not configured"
+    assert error == "3 values need a key that is not configured"
 
 
 def test_damaged_value_does_not_stop_the_rotation(
@@ -158,9 +159,7 @@ def test_expired_values_do_not_need_a_key(
     hook: WebhookEndpoint, answer: IdempotentRequest, settings: Any
 ) -> None:
     past = timezone.now() - dt.timedelta(seconds=1)
-    WebhookEndpoint.objects.update(
-        retired_secret_until=past, encryption_key="0" * 16, retired_encryption_key="1" * 16
-    )
+    WebhookEndpoint.objects.update(retired_secret_until=past, retired_encryption_key="1" * 16)
     IdempotentRequest.objects.update(answer_until=past)
     settings.STATE_ENCRYPTION_KEYS = [new_key()]
 
@@ -168,6 +167,6 @@ def test_expired_values_do_not_need_a_key(
 
     assert checked["need_older_keys"] == {
         **dict.fromkeys(KINDS, 0),
-        "webhook_secrets": 1,
+        "webhook_secrets": 2,
         "second_factors": 0,
     }

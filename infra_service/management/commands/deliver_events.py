@@ -13,7 +13,6 @@ from infra_service.lib.commandline.base import ServiceCommand
 from infra_service.lib.commandline.isolation import recording_failures
 from infra_service.lib.commandline.stopping import stopped_by_signals
 from infra_service.lib.commandline.watching import add_watch_options, stop_of
-from infra_service.webhooks.actions import reencrypt_secrets
 from infra_service.webhooks.delivering import Deliverer
 
 if TYPE_CHECKING:
@@ -62,7 +61,6 @@ class Command(ServiceCommand):
                 self._watch(deliverer, stop, options["interval"])
             else:
                 with recording_failures() as failures:
-                    reencrypt_secrets()
                     deliverer.run(None)
         self.report(
             counts, f"{counts['delivered']} messages delivered; {counts['failed']} attempts failed"
@@ -77,7 +75,6 @@ class Command(ServiceCommand):
     def _watch(self, deliverer: Deliverer, stop: threading.Event, interval: float) -> None:
         while not stop.is_set():
             try:
-                reencrypt_secrets()
                 deliverer.run(interval)
             except DatabaseFailure as error:
                 self.problem(f"waiting: {error}")

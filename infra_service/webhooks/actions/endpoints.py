@@ -44,6 +44,10 @@ if TYPE_CHECKING:
     from infra_service.webhooks.models import WebhookEndpointQuerySet
 
 _CHANGED: Final = ("name", "url", "event_types", "filter", "format")
+_CHANGED_COLUMNS: Final = (
+    "name", "stored_url", "encrypted_url", "event_types", "filter", "format",
+    "scopes", "expires_at", "disabled_at", "disabled_reason",
+)  # fmt: skip
 
 
 @retrying
@@ -70,7 +74,7 @@ def create_endpoint(
     if WebhookEndpoint.objects.filter(owner_id=owner_id).count() >= MAX_ENDPOINTS:
         raise TooManyWebhooks(MAX_ENDPOINTS)
     secret = secrets.new_secret()
-    endpoint = WebhookEndpoint(owner_id=owner_id, **_columns(fields), **grant.columns())
+    endpoint = WebhookEndpoint(owner_id=owner_id, **_attributes(fields), **grant.columns())
     endpoint.secret, endpoint.encryption_key = secrets.encrypt(secret, endpoint.pk)
     for column, value in creator_columns(actor).items():
         setattr(endpoint, column, value)
@@ -128,10 +132,10 @@ def _change(endpoint: WebhookEndpoint, changes: Mapping[str, Any], actor: Actor)
         changes = {name: value for name, value in changes.items() if name != "is_enabled"}
     if changes.get("is_enabled"):
         endpoint.record_disabled_period(ended_at=timezone.now())
-    for column, value in _columns(changes).items():
-        setattr(endpoint, column, value)
-    if endpoint.url != before["url"]:  # an unchanged URL may no longer be allowed
-        _check_url(endpoint.url)
+    if changes.get("url", before["url"]) != before["url"]:  # an unchanged URL may be forbidden now
+        _check_url(changes["url"])
+    for name, value in _attributes(changes).items():
+        setattr(endpoint, name, value)
     _check_format(endpoint.format, endpoint.event_types)
     endpoint.scopes = sorted(scopes_of(endpoint.event_types))
     endpoint.expires_at = changes.get("expires_at", endpoint.expires_at)
@@ -144,10 +148,8 @@ def _change(endpoint: WebhookEndpoint, changes: Mapping[str, Any], actor: Actor)
     if health_changes.TYPE in endpoint.event_types:
         health_changes.begin()
     audit.authorize_and_record(actor, "webhook.update", endpoint.pk, **_audit_details(changed))
-    columns = (*_CHANGED, "scopes", "expires_at", "disabled_at", "disabled_reason")
-    WebhookEndpoint.objects.filter(pk=endpoint.pk).change(
-        updated_at=timezone.now(), **{column: getattr(endpoint, column) for column in columns}
-    )
+    columns = {column: getattr(endpoint, column) for column in _CHANGED_COLUMNS}
+    WebhookEndpoint.objects.filter(pk=endpoint.pk).change(updated_at=timezone.now(), **columns)
 
 
 @retrying
@@ -220,14 +222,14 @@ def disable_endpoint(*, endpoint_id: uuid.UUID, reason: str, actor: Actor) -> No
 
 
 def reencrypt_secrets() -> int:
-    """Encrypt all secrets with the first key, and return the number of changed endpoints.
+    """Encrypt secrets and URLs with the first key, and return the number of changed endpoints.
 
-    An unreadable secret stays unchanged. The failed deliveries inform the owner.
+    An unreadable value stays unchanged. The failed deliveries inform the owner.
     """
     done = 0
     for endpoint in WebhookEndpoint.objects.with_secrets_of_other_keys(current_key()):
         with isolated("encrypt the secrets of a webhook", endpoint.pk):
-            changes = secrets.reencrypted(endpoint)
+            changes = endpoint.reencrypted()
             if changes:
                 done += WebhookEndpoint.objects.as_seen(endpoint).change(**changes)
     return done
@@ -251,14 +253,14 @@ def _row_locked(
     return endpoint
 
 
-def _columns(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the columns for the fields of a request. ``is_enabled`` sets two columns."""
-    columns = {name: fields[name] for name in _CHANGED if name in fields}
+def _attributes(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the attributes for the fields of a request. ``is_enabled`` sets two of them."""
+    attributes = {name: fields[name] for name in _CHANGED if name in fields}
     if "is_enabled" in fields:
         is_enabled = fields["is_enabled"]
-        columns["disabled_at"] = None if is_enabled else timezone.now()
-        columns["disabled_reason"] = "" if is_enabled else "OWNER"
-    return columns
+        attributes["disabled_at"] = None if is_enabled else timezone.now()
+        attributes["disabled_reason"] = "" if is_enabled else "OWNER"
+    return attributes
 
 
 def _described(endpoint: WebhookEndpoint) -> dict[str, Any]:

@@ -74,9 +74,9 @@ class WebhookEndpointAdmin(BindingColumns, IssuePages):
     tools = ("edit", "send_test", "rotate_secret", "disable", "enable")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[WebhookEndpoint]:
-        """Return the endpoints with their owners and without their secrets."""
+        """Return the endpoints with their owners, without their secrets and URLs."""
         endpoints: QuerySet[WebhookEndpoint] = super().get_queryset(request)
-        return endpoints.select_related("owner").defer("secret", "retired_secret")
+        return endpoints.select_related("owner").defer("secret", "retired_secret", "encrypted_url")
 
     def found(self, queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
         """Find webhooks by the exact id or owner, which are indexed."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
@@ -13,6 +14,8 @@ from uuid_utils.compat import uuid7
 
 from apikeys.models.grant_holder import GrantHolder
 from apikeys.querysets import GrantHolderQuerySet
+from infra_service.lib.encryption import current_key
+from infra_service.webhooks import secrets
 
 if TYPE_CHECKING:
     import uuid
@@ -23,6 +26,7 @@ BOTH_SIGN: Final = dt.timedelta(days=1)
 BY_OPERATOR: Final = "OPERATOR"
 MAX_URL: Final = 2000
 MAX_FILTER: Final = 1024
+_HAS_PATH: Final = "://[^/?#]*[/?#]"
 #: The maximum number of endpoints per owner, so that a single user cannot flood the queue.
 MAX_ENDPOINTS: Final = 100
 
@@ -52,10 +56,13 @@ class WebhookEndpointQuerySet(GrantHolderQuerySet[Any]):
         return any(name in types for types in self.values_list("event_types", flat=True))
 
     def with_secrets_of_other_keys(self, key_name: str) -> WebhookEndpointQuerySet:
-        """Return the endpoints with a signing secret that is encrypted with another key."""
+        """Return the endpoints with a secret or URL that is not encrypted with this key."""
         signs = Q(retired_secret__isnull=False, retired_secret_until__gt=timezone.now())
         return self.filter(
-            ~Q(encryption_key=key_name) | (signs & ~Q(retired_encryption_key=key_name))
+            ~Q(encryption_key=key_name)
+            | ~Q(encrypted_url__startswith=f"{key_name}.")
+            | Q(stored_url__regex=_HAS_PATH)
+            | (signs & ~Q(retired_encryption_key=key_name))
         )
 
 
@@ -75,7 +82,11 @@ class WebhookEndpoint(GrantHolder):
     owner = models.ForeignKey(
         "apikeys.User", on_delete=models.PROTECT, related_name="webhooks", db_index=False
     )
-    url = models.CharField(max_length=MAX_URL)
+    # Only the scheme and host; the whole URL in a row of an earlier release.
+    stored_url = models.CharField(max_length=MAX_URL, db_column="url")
+    # From ``secrets.encrypt_url``, because the path and query can be secret, as in Slack's URLs.
+    # Empty in a row of an earlier release.
+    encrypted_url = models.TextField(blank=True, default="", db_default="", editable=False)
     event_types = models.JSONField(default=list)
     filter = models.CharField(max_length=MAX_FILTER, blank=True)
     format = models.CharField(max_length=10, choices=Format.choices, default=Format.STANDARD)
@@ -105,7 +116,8 @@ class WebhookEndpoint(GrantHolder):
             *GrantHolder.Meta.constraints,
             models.CheckConstraint(
                 name="webhookendpoint_url_form",
-                condition=Q(url__startswith="https://") | Q(url__startswith="http://"),
+                condition=Q(stored_url__startswith="https://")
+                | Q(stored_url__startswith="http://"),
             ),
             models.CheckConstraint(
                 name="webhookendpoint_event_types_present", condition=~Q(event_types=[])
@@ -139,6 +151,42 @@ class WebhookEndpoint(GrantHolder):
         until = self.retired_secret_until
         return self.retired_secret is not None and until is not None and until > timezone.now()
 
+    def signing_secrets(self) -> list[bytes]:
+        """Return the secrets that sign now: the current secret, and for a day the replaced secret.
+
+        Skip a replaced secret that cannot be decrypted.
+
+        Raises:
+            SecretUnreadableError: the current secret cannot be decrypted.
+        """
+        signing = [secrets.decrypt(self.secret, self.encryption_key, self.pk)]
+        if self.retired_secret is not None and self.retired_secret_signs:
+            with suppress(secrets.SecretUnreadableError):
+                signing.append(
+                    secrets.decrypt(self.retired_secret, self.retired_encryption_key, self.pk)
+                )
+        return signing
+
+    def reencrypted(self) -> dict[str, Any]:
+        """Return the changed columns after encrypting the URL and secrets with the current key.
+
+        Skip a value that cannot be decrypted.
+        """
+        columns: dict[str, Any] = {}
+        if self.key_of_url != current_key():
+            with suppress(secrets.SecretUnreadableError):
+                self.url = self.destination()
+                columns = {"stored_url": self.stored_url, "encrypted_url": self.encrypted_url}
+        for prefix in ("", "retired_"):
+            sealed, key_name = f"{prefix}secret", f"{prefix}encryption_key"
+            encrypted, used = getattr(self, sealed), getattr(self, key_name)
+            if encrypted is None or used == current_key():
+                continue
+            with suppress(secrets.SecretUnreadableError):
+                secret = secrets.decrypt(encrypted, used, self.pk)
+                columns[sealed], columns[key_name] = secrets.encrypt(secret, self.pk)
+        return columns
+
     def record_disabled_period(self, ended_at: dt.datetime) -> None:
         """Record the period in which the endpoint was disabled, before ``disabled_at`` changes."""
         if self.disabled_at is not None and self.disabled_at < ended_at:
@@ -147,9 +195,39 @@ class WebhookEndpoint(GrantHolder):
             )
 
     @property
+    def url(self) -> str:
+        """Return the URL, or its scheme and host if it cannot be decrypted."""
+        try:
+            return self.destination()
+        except secrets.SecretUnreadableError:
+            return self.origin
+
+    @url.setter
+    def url(self, url: str) -> None:
+        self.stored_url = origin_of(url)
+        self.encrypted_url = secrets.encrypt_url(url, self.pk)
+
+    def destination(self) -> str:
+        """Return the URL.
+
+        Raises:
+            SecretUnreadableError: the URL cannot be decrypted.
+        """
+        if not self.key_of_url:
+            return self.stored_url
+        return secrets.decrypt_url(self.encrypted_url, self.pk)
+
+    @property
+    def key_of_url(self) -> str:
+        """Return the name of the key that encrypts the URL, or "" if it is not encrypted."""
+        # After a downgrade, the earlier release may have stored a new URL.
+        is_plain = self.stored_url != self.origin
+        return "" if is_plain else self.encrypted_url.partition(".")[0]
+
+    @property
     def origin(self) -> str:
         """Return the scheme and host, for readers who must not see the URL."""
-        return origin_of(self.url)
+        return origin_of(self.stored_url)
 
 
 class DisabledPeriod(models.Model):

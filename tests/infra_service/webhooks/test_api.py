@@ -35,9 +35,9 @@ from infra_service.webhooks.errors import (
     WebhookNotFound,
 )
 from infra_service.webhooks.event_types import TYPES
-from infra_service.webhooks.models import Delivery, WebhookEndpoint
+from infra_service.webhooks.models import Delivery, WebhookEndpoint, origin_of
 from tests.conftest import ApiClient, ClientWith, error_reason
-from tests.infra_service.webhooks.conftest import PATH, SCOPES, deliver, hook_of
+from tests.infra_service.webhooks.conftest import PATH, SCOPES, Hook, deliver, hook_of
 from tests.infra_service.webhooks.receiver import Receiver, answers
 from tests.infra_service.webhooks.test_trail import event
 from tests.states.conftest import Backend, document
@@ -132,6 +132,73 @@ def test_the_secret_is_encrypted(client: ApiClient, receiver: Receiver) -> None:
     assert raw not in bytes(hook.endpoint.secret)
     with pytest.raises(secrets.SecretUnreadableError):
         secrets.decrypt(hook.endpoint.secret, hook.endpoint.encryption_key, uuid.uuid4())
+
+
+def in_the_database(hook: Hook) -> str:
+    """Return all columns of the webhook's row."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT * FROM webhooks_webhookendpoint")
+        return str([column for row in cursor.fetchall() for column in row])
+
+
+def test_the_url_is_encrypted(client: ApiClient, receiver: Receiver) -> None:
+    hook = hook_of(client, receiver, "cluster.create")
+    for path in ("/services/T0/B0/secret", "/services/T0/B0/changed?key=secret"):
+        url = origin_of(receiver.url) + path
+        answer = client.send("PATCH", hook.path, {"url": url})
+
+        assert answer.json()["webhook"]["url"] == url
+        assert client.get(hook.path).json()["webhook"]["url"] == url
+        assert path[:9] not in in_the_database(hook)
+        event("a").save()
+        deliver()
+        assert receiver.received[-1].path == path
+
+
+def test_a_copied_url_is_unreadable(client: ApiClient, receiver: Receiver) -> None:
+    hook, other = (hook_of(client, receiver, "cluster.create") for _ in range(2))
+    copied = {"encrypted_url": other.endpoint.encrypted_url}
+    WebhookEndpoint.objects.filter(pk=hook.id).update(**copied)
+
+    with pytest.raises(secrets.SecretUnreadableError):
+        hook.endpoint.destination()
+
+
+@pytest.mark.parametrize("is_upgraded_again", [False, True])
+def test_a_url_of_an_earlier_release_works_and_is_encrypted(
+    is_upgraded_again: bool, client: ApiClient, receiver: Receiver
+) -> None:
+    hook = hook_of(client, receiver, "cluster.create")
+    url = origin_of(receiver.url) + "/services/secret"
+    WebhookEndpoint.objects.update(stored_url=url)
+    if not is_upgraded_again:
+        WebhookEndpoint.objects.update(encrypted_url="")
+
+    for expected in (1, 0):
+        assert client.get(hook.path).json()["webhook"]["url"] == url
+        assert "secret" not in hook.endpoint.origin
+        event("a").save()
+        deliver()
+        assert receiver.received[-1].path == "/services/secret"
+        assert reencrypt_secrets() == expected
+    assert "services" not in in_the_database(hook)
+
+
+def test_an_unreadable_url_can_be_replaced(
+    client: ApiClient, receiver: Receiver, settings: Any
+) -> None:
+    hook = hook_of(client, receiver, "cluster.create")
+    hidden = secrets.encrypt_url(receiver.url, uuid.uuid4())
+    WebhookEndpoint.objects.update(encrypted_url=hidden)
+
+    assert client.get(hook.path).json()["webhook"]["url"] == hook.endpoint.origin
+    event("a").save()
+    deliver()
+    assert hook.deliveries()[0]["error"] == "the URL cannot be read: set it again"
+    assert client.send("PATCH", hook.path, {"url": receiver.url}).status_code == 200
+    event("b").save()
+    deliver()
+    assert [one["status"] for one in hook.deliveries()] == ["FAILED", "DELIVERED"]
 
 
 def test_secrets_survive_a_new_encryption_key(

@@ -21,7 +21,6 @@ from infra_service.webhooks import queue, sending
 from infra_service.webhooks.actions import reencrypt_secrets
 from infra_service.webhooks.models import Delivery
 from infra_service.webhooks.queue import PAUSES
-from infra_service.webhooks.secrets import signing_secrets
 from states.models import Environment
 from tests.conftest import ApiClient, ClientWith
 from tests.infra_service.webhooks.conftest import deliver, hook_of, pass_time
@@ -380,11 +379,11 @@ def test_a_retired_secret_ends_at_its_moment(
     endpoint = hook.endpoint
     until = endpoint.retired_secret_until
     assert until is not None
-    assert len(signing_secrets(endpoint)) == 2
+    assert len(endpoint.signing_secrets()) == 2
 
     monkeypatch.setattr(timezone, "now", lambda: until)
 
-    assert len(signing_secrets(endpoint)) == 1
+    assert len(endpoint.signing_secrets()) == 1
 
 
 @pytest.mark.parametrize(

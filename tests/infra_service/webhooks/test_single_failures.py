@@ -271,8 +271,8 @@ def test_failure_to_encrypt_a_secret(
 ) -> None:
     other = hook_of(client, receiver, "cluster.create")
     WebhookEndpoint.objects.update(encryption_key="old")
-    wrapped = failing_for(lambda one: str(one.pk) == hook.id, webhook_secrets.reencrypted)
-    monkeypatch.setattr(webhook_secrets, "reencrypted", wrapped)
+    wrapped = failing_for(lambda one: str(one.pk) == hook.id, WebhookEndpoint.reencrypted)
+    monkeypatch.setattr(WebhookEndpoint, "reencrypted", wrapped)
     monkeypatch.setattr(webhook_secrets, "decrypt", lambda *_: b"secret")
     with capture_logs() as logs:
         assert actions.reencrypt_secrets() == 1
