@@ -49,7 +49,7 @@ class LockedByOther(APIException):
         super().__init__(
             f"The workspace is locked by User {owner} through the {door} backend. Wait until that "
             "client releases the lock, or run terraform force-unlock with a token that has "
-            "state:admin."
+            "state:write and state:admin."
         )
 
 

@@ -94,7 +94,7 @@ class Command(ServiceCommand):
             "--prune",
             action="store_true",
             help="with --file: disable all other policies of the owners in the file, except "
-            "policies created through an API key",
+            "policies created with an API key or token",
         )
         parser.add_argument("--dry-run", action="store_true", help="only show the changes")
 

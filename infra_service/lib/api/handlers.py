@@ -107,7 +107,8 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:  # noq
     title = "The form has expired"
     advice = (
         "Go back, reload the page, and submit the form again. You may have logged in since you "
-        "opened the page, or your browser may block cookies."
+        "opened the page, or your browser may block cookies. If all forms fail, ask an operator to "
+        "check CSRF_TRUSTED_ORIGINS."
     )
     return _page(request, HTTPStatus.FORBIDDEN, "CSRF_FAILED", title, advice)
 

@@ -48,11 +48,11 @@ class IdempotencyKeyInvalid(APIException):
 
 
 class IdempotencyKeyReused(APIException):
-    meaning = "The caller has already sent this `Idempotency-Key` with another path or body."
+    meaning = "The caller has already sent this `Idempotency-Key` with another URL or body."
     status_code = 422
     default_code = "IDEMPOTENCY_KEY_REUSED"
     default_detail = (
-        "This Idempotency-Key was sent with another path or body within the last 24 hours. Send "
+        "This Idempotency-Key was sent with another URL or body within the last 24 hours. Send "
         "a new key with each new request."
     )
 
