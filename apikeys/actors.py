@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 class Actor:
     """The actor of a change: a caller over HTTP, a person in the admin, or a command.
 
-    ``grant`` limits the grants that the actor can create: the grant of the token for a caller, and
-    every permission for an operator.
+    ``grant`` limits the grants that the actor can create. It is the token's grant for a caller, and
+    contains every permission for an operator.
     """
 
     name: str

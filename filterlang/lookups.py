@@ -89,7 +89,7 @@ class LabelEquals(DataContains):
 
 @JSONField.register_lookup
 class LabelIn(Lookup):
-    """A lookup for labels with a key that has any of the values in ``{key: values}``.
+    """A lookup with ``{key: values}`` for labels in which the key has one of the values.
 
     PostgreSQL uses a GIN index. An OR of hundreds of lookups would take Django 10 ms, and produce
     different SQL for each count.

@@ -1,6 +1,6 @@
 """The interface between workloads and the resources of states that manage them.
 
-This app does not import the app of states. The setting ``WORKLOADS_MANAGING`` names the class that
+This app does not import the app ``states``. The setting ``WORKLOADS_MANAGING`` names the class that
 implements the interface (docs/adr/0046-workloads-joined-with-states-at-query-time.md).
 """
 

@@ -21,5 +21,5 @@ PLACE: Final = ("cluster_id", "namespace", "name", "kind")
 
 
 def by_health(key: Sequence[str]) -> Sequence[Segment]:
-    """Return one segment per health, each ordered by the key."""
+    """Return one segment per health status, the worst first, each ordered by the key."""
     return [Segment(Q(health_status=health.value), key) for health in MOST_TROUBLE_FIRST]

@@ -95,7 +95,8 @@ class CredentialForm(forms.Form):
         label="Restrict to cluster",
         required=False,
         widget=forms.TextInput(attrs=names_of("cluster")),
-        help_text="A name or an id. Excludes access to states. Leave empty for no restriction.",
+        help_text="A name or an id. With a cluster, the credential cannot access states. Leave "
+        "empty for no restriction.",
     )
     application_ids = _names_field(
         "application", "One name or id per line. Includes current and future components."

@@ -239,7 +239,8 @@ class AuditEventSerializer(serializers.ModelSerializer[AuditEvent]):
             "action": {"help_text": "The resource and the verb, such as state.push."},
             "actor_id": {"help_text": "The id of the user; null for commands and unknown users."},
             "actor_name": {
-                "help_text": "The user's name at that time, or `command` and the command's name."
+                "help_text": "The user's name at the time of the action. For a command, `command` "
+                "and its name."
             },
             "token_id": {
                 "help_text": "The id of the token or key of the request; otherwise empty."

@@ -131,7 +131,7 @@ def faults(conditions: object, ids: Collection[str] = ()) -> dict[str, str]:
 
 def _faults_of_one(condition: object, ids: Collection[Path]) -> Iterator[tuple[str, str]]:
     if not isinstance(condition, dict):
-        yield "", "Not an object with 'claim' and exactly one of 'equals', 'in' and 'glob'."
+        yield "", "Must be an object with 'claim' and exactly one of 'equals', 'in' or 'glob'."
         return
     known = ("claim", *OPERATORS)
     for name in condition:

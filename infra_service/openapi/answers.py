@@ -233,7 +233,7 @@ _SAMPLE_ID: Final = "01a1fd5de40e71008d5de2f5d6b32654"
 
 
 def _schema_of(declared: DeclaredErrors) -> Named:
-    """Return the error schema, extended by additional fields or replaced."""
+    """Return the error schema, with the view's additional fields or alternative schema."""
     if (beside := declared.beside) is not None:
         text = f"An error, with the additional fields of {beside.name}."
         return Named(f"{beside.name}Error", {"description": text, "allOf": [ERROR, beside]})

@@ -214,7 +214,7 @@ class ForceUnlockSerializer(StrictSerializer):
 @described("Options for a freeze.")
 class FreezeOptionsSerializer(StrictSerializer):
     reason = TextField(
-        max_length=1000, help_text="The reason, which Terraform shows to refused clients."
+        max_length=1000, help_text="The reason, which Terraform shows when the service refuses it."
     )
     expected_until = TimestampField(
         in_future=True,

@@ -148,8 +148,8 @@ def main() -> None:
             text = f"{CLIENTS} clients complete {rates[work]:,.0f} {work} per second"
             found = [statements(client, send) for client in clients]
             if any(found):
-                text += ". With only the SQL statements of these requests, pgbench completes "
-                text += f"{pgbench_rate(url, found):,.0f} per second"
+                completed = pgbench_rate(url, found)
+                text += f"; pgbench, with only their SQL statements, completes {completed:,.0f}"
             remark(f"{text}.")
         connection.close()
         connection.close_pool()

@@ -61,10 +61,10 @@ def _summary(of: str, *, first: dict[str, Any], nullable: bool) -> Named:
     sums = {
         **_SUMS,
         "workloads_managed": _count(
-            f"Number of workloads that a resource of a state manages{beyond}.", nullable=nullable
+            f"Number of workloads that a resource in a state manages{beyond}.", nullable=nullable
         ),
         "workloads_unmanaged": _count(
-            f"Number of workloads that no resource of a state manages{beyond}.", nullable=nullable
+            f"Number of workloads that no resource in any state manages{beyond}.", nullable=nullable
         ),
     }
     total = described_object(

@@ -108,7 +108,7 @@ class Case:
         return self.past_grace(self.unavailable_since())
 
     def stuck(self) -> bool:
-        """Return whether another pod has not become ready within the grace period."""
+        """Return whether a pod has not become ready within the grace period."""
         since = self.pods.unready_since
         return since is not None and self.past_grace(since)
 

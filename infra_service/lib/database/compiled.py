@@ -177,7 +177,7 @@ def _run(
 ) -> bool:
     """Run a statement. If it changed a row, insert ``rows`` and return True.
 
-    On Citus, a statement that inserts the result of another part would require all workers.
+    On Citus, these are two statements, because a single statement would require all workers.
     """
     if database.vendor == "postgresql" and rows:
         remote = [row for row in rows if citus.distributes(type(row))]
