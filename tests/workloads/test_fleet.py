@@ -6,6 +6,7 @@ import uuid
 from typing import Any
 
 import pytest
+from django.core.exceptions import ValidationError
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -190,6 +191,15 @@ def test_a_list_of_few_rows_is_read_both_ways(
     position = [3, *position_of(last, PLACE)]
     assert walk(position, backwards=True) == wanted[-2::-1]
     assert walk([2], backwards=False) == wanted[6:]
+
+
+@pytest.mark.parametrize("position", [[4], [-1], ["0"], [0, "in-a-cluster"]])
+def test_a_position_outside_the_segments_is_rejected(position: list[Any], db: None) -> None:
+    rows, segments = Workload.objects.all(), by_health(PLACE)
+    assert len(segments) == 4
+
+    with pytest.raises(ValidationError):
+        read_segments(rows, segments=segments, position=position, size=2)
 
 
 def test_the_summary_is_by_cluster(
