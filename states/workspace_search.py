@@ -68,10 +68,15 @@ def tagged(
     states: StateQuerySet, keys: Sequence[str], pairs: Sequence[tuple[str, str]]
 ) -> StateQuerySet:
     """Return the workspaces with all of these tags, by key or by key and value."""
-    if not all(map(workspaces.is_tag_key, (*keys, *dict(pairs)))):
+    values = dict(pairs)
+    wanted = {*keys, *values}
+    if not all(map(workspaces.is_tag_key, wanted)) or len(wanted) > workspaces.MOST_TAGS:
         return states.none()
+    if any(values[key] != value for key, value in pairs):  # a tag has a single value
+        return states.none()
+    keys = sorted(wanted - values.keys())
     conditions: list[Any] = [_RECORDED, Q(workspace__tags__has_keys=keys)] if keys else []
-    for key, value in pairs:
+    for key, value in values.items():
         found = _TagValue(key, KeyTransform("tags", "workspace"))
         conditions += [_RECORDED, Exact(found, Value(value))]
     return states.filter(*conditions)

@@ -22,6 +22,8 @@ from states.addresses import Names
 
 # The length is sufficient for two slugs of 63 characters. HCP Terraform allows 90 characters.
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,128}", re.ASCII)
+#: The maximum number of tags of a workspace.
+MOST_TAGS: Final = 50
 #: The form of a name, for messages.
 DESCRIPTION: Final = "1 to 128 letters, digits, dashes and underscores"
 _TAG_KEY: Final = re.compile(r"[A-Za-z0-9_.:/=+@ -]{1,128}", re.ASCII)

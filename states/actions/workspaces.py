@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
 from rest_framework.exceptions import APIException
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from apikeys.actors import Actor
     from states.targets import StateTarget
-
-_MOST_TAGS: Final = 50
 
 
 @compare_and_swap(WriteConflict)
@@ -82,7 +80,7 @@ def keep_name(*, target: StateTarget, name: str, actor: Actor) -> None:
 
 
 def _check_number(tags: Mapping[str, str]) -> None:
-    if len(tags) > _MOST_TAGS:
+    if len(tags) > workspaces.MOST_TAGS:
         raise TooManyTags
 
 

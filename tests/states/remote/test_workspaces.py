@@ -142,6 +142,19 @@ def test_odd_keys_are_refused_and_not_found(remote: RemoteClient, key: str) -> N
     assert names_in(remote.send("GET", f"{WORKSPACES}?{pair}")) == []
 
 
+def test_a_search_for_many_tags_finds_nothing(remote: RemoteClient) -> None:
+    remote.created("network-prod", a="1", b="2")
+    for query, found in (
+        ({"search[tags]": ",".join(["a", "b"] * 200)}, ["network-prod"]),
+        ({"search[tags]": ",".join(f"t{number}" for number in range(1500))}, []),
+        ({f"filter[tagged][{n}][key]": f"t{n}" for n in range(900)}, []),
+        ({"filter[tagged][0][key]": "a", "filter[tagged][1][key]": "a"}
+         | {"filter[tagged][0][value]": "1", "filter[tagged][1][value]": "2"}, []),
+    ):  # fmt: skip
+        answer = remote.client.get(f"/api/v2/{WORKSPACES}", query)
+        assert (answer.status_code, names_in(answer)) == (200, found)
+
+
 def test_a_workspace_has_a_maximum_of_tags(remote: RemoteClient) -> None:
     tags = {f"tag-{number}": "" for number in range(51)}
     assert error_of(remote.create("network-dev", **tags)) == "TOO_MANY_TAGS"
