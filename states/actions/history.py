@@ -99,17 +99,21 @@ def delete(
 ) -> None:
     """Delete the state. Its history stays for STATE_RETENTION_DAYS. A push restores the state.
 
-    A state without versions is removed immediately. ``check`` raises an error if the state must not
-    be deleted. The audit log records ``details``.
+    A state without versions is removed immediately. If a deleted state has a new workspace, only
+    the workspace is removed. ``check`` raises an error if the state must not be deleted. The audit
+    log records ``details``.
 
     Raises:
         StateNotFound: the state does not exist, or is already deleted.
         StateLocked, StateFrozen: see ``states.actions.rules``.
     """
     state = target.find()
-    if state is None or state.deleted_at is not None:
+    if state is None or (state.deleted_at is not None and state.workspace is None):
         raise StateNotFound
     rules.check_lock(state, None, actor)
+    if state.deleted_at is not None:
+        _remove_workspace(state, actor, **details)
+        return
     if check is not None:
         check(state)
     with transaction.atomic():
@@ -125,6 +129,18 @@ def delete(
         audit.authorize_and_record(
             actor, "state.delete", state.pk, version=state.version_number, **details
         )
+
+
+def _remove_workspace(state: State, actor: Actor, **details: Any) -> None:
+    """Remove the workspace that was created after the deletion of its state, and has no version.
+
+    Raises:
+        RaceLostError: the state changed concurrently.
+    """
+    with transaction.atomic():
+        if not State.objects.as_seen(state).change(workspace=None):
+            raise RaceLostError
+        audit.authorize_and_record(actor, "state.delete", state.pk, version=0, **details)
 
 
 @compare_and_swap(WriteConflict)

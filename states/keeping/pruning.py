@@ -129,7 +129,7 @@ def _change_if_unchanged(state: State, **values: Any) -> bool:
 
 
 def _remove_state(state: State, actor: Actor) -> Iterator[Pruned]:
-    """Remove a deleted state and its last version."""
+    """Remove a deleted state and its last version. A workspace without a version stays."""
     with transaction.atomic():
         if not _change_if_unchanged(state, **_NOTHING):
             return
@@ -137,8 +137,20 @@ def _remove_state(state: State, actor: Actor) -> Iterator[Pruned]:
         _remove(state, batch)
         ResourceEntry.objects.forget(state.pk)  # rows that a release without the index left
         State.objects.filter(pk=state.pk).delete()
+        if state.workspace is not None:  # created after the deletion, with the id of the state
+            _create_empty(state)
         audit.authorize_and_record(actor, "state.purge", state.pk, version=state.version_number)
     yield _discard_objects(batch, states=1)
+
+
+def _create_empty(removed: State) -> None:
+    """Create a state without versions that has the id and the workspace of a removed state.
+
+    The revision continues, so that writers that read the removed state detect the change.
+    """
+    names = ("pk", "component_id", "environment_id", "application_id", "created_at", "workspace")
+    kept = {name: getattr(removed, name) for name in (*names, "revision")}
+    State.objects.create(**kept)
 
 
 def _remove(state: State, batch: list[StateVersion]) -> None:

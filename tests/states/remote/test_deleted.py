@@ -1,0 +1,54 @@
+"""Workspaces that are created again after the deletion of their state."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import pytest
+from django.core.management import call_command
+
+from apikeys.models import AuditEvent
+from states.models import State, StateVersion
+from tests.states.remote.conftest import FIRST, SECOND, RemoteClient
+
+pytestmark = [pytest.mark.django_db, pytest.mark.urls("tests.states.remote.urls")]
+
+
+@pytest.fixture
+def created_again(remote: RemoteClient, locked: str) -> str:
+    """The id of a workspace without a version, whose state was deleted before."""
+    remote.push(locked, SECOND)
+    remote.act(locked, "unlock")
+    assert remote.send("DELETE", f"workspaces/{locked}").status_code == 204
+    assert remote.created("network-prod", team="red") == locked
+    return locked
+
+
+def test_it_can_be_deleted_and_the_history_stays(remote: RemoteClient, created_again: str) -> None:
+    deleted_at = State.objects.get().deleted_at
+    assert remote.act(created_again, "safe-delete").status_code == 204
+    assert remote.send("GET", f"workspaces/{created_again}").status_code == 404
+    assert remote.act(created_again, "safe-delete").status_code == 404
+    assert State.objects.get().deleted_at == deleted_at
+    assert StateVersion.objects.count() == 1
+    events = AuditEvent.objects.filter(action="state.delete").order_by("occurred_at", "id")
+    assert [event.details["version"] for event in events] == [1, 0]
+
+
+def test_a_locked_one_is_not_deleted(remote: RemoteClient, created_again: str) -> None:
+    remote.act(created_again, "lock")
+    assert remote.act(created_again, "safe-delete").status_code == 409
+
+
+def test_it_survives_the_removal_of_the_history(remote: RemoteClient, created_again: str) -> None:
+    State.objects.update(deleted_at=dt.datetime(2020, 1, 1, tzinfo=dt.UTC))
+    revision = State.objects.get().revision
+    call_command("prune_states")
+
+    assert not StateVersion.objects.exists()
+    assert State.objects.get().revision > revision
+    kept = remote.send("GET", f"workspaces/{created_again}").json()["data"]["attributes"]
+    assert (kept["name"], kept["tag-names"]) == ("network-prod", ["team"])
+    remote.act(created_again, "lock")
+    remote.push(created_again, FIRST)
+    assert remote.pulled(created_again) == FIRST
