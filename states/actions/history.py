@@ -108,7 +108,7 @@ def delete(
         StateLocked, StateFrozen: see ``states.actions.rules``.
     """
     state = target.find()
-    if state is None or (state.deleted_at is not None and state.workspace is None):
+    if state is None or not state.has_workspace:
         raise StateNotFound
     rules.check_lock(state, None, actor)
     if state.deleted_at is not None:

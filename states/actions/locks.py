@@ -5,6 +5,7 @@ A LOCK is a single UPDATE, so exactly one of many concurrent requests acquires t
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from django.db.models import F, UUIDField
@@ -15,7 +16,7 @@ from infra_service.lib.database.compiled import Parameter
 from states.actions import rules
 from states.actions.registration import find_or_register
 from states.actions.removal import unregister
-from states.errors import LockNotHeld, StateLocked, WriteConflict
+from states.errors import LockNotHeld, StateLocked, StateNotFound, WriteConflict
 from states.lock_holders import lock_for
 from states.lockinfo import HTTP, REMOTE, LockInfo
 from states.models import State
@@ -28,9 +29,10 @@ if TYPE_CHECKING:
     from states.targets import StateTarget
 
 
-def _unlocked() -> StateQuerySet:
+def _unlocked(door: str) -> StateQuerySet:
     pk = Parameter("pk", UUIDField())
-    return State.objects.filter(pk=pk, lock_id=None, frozen_at=None)
+    unlocked = State.objects.filter(pk=pk, lock_id=None, frozen_at=None)
+    return unlocked.with_workspace() if door == REMOTE else unlocked
 
 
 def _locked() -> StateQuerySet:
@@ -39,10 +41,12 @@ def _locked() -> StateQuerySet:
 
 
 _REVISED: Final = F("revision") + 1
+_COLUMNS: Final = ("lock_id", "lock_info", "lock_acquired_at", "lock_taken_by")
 #: Acquire the lock of a state that is not locked or frozen, in an atomic statement.
-_ACQUIRE: Final = audit.AuditedUpdate(
-    _unlocked, "lock_id", "lock_info", "lock_acquired_at", "lock_taken_by", revision=_REVISED
-)
+_ACQUIRE: Final = {
+    door: audit.AuditedUpdate(partial(_unlocked, door), *_COLUMNS, revision=_REVISED)
+    for door in (HTTP, REMOTE)
+}
 #: Release the lock if the lock ID is still active.
 _RELEASE: Final = audit.AuditedUpdate(
     _locked,
@@ -58,14 +62,18 @@ _RELEASE: Final = audit.AuditedUpdate(
 def lock(*, target: StateTarget, info: LockInfo, actor: Actor, door: str = HTTP) -> LockInfo:
     """Acquire the lock of a state without waiting. A repeated call with the same ID succeeds.
 
-    ``door`` is the backend that the client uses.
+    ``door`` is the backend that the client uses. The remote backend only locks workspaces, because
+    its client cannot push or unlock a state without a workspace.
 
     Raises:
+        StateNotFound: the workspace was deleted in the meantime.
         StateLocked: another lock is active.
         StateFrozen: an operator froze the state.
         WriteConflict: every attempt lost to a concurrent write.
     """
-    state = find_or_register(target=target, actor=actor)
+    state = target.find() if door == REMOTE else find_or_register(target=target, actor=actor)
+    if state is None or (door == REMOTE and not state.has_workspace):
+        raise StateNotFound
     if state.lock_info is not None:
         holder = LockInfo(**state.lock_info)
         if state.lock_id != info.uuid:
@@ -83,7 +91,7 @@ def lock(*, target: StateTarget, info: LockInfo, actor: Actor, door: str = HTTP)
         },
     }
     details = {"lock": info.described()}
-    if not _ACQUIRE.run(
+    if not _ACQUIRE[door].run(
         actor, "state.lock", state.pk, details, pk=state.pk, lock_id=info.uuid, **acquired
     ):
         raise RaceLostError

@@ -52,12 +52,12 @@ def add_tags(*, target: StateTarget, tags: Mapping[str, str], actor: Actor) -> S
     """Add tags to the workspace of a state, or change their values.
 
     Raises:
-        StateNotFound: the state does not exist.
+        StateNotFound: the workspace does not exist, or was deleted in the meantime.
         TooManyTags: the workspace would exceed the maximum number of tags.
         WriteConflict: every attempt lost to a concurrent write.
     """
     state = target.find()
-    if state is None:
+    if state is None or not state.has_workspace:
         raise StateNotFound
     record = state.workspace or {"tags": {}}
     changed = {**record, "tags": {**record["tags"], **tags}}

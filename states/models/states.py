@@ -90,8 +90,13 @@ class StateQuerySet(models.QuerySet["State"]):
 
     def workspaces(self) -> StateQuerySet:
         """Return the states that the remote backend shows: states of entries with slugs."""
-        shown = self.filter(Q(deleted_at=None) | Q(workspace__isnull=False))
-        return shown.filter(component__slug__isnull=False, environment__slug__isnull=False)
+        return self.with_workspace().filter(
+            component__slug__isnull=False, environment__slug__isnull=False
+        )
+
+    def with_workspace(self) -> StateQuerySet:
+        """Return the states that are not deleted, or that have a new workspace since then."""
+        return self.filter(Q(deleted_at=None) | Q(workspace__isnull=False))
 
     def with_failing_checks(self) -> StateQuerySet:
         """Return the states with failing ``check`` blocks."""
@@ -318,6 +323,11 @@ class State(models.Model):
 
     def __str__(self) -> str:
         return f"{self.component} in {self.environment}"
+
+    @property
+    def has_workspace(self) -> bool:
+        """Return whether the state is in ``with_workspace``."""
+        return self.deleted_at is None or self.workspace is not None
 
     @property
     def is_overdue(self) -> bool:

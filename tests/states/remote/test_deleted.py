@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import datetime as dt
+from typing import Any
 
 import pytest
 from django.core.management import call_command
 
 from apikeys.models import AuditEvent
+from states.actions import locks, workspaces
 from states.models import State, StateVersion
-from tests.states.remote.conftest import FIRST, SECOND, RemoteClient
+from tests.states.remote.conftest import FIRST, SECOND, RemoteClient, error_of
 
 pytestmark = [pytest.mark.django_db, pytest.mark.urls("tests.states.remote.urls")]
 
@@ -52,3 +54,31 @@ def test_it_survives_the_removal_of_the_history(remote: RemoteClient, created_ag
     remote.act(created_again, "lock")
     remote.push(created_again, FIRST)
     assert remote.pulled(created_again) == FIRST
+
+
+TAGS = [{"type": "tags", "attributes": {"name": "a"}}]
+
+
+@pytest.mark.parametrize("is_pushed", [True, False])
+@pytest.mark.parametrize(
+    "changed",
+    [(locks, "lock", "actions/lock", None), (workspaces, "add_tags", "relationships/tags", TAGS)],
+)
+def test_a_concurrent_deletion_wins(
+    remote: RemoteClient, locked: str, monkeypatch: Any, changed: Any, is_pushed: bool
+) -> None:
+    module, name, path, data = changed
+    action = getattr(module, name)
+    if is_pushed:
+        remote.push(locked, FIRST)
+    remote.act(locked, "unlock")
+
+    def after_deletion(**given: Any) -> Any:
+        assert remote.act(locked, "safe-delete").status_code == 204
+        return action(**given)
+
+    monkeypatch.setattr(module, name, after_deletion)
+    answer = remote.send("POST", f"workspaces/{locked}/{path}", data)
+    assert (answer.status_code, error_of(answer)) == (404, "STATE_NOT_FOUND")
+    assert not State.objects.workspaces().exists()
+    assert not State.objects.filter(lock_id__isnull=False).exists()
