@@ -65,7 +65,8 @@ _ARGUMENTS: Final[dict[str, tuple[Any, ...]]] = {
     # A quote or a backslash would end the value in the filter.
     **{n: _text(text, max_length=300, pattern=r"^[^'\\]*$") for n, text in _COMPARED.items()},
     "filter": _text(_FILTER, max_length=700),
-    "cursor": _text("next_cursor of the previous answer.", max_length=1000),
+    # A page token contains the position in the list, such as the address of a provider.
+    "cursor": _text("next_cursor of the previous answer.", max_length=8192),
 }
 
 

@@ -292,3 +292,13 @@ def test_a_failure_of_the_database_is_that_of_the_api(
 
     assert response.status_code == 503
     assert response["Retry-After"]
+
+
+def test_long_addresses_of_providers_have_cursors(mcp: Mcp, writer: Any) -> None:
+    for number in range(50):
+        thing = resource(f"a{number}", instance({"id": str(number)}))
+        address = f"example.com/{'x' * 1500}/p{number:02}"
+        thing["provider"] = f'provider["{address}"]'
+        assert Backend(writer).push(state(thing)).status_code == 200
+    index()
+    assert len(mcp.all("list_providers", "providers")) == 50
