@@ -305,6 +305,20 @@ def test_unfinished_requests_have_a_budget(loop: Loop, monkeypatch: pytest.Monke
     assert loop.worker._buffered == len(head) + 500
 
 
+def test_a_removed_header_does_not_count_towards_the_budget(loop: Loop) -> None:
+    expecting = HEAD + b"Expect: 100-continue" + b" " * 1000 + b"\r\nContent-Length: 5\r\n\r\n"
+    whole = loop.connect(expecting)
+    assert whole.recv(100) == b"HTTP/1.1 100 Continue\r\n\r\n"
+    cut_off = loop.connect(expecting)
+    whole.sendall(b"12345")
+    cut_off.close()
+    loop.turn()
+    loop.turn()
+
+    assert loop.worker._waiting == {}
+    assert loop.worker._buffered == 0
+
+
 def test_closed_connections_are_removed(loop: Loop) -> None:
     for peer in (loop.connect(), loop.connect()):
         peer.close()

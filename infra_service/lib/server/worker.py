@@ -168,8 +168,11 @@ class ServiceWorker(ThreadWorker):  # type: ignore[misc,unused-ignore]
             self._add(conn, arrival, data)
 
     def _add(self, conn: Any, arrival: Arrival, data: bytes) -> None:
-        self._buffered += len(data)
-        if not data or arrival.add(data):  # a thread responds to a request that ends too soon
+        size = arrival.size
+        # A thread responds to a request that ends too soon.
+        is_ready = not data or arrival.add(data)
+        self._buffered += arrival.size - size  # without a removed header
+        if is_ready:
             self._forget(conn)
             self._begin(conn, bytes(arrival.received))
             return
