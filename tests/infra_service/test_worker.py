@@ -38,6 +38,9 @@ def arrival() -> Arrival:
         ([HEAD, b"content-length:5\r\n\r\n1234"], False),
         ([HEAD, b"Content-Length: 5\r\n\r\n123456"], True),
         ([HEAD, b"Content-Length: 0\r\n\r\n"], True),
+        ([HEAD, b"Content-Length: 00000000\r\n\r\n"], True),
+        ([HEAD, b"Content-Length: 0000000005\r\n\r\n", b"12345"], True),
+        ([HEAD, b"Content-Length: " + b"0" * 5000 + b"5\r\n\r\n", b"12345"], True),
         ([HEAD, b"Content-Length: %d\r\n\r\n" % LARGEST_BODY], False),
         # Requests that a thread receives itself, or refuses.
         ([HEAD, b"Content-Length: %d\r\n\r\n" % (LARGEST_BODY + 1)], True),
@@ -45,7 +48,6 @@ def arrival() -> Arrival:
         ([HEAD, b"Content-Length: x\r\n\r\n"], True),
         ([HEAD, b"Transfer-Encoding: chunked\r\n\r\n"], True),
         ([HEAD, b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n"], True),
-        ([HEAD, b"X: " + b"x" * 1000], True),
         ([b"\n\n"], False),
     ],
 )
@@ -303,6 +305,26 @@ def test_unfinished_requests_have_a_budget(loop: Loop, monkeypatch: pytest.Monke
 
     assert first.recv(100).startswith(b"HTTP/1.1 408 ")
     assert loop.worker._buffered == len(head) + 500
+
+
+def test_endless_headers_are_refused_without_a_thread(loop: Loop) -> None:
+    loop.worker._largest_head = 1000
+    peer = loop.connect(HEAD + b"X: " + b"x" * 1000)
+
+    assert peer.recv(100).startswith(b"HTTP/1.1 431 ")
+    assert loop.begun == []
+    assert loop.worker._buffered == 0
+
+
+def test_the_largest_valid_headers_are_awaited(loop: Loop) -> None:
+    line = b"GET /" + b"x" * (loop.worker.cfg.limit_request_line - 14) + b" HTTP/1.1\r\n"
+    field = b"X: " + b"x" * (loop.worker.cfg.limit_request_field_size - 5) + b"\r\n"
+    head = b"\r\n" + line + field * loop.worker.cfg.limit_request_fields + b"\r"
+    arriving = loop.worker._arrival(60)
+
+    assert not arriving.add(head)
+    assert not arriving.is_too_long
+    assert arriving.add(b"\n")
 
 
 def test_a_removed_header_does_not_count_towards_the_budget(loop: Loop) -> None:

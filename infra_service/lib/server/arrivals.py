@@ -50,10 +50,18 @@ class Arrival:
         """The number of buffered bytes."""
         return len(self.received)
 
+    @property
+    def is_too_long(self) -> bool:
+        """Return whether the incomplete headers exceed every limit of the server's parser.
+
+        The parser would wait for the end of the headers before it rejects them.
+        """
+        return not self._complete_at and len(self.received) > self._largest_head
+
     def add(self, data: bytes) -> bool:
         """Add received bytes, and return whether a thread can process the request without waiting.
 
-        The server's parser later rejects headers that are too large or invalid.
+        The server's parser later rejects headers that are complete, but too large or invalid.
         """
         if not self.received:
             self.deadline = min(self.deadline, time.monotonic() + HEADER_TIMEOUT)
@@ -62,7 +70,7 @@ class Arrival:
         if not self._complete_at:
             end = self.received.find(_END, searched)
             if end < 0:
-                return len(self.received) > self._largest_head
+                return False
             self._end_head(end)
         if len(self.received) >= self._complete_at:
             return True
@@ -82,11 +90,12 @@ class Arrival:
         headers = _FRAMING.findall(self.received, 0, end + len(_END))
         framing = {name.lower(): value for name, value in headers}
         length = framing.get(b"content-length", b"").strip()
-        is_small = length.isdigit() and len(length) < 8 and int(length) <= LARGEST_BODY  # noqa: PLR2004
+        digits = length.lstrip(b"0")  # the server's parser accepts leading zeros
+        is_small = length.isdigit() and len(digits) < 8 and int(digits or b"0") <= LARGEST_BODY  # noqa: PLR2004
         if b"transfer-encoding" in framing or not is_small:
             return
         self._body_began = time.monotonic()
-        self._complete_at += int(length)
+        self._complete_at += int(digits or b"0")
         if len(self.received) < self._complete_at:
             head, found = _EXPECTATION.subn(b"", bytes(self.received[: end + 2]))
             self.received[: end + 2] = head

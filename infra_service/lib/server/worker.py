@@ -45,6 +45,8 @@ _RECEIVED_AT_ONCE: Final = 64 * 1024
 _PROBES: Final = (b"healthz", b"readyz")
 _PROBE: Final = re.compile(rb"(?:GET|HEAD) /(%s)[/ ?]" % b"|".join(_PROBES))
 _AT_ONCE: Final = struct.pack("ii", 1, 0)
+#: The maximum number of bytes between and around the request line and the headers.
+_LINE_ENDS: Final = 16
 
 
 class ServiceWorker(ThreadWorker):  # type: ignore[misc,unused-ignore]
@@ -68,6 +70,7 @@ class ServiceWorker(ThreadWorker):  # type: ignore[misc,unused-ignore]
         self._largest_head = (
             self.cfg.limit_request_line
             + self.cfg.limit_request_fields * self.cfg.limit_request_field_size
+            + _LINE_ENDS
         )
 
     def load_wsgi(self) -> None:
@@ -172,6 +175,9 @@ class ServiceWorker(ThreadWorker):  # type: ignore[misc,unused-ignore]
         # A thread responds to a request that ends too soon.
         is_ready = not data or arrival.add(data)
         self._buffered += arrival.size - size  # without a removed header
+        if arrival.is_too_long:
+            self._refuse(conn, HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
+            return
         if is_ready:
             self._forget(conn)
             self._begin(conn, bytes(arrival.received))
@@ -304,12 +310,16 @@ class ServiceWorker(ThreadWorker):  # type: ignore[misc,unused-ignore]
             conn.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
         if pending.is_idle or isinstance(pending, Departure):
             self._drop(conn)
-            return
+        else:
+            self._refuse(conn, HTTPStatus.REQUEST_TIMEOUT)
+
+    def _refuse(self, conn: Any, status: HTTPStatus) -> None:
+        """End an incomplete request with an error."""
         self._forget(conn)
         with contextlib.suppress(
             OSError
         ):  # does not block: the response is short, or the client has disconnected
-            conn.sock.send(refusal(HTTPStatus.REQUEST_TIMEOUT, uuid7().hex))
+            conn.sock.send(refusal(status, uuid7().hex))
         self._end(conn)
 
     def _end(self, conn: Any) -> None:
