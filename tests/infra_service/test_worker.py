@@ -300,10 +300,12 @@ def test_without_descriptors_the_oldest_goes(loop: Loop, number: int) -> None:
 def test_unfinished_requests_have_a_budget(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker, "_BUDGET", 1000)
     head = HEAD + b"Content-Length: 800\r\n\r\n"
+    loop.connect()
     first = loop.connect(head + b"x" * 500)
     loop.connect(head + b"x" * 500)
 
     assert first.recv(100).startswith(b"HTTP/1.1 408 ")
+    assert [pending.is_idle for pending in loop.worker._waiting.values()] == [True, False]
     assert loop.worker._buffered == len(head) + 500
 
 

@@ -289,8 +289,13 @@ class ServiceWorker(ThreadWorker):  # type: ignore[misc,unused-ignore]
         self._count()
 
     def _keep_within_budget(self) -> None:
-        if self._buffered > _BUDGET:
-            self._end_oldest()
+        """End the oldest connection with buffered data. An idle connection would free nothing."""
+        if self._buffered <= _BUDGET:
+            return
+        for conn, pending in self._waiting.items():
+            if pending.size:
+                self._end_slow(conn, pending)
+                return
 
     def _end_oldest(self) -> None:
         if self._waiting:
