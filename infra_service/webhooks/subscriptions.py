@@ -70,7 +70,8 @@ def subscribers(since: dt.datetime) -> list[Reach]:
 def _reaches(rows: WebhookEndpointQuerySet) -> list[Reach]:
     endpoints = list(rows.select_related("maker"))
     token_ids = {one.maker_token_id for one in endpoints if one.maker_token_id}
-    tokens = {token.pk: token for token in AccessToken.objects.active().filter(pk__in=token_ids)}
+    active = AccessToken.objects.active().select_related("trust_policy")
+    tokens = {token.pk: token for token in active.filter(pk__in=token_ids)}
     found = []
     for endpoint in endpoints:
         with isolated("read the grant of a webhook", endpoint.pk):
@@ -82,5 +83,7 @@ def _reaches(rows: WebhookEndpointQuerySet) -> list[Reach]:
                 if token is None:
                     continue
                 grant = grant.intersection(token.grant)
+                if token.trust_policy is not None:
+                    grant = grant.intersection(token.trust_policy.grant)
             found.append(Reach(endpoint, grant))
     return found

@@ -12,6 +12,7 @@ from django.db.models import F, Q
 from django.utils import timezone
 from uuid_utils.compat import uuid7
 
+from apikeys.idle_owners import idle_before, signed_on_last
 from apikeys.models.grant_holder import GrantHolder
 from apikeys.querysets import GrantHolderQuerySet
 from infra_service.lib.encryption import current_key
@@ -35,17 +36,20 @@ class WebhookEndpointQuerySet(GrantHolderQuerySet[Any]):
     """Queries for endpoints."""
 
     def granted(self) -> WebhookEndpointQuerySet:
-        """Return the unexpired endpoints whose owner is active and whose creator's key is valid.
+        """Return the unexpired endpoints with an owner and a creator's key that still work.
 
-        ``subscriptions`` also checks the token that created an endpoint.
+        The owner must be active and not idle. ``subscriptions`` also checks the token that created
+        an endpoint.
         """
         now = timezone.now()
-        return self.filter(
+        granted = self.filter(
             Q(expires_at=None) | Q(expires_at__gt=now),
             Q(maker=None) | Q(maker__expires_at=None) | Q(maker__expires_at__gt=now),
             maker__revoked_at=None,
             owner__is_active=True,
         )
+        before = idle_before(now)
+        return granted if before is None else granted.exclude(signed_on_last(before, "owner__"))
 
     def working(self) -> WebhookEndpointQuerySet:
         """Return the endpoints that currently receive messages."""

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from apikeys import actions
 from apikeys.actors import Actor
-from apikeys.models import AccessToken, ApiKey, User
+from apikeys.models import AccessToken, ApiKey, Issuer, TrustPolicy, User
 from infra_service.webhooks import queue
 from infra_service.webhooks.models import Delivery, WebhookEvent
 from infra_service.webhooks.publishing import publish_next
@@ -108,6 +108,45 @@ def test_concurrently_narrowed_binding_is_applied(operator: User, receiver: Rece
     given_up = Delivery.objects.get(resource_id=outside.resource_id)
     assert (given_up.status, given_up.attempts) == ("FAILED", 1)
     assert given_up.error == "the endpoint is no longer allowed to receive this event"
+
+
+def test_narrowed_trust_policy_limits_the_webhooks_of_its_tokens(
+    operator: User, client: ApiClient, receiver: Receiver
+) -> None:
+    hook_of(client, receiver, "cluster.create")
+    issuer = Issuer.objects.create(kind="CUSTOM", url="https://ci.example.com", audience="us")
+    policy = TrustPolicy.objects.create(
+        name="p", owner=operator, issuer=issuer, conditions={"sub": "job"},
+        scopes=["webhook:write", "cluster:read"],
+    )  # fmt: skip
+    AccessToken.objects.filter(pk=client.token.pk).update(
+        trust_policy=policy, kind="SERVICE", expires_at=timezone.now() + dt.timedelta(hours=1)
+    )
+    event("before").save()
+    deliver()
+
+    TrustPolicy.objects.filter(pk=policy.pk).change(scopes=["webhook:write"])
+    event("after").save()
+    deliver()
+
+    assert [one.payload["data"]["name"] for one in receiver.received] == ["before"]
+
+
+@pytest.mark.parametrize(("days", "received"), [(89, ["idle", "back"]), (91, ["back"])])
+def test_webhooks_of_an_idle_owner_pause(
+    client: ApiClient, receiver: Receiver, settings: Any, days: int, received: list[str]
+) -> None:
+    settings.OWNER_IDLE_DAYS = 90
+    hook_of(client, receiver, "cluster.create")
+    User.objects.update(last_login=timezone.now() - dt.timedelta(days=days))
+    event("idle").save()
+    deliver()
+
+    User.objects.update(last_login=timezone.now())
+    event("back").save()
+    deliver()
+
+    assert [one.payload["data"]["name"] for one in receiver.received] == received
 
 
 def test_webhook_of_a_deleted_token_does_not_block_other_webhooks(
