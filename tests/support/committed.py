@@ -98,6 +98,7 @@ def _copy_of_sqlite() -> Iterator[None]:
         try:
             yield
         finally:
-            connection.connection.close()
+            if connection.connection is not None:  # a command may have closed it
+                connection.connection.close()
             connection.settings_dict["NAME"] = name
             connection.connection = original
