@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.db import IntegrityError, transaction
 from django.db.models import Case, F, Q, When
-from django.db.models.functions import Now
+from django.db.models.functions import Least, Now
 from django.utils import timezone
 
 from apikeys import audit
@@ -102,8 +102,10 @@ def record_collection_failure(
     )
     values: dict[str, Any] = {
         "collection_error_at": Now(),
+        # The stored time can be later than now: if the database's clock was set back, or if this
+        # statement waited for a newer failure.
         "collection_failing_since": Case(
-            When(is_ongoing, then="collection_failing_since"), default=Now()
+            When(is_ongoing, then=Least("collection_failing_since", Now())), default=Now()
         ),
         "collection_error_reason": failure.reason.value,
         "collection_error_resource": safe_text(failure.resource, MAX_RESOURCE),

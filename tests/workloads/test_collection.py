@@ -164,6 +164,19 @@ def test_silent_status_after_reports_or_failures_stop(
     assert collection(reader, cluster)["status"] == "SILENT"
 
 
+@pytest.mark.both
+def test_failure_is_recorded_after_the_clock_was_set_back(cluster: Cluster) -> None:
+    fail(cluster)
+    age(cluster, collection_error_at=-3600, collection_failing_since=-3600)
+
+    fail(cluster)
+
+    cluster.refresh_from_db()
+    assert cluster.collection_error_at is not None
+    assert cluster.collection_failing_since == cluster.collection_error_at
+    assert cluster.collection_error_at < timezone.now()
+
+
 def test_unreachable_cluster_with_a_running_collector_is_failing(
     reader: ApiClient, cluster: Cluster
 ) -> None:
