@@ -22,7 +22,8 @@ def prune() -> Iterator[int]:
     before = timezone.now() - KEPT
     ended = Delivery.objects.filter(created_at__lt=before).exclude(status=Delivery.Status.WAITING)
     while ids := list(ended.order_by("pk").values_list("pk", flat=True)[:_ROWS]):
-        yield Delivery.objects.filter(pk__in=ids).delete()[0]
+        # The condition excludes a delivery that is redelivered in the meantime.
+        yield ended.filter(pk__in=ids).delete()[0]
     expired = WebhookEvent.objects.filter(created_at__lt=before, deliveries=None)
     while old := list(expired.order_by("created_at").values_list("pk", flat=True)[:_ROWS]):
         WebhookEvent.objects.filter(pk__in=old).delete()

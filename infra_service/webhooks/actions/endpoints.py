@@ -127,12 +127,13 @@ def enable_endpoint(*, endpoint_id: uuid.UUID, actor: Actor) -> None:
 
 def _change(endpoint: WebhookEndpoint, changes: Mapping[str, Any], actor: Actor) -> None:
     before = _described(endpoint)
-    if changes.get("is_enabled") == endpoint.is_enabled:
-        # ``disabled_reason`` stays, because an owner cannot undo the decision of an operator.
-        changes = {name: value for name, value in changes.items() if name != "is_enabled"}
+    # If the status is unchanged, ``disabled_reason`` stays, because an owner cannot undo the decision
+    # of an operator. An unchanged URL may be forbidden now, or only the origin of an unreadable URL.
+    now = {"is_enabled": endpoint.is_enabled, "url": before["url"]}
+    changes = {name: value for name, value in changes.items() if value != now.get(name, ...)}
     if changes.get("is_enabled"):
         endpoint.record_disabled_period(ended_at=timezone.now())
-    if changes.get("url", before["url"]) != before["url"]:  # an unchanged URL may be forbidden now
+    if "url" in changes:
         _check_url(changes["url"])
     for name, value in _attributes(changes).items():
         setattr(endpoint, name, value)

@@ -219,7 +219,9 @@ class WebhookEndpoint(GrantHolder):
         """
         if not self.key_of_url:
             return self.stored_url
-        return secrets.decrypt_url(self.encrypted_url, self.pk)
+        url = secrets.decrypt_url(self.encrypted_url, self.pk)
+        # After a downgrade, the earlier release may have stored a URL without a path.
+        return url if origin_of(url) == self.stored_url else self.stored_url
 
     @property
     def key_of_url(self) -> str:

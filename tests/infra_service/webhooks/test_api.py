@@ -201,6 +201,30 @@ def test_an_unreadable_url_can_be_replaced(
     assert [one["status"] for one in hook.deliveries()] == ["FAILED", "DELIVERED"]
 
 
+def test_a_url_without_a_path_of_an_earlier_release_replaces_the_encrypted_url(
+    client: ApiClient, receiver: Receiver
+) -> None:
+    hook = hook_of(client, receiver, "cluster.create")
+    WebhookEndpoint.objects.update(stored_url="https://example.com")
+
+    assert hook.endpoint.destination() == "https://example.com"
+    assert client.get(hook.path).json()["webhook"]["url"] == "https://example.com"
+
+
+def test_the_shown_part_of_an_unreadable_url_does_not_replace_the_url(
+    client: ApiClient, receiver: Receiver, settings: Any
+) -> None:
+    hook = hook_of(client, receiver, "cluster.create")
+    keys, settings.STATE_ENCRYPTION_KEYS = settings.STATE_ENCRYPTION_KEYS, ["A" * 43 + "="]
+    shown = client.get(hook.path).json()["webhook"]["url"]
+    changed = {"name": "renamed", "url": shown}
+    assert client.send("PATCH", hook.path, changed).status_code == 200
+
+    settings.STATE_ENCRYPTION_KEYS = keys
+    webhook = client.get(hook.path).json()["webhook"]
+    assert (webhook["name"], webhook["url"]) == ("renamed", receiver.url)
+
+
 def test_secrets_survive_a_new_encryption_key(
     client: ApiClient, receiver: Receiver, settings: Any
 ) -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import datetime as dt
+from typing import Any
 
 import pytest
+from django.db import connection
 from django.utils import timezone
 
 from apikeys.actors import Actor
 from infra_service.webhooks.actions import disable_endpoint
-from infra_service.webhooks.models import BY_OPERATOR, DisabledPeriod
+from infra_service.webhooks.models import BY_OPERATOR, Delivery, DisabledPeriod
 from infra_service.webhooks.pruning import KEPT, prune
 from infra_service.webhooks.subscriptions import Reach
 from states.models import State
@@ -141,3 +143,21 @@ def test_old_periods_are_removed(hook: Hook) -> None:
     list(prune())
 
     assert [one.ended_at for one in DisabledPeriod.objects.all()] == [now - KEPT + DAY]
+
+
+def test_delivery_that_is_redelivered_meanwhile_is_not_removed(
+    hook: Hook, receiver: Receiver
+) -> None:
+    happen("old")
+    deliver()
+    Delivery.objects.update(created_at=timezone.now() - KEPT - DAY)
+
+    def redeliver(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        if sql.startswith("DELETE") and Delivery._meta.db_table in sql:
+            Delivery.objects.update(status="WAITING", next_attempt_at=timezone.now())
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(redeliver):
+        list(prune())
+
+    assert Delivery.objects.get().status == "WAITING"
