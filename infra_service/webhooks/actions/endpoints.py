@@ -127,8 +127,8 @@ def enable_endpoint(*, endpoint_id: uuid.UUID, actor: Actor) -> None:
 
 def _change(endpoint: WebhookEndpoint, changes: Mapping[str, Any], actor: Actor) -> None:
     before = _described(endpoint)
-    # If the status is unchanged, ``disabled_reason`` stays, because an owner cannot undo the decision
-    # of an operator. An unchanged URL may be forbidden now, or only the origin of an unreadable URL.
+    # An unchanged status keeps ``disabled_reason``, because an owner cannot undo the decision of an
+    # operator. An unchanged URL may be forbidden now, or be only the origin of an unreadable URL.
     now = {"is_enabled": endpoint.is_enabled, "url": before["url"]}
     changes = {name: value for name, value in changes.items() if value != now.get(name, ...)}
     if changes.get("is_enabled"):
