@@ -184,6 +184,10 @@ class WebhookEndpointAdmin(BindingColumns, IssuePages):
     def edit(self, obj: WebhookEndpoint, actor: Actor, **fields: Any) -> str:
         if not fields["url"]:
             del fields["url"]
+        # The form shows the expiry in whole minutes.
+        shown = obj.expires_at and obj.expires_at.replace(second=0, microsecond=0)
+        if fields["expires_at"] == shown:
+            del fields["expires_at"]
         endpoints = WebhookEndpoint.objects.all()
         actions.change_endpoint(
             endpoints=endpoints, endpoint_id=obj.pk, changes=fields, actor=actor

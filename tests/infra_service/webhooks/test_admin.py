@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from typing import Any
 
@@ -92,6 +93,22 @@ def test_edit_keeps_the_url_unless_another_is_given(db: None) -> None:
     assert WebhookEndpoint.objects.get().url == other
     (_, changed) = AuditEvent.objects.filter(action="webhook.update").order_by("id")
     assert changed.details["url"] == {"from": "https://example.com", "to": "https://example.org"}
+
+
+def test_edit_keeps_the_seconds_of_an_unchanged_expiry(db: None) -> None:
+    administrator = person("administrator")
+    administrator.post(f"{LIST}add/", given())
+    expiry = dt.datetime(2100, 1, 2, 3, 4, 5, 678, tzinfo=dt.UTC)
+    WebhookEndpoint.objects.update(expires_at=expiry)
+
+    administrator.post(page("edit"), given(name="pager", expires_at="2100-01-02T03:04"))
+    kept = WebhookEndpoint.objects.get()
+    administrator.post(page("edit"), given(expires_at="2100-01-02T03:05"))
+
+    assert (kept.name, kept.expires_at) == ("pager", expiry)
+    assert WebhookEndpoint.objects.get().expires_at == expiry.replace(
+        minute=5, second=0, microsecond=0
+    )
 
 
 def test_test_and_rotate(db: None, receiver: Receiver) -> None:
