@@ -17,6 +17,7 @@ from workloads.admin import history
 from workloads.admin.workloads import WorkloadAdmin
 from workloads.kubernetes.health import HealthStatus
 from workloads.models import Cluster, Workload
+from workloads.models.clusters import ClusterQuerySet
 
 LIST = "/admin/workloads/workload/"
 
@@ -31,6 +32,27 @@ def test_groups_can_access_their_pages(workload: NewWorkload, group: str, status
         assert client.get(path).status_code == status
     for path in (f"{LIST}{one.pk}/change/", f"{LIST}{one.pk}/delete/", f"{LIST}add/"):
         assert client.post(path, {"name": "x"}).status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "text"),
+    [("", 200, "deleted cluster"), ("?csv=1", 200, "deleted cluster"), (None, 404, "")],
+)
+def test_a_cluster_is_deleted_while_a_page_is_read(
+    workload: NewWorkload,
+    monkeypatch: pytest.MonkeyPatch,
+    query: str | None,
+    status: int,
+    text: str,
+) -> None:
+    one = workload()
+    client = person("viewer")
+    monkeypatch.setattr(ClusterQuerySet, "timed", lambda rows: rows.none())
+
+    answer = client.get(f"{LIST}{one.pk}/change/" if query is None else f"{LIST}{query}")
+
+    assert answer.status_code == status
+    assert text in answer.content.decode()
 
 
 def test_list_shows_all_clusters_worst_first(

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import msgspec
 from django.contrib import admin
 from django.db.models import Q
+from django.http import Http404
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.html import format_html
 
 from apikeys.bindings import EVERYWHERE
@@ -27,9 +29,11 @@ from workloads.admin.history import history_of
 from workloads.kubernetes.images import ContainerImages, images_of, registry_of
 from workloads.managed import managing
 from workloads.models import Cluster, Workload
+from workloads.reporting.errors import WorkloadNotFound
 from workloads.worst_first import PLACE, by_health
 
 if TYPE_CHECKING:
+    import uuid
     from collections.abc import Mapping, Sequence
 
     from django.db.models import QuerySet
@@ -75,7 +79,10 @@ class WorkloadAdmin(ReadOnlyAdmin):
     ) -> HttpResponse:
         """Add the history, images, latest changes and, with permission, managing resources."""
         workload: Workload = context["original"]
-        context |= history_of(workload, Cluster.objects.timed().get(pk=workload.cluster_id))
+        try:
+            context |= history_of(workload, Cluster.objects.timed().get(pk=workload.cluster_id))
+        except (Cluster.DoesNotExist, WorkloadNotFound) as error:  # deleted in the meantime
+            raise Http404 from error
         containers = msgspec.convert(workload.containers, list[ContainerImages])
         context["images"] = [
             {"registry": registry_of(image.repository), **image._asdict()}
@@ -106,7 +113,8 @@ class WorkloadAdmin(ReadOnlyAdmin):
         del request
         clusters = Cluster.objects.timed().in_bulk({row.cluster_id for row in rows})
         for row in rows:
-            row.cluster = clusters[row.cluster_id]
+            # A cluster may have been deleted since its workloads were read.
+            row.cluster = clusters.get(row.cluster_id) or _deleted(row.cluster_id)
 
     def found(self, queryset: QuerySet[Workload], term: str) -> QuerySet[Workload]:
         """Return the workloads with each word in the name or the namespace."""
@@ -158,3 +166,10 @@ class WorkloadAdmin(ReadOnlyAdmin):
     @admin.display(description="memory limits")
     def memory_limits(self, workload: Workload) -> str:
         return memory_text(workload.memory_limits_bytes)
+
+
+def _deleted(cluster_id: uuid.UUID) -> Cluster:
+    """Return a placeholder for a deleted cluster."""
+    cluster = Cluster(pk=cluster_id, name="deleted cluster")
+    cluster.read_at = timezone.now()
+    return cluster
