@@ -49,7 +49,9 @@ def _details(data: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     if lock:
         owner = lock.get("who") or "an unknown client"
         yield "Locked by", f"{owner} for {lock.get('operation') or 'work'}"
-    workloads = data.get("workloads") or []
+    if data.get("workloads") and "workloads_changed" not in data:  # of a deleted cluster
+        yield "Workloads", f"{data['workloads']:,}"
+    workloads = data["workloads"] if "workloads_changed" in data else []
     for workload in workloads[:_LISTED]:
         yield workload["to_health_status"] or "Gone", _change_of(workload)
     if workloads and (others := data["workloads_changed"] - len(workloads[:_LISTED])):

@@ -17,6 +17,8 @@ from tests.docs.walk import ROOT
 from tests.infra_service.webhooks.conftest import PATH, deliver, hook_of
 from tests.infra_service.webhooks.receiver import Receiver
 from tests.states.conftest import Backend, document
+from tests.workloads.records import apply, record, report
+from workloads.models import Cluster
 
 TEXTS = st.text(max_size=200)
 
@@ -60,6 +62,20 @@ def test_test_message_is_delivered(client: ApiClient, receiver: Receiver) -> Non
 
     (one,) = receiver.received
     assert section(one.payload) == "*A test of a webhook*\nAbout: test"
+
+
+def test_a_deleted_cluster_with_workloads(client: ApiClient, receiver: Receiver) -> None:
+    hook_of(client, receiver, "cluster.delete", format="slack")
+    cluster = Cluster.objects.create(name="prod")
+    apply(cluster, report(0, record("a"), record("b")))
+    client.delete(f"/api/v1/clusters/{cluster.pk}")
+
+    deliver()
+
+    (one,) = receiver.received
+    assert section(one.payload).splitlines() == [
+        "*A cluster was deleted*", "About: prod", "Workloads: 2", "By: operator",
+    ]  # fmt: skip
 
 
 @given(
