@@ -49,13 +49,7 @@ def _details(data: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     if lock:
         owner = lock.get("who") or "an unknown client"
         yield "Locked by", f"{owner} for {lock.get('operation') or 'work'}"
-    if data.get("workloads") and "workloads_changed" not in data:  # of a deleted cluster
-        yield "Workloads", f"{data['workloads']:,}"
-    workloads = data["workloads"] if "workloads_changed" in data else []
-    for workload in workloads[:_LISTED]:
-        yield workload["to_health_status"] or "Gone", _change_of(workload)
-    if workloads and (others := data["workloads_changed"] - len(workloads[:_LISTED])):
-        yield "And", f"{others:,} others"
+    yield from _workloads(data)
     if checks := data.get("checks"):
         yield "Failing", ", ".join(checks)
     resources = data.get("resources") or []
@@ -70,6 +64,18 @@ def _details(data: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     ):  # fmt: skip
         if data.get(name):
             yield label, data[name]
+
+
+def _workloads(data: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield the number of workloads of a deleted cluster, or the workloads with changed health."""
+    workloads = data.get("workloads") or []
+    if isinstance(workloads, int):
+        yield "Workloads", f"{workloads:,}"
+        return
+    for workload in workloads[:_LISTED]:
+        yield workload["to_health_status"] or "Gone", _change_of(workload)
+    if workloads and (others := data["workloads_changed"] - len(workloads[:_LISTED])):
+        yield "And", f"{others:,} others"
 
 
 def _change_of(workload: dict[str, Any]) -> str:
