@@ -194,6 +194,29 @@ def test_concurrently_deleted_cluster_is_missing(cluster: Cluster) -> None:
         actions.change_cluster(cluster_id=cluster.pk, changes={"name": "x"}, actor=ACTOR)
 
 
+def test_response_to_a_create_does_not_depend_on_a_deletion(
+    admin: ApiClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def create_and_delete(**given: Any) -> Cluster:
+        created = create(**given)
+        actions.delete_cluster(cluster_id=created.pk, actor=Actor(name="other"))
+        return created
+
+    create = actions.create_cluster
+    monkeypatch.setattr(actions, "create_cluster", create_and_delete)
+
+    answer = admin.send("POST", "/api/v1/clusters", {"name": "short"})
+
+    assert answer.status_code == 201
+    assert answer.json()["cluster"]["health_status"] == "PENDING"
+
+
+def test_created_cluster_is_returned_as_it_is_stored(admin: ApiClient) -> None:
+    created = admin.send("POST", "/api/v1/clusters", {"name": "prod"}).json()["cluster"]
+
+    assert admin.get(f"/api/v1/clusters/{created['id']}").json()["cluster"] == created
+
+
 def test_scope_is_required(anonymous: Client, client_with: ClientWith, cluster: Cluster) -> None:
     assert anonymous.get(PATH).status_code == 401
     reader, writer = client_with("cluster:read"), client_with("cluster:write")

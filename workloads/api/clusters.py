@@ -57,7 +57,9 @@ class ClusterViewSet(ResourceViewSet[Cluster]):
         if caller_of(request).binding != EVERYWHERE:
             raise BindingInsufficient
         cluster = actions.create_cluster(fields=self.read_new(), actor=Actor.of(request))
-        return self.answer(self.get_queryset().get(pk=cluster.pk), status=201)
+        # Not read again, because another request may already have deleted it.
+        cluster.read_at = cluster.created_at
+        return self.answer(cluster, status=201)
 
     def partial_update(self, request: Request, **_path: str) -> Response:
         """Change a cluster."""
