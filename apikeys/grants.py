@@ -75,10 +75,12 @@ class Grant:
     ) -> Grant:
         """Return a grant for another credential.
 
-        The binding and networks default to those of this grant.
+        The binding and networks default to those of this grant. The defaults of a minted token can
+        be unusable: after a change to its key, the common binding can be empty, and the number of
+        common networks can exceed the limit of a credential.
 
         Raises:
-            GrantExceeded: the result would exceed this grant.
+            GrantExceeded: the result would exceed this grant, or its defaults are unusable.
         """
         where = self.binding if binding is None else binding
         wanted = Grant(
@@ -88,6 +90,10 @@ class Grant:
             self.networks if networks is None else networks,
         )
         self.check(wanted)
+        if wanted.binding.is_empty:
+            raise GrantExceeded("Your token")
+        if wanted.networks.is_over_limit:
+            raise GrantExceeded("Your token", networks=self.networks.column() or ())
         return wanted
 
     def check(self, wanted: Grant, holder: str = "Your token") -> None:

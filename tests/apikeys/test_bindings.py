@@ -9,6 +9,7 @@ from apikeys.bindings import EVERYWHERE, Binding
 from apikeys.models import ApiKey
 from states.models import Application, Component
 from tests.apikeys.conftest import KeyClient, KeyOwner, KeyWith
+from tests.apikeys.exchanging import Pipeline
 from tests.conftest import error_reason
 
 A, B = uuid.UUID(int=1), uuid.UUID(int=2)
@@ -56,7 +57,7 @@ def test_keys_outside_the_binding_are_missing(keys: dict[str, KeyOwner]) -> None
         assert (response.status_code, error_reason(response)) == (404, "API_KEY_NOT_FOUND")
 
 
-def create(client: KeyOwner, path: str = "/v1/api-keys", **fields: Any) -> Any:
+def create(client: KeyClient, path: str = "/v1/api-keys", **fields: Any) -> Any:
     return client.send("POST", path, {"name": "new", "scopes": ["state:read"], **fields})
 
 
@@ -124,3 +125,21 @@ def test_a_minted_token_is_bound_as_its_key_is_now(keys: dict[str, KeyOwner]) ->
     ApiKey.objects.filter(pk=key.key_id).update(bound_component_ids=[str(B)])
 
     assert minted.get(path).status_code == 404
+
+
+def test_an_empty_binding_is_not_inherited(key_with: KeyWith, pipeline: Pipeline) -> None:
+    """The key of a bound token was bound to another component."""
+    scopes = ["apikey:write", "federation:write", "state:read", "webhook:write"]
+    key = key_with(*scopes)
+    grant = {"scopes": scopes, "binding": {"component_ids": [str(A)]}}
+    token = KeyClient(create(key, "/v1/access-tokens", **grant).json()["secret"])
+    ApiKey.objects.filter(pk=key.key_id).update(bound_component_ids=[str(B)])
+    policy = {"issuer_id": pipeline.issuer.pk, "conditions": pipeline.policy.conditions}
+    hook = {"name": "hook", "url": "https://hooks.example.com", "event_types": ["state.push"]}
+
+    for answer in (
+        create(token),
+        create(token, "/v1/trust-policies", **policy),
+        token.send("POST", "/api/v1/webhooks", hook),
+    ):
+        assert (answer.status_code, error_reason(answer)) == (403, "GRANT_EXCEEDED")

@@ -146,6 +146,22 @@ def test_a_key_that_would_have_too_many_networks_is_revoked(owner: KeyOwner) -> 
     assert ApiKey.objects.get(name="grandchild").revoked_at is not None
 
 
+def test_a_key_cannot_inherit_too_many_networks(owner: KeyOwner) -> None:
+    """A token and its key have few networks, but more networks in common."""
+    tens, elevens = ([f"{first}.0.{n}.0/24" for n in range(0, 96, 2)] for first in (10, 11))
+    home = "127.0.0.0/8"
+    grant = {"scopes": ["apikey:write"], "allowed_networks": ["10.0.0.0/8", home, *elevens]}
+    minted = owner.send("POST", "/v1/access-tokens", {"name": "minted", **grant}).json()
+    change = {"allowed_networks": ["11.0.0.0/8", home, *tens]}
+    assert owner.send("PATCH", owner.path, change).status_code == 200
+    token = KeyClient(minted["secret"])
+    wish = {"name": "inherited", "scopes": ["apikey:write"]}
+
+    assert refusal(token.send("POST", KEYS, wish)) == (403, "GRANT_EXCEEDED")
+    narrower = token.send("POST", KEYS, {**wish, "allowed_networks": tens})
+    assert narrower.status_code == 201
+
+
 def test_a_repeated_rotation_is_answered_within_the_networks(owner: KeyOwner) -> None:
     made = make(owner, allowed_networks=["127.0.0.0/8"]).json()
     path, key = f"{KEYS}/{made['api_key']['id']}:rotate", KeyClient(made["secret"])
