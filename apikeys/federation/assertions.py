@@ -87,6 +87,10 @@ def _end(claims: dict[str, Any], issuer: Issuer) -> dt.datetime:
     begins, ends = claims["iat"], claims["exp"]
     if isinstance(begins, str) or isinstance(ends, str):
         raise AssertionRefused("assertion_invalid", "The iat and exp claims must be numbers")
+    # Python cannot subtract a huge integer from a fraction, or print more than 4,300 digits.
+    begins, ends = int(begins), int(ends)
+    if begins < 0:
+        raise AssertionRefused("assertion_invalid", "The iat claim is before 1970")
     if not 0 < ends - begins <= issuer.max_assertion_seconds:
         raise AssertionRefused(
             "assertion_too_long",
