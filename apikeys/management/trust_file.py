@@ -19,6 +19,7 @@ from apikeys.federation import kinds
 from apikeys.federation.platforms import PLATFORMS
 from apikeys.management.options import checked, errors_for_people, find_or_create_user
 from apikeys.models import Issuer, TrustPolicy
+from apikeys.networks import ANYWHERE
 from infra_service.lib.error_text import reason_of
 
 if TYPE_CHECKING:
@@ -29,7 +30,10 @@ ACTOR: Final = Actor.of_command("trust")
 _OF_ISSUER: Final = {
     "jwks_url": "", "inline_keys": None, "ca": "", "max_assertion_seconds": 3600,
 }  # fmt: skip
-_OF_POLICY: Final = {"expires_at": None, "binding": EVERYWHERE, "max_token_seconds": 3600}
+_OF_POLICY: Final = {
+    "expires_at": None, "binding": EVERYWHERE, "allowed_networks": ANYWHERE,
+    "max_token_seconds": 3600,
+}  # fmt: skip
 
 
 def apply_file(

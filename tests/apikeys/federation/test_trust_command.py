@@ -78,6 +78,16 @@ def test_a_file_is_applied_once(trust: Any) -> None:
     }
 
 
+def test_removed_networks_no_longer_limit_the_policy(trust: Any) -> None:
+    trust(ISSUER + POLICY + 'allowed_networks = ["10.0.0.0/8"]')
+    assert TrustPolicy.objects.get().allowed_networks == ["10.0.0.0/8"]
+
+    (policy,) = trust(ISSUER + POLICY)["trust_policies"]
+
+    assert policy["result"] == "changed"
+    assert TrustPolicy.objects.get().allowed_networks is None
+
+
 def test_changed_objects_are_restored_to_the_file(trust: Any) -> None:
     trust(ISSUER + POLICY)
     Issuer.objects.update(jwks_url="https://elsewhere.example/keys")
