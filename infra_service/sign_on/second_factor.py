@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import hmac
-import json
 import re
 import time
 from contextlib import suppress
@@ -20,10 +19,10 @@ from allauth.mfa.adapter import get_adapter
 from allauth.mfa.models import Authenticator
 from allauth.mfa.totp.internal.auth import format_hotp_value, generate_totp_secret, hotp_value
 from allauth.mfa.webauthn.internal import auth as webauthn
-from django.core.exceptions import ValidationError
-from django.db import transaction
+from django.db import DatabaseError, transaction
 from django.utils import timezone
 
+from infra_service.lib.api.parsers import decoded
 from infra_service.lib.commandline.isolation import isolated
 from infra_service.lib.encryption import current_key
 from infra_service.sign_on import code_secrets
@@ -80,10 +79,12 @@ def passkey_question(user: User) -> dict[str, Any]:
 def passkey_is_right(user: User, answer: str) -> bool:
     """Return whether a passkey of the user has answered the challenge in the session."""
     try:
-        credential = json.loads(answer)
+        credential = _credential(answer)
         webauthn.parse_authentication_response(credential)
         row = webauthn.complete_authentication(user, credential)
-    except (ValidationError, ValueError, TypeError, KeyError):
+    except DatabaseError:
+        raise
+    except Exception:  # noqa: BLE001 - from allauth, fido2, cryptography or struct
         return False
     finally:
         webauthn.clear_state()  # a challenge is valid once
@@ -166,16 +167,21 @@ def new_passkey_question(user: User) -> dict[str, Any]:
 def add_passkey(user: User, name: str, answer: str) -> bool:
     """Store a new passkey for the user if it answers the challenge. Return False otherwise."""
     try:
-        credential = json.loads(answer)
+        credential = _credential(answer)
         webauthn.parse_registration_response(credential)
         webauthn.complete_registration(credential)
-    except (ValidationError, ValueError, TypeError, KeyError):
+    except Exception:  # noqa: BLE001 - from allauth, fido2, cryptography or struct
         return False
     finally:
         webauthn.clear_state()
     data = {"name": name, "credential": credential}
     Authenticator.objects.create(user_id=user.pk, type=PASSKEY, data=data)
     return True
+
+
+def _credential(answer: str) -> Any:
+    """Return the JSON of an answer. Refuse text that PostgreSQL cannot store."""
+    return decoded(answer.encode())
 
 
 def _counter_of(secret: str, code: str) -> int | None:

@@ -127,7 +127,8 @@ def _change(request: HttpRequest, user: User) -> dict[str, str]:
                 row.delete()
                 return {"removed": row.type}
     elif given.get("credential"):
-        name = given.get("name", "").strip()[:50] or "Passkey"
+        # PostgreSQL cannot store NUL characters in JSON.
+        name = given.get("name", "").replace("\0", "").strip()[:50] or "Passkey"
         if second_factor.add_passkey(user, name, given["credential"]):
             return {"added": second_factor.PASSKEY.value}
     elif second_factor.add_codes(request, user, given.get("code", "").replace(" ", "")):

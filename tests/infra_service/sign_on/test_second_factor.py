@@ -29,7 +29,7 @@ from tests.support.openid_provider import Provider
 
 LOGIN = "/admin/login/?next=/admin/states/state/"
 PASSWORD = "correct horse battery staple"
-PEOPLE = 14
+PEOPLE = 18
 
 
 class Guarded(NamedTuple):
@@ -185,6 +185,28 @@ def test_malformed_codes_are_rejected(guarded: Guarded, visitor: Visitor) -> Non
             in send(visitor, "/admin/second-factor/", given).text
         )
     assert not visitor.is_in
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "null",
+        "[" * 100_000,
+        '{"clientExtensionResults": 1}',
+        '{"id": "aQ", "rawId": "aQ", "clientExtensionResults": [], "response": {}}',
+    ],
+    ids=["null", "deep", "number", "list"],
+)
+def test_malformed_passkeys_are_rejected(guarded: Guarded, visitor: Visitor, answer: str) -> None:
+    visitor.log_in(guarded.username, PASSWORD)
+
+    refused = send(visitor, "/admin/second-factor/", {"credential": answer})
+
+    assert "The code or the passkey is not valid" in refused.text
+    give_code(visitor, guarded.code())
+    added = {"credential": answer, "name": "a\0key", "password": PASSWORD}
+    refused = send(visitor, "/admin/second-factors/", added)
+    assert "The code or the passkey is not valid" in refused.text
 
 
 def test_without_the_password_there_is_no_second_step(visitor: Visitor) -> None:
