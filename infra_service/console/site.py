@@ -36,6 +36,8 @@ _PAGES: Final = (
     "WebhookEndpoint", "Delivery",
 )  # fmt: skip
 
+_TOO_MANY: Final = "Too many attempts from this address. Wait a minute."
+
 
 def _place(model: dict[str, Any]) -> int:
     name = model["object_name"]
@@ -133,13 +135,22 @@ class ServiceAdminSite(AuditedSite):
     ) -> HttpResponse:
         """Log a user in. The rate limit applies before the password check."""
         if request.method == "POST" and count_login(request):
-            return self._refusal(
-                request, 429, "Too many attempts from this address. Wait a minute."
-            )
+            return self._refusal(request, 429, _TOO_MANY)
         context = {**self._sign_on_context(), **(extra_context or {})}
         if request.method == "POST" and settings.ADMIN_SECOND_FACTOR == REQUIRED:
             return self._password_step(request, context)
         return super().login(request, context)
+
+    def password_change(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Change the user's password. The rate limit applies before the check of the old password.
+
+        Otherwise, a thief of the session could guess the password.
+        """
+        if request.method == "POST" and count_login(request):
+            return self._refusal(request, 429, _TOO_MANY)
+        return super().password_change(request, extra_context)
 
     def _password_step(self, request: HttpRequest, context: dict[str, Any]) -> HttpResponse:
         """Check the password, then continue with the second factor."""

@@ -56,6 +56,19 @@ def test_a_guesser_is_stopped(visitor: User, three_tries: None) -> None:
     assert Client().get(LOGIN, REMOTE_ADDR="192.0.2.1").status_code == 200
 
 
+def test_a_guesser_of_the_old_password_is_stopped(visitor: User, three_tries: None) -> None:
+    thief = Client()
+    thief.force_login(visitor)
+    new = {"new_password1": "a new passphrase", "new_password2": "a new passphrase"}
+
+    def change(old: str) -> int:
+        return thief.post("/admin/password_change/", {"old_password": old, **new}).status_code
+
+    assert [change(old) for old in ("one", "two", "three", PASSWORD)] == [200, 200, 200, 429]
+    visitor.refresh_from_db()
+    assert visitor.check_password(PASSWORD)
+
+
 def test_user_without_staff_status_cannot_log_in(visitor: User) -> None:
     User.objects.update(is_staff=False)
 
