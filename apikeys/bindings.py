@@ -17,8 +17,9 @@ LISTS: Final = ("component_ids", "environment_ids", "application_ids")
 
 
 #: A placeholder component in the row of a binding to applications only. A release without support
-#: for applications reads it as an unknown component and denies access.
-_NO_COMPONENT: Final = [str(uuid.UUID(int=0))]
+#: for applications reads it as an unknown component and denies access. Requests cannot contain it.
+PLACEHOLDER: Final = uuid.UUID(int=0)
+_NO_COMPONENT: Final = [str(PLACEHOLDER)]
 
 
 @dataclass(frozen=True, slots=True)

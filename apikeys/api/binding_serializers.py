@@ -10,7 +10,7 @@ from rest_framework import serializers
 from rest_framework.exceptions import ErrorDetail, ValidationError
 
 from apikeys.authentication import caller_of
-from apikeys.bindings import EVERYWHERE, LISTS, Binding
+from apikeys.bindings import EVERYWHERE, LISTS, PLACEHOLDER, Binding
 from apikeys.models import MAX_BOUND_IDS
 from apikeys.networks import ANYWHERE, MAX_NETWORKS, Network, Networks, parse_network
 from infra_service.lib.api.fields import IdField, StrictSerializer, TextField, described
@@ -87,6 +87,9 @@ class BindingSerializer(StrictSerializer):
         ids, names = given.get(f"{kind}_ids"), given.get(f"{kind}s")
         if ids is None and names is None:
             return None
+        if kind == "component" and ids is not None and PLACEHOLDER in ids:
+            detail = ErrorDetail("No such component.", "unknown_component")
+            raise ValidationError({"component_ids": {ids.index(PLACEHOLDER): [detail]}})
         found = frozenset(ids or ()) | frozenset(self._found(kind, f"{kind}s", names or ()))
         if kind == "component" and self._caller_binding.application_ids is not None:
             self._found(kind, "component_ids", [str(one) for one in ids or ()])

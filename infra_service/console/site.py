@@ -143,7 +143,7 @@ class ServiceAdminSite(AuditedSite):
 
     def password_change(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
+    ) -> TemplateResponse:
         """Change the user's password. The rate limit applies before the check of the old password.
 
         Otherwise, a thief of the session could guess the password.

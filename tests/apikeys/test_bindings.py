@@ -8,7 +8,7 @@ import pytest
 from apikeys.bindings import EVERYWHERE, Binding
 from apikeys.models import ApiKey
 from states.models import Application, Component
-from tests.apikeys.conftest import KeyClient, KeyOwner, KeyWith
+from tests.apikeys.conftest import KeyClient, KeyOwner, KeyWith, violations
 from tests.apikeys.exchanging import Pipeline
 from tests.conftest import error_reason
 
@@ -143,3 +143,12 @@ def test_an_empty_binding_is_not_inherited(key_with: KeyWith, pipeline: Pipeline
         token.send("POST", "/api/v1/webhooks", hook),
     ):
         assert (answer.status_code, error_reason(answer)) == (403, "GRANT_EXCEEDED")
+
+
+def test_the_placeholder_of_an_application_is_no_component(key_with: KeyWith) -> None:
+    """With an application, the row would be read as a binding to all components."""
+    binding = {"component_ids": [str(uuid.UUID(int=0))], "application_ids": [str(A)]}
+
+    answer = create(key_with(*SCOPES), binding=binding)
+
+    assert violations(answer) == [("binding.component_ids.0", "UNKNOWN_COMPONENT")]
