@@ -46,7 +46,7 @@ def verified_claims(
     except (jwt.PyJWTError, ValueError, TypeError, KeyError) as error:
         raise IdTokenRefusedError(f"{type(error).__name__}: {error}") from error
     _check_party(claims, client_id)
-    if not hmac.compare_digest(str(claims["nonce"]).encode(), nonce.encode()):
+    if not hmac.compare_digest(str(claims["nonce"]).encode(errors="replace"), nonce.encode()):
         raise IdTokenRefusedError("the nonce belongs to another login")
     subject = claims["sub"]
     if not 0 < len(subject) <= _LONGEST_SUBJECT or not (

@@ -158,7 +158,10 @@ def _profile(claims: Mapping[str, Any]) -> dict[str, str]:
 
 def _text(claims: Mapping[str, Any], key: str) -> str:
     value = claims.get(key)
-    return value.replace("\0", "").strip() if isinstance(value, str) else ""
+    if not isinstance(value, str):
+        return ""
+    # Databases cannot store NUL characters and lone surrogates, which JSON can contain.
+    return value.replace("\0", "").encode(errors="replace").decode().strip()
 
 
 @transaction.atomic

@@ -217,6 +217,16 @@ def test_an_unusable_email_address_is_omitted(
     assert user.email == ""
 
 
+def test_lone_surrogate_in_a_name_is_replaced(
+    service: Service, provider: Provider, visitor: Visitor
+) -> None:
+    provider.person = person = a_user("platform-ops", name="a\ud800b")
+
+    assert visitor.sign_on().status_code == 200
+
+    assert user_of(service, person).display_name == "a?b"
+
+
 def test_concurrent_sign_ons_create_a_single_user(service: Service, provider: Provider) -> None:
     provider.person = person = a_user("platform-ops")
 
@@ -247,12 +257,13 @@ def unsigned(claims: Claims) -> str:
         {"iss": "https://another.example"},
         {"nonce": "of another log-in"},
         {"nonce": None},
+        {"nonce": "\ud800"},
         {"exp": 1_000_000_000},
         {"sub": ""},
         {"sub": "x" * 192},
         {"sub": "a\0b"},
     ],
-    ids=str,
+    ids=ascii,
 )
 def test_token_of_another_login_is_refused(
     service: Service, provider: Provider, visitor: Visitor, change: Claims
