@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Any, Final
 
 from django.db import transaction
@@ -10,7 +11,6 @@ from django.utils import timezone
 from apikeys import audit
 from apikeys.actions.audited_changes import differences
 from apikeys.actions.rules import creator_columns, refuse_expired, refuse_retired
-from apikeys.grants import Grant
 from apikeys.models import User
 from infra_service.lib.api.parameters import InvalidParameter
 from infra_service.lib.commandline.isolation import isolated
@@ -143,7 +143,7 @@ def _change(endpoint: WebhookEndpoint, changes: Mapping[str, Any], actor: Actor)
     changed = differences(before, _described(endpoint))
     if not changed:
         return
-    actor.grant.check(endpoint.grant)
+    _check_grant(endpoint, actor)
     if "expires_at" in changed or changes.get("is_enabled"):
         refuse_expired(endpoint)
     if health_changes.TYPE in endpoint.event_types:
@@ -166,7 +166,7 @@ def rotate_secret(
         SecretRetired: the actor's secret was replaced.
     """
     endpoint = _locked(endpoints, endpoint_id, actor)
-    actor.grant.check(Grant(frozenset(endpoint.scopes), endpoint.binding, actor.grant.expires_at))
+    _check_grant(endpoint, actor, expires_at=actor.grant.expires_at)
     secret = secrets.new_secret()
     encrypted, key_name = secrets.encrypt(secret, endpoint.pk)
     audit.authorize_and_record(actor, "webhook.rotate_secret", endpoint.pk)
@@ -252,6 +252,16 @@ def _row_locked(
     rows = endpoints.select_for_update(no_key=True, of=("self",))
     endpoint: WebhookEndpoint | None = rows.filter(pk=endpoint_id).first()
     return endpoint
+
+
+def _check_grant(endpoint: WebhookEndpoint, actor: Actor, **changes: Any) -> None:
+    """Refuse an actor that lacks permissions of the endpoint, which has no networks of its own.
+
+    Raises:
+        GrantExceeded: the scopes, binding or expiry exceed the actor's grant.
+    """
+    grant = dataclasses.replace(endpoint.grant, networks=actor.grant.networks, **changes)
+    actor.grant.check(grant)
 
 
 def _attributes(fields: Mapping[str, Any]) -> dict[str, Any]:

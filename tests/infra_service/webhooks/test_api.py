@@ -353,6 +353,20 @@ def test_deliveries_follow_the_current_permissions_of_the_creator(
     )
 
 
+def test_networks_of_the_caller_do_not_limit_a_webhook(operator: User, receiver: Receiver) -> None:
+    key, secret = actions.create_api_key(
+        user_id=operator.pk, name="k", scopes=["webhook:write", "cluster:read"], expires_at=None,
+        actor=Actor(name="test"),
+    )  # fmt: skip
+    ApiKey.objects.filter(pk=key.pk).update(allowed_networks=["127.0.0.0/8"])
+    maker = ApiClient(secret, AccessToken())
+    path = f"{PATH}/{hook_of(maker, receiver, 'cluster.create').id}"
+
+    assert maker.send("POST", f"{path}:rotate-secret").status_code == 200
+    ApiKey.objects.filter(pk=key.pk).update(allowed_networks=["127.0.0.0/16"])
+    assert maker.send("PATCH", path, {"name": "renamed"}).status_code == 200
+
+
 def test_webhook_receives_only_key_events_of_its_owner(
     client: ApiClient, receiver: Receiver, operator: User
 ) -> None:
