@@ -22,6 +22,7 @@ from apikeys.federation.errors import (
     IssuerNotFound,
     IssuerShared,
 )
+from apikeys.federation.fetching import MAX_BYTES
 from apikeys.federation.keys import KeySetError, undecodable, usable_keys
 from apikeys.federation.kinds import address_faults, is_known_platform, issuer_faults
 from apikeys.federation.platforms import PLATFORMS
@@ -181,6 +182,9 @@ def _faults(issuer: Issuer) -> Iterator[tuple[str, str]]:
 
 
 def _key_faults(found: Any) -> Iterator[str]:
+    if len(json.dumps(found)) > MAX_BYTES:  # a page of the list contains up to 100 key sets
+        yield f"Larger than {MAX_BYTES // 1024} KB."
+        return
     try:
         key_set = usable_keys(found)
     except KeySetError as error:

@@ -74,6 +74,10 @@ def test_omitted_fields_get_the_defaults_of_the_platform(writer: KeyOwner) -> No
         ({"url": "https://git.example.com", "inline_keys": {"keys": []}}, "inline_keys"),
         ({"url": "https://git.example.com", "inline_keys": {"keys": "x"}}, "inline_keys"),
         (
+            {"url": "https://git.example.com", "inline_keys": {**KEYS, "x": "x" * 65536}},
+            "inline_keys",
+        ),
+        (
             {"url": "https://git.example.com", "inline_keys": {"keys": [{"kty": "oct", "k": "A"}]}},
             "inline_keys",
         ),
