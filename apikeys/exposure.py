@@ -42,14 +42,16 @@ def working(digests: Collection[bytes]) -> dict[bytes, Exposed]:
         return {}
     found: dict[bytes, Exposed] = {}
     of_people = {"created_by__is_active": True}
-    replaced = Q(previous_digest__in=digests, previous_digest_expires_at__gt=timezone.now())
+    now = timezone.now()
+    replaced = Q(previous_digest__in=digests, previous_digest_expires_at__gt=now)
     for key in ApiKey.objects.active().filter(Q(digest__in=digests) | replaced, **of_people):
-        for digest, is_retired in ((key.digest, False), (key.previous_digest, True)):
-            if digest is not None and bytes(digest) in digests:
-                found[bytes(digest)] = Exposed(key, is_retired)
+        expiry = key.previous_digest_expires_at
+        if key.previous_digest is not None and expiry is not None and expiry > now:
+            found[bytes(key.previous_digest)] = Exposed(key, is_retired=True)
+        found[bytes(key.digest)] = Exposed(key, is_retired=False)
     for token in AccessToken.objects.active().filter(digest__in=digests, **of_people):
         found[bytes(token.digest)] = Exposed(token, is_retired=False)
-    return found
+    return {digest: exposed for digest, exposed in found.items() if digest in digests}
 
 
 def revoke(exposed: Exposed, *, actor: Actor) -> None:

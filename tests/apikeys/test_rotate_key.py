@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from apikeys import actions
+from apikeys import actions, exposure
 from apikeys.actors import Actor
 from apikeys.api import views
 from apikeys.models import ApiKey, AuditEvent
@@ -32,6 +32,14 @@ def test_the_old_secret_ends_at_once(owner: KeyOwner, body: Any) -> None:
     assert response.json() == {"api_key": before, "secret": secret}
     assert kind_of(secret) is TokenKind.API_KEY
     assert (whoami(owner.secret), whoami(secret)) == (401, 200)
+
+
+def test_expired_secret_is_not_reported_with_the_current_secret(owner: KeyOwner) -> None:
+    new = owner.send("POST", owner.path + ":rotate").json()["secret"]
+
+    found = exposure.working([exposure.digest_of(each) for each in (owner.secret, new)])
+
+    assert list(found) == [exposure.digest_of(new)]
 
 
 @pytest.mark.parametrize("grace", ["3600s", 3600, "3600.5s"])
