@@ -49,9 +49,10 @@ class Reach(NamedTuple):
         )
 
 
-def reaches() -> dict[uuid.UUID, Reach]:
-    """Return the endpoints that currently receive messages, by id."""
-    return {one.endpoint.pk: one for one in _reaches(WebhookEndpoint.objects.working())}
+def reaches(among: WebhookEndpointQuerySet | None = None) -> dict[uuid.UUID, Reach]:
+    """Return the endpoints, all or among these, that currently receive messages, by id."""
+    rows = WebhookEndpoint.objects.all() if among is None else among
+    return {one.endpoint.pk: one for one in _reaches(rows.working())}
 
 
 def subscribers(since: dt.datetime) -> list[Reach]:

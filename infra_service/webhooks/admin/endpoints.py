@@ -27,6 +27,7 @@ from infra_service.webhooks import actions
 from infra_service.webhooks.admin.badges import delivery_badge
 from infra_service.webhooks.admin.forms import WebhookChangeForm, WebhookForm
 from infra_service.webhooks.models import BY_OPERATOR, Delivery, WebhookEndpoint
+from infra_service.webhooks.subscriptions import reaches
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -103,7 +104,7 @@ class WebhookEndpointAdmin(BindingColumns, IssuePages):
         """Look up the last delivery and the status of each endpoint on the page."""
         super().prepare_page(request, rows)
         shown = WebhookEndpoint.objects.filter(pk__in=[endpoint.pk for endpoint in rows])
-        working = set(shown.working().values_list("pk", flat=True))
+        working = reaches(shown)
         of_endpoint = Delivery.objects.filter(endpoint=OuterRef("pk")).order_by("-id")
         last = shown.order_by().values_list(Subquery(of_endpoint.values("pk")[:1]), flat=True)
         deliveries = {one.endpoint_id: one for one in Delivery.objects.filter(pk__in=last)}

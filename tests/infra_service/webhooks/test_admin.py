@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from apikeys.models import AuditEvent, User
+from apikeys.models import AccessToken, AuditEvent, User
 from infra_service.webhooks.models import Delivery, WebhookEndpoint
-from tests.infra_service.webhooks.conftest import deliver
+from tests.conftest import ApiClient
+from tests.infra_service.webhooks.conftest import deliver, hook_of
 from tests.infra_service.webhooks.receiver import Receiver
 from tests.support.people import person, text_of
 
@@ -139,3 +140,14 @@ def test_operators_can_only_disable_and_enable(db: None, group: str) -> None:
     assert (client.post(page("send-test")).status_code == 302) == (group == "operator")
     assert User.objects.get(username=f"{group}-person").webhooks.count() == 0
     assert WebhookEndpoint.objects.get().name == "chat"
+
+
+def test_webhook_of_a_revoked_token_has_ended(client: ApiClient, receiver: Receiver) -> None:
+    hook_of(client, receiver, "cluster.create")
+    administrator = person("administrator")
+    assert "Enabled" in text_of(administrator.get(page()))
+
+    AccessToken.objects.revoke(client.token.pk)
+
+    assert "Ended because" in text_of(administrator.get(page()))
+    assert "Ended because" in text_of(administrator.get(LIST))
