@@ -37,6 +37,8 @@ _PAGES: Final = (
 )  # fmt: skip
 
 _TOO_MANY: Final = "Too many attempts from this address. Wait a minute."
+#: The names of Django's URLs that no page uses.
+_UNUSED: Final = ("view_on_site", "autocomplete")
 
 
 def _place(model: dict[str, Any]) -> int:
@@ -67,9 +69,13 @@ class ServiceAdminSite(AuditedSite):
     latest_changes = staticmethod(latest.latest_changes)
 
     def get_urls(self) -> list[Any]:
-        """Return Django's URLs without ``r/`` (view on site), and the URLs of the service."""
+        """Return the URLs of the service, and Django's URLs without the pages that are unused.
+
+        ``r/`` redirects to an object on the site. ``autocomplete/`` counts all rows, and fails for
+        hostile parameters.
+        """
         names = path("names/<str:kind>/", self.admin_view(self.names_view), name="names")
-        found = [u for u in super().get_urls() if getattr(u, "name", "") != "view_on_site"]
+        found = [u for u in super().get_urls() if getattr(u, "name", "") not in _UNUSED]
         everything = path("search/", self.admin_view(self.search_view), name="search")
         return [*self._sign_on_urls(), names, everything, *found]
 

@@ -92,6 +92,17 @@ def test_a_refusal_is_no_error_in_the_log(root: Client, caplog: pytest.LogCaptur
     assert [r.getMessage() for r in caplog.records if r.exc_info] == []
 
 
+def test_the_unused_pages_of_django_do_not_exist(root: Client) -> None:
+    """Django's autocompletion fails for a reverse relation, and for a NUL on PostgreSQL."""
+    given = {"app_label": "apikeys", "model_name": "user", "term": "a\0b"}
+    answers = [
+        root.get("/admin/autocomplete/", {**given, "field_name": name}).status_code
+        for name in ("api_keys", "groups")
+    ]
+
+    assert answers == [404, 404]
+
+
 HOSTILE = ("nul", "deep", "list of surrogates", "list of nothing", "list of huge", "list of a list")
 IDS = tuple(VALUES)
 if connection.vendor == "sqlite":
