@@ -23,9 +23,9 @@ _VERBS: Final = ("view", "add", "change", "delete")
 class ChoicesOfNumbers(ModelMultipleChoiceFieldOfOurs):
     """A choice field that rejects ids beyond SQLite's integer range as unknown."""
 
-    def clean(self, value: Any) -> Any:
+    def _check_values(self, value: Any) -> Any:
         try:
-            return super().clean(value)
+            return super()._check_values(value)  # type: ignore[misc]  # Django's stubs lack it
         except OverflowError as error:
             raise forms.ValidationError("Select one of the available choices.") from error
 

@@ -12,6 +12,7 @@ from django.contrib.auth.models import Group
 from apikeys.admin.audited import AuditedAdmin, person_of
 from apikeys.admin.choices import CheckboxesByGroup, PermissionChoices
 from apikeys.admin_permissions import grantable, may_grant_group
+from infra_service.lib.admin.shown_values import ShownValues
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -32,7 +33,7 @@ admin.site.unregister(Group)
 _WITHOUT_PAGES: Final = ("account", "admin", "contenttypes", "mfa", "sessions", "socialaccount")
 
 
-class GroupForm(GroupFormOfOurs):
+class GroupForm(ShownValues, GroupFormOfOurs):
     """A form for a group, with the permissions that the logged-in person can grant.
 
     The group keeps the permissions that the form does not offer.
@@ -57,7 +58,10 @@ class GroupForm(GroupFormOfOurs):
 
     def clean_permissions(self) -> list[Permission]:
         """Return the chosen permissions and the permissions that the form does not offer."""
-        return [*self.cleaned_data["permissions"], *self.kept]
+        chosen = self.cleaned_data["permissions"]
+        if "permissions" not in self.changed_data:
+            chosen = self.initial.get("permissions", ())
+        return [*chosen, *self.kept]
 
 
 @admin.register(Group)

@@ -22,6 +22,7 @@ from apikeys.admin_permissions import may_change_user, may_grant_group
 from apikeys.models import User
 from infra_service.lib.admin.badges import badge
 from infra_service.lib.admin.moments import moment_of
+from infra_service.lib.admin.shown_values import ShownValues
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
@@ -83,8 +84,12 @@ def _number(n: int) -> str:
     return f"over {_COUNTED}" if n > _COUNTED else str(n)
 
 
-class UserForm(UserChangeFormOfOurs):
-    """A form for a user that accepts only groups that the logged-in person can assign."""
+class UserForm(ShownValues, UserChangeFormOfOurs):
+    """A form for a user that accepts only groups that the logged-in person can assign.
+
+    The user keeps the values that the person did not change. Otherwise, a page that was opened
+    before a deactivation would make the user active again.
+    """
 
     person: User
     revoke_credentials = forms.BooleanField(
@@ -109,6 +114,8 @@ class UserForm(UserChangeFormOfOurs):
     def clean(self) -> Any:
         """Refuse to deactivate or demote the last active superuser."""
         cleaned, user = super().clean(), self.instance
+        for name in self.cleaned_data.keys() & self.initial.keys() - {*self.changed_data}:
+            self.cleaned_data[name] = self.initial[name]
         keeps = all(self.cleaned_data.get(name, True) for name in ("is_active", "is_superuser"))
         if user.is_active and user.is_superuser and not keeps:
             check_superuser_remains(user)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.contrib.auth.models import AbstractUser
@@ -14,7 +15,8 @@ from apikeys.idle_owners import signed_on_last
 
 if TYPE_CHECKING:
     import uuid
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from typing import Self
 
     from django.db.models import QuerySet
 
@@ -59,13 +61,64 @@ class User(AbstractUser):
 
     objects: ClassVar[UserManager] = UserManager()
 
+    #: The stored values of the columns, as this process last read or wrote them.
+    _stored: Mapping[str, Any] = MappingProxyType({})
+
+    @classmethod
+    def from_db(
+        cls,
+        db: str | None,
+        field_names: Collection[str],
+        values: Collection[Any],
+        **options: Any,
+    ) -> Self:
+        """Return a user from a row, and remember its values."""
+        user = super().from_db(db, field_names, values, **options)
+        user._remember(field_names)
+        return user
+
+    def refresh_from_db(
+        self,
+        using: str | None = None,
+        fields: Iterable[str] | None = None,
+        from_queryset: QuerySet[User] | None = None,
+    ) -> None:
+        """Read the row or some of its columns again, and remember the values."""
+        fields = None if fields is None else list(fields)
+        super().refresh_from_db(using, fields, from_queryset)
+        self._remember(fields)
+
     def save(self, **options: Any) -> None:
-        """Save the user. Saving an inactive user expires all sessions of the user."""
+        """Save the user. Saving an inactive user expires all sessions of the user.
+
+        For an existing user, write only the changed columns. Otherwise, a new password would undo a
+        deactivation that occurs while the password is hashed.
+        """
+        names = options.get("update_fields")
+        if names is None and not self._state.adding and not options.get("force_insert"):
+            names = self._changed()
         if not self.is_active:
             self.sessions_end = timezone.now()
-            if (names := options.get("update_fields")) is not None:
-                options["update_fields"] = {*names, "sessions_end"}
-        super().save(**options)
+            names = names if names is None else {*names, "sessions_end"}
+        super().save(**{**options, "update_fields": names})
+        self._remember(names)
+
+    def _remember(self, names: Iterable[str] | None) -> None:
+        """Remember these columns, or all columns, as stored."""
+        loaded = self._loaded()
+        chosen = loaded.keys() if names is None else loaded.keys() & set(names)
+        self._stored = {**self._stored, **{name: loaded[name] for name in chosen}}
+
+    def _changed(self) -> set[str]:
+        """Return the columns whose values differ from the stored values."""
+        absent = object()
+        loaded = self._loaded().items()
+        return {name for name, value in loaded if self._stored.get(name, absent) != value}
+
+    def _loaded(self) -> dict[str, Any]:
+        """Return the values of the columns, except deferred columns and the primary key."""
+        names = (field.attname for field in self._meta.concrete_fields if not field.primary_key)
+        return {name: self.__dict__[name] for name in names if name in self.__dict__}
 
     def get_session_auth_hash(self) -> str:
         """Return the hash that a session of this user must contain."""

@@ -9,7 +9,7 @@ from django.contrib import admin
 from django.urls import reverse
 from django.utils.html import format_html
 
-from infra_service.lib.admin import EditableAdmin
+from infra_service.lib.admin import EditableAdmin, EditForm
 from infra_service.lib.admin.names import names_of
 from infra_service.lib.api.identifiers import parse_uuid
 from states.actions import catalogue, removal
@@ -26,12 +26,8 @@ if TYPE_CHECKING:
     from infra_service.lib.admin.site import AuditedSite
     from states.models.catalogue_entry import CatalogueEntry
 
-    ModelForm = forms.ModelForm[Any]
-else:
-    ModelForm = forms.ModelForm
 
-
-class NameForm(ModelForm):
+class NameForm(EditForm):
     """A form with a required name. Entries that a push registered can lack a name."""
 
     name = forms.CharField(max_length=200)

@@ -4,26 +4,37 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from django import forms
 from django.contrib import admin, messages
 from django.http import HttpResponseRedirect
 from django.urls import reverse
 from rest_framework.exceptions import APIException
 
 from infra_service.lib.admin.model_admin import ReadOnlyAdmin
+from infra_service.lib.admin.shown_values import ShownValues
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from django.http import HttpRequest
 
+    ModelForm = forms.ModelForm[Any]
+else:
+    ModelForm = forms.ModelForm
+
 
 def _skip_admin_log(*_args: Any) -> None:
     """Do not log, because the actions write the audit log."""
 
 
+class EditForm(ShownValues, ModelForm):
+    """The form of an ``EditableAdmin``, which saves only the fields that the person changed."""
+
+
 class EditableAdmin(ReadOnlyAdmin):
     """An admin that adds and changes objects through the actions that a subclass implements."""
 
+    form: Any = EditForm
     log_addition: Any = staticmethod(_skip_admin_log)
     log_change: Any = staticmethod(_skip_admin_log)
     log_deletions: Any = staticmethod(_skip_admin_log)

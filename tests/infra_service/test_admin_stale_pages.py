@@ -1,0 +1,172 @@
+"""Saving a page of the admin that was opened before another change does not undo this change."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group, Permission
+from django.test import Client
+
+from apikeys import actions
+from apikeys.actors import Actor
+from apikeys.models import User
+from states.models import Application, Component, Environment
+from tests.support.people import log_in, person
+from workloads.models import Cluster
+
+PASSWORD, NEW = "correct horse battery staple", "staple battery horse correct"
+COMMAND = Actor.of_command("test")
+
+
+class Inputs(HTMLParser):
+    """The inputs of a page, as a browser submits them."""
+
+    def __init__(self, answer: Any) -> None:
+        super().__init__()
+        self.given: dict[str, list[str]] = {}
+        self.feed(answer.content.decode())
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = dict(attrs)
+        is_box = found.get("type") == "checkbox"
+        is_off = found.get("type") == "submit" or (is_box and "checked" not in found)
+        if tag == "input" and "name" in found and not is_off:
+            self.given.setdefault(str(found["name"]), []).append(
+                found.get("value") or ("on" if is_box else "")
+            )
+
+
+@pytest.fixture
+def root(db: None) -> Client:
+    return person(username="root", is_superuser=True)
+
+
+@pytest.fixture
+def leaver(root: Client) -> User:
+    person("operator", username="leaver")
+    return User.objects.get(username="leaver")
+
+
+def opened(client: Client, row: Any) -> tuple[str, dict[str, list[str]]]:
+    """Return the address of the page of an object, and its inputs."""
+    path = f"/admin/{row._meta.app_label}/{row._meta.model_name}/{row.pk}/change/"
+    return path, Inputs(client.get(path)).given
+
+
+def save(client: Client, page: tuple[str, dict[str, list[str]]], **fields: Any) -> None:
+    path, given = page
+    answer = client.post(path, {**given, **fields})
+    assert answer.status_code == 302, answer.content
+
+
+def test_a_deactivated_user_stays_inactive(root: Client, leaver: User) -> None:
+    page = opened(root, leaver)
+    actions.deactivate_user(user=leaver, actor=COMMAND)
+
+    save(root, page, display_name="Leaver")
+
+    leaver.refresh_from_db()
+    assert (leaver.is_active, leaver.display_name) == (False, "Leaver")
+
+
+def test_a_user_keeps_a_group_removed_and_a_group_added(root: Client, leaver: User) -> None:
+    page = opened(root, leaver)
+    leaver.groups.set(Group.objects.filter(name="viewer"))
+
+    save(root, page, display_name="Leaver", is_staff=[])
+
+    leaver.refresh_from_db()
+    assert list(leaver.groups.values_list("name", flat=True)) == ["viewer"]
+    assert not leaver.is_staff
+
+
+def test_a_group_keeps_its_permissions(root: Client) -> None:
+    group = Group.objects.create(name="own")
+    group.permissions.set(Permission.objects.filter(codename__in=("view_user", "change_user")))
+    page = opened(root, group)
+    group.permissions.set(Permission.objects.filter(codename="view_user"))
+
+    save(root, page, name="ours")
+
+    group.refresh_from_db()
+    assert group.name == "ours"
+    assert [one.codename for one in group.permissions.all()] == ["view_user"]
+
+
+def test_entries_and_clusters_keep_their_values(root: Client) -> None:
+    environment = Environment.objects.create(name="prod")
+    component = Component.objects.create(name="network")
+    cluster = Cluster.objects.create(name="one", report_interval_seconds=60)
+    pages = [opened(root, row) for row in (environment, component, cluster)]
+    application = Application.objects.create(name="shop")
+    Environment.objects.update(require_lock=True)
+    Component.objects.update(application=application)
+    Cluster.objects.update(report_interval_seconds=30)
+
+    for page in pages:
+        save(root, page, name="renamed")
+
+    for row in (environment, component, cluster):
+        row.refresh_from_db()
+        assert row.name == "renamed"
+    assert environment.require_lock
+    assert component.application == application
+    assert cluster.report_interval_seconds == 30
+
+
+def test_changed_fields_are_saved(root: Client) -> None:
+    environment = Environment.objects.create(name="prod", require_lock=True)
+
+    save(root, opened(root, environment), require_lock=[])
+
+    environment.refresh_from_db()
+    assert (environment.name, environment.require_lock) == ("prod", False)
+
+
+@pytest.mark.parametrize("whose", ["own", "another's"])
+def test_a_new_password_does_not_undo_a_deactivation(
+    whose: str, root: Client, leaver: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise a user who changes the password all the time could not be deactivated."""
+    leaver.set_password(PASSWORD)
+    leaver.save()
+    client = Client()
+    log_in(client, leaver)
+    set_password = User.set_password
+
+    def set_slowly(user: User, password: str) -> None:
+        set_password(user, password)
+        actions.deactivate_user(user=User.objects.get(pk=user.pk), actor=COMMAND)
+        Group.objects.get(name="operator").user_set.remove(user)
+
+    monkeypatch.setattr(User, "set_password", set_slowly)
+    if whose == "own":
+        given = {"old_password": PASSWORD, "new_password1": NEW, "new_password2": NEW}
+        answer = client.post("/admin/password_change/", given)
+    else:
+        given = {"password1": NEW, "password2": NEW, "usable_password": "true"}
+        answer = root.post(f"/admin/apikeys/user/{leaver.pk}/password/", given)
+
+    assert answer.status_code == 302
+    leaver.refresh_from_db()
+    assert not leaver.is_active
+    assert leaver.check_password(NEW)
+    assert client.get("/admin/").status_code == 302
+    User.objects.update(is_active=True)
+    assert client.get("/admin/").status_code == 302  # the session has expired
+
+
+def test_a_user_saves_each_change_of_its_columns(leaver: User) -> None:
+    stale = User.objects.only("username").get(pk=leaver.pk)
+    stale.display_name = "first"
+    stale.save()
+    stale.refresh_from_db()
+    stale.display_name, stale.email = "second", "leaver@example.com"
+    stale.save(update_fields=["display_name"])
+    stale.display_name = "first"
+    stale.save()
+
+    leaver.refresh_from_db()
+    assert (leaver.display_name, leaver.email) == ("first", "leaver@example.com")
