@@ -5,6 +5,8 @@ from __future__ import annotations
 import secrets
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from django.db import transaction
+
 from apikeys import actors
 from apikeys.actions.access_tokens import issue_access_token
 from apikeys.models import User
@@ -24,6 +26,7 @@ class FirstSecrets(NamedTuple):
     token: str
 
 
+@transaction.atomic
 def create_first_operator(actor: Actor) -> FirstSecrets | None:
     """Create the superuser ``operator`` with a token; return None if the user exists."""
     if User.objects.filter(username=USERNAME).exists():

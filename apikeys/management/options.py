@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from django.apps import apps
 from django.contrib.auth.hashers import make_password
+from django.core.exceptions import ValidationError
 from django.core.management.base import CommandError
 from rest_framework.exceptions import APIException
 
@@ -139,9 +140,15 @@ def find_or_create_user(username: str, *, create: bool) -> User:
     """Return the active user. If requested, create a missing user without a password.
 
     Raises:
-        CommandError: the user is inactive, or does not exist and ``create`` is false.
+        CommandError: the user is inactive, does not exist and ``create`` is false, or cannot be
+            created with this name.
     """
-    if create:
+    if create and not User.objects.filter(username=username).exists():
+        try:
+            User._meta.get_field("username").clean(username, None)
+        except ValidationError as error:
+            reason = " ".join(error.messages)
+            raise CommandError(f"cannot create the user {username!r}: {reason}") from error
         User.objects.get_or_create(username=username, defaults={"password": make_password(None)})
     return find_user(username)
 

@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import OperationalError
 
 from apikeys import actions, tokens
+from apikeys.actions import first_operator
 from apikeys.actors import Actor
 from apikeys.bindings import Binding
 from apikeys.models import AccessToken, ApiKey, AuditEvent, User
@@ -253,6 +255,32 @@ def test_a_secret_is_found_in_text(
     monkeypatch.setattr(sys, "stdin", io.StringIO(form.format(owner.secret) + "\n"))
 
     assert run("revoke_apikey", "-") == f"{owner.key_id} revoked\n"
+
+
+@pytest.mark.parametrize("name", ["", "two words", "x" * 151])
+def test_an_owner_without_a_valid_name_is_not_created(db: None, name: str, tmp_path: Path) -> None:
+    file = tmp_path / "keys.toml"
+    file.write_text(f'[[api_keys]]\nuser = "{name}"\nname = "ci"\nscopes = ["state:read"]\n')
+
+    with pytest.raises(CommandError, match="cannot create the user"):
+        run("seed_apikeys", "--file", str(file), "--create-users")
+    assert not User.objects.exists()
+
+
+@pytest.mark.parametrize("text", [b"caf\xe9 %s\n", b"\0%s\0\n"])
+def test_a_secret_is_found_in_text_that_is_not_utf8(
+    owner: KeyOwner, text: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stdin = io.TextIOWrapper(io.BytesIO(text % owner.secret.encode()), encoding="utf-8")
+    monkeypatch.setattr(sys, "stdin", stdin)
+
+    assert run("revoke_apikey", "-") == f"{owner.key_id} revoked\n"
+
+
+@pytest.mark.parametrize("text", ["caf\udce9", "a\0b"])
+def test_text_without_a_key_is_an_error(owner: KeyOwner, text: str) -> None:
+    with pytest.raises(CommandError, match="no key or token matches"):
+        run("revoke_apikey", text)
 
 
 def test_several_secrets_are_rejected(owner: KeyOwner, client_with: ClientWith) -> None:
@@ -574,3 +602,18 @@ def test_list_credentials_that_expire_soon(
     for wrong in ("0d", "1h", "", "d", "99999999999d", "٣d"):
         with pytest.raises(CommandError, match="not a number of days"):
             run("list_credentials", "--expiring", wrong)
+
+
+def test_the_first_operator_is_created_completely_or_not_at_all(
+    db: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The password of an existing operator could not be shown later."""
+
+    def fail(**_fields: object) -> None:
+        raise OperationalError("the connection is closed")
+
+    monkeypatch.setattr(first_operator, "issue_access_token", fail)
+
+    with pytest.raises(OperationalError):
+        run("first_operator")
+    assert not User.objects.filter(username="operator").exists()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -44,7 +45,7 @@ class Command(ServiceCommand):
             CommandError: the key or token is unknown. The message never repeats the argument.
         """
         given = options["credential"]
-        credential, old_secret = _find(sys.stdin.readline() if given == "-" else given)
+        credential, old_secret = _find(_read_line() if given == "-" else given)
         actor = Actor.of_command("revoke_apikey")
         if isinstance(credential, ApiKey):
             revoked = actions.revoke_api_key(key=credential, actor=actor)
@@ -69,6 +70,13 @@ class Command(ServiceCommand):
         )
 
 
+def _read_line() -> str:
+    """Read a line from standard input. It may contain text that is not UTF-8."""
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        sys.stdin.reconfigure(errors="replace")
+    return sys.stdin.readline()
+
+
 def _find(text: str) -> tuple[ApiKey | AccessToken, bool]:
     """Return the key or token in the text, and whether the text contains the key's old secret.
 
@@ -78,6 +86,8 @@ def _find(text: str) -> tuple[ApiKey | AccessToken, bool]:
         CommandError: the credential is unknown, its old secret has expired, or the text contains
             several secrets.
     """
+    # An argument that is not UTF-8 contains surrogates. PostgreSQL rejects NUL characters.
+    text = text.encode(errors="replace").decode().replace("\0", "")
     secrets = find_tokens(text.encode())
     if len(secrets) > 1:
         raise CommandError("the text contains several secrets; pass them one at a time")
