@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from django import forms
 from django.conf import settings
 from django.contrib import admin
+from django.contrib.admin.utils import unquote
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.forms import UserChangeForm
+from django.http import HttpResponseRedirect
 from django.template.defaultfilters import pluralize
 from django.urls import reverse
 from django.utils import timezone
@@ -18,6 +20,7 @@ from apikeys.actions import check_superuser_remains, revoke_credentials
 from apikeys.actors import Actor
 from apikeys.admin.audited import AuditedAdmin, person_of
 from apikeys.admin.person_credentials import credentials_of
+from apikeys.admin.reactivation import reactivation_notice
 from apikeys.admin_permissions import may_change_user, may_grant_group
 from apikeys.models import User
 from infra_service.lib.admin.badges import badge
@@ -47,41 +50,6 @@ _RIGHTS: Final = {
     "is_staff": ("Admin access", "The user's groups determine the permissions in the admin."),
     "is_superuser": ("Superuser", "Has every permission, regardless of groups."),
 }
-# The highest exact count. The page shows larger numbers as "over 1000".
-_COUNTED: Final = 1000
-
-
-def _revives(user: User) -> str:
-    """Describe the credentials that work again after reactivation, or return an empty text."""
-    keys, tokens, policies = (
-        len(found.values_list("pk")[: _COUNTED + 1])
-        for found in (
-            user.api_keys.active(),
-            user.access_tokens.issued().active(),
-            user.trust_policies.filter(disabled_at=None),
-        )
-    )
-    notices = []
-    if keys or tokens:
-        notices.append(_revived_secrets(keys, tokens))
-    if policies:
-        number = f"{_number(policies)} trust polic{pluralize(policies, 'y,ies')}"
-        notices.append(
-            f"If you make this user active, pipelines can get tokens through {number} again."
-        )
-    return " ".join(notices)
-
-
-def _revived_secrets(keys: int, tokens: int) -> str:
-    counted = ((keys, "API key"), (tokens, "access token"))
-    credentials = " and ".join(f"{_number(n)} {name}{pluralize(n)}" for n, name in counted if n)
-    minted = f", and so will tokens minted from the key{pluralize(keys)}" if keys else ""
-    sentence = f"If you make this user active, {credentials} will work again for anyone with the"
-    return f"{sentence} secret{pluralize(keys + tokens)}{minted}."
-
-
-def _number(n: int) -> str:
-    return f"over {_COUNTED}" if n > _COUNTED else str(n)
 
 
 class UserForm(ShownValues, UserChangeFormOfOurs):
@@ -106,7 +74,7 @@ class UserForm(ShownValues, UserChangeFormOfOurs):
         for name, (label, help_text) in _RIGHTS.items():
             if name in self.fields:
                 self.fields[name].label, self.fields[name].help_text = label, help_text
-        if not self.instance.is_active and (revives := _revives(self.instance)):
+        if not self.instance.is_active and (revives := reactivation_notice(self.instance)):
             self.fields["revoke_credentials"].help_text = revives
         else:
             self.fields.pop("revoke_credentials", None)
@@ -200,7 +168,7 @@ class UserAdmin(AuditedAdmin, UserAdminOfOurs):
         if not self.has_change_permission(request, obj):
             facts = ("shown_status", *fieldsets[0][1]["fields"], "groups")
             return ((None, {"fields": facts}), fieldsets[-1])
-        if obj.is_active or not _revives(obj):
+        if obj.is_active or not reactivation_notice(obj):
             return fieldsets
         (*first, (name, permissions), times) = fieldsets
         is_active, *others = permissions["fields"]
@@ -222,6 +190,15 @@ class UserAdmin(AuditedAdmin, UserAdminOfOurs):
         """Deny deletion, because keys, tokens and the audit log refer to the user."""
         return False
 
+    def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> Any:  # noqa: A002 - Django's name
+        """Set the password of another user. A user's own password requires the current password.
+
+        Otherwise, a stolen session could set the password, and with it add a second factor.
+        """
+        if self.get_object(request, unquote(id)) == request.user:
+            return HttpResponseRedirect(reverse("admin:password_change"))
+        return super().user_change_password(request, id, form_url)
+
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> Any:
@@ -231,7 +208,8 @@ class UserAdmin(AuditedAdmin, UserAdminOfOurs):
             context["credentials"] = credentials_of(user, request)
         if user is not None and self.has_change_permission(request, user):
             url = reverse("admin:auth_user_password_change", args=(user.pk,))
-            context["tools"] = [{"tool": {"label": "Set the password"}, "url": url}]
+            label = "Change your password" if user == request.user else "Set the password"
+            context["tools"] = [{"tool": {"label": label}, "url": url}]
         return super().render_change_form(request, context, *args, **kwargs)
 
     @admin.display(description="status")

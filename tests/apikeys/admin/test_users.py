@@ -107,6 +107,21 @@ def test_user_with_more_permissions_cannot_be_changed(page: str, operator: User)
     assert operator.check_password(PASSWORD)
 
 
+def test_the_own_password_requires_the_current_password() -> None:
+    """A stolen session could else set the password, and with it add a second factor."""
+    administrator = person("administrator")
+    own = User.objects.get(username="administrator-person")
+    page = administrator.get(f"{USERS}{own.pk}/change/")
+    assert "Change your password" in text_of(page)
+
+    given = {"password1": PASSWORD, "password2": PASSWORD, "usable_password": "true"}
+    answer = administrator.post(f"{USERS}{own.pk}/password/", given)
+
+    assert answer["Location"] == "/admin/password_change/"
+    own.refresh_from_db()
+    assert not own.check_password(PASSWORD)
+
+
 def test_administrator_sets_a_password(operator: User) -> None:
     administrator = person("administrator")
     page = administrator.get(f"{USERS}{operator.pk}/change/")
