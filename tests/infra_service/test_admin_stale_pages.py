@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from html.parser import HTMLParser
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group, Permission
 from django.test import Client
+from django.utils import timezone
 
 from apikeys import actions
 from apikeys.actors import Actor
 from apikeys.models import User
+from infra_service.webhooks.models import WebhookEndpoint
 from states.models import Application, Component, Environment
+from tests.infra_service.test_admin_webhooks import make_endpoint
 from tests.support.people import log_in, person
 from workloads.models import Cluster
 
@@ -114,6 +118,21 @@ def test_entries_and_clusters_keep_their_values(root: Client) -> None:
     assert environment.require_lock
     assert component.application == application
     assert cluster.report_interval_seconds == 30
+
+
+def test_a_webhook_keeps_its_values(root: Client, leaver: User) -> None:
+    endpoint = make_endpoint(leaver)
+    expires_at = timezone.now() + dt.timedelta(days=1)
+    WebhookEndpoint.objects.update(expires_at=expires_at)
+    path = f"/admin/webhooks/webhookendpoint/{endpoint.pk}/edit/"
+    page = path, Inputs(root.get(path)).given
+    WebhookEndpoint.objects.update(filter="field['environment'] = 'test'")
+
+    save(root, page, name="renamed", format=endpoint.format)
+
+    endpoint.refresh_from_db()
+    assert (endpoint.name, endpoint.filter) == ("renamed", "field['environment'] = 'test'")
+    assert (endpoint.event_types, endpoint.expires_at) == (["state.push"], expires_at)
 
 
 def test_changed_fields_are_saved(root: Client) -> None:

@@ -52,6 +52,14 @@ def _is_disabled(endpoint: WebhookEndpoint) -> bool:
     return not endpoint.is_enabled
 
 
+def _shown(endpoint: WebhookEndpoint) -> dict[str, Any]:
+    """Return the values of the form. It shows the minute of the expiry, which is then unchanged."""
+    names = ("name", "event_types", "filter", "format")
+    expires_at = endpoint.expires_at
+    minute = expires_at and expires_at.replace(second=0, microsecond=0)
+    return {**{name: getattr(endpoint, name) for name in names}, "expires_at": minute}
+
+
 @admin.register(WebhookEndpoint)
 class WebhookEndpointAdmin(BindingColumns, IssuePages):
     """The list of webhook endpoints, newest first."""
@@ -177,23 +185,14 @@ class WebhookEndpointAdmin(BindingColumns, IssuePages):
         permission=_MANAGE,
         question="The service sends queued events to the new URL.",
         form=WebhookChangeForm,
-        defaults=lambda endpoint: {
-            name: getattr(endpoint, name)
-            for name in ("name", "event_types", "filter", "format", "expires_at")
-        },
+        defaults=_shown,
     )
     def edit(self, obj: WebhookEndpoint, actor: Actor, **fields: Any) -> str:
-        if not fields["url"]:
-            del fields["url"]
-        # The form shows the expiry in whole minutes.
-        shown = obj.expires_at and obj.expires_at.replace(second=0, microsecond=0)
-        if fields["expires_at"] == shown:
-            del fields["expires_at"]
         endpoints = WebhookEndpoint.objects.all()
         actions.change_endpoint(
             endpoints=endpoints, endpoint_id=obj.pk, changes=fields, actor=actor
         )
-        return f"The webhook {fields['name']} was changed."
+        return f"The webhook {fields.get('name', obj.name)} was changed."
 
     @object_tool(
         label="Send a test",

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Final
 from django import forms
 
 from apikeys.admin.issuing import active_user
+from infra_service.lib.admin.shown_values import ShownValues
 from infra_service.webhooks.api.serializers import WebhookSerializer
 from infra_service.webhooks.event_types import TYPES
 from infra_service.webhooks.models import MAX_FILTER, MAX_URL, WebhookEndpoint
@@ -14,8 +15,11 @@ from infra_service.webhooks.models import MAX_FILTER, MAX_URL, WebhookEndpoint
 _MOMENT: Final = "%Y-%m-%dT%H:%M"
 
 
-class WebhookChangeForm(forms.Form):
-    """A form to change a webhook. It does not show the URL, which may contain a secret."""
+class WebhookChangeForm(ShownValues, forms.Form):
+    """A form to change a webhook. It does not show the URL, which may contain a secret.
+
+    ``cleaned_data`` contains only the fields that the person changed.
+    """
 
     required_css_class = "required"
     is_change: ClassVar[bool] = True
@@ -64,7 +68,12 @@ class WebhookChangeForm(forms.Form):
             for name, errors in serializer.errors.items():
                 if name not in self.errors:
                     self.add_error(name if name in self.fields else None, [str(e) for e in errors])
-        return given if self.errors else {**given, **serializer.validated_data}
+        if self.errors:
+            return given
+        found = {**given, **serializer.validated_data}
+        if not self.is_change:
+            return found
+        return {name: value for name, value in found.items() if name in self.changed_data}
 
 
 class WebhookForm(WebhookChangeForm):
