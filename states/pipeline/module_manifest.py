@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 from typing import Any, Final, NamedTuple
-from urllib.parse import parse_qsl
 
 from filterlang.versions import sort_key
 from states.pipeline.errors import InvalidFile
@@ -18,6 +17,7 @@ NAME: Final = "modules.json"
 #: Maximum bytes of a text, because sources are indexed.
 _MOST_BYTES: Final = 1_000
 _USER: Final = re.compile(r"(?<=://)[^/\s]*@")
+_REF: Final = re.compile(r"(?<![^&])ref=[^&]+")
 
 
 class Module(NamedTuple):
@@ -83,6 +83,7 @@ def _is_unicode(text: str) -> bool:
 
 def without_credentials(source: str) -> str:
     """Return a source without user, password and parameters other than ``ref``."""
-    address, mark, query = source.partition("?")
-    refs = [f"ref={value}" for name, value in parse_qsl(query) if name == "ref"] if mark else []
-    return _USER.sub("", address) + (f"?{refs[0]}" if refs else "")
+    address, _, query = source.partition("?")
+    # Not decoded: a text such as ``%00`` would become a character that PostgreSQL cannot store.
+    ref = _REF.search(query)
+    return _USER.sub("", address) + (f"?{ref[0]}" if ref else "")

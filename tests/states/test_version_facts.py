@@ -100,6 +100,17 @@ def test_facts_are_stored(pushed: Backend) -> None:
     assert "secret" not in repr([*VersionFacts.objects.values(), *AuditEvent.objects.values()])
 
 
+@pytest.mark.both
+def test_ref_of_a_source_is_stored_as_written(pushed: Backend) -> None:
+    """A decoded NUL cannot be stored."""
+    for ref in ("%00", "a%2Fb", "v1"):
+        source = f"git::https://git.example/x.git?ref={ref}"
+        module = {"Key": "git", "Source": f"{source}&sshkey=secret", "Version": "1.0.0"}
+        answer = put(pushed, {"modules_file": {"Modules": [module]}})
+        assert answer.status_code == 200, answer.content
+        assert [one["source"] for one in answer.json()["facts"]["modules"]] == [source]
+
+
 def test_identical_facts_are_a_no_op(pushed: Backend) -> None:
     first = put(pushed, {"facts": FACTS}).json()
     again = put(pushed, {**FACTS, "modules_file": json.dumps(MODULES_FILE)})  # as text, unwrapped
