@@ -100,20 +100,22 @@ def lock(*, target: StateTarget, info: LockInfo, actor: Actor, door: str = HTTP)
 
 @compare_and_swap(WriteConflict)
 def unlock(*, target: StateTarget, lock_id: uuid.UUID, actor: Actor) -> None:
-    """Release the lock with this ID. Do nothing if the state is not locked.
+    """Release the lock with this ID, if the state is locked.
 
-    A state that was never pushed is removed, with the entries that its LOCK registered.
+    A state that was never pushed is removed, with the entries that its LOCK registered. This also
+    happens if the lock was already released, for example before a crash.
 
     Raises:
         LockNotHeld: another lock is active.
         WriteConflict: every attempt lost to a concurrent write.
     """
     state = target.find()
-    if state is None or state.lock_info is None:
+    if state is None:
         return
-    if state.lock_id != lock_id:
-        raise LockNotHeld
-    _release(state, LockInfo(**state.lock_info), actor, "state.unlock")
+    if state.lock_info is not None:
+        if state.lock_id != lock_id:
+            raise LockNotHeld
+        _release(state, LockInfo(**state.lock_info), actor, "state.unlock")
     unregister(state, actor)
 
 

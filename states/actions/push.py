@@ -16,9 +16,10 @@ from infra_service.lib.database.compiled import Parameter
 from states import metrics
 from states.actions import rules
 from states.actions.registration import find_or_register
+from states.actions.removal import unregister
 from states.actions.replacement import check_replacement
 from states.document import sealing
-from states.errors import SerialConflict, WriteConflict
+from states.errors import LockNotHeld, LockRequired, SerialConflict, WriteConflict
 from states.keeping import storage
 from states.lockinfo import LockInfo
 from states.models import MAX_SERIAL, State, StateVersion
@@ -60,8 +61,12 @@ def push(
     # 1. Find the state, or register it.
     state = find_or_register(target=target, actor=actor)
     # 2. Check the lock.
-    rules.check_lock(state, lock_id, actor)
-    rules.check_demand(state, lock_id)
+    try:
+        rules.check_lock(state, lock_id, actor)
+        rules.check_demand(state, lock_id)
+    except (LockNotHeld, LockRequired):
+        unregister(state, actor)  # a rejected first push leaves no records
+        raise
     # 3. Skip a document that is already current.
     if rules.is_current(state, upload):
         metrics.UNCHANGED.inc()

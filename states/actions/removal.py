@@ -29,12 +29,16 @@ if TYPE_CHECKING:
 
 #: The maximum duration of a registration. An entry that changed later was changed by a person.
 _REGISTRATION: Final = dt.timedelta(seconds=1)
+#: The condition of a state without a workspace, checked again when the state is locked.
+_NO_WORKSPACE: Final = Q(workspace__isnull=True)
 #: Entries per batch.
 _BATCH: Final = 1_000
 
 
-def remove_empty(state: State, actor: Actor, **details: Any) -> bool:
-    """Remove a state if it has no version, lock or freeze. Call this in a transaction.
+def remove_empty(state: State, actor: Actor, condition: Q | None = None, **details: Any) -> bool:
+    """Remove a state if it has no version, lock or freeze, and matches ``condition``.
+
+    Call this in a transaction.
 
     The component is locked first, as in ``find_or_register``. The state is locked before the check,
     because ``delete()`` deletes by id alone, and would lose a concurrent LOCK or push. A waiting
@@ -42,7 +46,7 @@ def remove_empty(state: State, actor: Actor, **details: Any) -> bool:
     """
     list(Component.objects.select_for_update().filter(pk=state.component_id))
     unused = State.objects.filter(pk=state.pk, version_number=0, lock_id=None, frozen_at=None)
-    empty = unused.select_for_update().first()
+    empty = unused.filter(condition or Q()).select_for_update().first()
     if empty is None:
         return False
     empty.delete()
@@ -53,8 +57,8 @@ def remove_empty(state: State, actor: Actor, **details: Any) -> bool:
 def unregister(state: State, actor: Actor) -> None:
     """Remove a state without versions, and the unused entries that its registration created.
 
-    Entries that existed before, or that were changed since then, stay. A state with a workspace
-    also stays.
+    Entries that existed before, or that were changed since then, stay. Entries in a binding stay,
+    because a new registration would give them another id. A state with a workspace also stays.
     """
     if state.version_number == 0 and state.workspace is None:
         _unregister(state, actor)
@@ -63,7 +67,7 @@ def unregister(state: State, actor: Actor) -> None:
 @retrying
 @transaction.atomic
 def _unregister(state: State, actor: Actor) -> None:
-    if not remove_empty(state, actor):
+    if not remove_empty(state, actor, _NO_WORKSPACE):
         return
     made = Q(created_at=state.created_at, updated_at__lt=state.created_at + _REGISTRATION)
     for model, entry_id in (
@@ -72,7 +76,7 @@ def _unregister(state: State, actor: Actor) -> None:
         (Environment, state.environment_id),
     ):
         entry = model._default_manager.select_for_update().filter(made, pk=entry_id).first()
-        if entry is not None and not _is_used(entry):
+        if entry is not None and not _is_used(entry) and entry.pk not in bound_ids():
             _delete(entry)
 
 
