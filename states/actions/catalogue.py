@@ -175,7 +175,8 @@ def change(
     if slug is not None and (entry.parent_id, entry.slug) != (parent_id, slug):
         claims.keep(entry, parent_id, slug)
     if model is Component and "application_id" in changed:
-        State.objects.filter(component_id=entry_id).update(application_id=changed["application_id"])
+        moved = State.objects.filter(component_id=entry_id)
+        moved.change(application_id=changed["application_id"])
     # 4. Record the change in the audit log.
     was, now = _values({name: before[name] for name in changed}), _values(changed)
     details = {name: {"from": was[name], "to": now[name]} for name in changed}

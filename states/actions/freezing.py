@@ -12,6 +12,7 @@ from django.db import transaction
 
 from apikeys import audit
 from apikeys.races import RaceLostError, compare_and_swap
+from states.actions import rules
 from states.actions.catalogue import lock_entry
 from states.errors import ENTRY_NOT_FOUND, StateNotFound, WriteConflict
 from states.models import Application, Component, Environment, State
@@ -38,6 +39,7 @@ def freeze(
     state = State.objects.visible().filter(pk=state_id).first()
     if state is None:
         raise StateNotFound
+    rules.check_binding(state, actor)
     wanted = {
         "frozen_by": actor.name,
         "freeze_reason": reason,

@@ -78,6 +78,7 @@ def _append(
     state = State.objects.visible().filter(pk=state_id).first()
     if state is None:
         raise StateNotFound
+    rules.check_binding(state, actor)
     rules.check_lock(state, lock_id, actor)
     upload = Upload.of(
         restamp.replace_serial_and_lineage(old, serial=next_serial(state), lineage=state.lineage)
@@ -110,6 +111,7 @@ def delete(
     state = target.find()
     if state is None or not state.has_workspace:
         raise StateNotFound
+    rules.check_binding(state, actor)
     rules.check_lock(state, None, actor)
     if state.deleted_at is not None:
         _remove_workspace(state, actor, **details)
@@ -158,6 +160,7 @@ def undelete(*, state_id: uuid.UUID, actor: Actor) -> None:
         raise StateNotFound
     if state.deleted_at is None:
         return
+    rules.check_binding(state, actor)
     rules.check_lock(state, None, actor)
     with transaction.atomic():
         if not State.objects.as_seen(state).change(deleted_at=None, updated_at=actor.now()):

@@ -5,10 +5,9 @@ A LOCK is a single UPDATE, so exactly one of many concurrent requests acquires t
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from django.db.models import F, UUIDField
+from django.db.models import F, PositiveIntegerField, UUIDField
 
 from apikeys import audit
 from apikeys.races import RaceLostError, compare_and_swap
@@ -29,10 +28,9 @@ if TYPE_CHECKING:
     from states.targets import StateTarget
 
 
-def _unlocked(door: str) -> StateQuerySet:
-    pk = Parameter("pk", UUIDField())
-    unlocked = State.objects.filter(pk=pk, lock_id=None, frozen_at=None)
-    return unlocked.with_workspace() if door == REMOTE else unlocked
+def _unlocked() -> StateQuerySet:
+    pk, seen = Parameter("pk", UUIDField()), Parameter("seen", PositiveIntegerField())
+    return State.objects.filter(pk=pk, revision=seen, lock_id=None, frozen_at=None)
 
 
 def _locked() -> StateQuerySet:
@@ -41,12 +39,10 @@ def _locked() -> StateQuerySet:
 
 
 _REVISED: Final = F("revision") + 1
-_COLUMNS: Final = ("lock_id", "lock_info", "lock_acquired_at", "lock_taken_by")
 #: Acquire the lock of a state that is not locked or frozen, in an atomic statement.
-_ACQUIRE: Final = {
-    door: audit.AuditedUpdate(partial(_unlocked, door), *_COLUMNS, revision=_REVISED)
-    for door in (HTTP, REMOTE)
-}
+_ACQUIRE: Final = audit.AuditedUpdate(
+    _unlocked, "lock_id", "lock_info", "lock_acquired_at", "lock_taken_by", revision=_REVISED
+)
 #: Release the lock if the lock ID is still active.
 _RELEASE: Final = audit.AuditedUpdate(
     _locked,
@@ -71,9 +67,7 @@ def lock(*, target: StateTarget, info: LockInfo, actor: Actor, door: str = HTTP)
         StateFrozen: an operator froze the state.
         WriteConflict: every attempt lost to a concurrent write.
     """
-    state = target.find() if door == REMOTE else find_or_register(target=target, actor=actor)
-    if state is None or (door == REMOTE and not state.has_workspace):
-        raise StateNotFound
+    state = (_find_workspace if door == REMOTE else find_or_register)(target=target, actor=actor)
     if state.lock_info is not None:
         holder = LockInfo(**state.lock_info)
         if state.lock_id != info.uuid:
@@ -91,11 +85,20 @@ def lock(*, target: StateTarget, info: LockInfo, actor: Actor, door: str = HTTP)
         },
     }
     details = {"lock": info.described()}
-    if not _ACQUIRE[door].run(
-        actor, "state.lock", state.pk, details, pk=state.pk, lock_id=info.uuid, **acquired
+    as_seen = {"pk": state.pk, "seen": state.revision}
+    if not _ACQUIRE.run(
+        actor, "state.lock", state.pk, details, lock_id=info.uuid, **as_seen, **acquired
     ):
         raise RaceLostError
     return info
+
+
+def _find_workspace(*, target: StateTarget, actor: Actor) -> State:
+    state = target.find()
+    if state is None or not state.has_workspace:
+        raise StateNotFound
+    rules.check_binding(state, actor)
+    return state
 
 
 @compare_and_swap(WriteConflict)
@@ -167,6 +170,7 @@ def force_unlock(
         state = target.find()
         if state is None:
             return
+        rules.check_binding(state, actor)
         if state.lock_info is None:
             rules.check_freeze(state)
             return

@@ -10,6 +10,7 @@ from rest_framework.exceptions import APIException
 from apikeys import audit
 from apikeys.races import RaceLostError, compare_and_swap
 from states import workspaces
+from states.actions import rules
 from states.actions.registration import find_or_register
 from states.document import contents
 from states.errors import (
@@ -59,6 +60,7 @@ def add_tags(*, target: StateTarget, tags: Mapping[str, str], actor: Actor) -> S
     state = target.find()
     if state is None or not state.has_workspace:
         raise StateNotFound
+    rules.check_binding(state, actor)
     record = state.workspace or {"tags": {}}
     changed = {**record, "tags": {**record["tags"], **tags}}
     _check_number(changed["tags"])
