@@ -39,6 +39,10 @@ _NOTHING: Final[dict[str, Any]] = {
     "md5": None,
     "size_bytes": None,
 }
+#: The fields of a workspace that stays when its history is removed.
+_OF_WORKSPACE: Final = (
+    "id", "component_id", "environment_id", "application_id", "revision", "created_at", "workspace",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +133,10 @@ def _change_if_unchanged(state: State, **values: Any) -> bool:
 
 
 def _remove_state(state: State, actor: Actor) -> Iterator[Pruned]:
-    """Remove a deleted state and its last version. A workspace without a version stays."""
+    """Remove a deleted state and its last version.
+
+    A workspace that was created after the deletion stays, as a state without versions.
+    """
     with transaction.atomic():
         if not _change_if_unchanged(state, **_NOTHING):
             return
@@ -137,20 +144,11 @@ def _remove_state(state: State, actor: Actor) -> Iterator[Pruned]:
         _remove(state, batch)
         ResourceEntry.objects.forget(state.pk)  # rows that a release without the index left
         State.objects.filter(pk=state.pk).delete()
-        if state.workspace is not None:  # created after the deletion, with the id of the state
-            _create_empty(state)
+        if state.workspace is not None:
+            kept = {name: getattr(state, name) for name in _OF_WORKSPACE}
+            State.objects.bulk_create([State(**kept)])
         audit.authorize_and_record(actor, "state.purge", state.pk, version=state.version_number)
     yield _discard_objects(batch, states=1)
-
-
-def _create_empty(removed: State) -> None:
-    """Create a state without versions that has the id and the workspace of a removed state.
-
-    The revision continues, so that writers that read the removed state detect the change.
-    """
-    names = ("pk", "component_id", "environment_id", "application_id", "created_at", "workspace")
-    kept = {name: getattr(removed, name) for name in (*names, "revision")}
-    State.objects.create(**kept)
 
 
 def _remove(state: State, batch: list[StateVersion]) -> None:
