@@ -82,10 +82,11 @@ class StateViewSet(ResourceViewSet[State]):
     def get_queryset(self) -> StateQuerySet:
         """Return the states within the caller's binding.
 
-        Deleted states are included for ``undelete``, and for ``unfreeze``, because a server of the
-        previous release can delete a frozen state.
+        Deleted states are included for ``undelete``, for ``force_unlock``, because a client can
+        lock a deleted state for a push, and for ``unfreeze``, because a server of the previous
+        release can delete a frozen state.
         """
-        deleted_too = self.action in {"undelete", "unfreeze"}
+        deleted_too = self.action in {"undelete", "force_unlock", "unfreeze"}
         states: Any = State.objects.with_names() if deleted_too else super().get_queryset()
         inside: StateQuerySet = states.inside(caller_of(self.request).binding)
         return inside

@@ -58,6 +58,10 @@ def test_locked_state_is_not_undeleted(admin: Backend, lock_id: uuid.UUID) -> No
 
     assert (response.status_code, error_reason(response)) == (423, "STATE_LOCKED")
 
+    forced = admin.call(":force-unlock", {"reason": "the laptop is lost"})
+    assert (forced.status_code, "lock" in forced.json()["state"]) == (200, False)
+    assert admin.call(":undelete").status_code == 200
+
 
 @pytest.mark.parametrize("state_id", [uuid.UUID(int=1), "x"])
 def test_unknown_state_is_not_found(admin: Backend, state_id: object) -> None:
