@@ -19,7 +19,13 @@ from states.actions.registration import find_or_register
 from states.actions.removal import unregister
 from states.actions.replacement import check_replacement
 from states.document import sealing
-from states.errors import LockNotHeld, LockRequired, SerialConflict, WriteConflict
+from states.errors import (
+    LockNotHeld,
+    LockRequired,
+    SerialConflict,
+    StorageUnavailable,
+    WriteConflict,
+)
 from states.keeping import storage
 from states.lockinfo import LockInfo
 from states.models import MAX_SERIAL, State, StateVersion
@@ -56,21 +62,35 @@ def push(
         StateLocked, StateFrozen, LockNotHeld, LockRequired, SerialConflict, LineageMismatch: see
             ``states.actions.rules``.
         InvalidDocument: see ``states.actions.replacement``.
+        StorageUnavailable: the object store did not accept the document.
         WriteConflict: every attempt lost to a concurrent write.
     """
     # 1. Find the state, or register it.
     state = find_or_register(target=target, actor=actor)
-    # 2. Check the lock.
     try:
-        rules.check_lock(state, lock_id, actor)
-        rules.check_demand(state, lock_id)
-    except (LockNotHeld, LockRequired):
-        unregister(state, actor)  # a rejected first push leaves no records
+        _push(state, upload, lock_id, actor, force=force, must_follow=must_follow)
+    except (LockNotHeld, LockRequired, StorageUnavailable):
+        unregister(state, actor)  # a failed first push leaves no records
         raise
+    return state
+
+
+def _push(
+    state: State,
+    upload: Upload,
+    lock_id: uuid.UUID | None,
+    actor: Actor,
+    *,
+    force: bool,
+    must_follow: bool,
+) -> None:
+    # 2. Check the lock.
+    rules.check_lock(state, lock_id, actor)
+    rules.check_demand(state, lock_id)
     # 3. Skip a document that is already current.
     if rules.is_current(state, upload):
         metrics.UNCHANGED.inc()
-        return state
+        return
     # 4. Check that the document may replace the current document.
     if not force:
         check_replacement(state, upload)
@@ -80,7 +100,6 @@ def push(
     if not append_version(state, upload, actor, "state.push", **_means(state, force=force)):
         raise RaceLostError
     metrics.STORED.inc()
-    return state
 
 
 def _means(state: State, *, force: bool) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from states.actions import locks, removal, workspaces
 from states.models import Application, Component, Environment, State
 from states.targets import StateTarget
 from tests.conftest import ClientWith, error_reason
-from tests.states.conftest import document
+from tests.states.conftest import UnsteadyStorage, document
 from tests.states.test_named import ALL, Named
 
 pytestmark = pytest.mark.both
@@ -43,6 +43,19 @@ def test_rejected_push_without_a_required_lock_leaves_no_records(named: Named) -
     assert not State.objects.exists()
     assert not Component.objects.exists()
     assert Environment.objects.exists()
+
+
+def test_first_push_without_the_object_store_leaves_no_records(
+    named: Named, store: UnsteadyStorage, lock_id: uuid.UUID
+) -> None:
+    store.failing = True
+    assert named.push(document(1)).status_code == 503
+    assert_nothing_is_left()
+    # The owner of a lock can repeat the push.
+    named.lock(lock_id)
+    assert named.push(document(1), f"?ID={lock_id}").status_code == 503
+    store.failing = False
+    assert named.push(document(1), f"?ID={lock_id}").status_code == 200
 
 
 def test_unlock_after_a_force_unlock_leaves_no_records(named: Named, lock_id: uuid.UUID) -> None:
