@@ -90,13 +90,8 @@ class StateQuerySet(models.QuerySet["State"]):
 
     def workspaces(self) -> StateQuerySet:
         """Return the states that the remote backend shows: states of entries with slugs."""
-        return self.with_workspace().filter(
-            component__slug__isnull=False, environment__slug__isnull=False
-        )
-
-    def with_workspace(self) -> StateQuerySet:
-        """Return the states that are not deleted, or that have a new workspace since then."""
-        return self.filter(Q(deleted_at=None) | Q(workspace__isnull=False))
+        shown = self.filter(Q(deleted_at=None) | Q(workspace__isnull=False))
+        return shown.filter(component__slug__isnull=False, environment__slug__isnull=False)
 
     def with_failing_checks(self) -> StateQuerySet:
         """Return the states with failing ``check`` blocks."""
@@ -326,7 +321,7 @@ class State(models.Model):
 
     @property
     def has_workspace(self) -> bool:
-        """Return whether the state is in ``with_workspace``."""
+        """Return whether the state is not deleted, or has a new workspace since its deletion."""
         return self.deleted_at is None or self.workspace is not None
 
     @property
