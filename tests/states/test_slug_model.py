@@ -194,8 +194,11 @@ class Model(RuleBasedStateMachine):
 
         if demanded:
             assert error_reason(answer) == "LOCK_REQUIRED"
-        else:
-            assert answer.status_code == 200, answer.content
+            if ("component", parent, component) not in self.owners:  # nothing is left of it
+                place = component, self.parent_id(parent)
+                assert addresses.find_id(KINDS["component"], *place) is None
+            return
+        assert answer.status_code == 200, answer.content
         for kind, slug, of in (
             ("component", component, parent),
             ("environment", environment, None),
