@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import io
 import json
+import time
 import uuid
 from collections.abc import Iterator
 from typing import Any
@@ -175,6 +176,20 @@ def test_a_part_of_a_form_names_no_encoding(line: str, door: Door, unknown: list
 
     assert (status, reason(answer)) == (400, "BAD_REQUEST")
     assert unknown == []
+
+
+def test_asterisks_take_linear_time() -> None:
+    line = "x:" + "*" * 20_000
+    body = f"--b\r\nContent-Disposition: form-data; name=a\r\n\r\n{line}\r\n--b--\r\n".encode()
+    environ = {
+        "REQUEST_METHOD": "POST", "wsgi.input": io.BytesIO(body), "CONTENT_LENGTH": str(len(body)),
+        "CONTENT_TYPE": "multipart/form-data; boundary=b", "HTTP_ACCEPT": line,
+    }  # fmt: skip
+
+    started = time.process_time()
+    assert ServiceRequest(environ).POST.dict() == {"a": line}
+
+    assert time.process_time() - started < 1
 
 
 def test_a_form_in_parts_is_read(door: Door) -> None:

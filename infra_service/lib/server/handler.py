@@ -22,8 +22,9 @@ OTHER_ENCODING: Final = "infra_service.other_encoding"
 _PARSED: Final = ("CONTENT_TYPE", "HTTP_ACCEPT", "HTTP_CONTENT_DISPOSITION")
 _CHARSETS: Final = {"utf-8", "utf8", "us-ascii", "ascii"}
 # ``name*=``, with any characters between ``*`` and ``=`` that a parser may treat as white space.
-_EXTENDED: Final = re.compile(r"\*[^;=\w]*=")
-_EXTENDED_IN_PART: Final = re.compile(rb"^[\w-]+:.*\*[^;=\w\n]*=", re.MULTILINE)
+# Another ``*`` ends the match: it begins a match itself, and many would take quadratic time.
+_EXTENDED: Final = re.compile(r"\*[^;=\w*]*=")
+_EXTENDED_IN_PART: Final = re.compile(rb"^[\w-]+:.*\*[^;=\w\n*]*=", re.MULTILINE)
 
 
 class ServiceRequest(WSGIRequest):
