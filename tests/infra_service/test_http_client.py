@@ -128,6 +128,18 @@ def test_short_body_is_reported(peer: Peer) -> None:
     assert isinstance(caught.value.__cause__, IncompleteRead)
 
 
+@pytest.mark.parametrize("size", [b"-1", b"-5", b"-" + b"f" * 40])
+def test_negative_chunk_size_is_reported(peer: Peer, size: bytes) -> None:
+    def chunk(connection: socket.socket) -> None:
+        connection.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + size)
+        connection.sendall(b"\r\nhalf\r\n0\r\n\r\n")
+        connection.shutdown(socket.SHUT_RDWR)
+
+    peer.talk = chunk
+    with pytest.raises(NoResponseError, match="IncompleteRead"):
+        get(Connection(peer.url), peer.url)
+
+
 def test_a_refusal_before_the_body_is_read(peer: Peer) -> None:
     def refuse(connection: socket.socket) -> None:
         connection.sendall(b"HTTP/1.1 413 x\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")

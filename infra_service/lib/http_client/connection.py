@@ -224,13 +224,17 @@ def _read(response: http.client.HTTPResponse, limit: int) -> bytes:
 
     Raises:
         TooLargeError: the body of a successful response exceeds the limit.
-        http.client.IncompleteRead: the body is shorter than its Content-Length.
+        http.client.IncompleteRead: the body is shorter than its Content-Length, or a chunk has a
+                negative size, which http.client does not reject.
     """
     announced = response.length
     is_success = response.status in range(200, 300)
     if is_success and announced is not None and announced > limit:
         raise TooLargeError(announced, limit)
-    body = response.read(limit + 1)
+    try:
+        body = response.read(limit + 1)
+    except (ValueError, OverflowError) as error:
+        raise http.client.IncompleteRead(b"") from error
     if len(body) > limit:
         if is_success:
             raise TooLargeError(len(body), limit)
