@@ -121,6 +121,7 @@ AUTH_PASSWORD_VALIDATORS = [
 STATIC_URL = "static/"
 # WhiteNoise serves the files of the admin and of Swagger UI from their packages.
 WHITENOISE_USE_FINDERS = True
+STATICFILES_FINDERS = ["infra_service.openapi.static_files.UsedFilesFinder"]
 # `make docs` builds the documentation, which is then served at /docs/.
 WHITENOISE_ROOT = BASE_DIR / "site" if (BASE_DIR / "site").is_dir() else None
 WHITENOISE_INDEX_FILE = True

@@ -11,9 +11,11 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
+from django.contrib.staticfiles import finders
 from gunicorn.config import Config
 from gunicorn.glogging import Logger
 
@@ -153,6 +155,21 @@ def test_a_small_rest_is_not_waited_for(pair: Pair) -> None:
     while len(received) < len(data) + 3 - len(kept):
         received += pair.peer.recv(1_000_000)
     assert received + kept == data + b"end"
+
+
+def test_no_static_file_is_waited_for() -> None:
+    """Clients without a token can request these files."""
+    files = [(file.stat().st_size, file) for file in map(Path, static_files())]
+    size, largest = max(files)
+
+    assert len(files) > 100
+    assert size + 8192 < LARGEST_REST, largest
+
+
+def static_files() -> Iterator[str]:
+    for finder in finders.get_finders():
+        for path, storage in finder.list(None):
+            yield storage.path(path)
 
 
 def test_a_large_rest_is_waited_for(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
