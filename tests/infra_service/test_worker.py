@@ -23,6 +23,7 @@ from infra_service.lib.server import arrivals, pace, worker
 from infra_service.lib.server.arrivals import LARGEST_BODY, Arrival
 from infra_service.lib.server.pace import LARGEST_REST, PacedSocket
 from infra_service.lib.server.worker import ServiceWorker
+from tests.support.waiting import wait_until
 
 HEAD = b"POST / HTTP/1.1\r\nHost: x\r\n"
 
@@ -480,6 +481,29 @@ def test_thousands_of_idle_connections_do_not_silence_a_worker(
 
 
 REQUEST = b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+
+
+def test_pipelined_requests_do_not_exclude_new_connections(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    began, is_full = threading.Event(), threading.Event()
+
+    def slow(environ: Any, start_response: Any) -> list[bytes]:
+        began.set()
+        is_full.wait(10)
+        time.sleep(0.01)
+        return hello(environ, start_response)
+
+    monkeypatch.setattr(running.worker, "wsgi", slow)
+    running.open(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n" * 2000)
+    began.wait(10)
+    running.worker.worker_connections = 1
+    wait_until(lambda: not running.worker._accepting)
+    excluded = running.open(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+    is_full.set()
+
+    excluded.settimeout(10)
+    assert excluded.recv(15) == b"HTTP/1.1 200 OK"
 
 
 @pytest.fixture

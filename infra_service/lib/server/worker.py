@@ -251,15 +251,19 @@ class ServiceWorker(ThreadWorker):  # type: ignore[misc,unused-ignore]
             self._go_on(conn, is_kept=departure.is_kept)
 
     def _go_on(self, conn: Any, *, is_kept: bool) -> None:
-        """Wait for the next request, or until the client has read the last response."""
-        if not is_kept:
+        """Wait for the next request, or until the client has read the last response.
+
+        A connection with pipelined requests never waits, so `murder_pending` could not end it.
+        """
+        ahead = conn.parser.unreader.take_buffered() if is_kept else b""
+        if not is_kept or (ahead and self._is_full()):
             self._end(conn)
             return
         arrival = self._arrival(self.cfg.keepalive)
         self._wait_for(conn, arrival)
         if not self.alive:
             self._cap_keepalive(time.monotonic() + LINGER)
-        if ahead := conn.parser.unreader.take_buffered():
+        if ahead:
             self._add(conn, arrival, ahead)
 
     def murder_pending(self) -> None:
