@@ -327,6 +327,17 @@ def test_unfinished_requests_have_a_budget(loop: Loop, monkeypatch: pytest.Monke
     assert loop.worker._buffered == len(head) + 500
 
 
+def test_small_requests_do_not_extend_the_budget(
+    loop: Loop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "_BUDGET", 1000)
+    small = [loop.connect(b"GET") for _ in range(2)]
+    loop.connect(HEAD + b"Content-Length: 2000\r\n\r\n" + b"x" * 999)
+
+    assert loop.worker._buffered == 0
+    assert [peer.recv(13) for peer in small] == [b"HTTP/1.1 408 "] * 2
+
+
 def test_endless_headers_are_refused_without_a_thread(loop: Loop) -> None:
     loop.worker._largest_head = 1000
     peer = loop.connect(HEAD + b"X: " + b"x" * 1000)

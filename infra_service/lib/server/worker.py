@@ -293,13 +293,14 @@ class ServiceWorker(ThreadWorker):  # type: ignore[misc,unused-ignore]
         self._count()
 
     def _keep_within_budget(self) -> None:
-        """End the oldest connection with buffered data. An idle connection would free nothing."""
+        """End the oldest connections with buffered data. Idle connections would free nothing."""
         if self._buffered <= _BUDGET:
             return
-        for conn, pending in self._waiting.items():
+        for conn, pending in list(self._waiting.items()):
             if pending.size:
                 self._end_slow(conn, pending)
-                return
+                if self._buffered <= _BUDGET:
+                    return
 
     def _end_oldest(self) -> None:
         if self._waiting:
