@@ -95,14 +95,15 @@ def _versions(state: State) -> QuerySet[StateVersion]:
 def _record(state: State, version: StateVersion, load: Load, *, moves: bool) -> bool:
     """Replace the changes of a version. With ``moves``, also advance the position of the state.
 
-    With ``moves``, return False if the position has already reached the version. The lock on the
-    position prevents two processes from storing the same version at the same time.
+    Return False if the state was removed or, with ``moves``, if the position has already reached
+    the version. The lock on the position prevents two processes from storing the same version at
+    the same time.
     """
     rows = _rows(state, version, *_changes_of(state, version, load))
     with transaction.atomic():
         position = _position(state)
-        if not moves:
-            position.select_for_update().get()
+        if not moves and position.select_for_update().first() is None:
+            return False  # retention has removed the state
         is_new = position.filter(number__lt=version.number).update(number=version.number)
         if not is_new and moves:
             return False

@@ -9,14 +9,14 @@ from django.db import transaction
 from apikeys import audit
 from filterlang.versions import sort_key
 from infra_service.lib.database.retries import retrying
-from states.models import UsedVersion, VersionFacts
+from states.errors import VersionNotFound
+from states.models import StateVersion, UsedVersion, VersionFacts
 from states.models.version_facts import short_source
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from apikeys.actors import Actor
-    from states.models import StateVersion
     from states.pipeline.lock_file import Provider
     from states.pipeline.module_manifest import Module
 
@@ -40,7 +40,15 @@ def record_facts(
     """Record the facts of the version, and replace existing facts. Identical facts change nothing.
 
     ``values`` are ``commit``, ``repository``, ``run`` and ``run_url``.
+
+    Raises:
+        VersionNotFound: retention has removed the version in the meantime.
     """
+    # Retention removes a version with its facts. Facts that are stored afterwards would stay.
+    locked = StateVersion.objects.select_for_update(no_key=True)
+    own = locked.filter(pk=version.pk, state_id=version.state_id)
+    if own.values_list("pk").first() is None:
+        raise VersionNotFound
     present = VersionFacts.objects.filter(pk=version.pk).first()
     facts = VersionFacts(
         version=version,

@@ -13,7 +13,7 @@ from apikeys.actors import Actor
 from apikeys.models import AccessToken, AuditEvent, Issuer, TrustPolicy, User
 from apikeys.tokens import TokenKind
 from states.keeping import pruning
-from states.models import StateVersion, VersionFacts
+from states.models import StateVersion, UsedVersion, VersionFacts
 from states.pipeline import lock_file, module_manifest
 from states.pipeline.errors import InvalidFile
 from states.pipeline.module_manifest import without_credentials
@@ -145,6 +145,26 @@ def test_they_go_with_their_version(pushed: Backend, settings: Any) -> None:
     assert sum(done.versions for done in pruning.prune(actor=Actor(name="test"))) == 1
 
     assert list(VersionFacts.objects.values_list("version__number", flat=True)) == [2]
+
+
+def test_facts_of_a_version_that_is_removed_meanwhile_are_refused(
+    pushed: Backend, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.STATE_VERSIONS_KEPT, settings.STATE_VERSIONS_DAYS = 1, 0
+    pushed.push(document(2))
+
+    def pruned(text: str) -> list[lock_file.Provider]:
+        list(pruning.prune(actor=Actor(name="test")))
+        return parse(text)
+
+    parse = lock_file.parse
+    monkeypatch.setattr(lock_file, "parse", pruned)
+    answer = put(pushed, FACTS)
+
+    assert (answer.status_code, error_reason(answer)) == (404, "VERSION_NOT_FOUND")
+    assert not VersionFacts.objects.exists()
+    assert not UsedVersion.objects.exists()
+    assert events() == []
 
 
 @pytest.mark.both

@@ -197,6 +197,25 @@ def test_changes_are_deleted_with_their_version(backend: Backend, settings: Any)
     ]
 
 
+def test_rebuild_continues_after_a_state_that_retention_removes(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    push(backend, 1, thing("a"))
+    push(backend, 2, thing("b"))
+    index()
+    find = recording._changes_of
+
+    def purged(*args: Any) -> Any:
+        if State.objects.update(deleted_at="2020-01-01T00:00:00Z"):
+            list(pruning.prune(actor=Actor.of_command("prune_states")))
+        return find(*args)
+
+    monkeypatch.setattr(recording, "_changes_of", purged)
+
+    assert len(list(recording.rebuild())) == 1
+    assert not Change.objects.exists()
+
+
 def test_rebuild_stores_the_same_changes(backend: Backend) -> None:
     push(backend, 1, thing("a"), thing("b"))
     push(backend, 2, thing("a", size=1))
