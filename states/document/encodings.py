@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 #: Maximum bytes of a secret to search for, from its middle. A text with these bytes is hidden.
 PART: Final = 96
+#: Characters on both sides of this part that are unescaped with it.
+_AROUND: Final = 1024
 #: The minimum length of a secret to search for in other texts.
 LEAST: Final = 6
 #: The maximum depth of nested escapes.
@@ -36,8 +38,11 @@ _ENTITIES: Final = (
     (b"&lt;", b"<"), (b"&gt;", b">"), (b"&quot;", b'"'), (b"&#34;", b'"'), (b"&#x22;", b'"'),
     (b"&apos;", b"'"), (b"&#39;", b"'"), (b"&#x27;", b"'"), (b"&#38;", b"&"), (b"&amp;", b"&"),
 )  # fmt: skip
-#: A byte that does not occur in UTF-8.
+#: Bytes that do not occur in UTF-8: a mark of a backslash, and a separator between texts.
 _BACKSLASH: Final = b"\xfe"
+BETWEEN: Final = b"\xff"
+#: Percent-encoding can contain these bytes.
+_WITHOUT_MARKS: Final = bytes.maketrans(_BACKSLASH + BETWEEN, b"??")
 
 
 class NestingTooDeepError(Exception):
@@ -63,7 +68,7 @@ def unescaped(text: bytes, effort: Effort) -> bytes:
             text = _without_backslashes(text, effort)
         if b"%" in text:
             effort.spend(text.count(b"%") // 2)
-            text = unquote_to_bytes(text)
+            text = unquote_to_bytes(text).translate(_WITHOUT_MARKS)
         if b"&" in text and b";" in text:
             for entity, character in _ENTITIES:
                 text = text.replace(entity, character)
@@ -91,11 +96,14 @@ def _character(escape: re.Match[bytes]) -> bytes:
 def search_patterns(secret: str, effort: Effort) -> set[bytes]:
     """Return the search patterns of a secret: its middle, in each encoding."""
     start = max(0, (len(secret) - PART) // 2)
-    part = secret[start : start + PART].encode()
-    plain = {part}
-    if is_escaped(part):
+    plain = {secret[start : start + PART].encode()}
+    # Unescaped before the cut, which could divide an escape.
+    around = secret[max(0, start - _AROUND) : start + PART + _AROUND].encode()
+    if is_escaped(around):
         with contextlib.suppress(NestingTooDeepError):  # the escaped text is still searched
-            plain.add(unescaped(part, effort))
+            text = unescaped(around, effort)
+            start = max(0, (len(text) - PART) // 2)
+            plain.add(text[start : start + PART])
     found = set(plain)
     for text in plain:
         if len(text) >= LEAST:

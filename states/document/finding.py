@@ -13,6 +13,7 @@ from itertools import accumulate, compress, count
 from typing import TYPE_CHECKING, Final
 
 from states.document.encodings import (
+    BETWEEN,
     LEAST,
     NestingTooDeepError,
     is_escaped,
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
 #: escaped three times.
 _BATCH: Final = 64 * 1024
 _OVERLAP: Final = 8 * 1024
-#: The separator between texts, which does not occur in UTF-8.
-_BETWEEN: Final = b"\xff"
 _BYTES_A_STEP: Final = 20
 
 #: The bytes to search, and the cause for hiding a text that contains them.
@@ -118,7 +117,7 @@ class Finder:
         return found
 
     def _search(self, batch: _Batch, found: dict[int, Cause]) -> None:
-        text = _BETWEEN.join(batch.parts)
+        text = BETWEEN.join(batch.parts)
         self._search_text(text, batch, found)
         if not is_escaped(text):
             return
@@ -126,11 +125,11 @@ class Finder:
         for position, part in zip(batch.positions, batch.parts, strict=True):
             if is_escaped(part) and position not in found:
                 try:
-                    plain.parts.append(unescaped(part, self._effort).replace(_BETWEEN, b"?"))
+                    plain.parts.append(unescaped(part, self._effort))
                     plain.positions.append(position)
                 except NestingTooDeepError:
                     found[position] = ESCAPED
-        self._search_text(_BETWEEN.join(plain.parts), plain, found)
+        self._search_text(BETWEEN.join(plain.parts), plain, found)
 
     def _search_text(self, text: bytes, batch: _Batch, found: dict[int, Cause]) -> None:
         self._effort.spend(len(batch.parts) // 2 + len(text) // _BYTES_A_STEP)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import html
+import json
 from collections.abc import Sequence
+from urllib.parse import quote
 
 import pytest
 from hypothesis import example, given
@@ -58,6 +61,23 @@ def test_secret_is_found_at_any_position_of_a_long_text(
 
     assert telling([secret], [text]) == {0}
     assert telling([secret], ["." * len(text)]) == set()
+
+
+@pytest.mark.parametrize("length", [130, 5000])
+def test_escapes_in_a_long_secret_are_not_divided(length: int) -> None:
+    unit = r"a%2Fb\n%3D&c"
+    for shift in range(len(unit)):
+        secret = (unit * length)[shift : shift + length]
+        texts = [f"x={json.dumps(secret)}", quote(secret), html.escape(secret), secret]
+
+        assert telling([secret], texts) == {0, 1, 2, 3}
+
+
+@pytest.mark.parametrize("byte", ["%fe", "%FF", "%80"])
+def test_secret_with_an_encoded_byte_that_is_not_utf_8(byte: str) -> None:
+    secret = rf"correct&{byte}horse\u005cn"
+
+    assert telling([secret], [html.escape(secret), json.dumps(secret)]) == {0, 1}
 
 
 def test_many_texts_are_searched() -> None:
