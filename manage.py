@@ -22,11 +22,18 @@ def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", module)
     try:
         _run(sys.argv, is_agent=is_agent)
+        if sys.stdout is not None:  # None if the descriptor is closed
+            sys.stdout.flush()
     except KeyboardInterrupt as stop:
         over_the_echo = "\r" if sys.stderr.isatty() else ""
         stopped = f"Stopped {stop}".rstrip()
         sys.stderr.write(f"{over_the_echo}{stopped}; what was done stays done.\n")
         sys.exit(128 + signal.SIGINT)
+    except BrokenPipeError:
+        # The reader of the output, such as `head`, has ended. Without this redirection, Python
+        # would write the remaining output when it exits, and report the error again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(128 + signal.SIGPIPE)
 
 
 def _run(argv: list[str], *, is_agent: bool) -> None:

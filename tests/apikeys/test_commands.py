@@ -573,6 +573,8 @@ def test_key_is_rotated(owner: KeyOwner, capsys: pytest.CaptureFixture[str]) -> 
         (("key-1",), "API key does not exist"),
         (("{id}", "--grace-period", "-1"), "Choose 0 to 604800 seconds"),
         (("{id}", "--grace-period", "604801"), "Choose 0 to 604800 seconds"),
+        (("{id}", "--grace-period", "9" * 20), "Choose 0 to 604800 seconds"),
+        (("key-\udcff",), "an argument is not UTF-8 text"),
     ],
 )
 def test_invalid_rotation_is_rejected(owner: KeyOwner, arguments: Any, message: str) -> None:

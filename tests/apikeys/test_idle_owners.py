@@ -5,7 +5,7 @@ import json
 from typing import Any
 
 import pytest
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 from django.test import Client
 from django.utils import timezone
 
@@ -124,6 +124,9 @@ def test_their_keys_are_listed_before_they_are_refused(
     assert listed(capsys, "--owners-idle-for", "92") == []
     become({**MACHINE, "date_joined": 400})
     assert listed(capsys, "--owners-idle-for", "90") == []
+    for days in ("-1", "36501", "9" * 20):
+        with pytest.raises(CommandError, match="must be from 0 to 36500 days"):
+            listed(capsys, "--owners-idle-for", days)
 
 
 @pytest.mark.parametrize(("days", "period"), [(90, "90 days"), (1, "1 day")])

@@ -67,6 +67,21 @@ def test_the_version_is_ours(
     assert capsys.readouterr().out == f"{__version__}\n"
 
 
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_closed_pipe_is_no_traceback(unbuffered: str) -> None:
+    """As in ``manage.py list_credentials | head -1``."""
+    reader, writer = os.pipe()
+    os.close(reader)
+
+    done = subprocess.run(
+        [sys.executable, "manage.py", "version"], env={"PYTHONUNBUFFERED": unbuffered},
+        stdout=writer, stderr=subprocess.PIPE, text=True, cwd=ROOT, timeout=60, check=False,
+    )  # fmt: skip
+
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (128 + signal.SIGPIPE, "")
+
+
 def test_help_lists_our_commands_by_purpose_and_then_those_of_django() -> None:
     text = ServiceUtility(["manage.py"]).main_help_text()
 

@@ -114,7 +114,7 @@ def test_failing_object_does_not_stop_the_sweep(
     assert refused in store.names
 
 
-@pytest.mark.parametrize("hours", [0.5, -1, float("nan")])
+@pytest.mark.parametrize("hours", [0.5, -1, 1e300, float("inf"), float("nan")])
 def test_unsafe_ages_are_rejected(store: UnsteadyStorage, hours: float) -> None:
     with pytest.raises(CommandError, match="at least 1"):
         sweep(older_than_hours=hours)

@@ -80,7 +80,9 @@ def _readable(kubeconfig: str | None) -> Iterator[None]:
         yield
     except (config.ConfigException, OSError) as error:
         raise ConnectionSetupError(reason_of(error)) from error
-    except (yaml.YAMLError, TypeError, AttributeError, ValueError, LookupError) as error:
+    except (
+        yaml.YAMLError, TypeError, AttributeError, ValueError, LookupError, RecursionError
+    ) as error:  # fmt: skip
         raise ConnectionSetupError(
             f"{kubeconfig or 'the kubeconfig'} is not a valid kubeconfig: {error}"
         ) from error

@@ -96,7 +96,7 @@ class Command(ServiceCommand):
         """List the credentials.
 
         Raises:
-            CommandError: the user does not exist.
+            CommandError: the user does not exist, or the number of days is out of range.
         """
         user, days = options["user"], options["owners_idle_for"]
         owned: dict[str, Any] = {}
@@ -105,6 +105,8 @@ class Command(ServiceCommand):
                 raise CommandError(f"there is no user {user!r}")
             owned["created_by__username"] = user
         if days is not None:
+            if not 0 <= days <= _MOST_DAYS:
+                raise CommandError(f"--owners-idle-for must be from 0 to {_MOST_DAYS} days")
             owned["created_by__in"] = User.objects.idle(days, timezone.now())
         found = list(chain.from_iterable(_found(owned, options["expiring"], all_=options["all"])))
         self.report(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from apikeys import actions
 from apikeys.actors import Actor
+from apikeys.errors import GracePeriodOutOfRange
 from apikeys.management.options import errors_for_people
 from apikeys.models import ApiKey
 from infra_service.lib.commandline.base import ServiceCommand
@@ -48,9 +49,21 @@ class Command(ServiceCommand):
             secret = actions.rotate_api_key(
                 keys=ApiKey.objects.all(),
                 key_id=options["id"],
-                grace_period=dt.timedelta(seconds=options["grace_period"]),
+                grace_period=_period(options["grace_period"]),
                 actor=Actor.of_command("rotate_apikey"),
             )
         self.report({"id": options["id"], "secret": secret}, options["id"], secret)
         if not options["json"]:
             self.note("The secret is shown only once.")
+
+
+def _period(seconds: int) -> dt.timedelta:
+    """Return the duration.
+
+    Raises:
+        GracePeriodOutOfRange: Python cannot represent the duration.
+    """
+    try:
+        return dt.timedelta(seconds=seconds)
+    except OverflowError as error:
+        raise GracePeriodOutOfRange(actions.MAX_GRACE_PERIOD) from error

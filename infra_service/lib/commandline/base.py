@@ -7,7 +7,7 @@ from argparse import ArgumentDefaultsHelpFormatter
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from django.core.management.base import BaseCommand, DjangoHelpFormatter
+from django.core.management.base import BaseCommand, CommandError, DjangoHelpFormatter
 
 from infra_service import __version__
 from infra_service.lib.commandline.progress import Progress
@@ -53,6 +53,20 @@ class HelpfulCommand(BaseCommand):
         shown = "\n".join(f"  .venv/bin/python manage.py {example}" for example in self.examples)
         parser.description = f"{parser.description}\n\nexamples:\n{shown}"
         return parser
+
+    def execute(self, *args: Any, **options: Any) -> str | None:
+        """Run the command.
+
+        Raises:
+            CommandError: an argument that must be text is not UTF-8.
+        """
+        try:
+            return super().execute(*args, **options)
+        except UnicodeEncodeError as error:
+            # Lone surrogates represent the bytes of such an argument. Databases reject them.
+            if error.encoding != "utf-8":
+                raise
+            raise CommandError("an argument is not UTF-8 text") from error
 
 
 class ServiceCommand(HelpfulCommand):

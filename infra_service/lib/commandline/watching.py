@@ -37,7 +37,7 @@ def stop_of(options: Mapping[str, Any]) -> threading.Event:
     Raises:
         CommandError: the interval is invalid, or the heartbeat file is not writable.
     """
-    if options["interval"] <= 0:
+    if not options["interval"] > 0:  # true for NaN, too
         raise CommandError("--interval must be greater than 0 seconds")
     stop = BeatingEvent(Heartbeat(options["heartbeat_file"]))
     if options["watch"] and options["until_eof"]:

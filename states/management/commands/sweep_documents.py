@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 #: The minimum age. Requests take less time, so an object is not deleted before its row is written.
 _SAFE_HOURS: Final = 1
+#: A hundred years. Dates cannot express much larger ages.
+_MOST_HOURS: Final = 876_000
 
 
 class Command(ServiceCommand):
@@ -49,8 +51,10 @@ class Command(ServiceCommand):
         hours = options["older_than_hours"]
         if not storage.is_configured():
             raise CommandError("STATE_STORAGE_URL is not set")
-        if not hours >= _SAFE_HOURS:
-            raise CommandError(f"--older-than-hours must be at least {_SAFE_HOURS}")
+        if not _SAFE_HOURS <= hours <= _MOST_HOURS:
+            raise CommandError(
+                f"--older-than-hours must be at least {_SAFE_HOURS}, and at most {_MOST_HOURS}"
+            )
         swept, incomplete = 0, None
         try:
             with self.progress("states", lambda: len(sweeping.directories())) as bar:

@@ -76,6 +76,7 @@ def test_until_it_is_stopped(
     assert run(capsys, "--watch", "--interval", "0.1") == {"delivered": 1, "failed": 0}
 
 
-def test_interval_of_zero_is_rejected(db: None) -> None:
+@pytest.mark.parametrize("interval", ["0", "nan"])
+def test_interval_of_zero_is_rejected(db: None, interval: str) -> None:
     with pytest.raises(CommandError, match="--interval must be greater than 0 seconds"):
-        call_command("deliver_events", "--watch", "--interval", "0")
+        call_command("deliver_events", "--watch", "--interval", interval)
