@@ -62,6 +62,16 @@ def test_the_usage_of_many_is_written_every_five_minutes(cluster: Cluster, compl
     assert used(cluster) == [4] * 4
 
 
+def test_the_usage_of_many_is_written_after_the_clock_was_set_back(cluster: Cluster) -> None:
+    apply(cluster, report(0, *using(1)))
+    apply(cluster, report(60, *using(2)))
+    pass_time(cluster, -60)
+
+    assert apply(cluster, report(120, *using(3))).updated == 4
+    assert apply(cluster, report(180, *using(4))).updated == 0
+    assert used(cluster) == [3] * 4
+
+
 def test_other_changes_include_the_usage(cluster: Cluster) -> None:
     apply(cluster, report(0, *using(1, range(5))))
     apply(cluster, report(60, *using(2, range(5))))

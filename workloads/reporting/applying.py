@@ -115,7 +115,8 @@ def _is_from_future(cluster: Cluster, reported_at: dt.datetime | None) -> bool:
 
 def _is_usage_due(cluster: Cluster) -> bool:
     last = cluster.usage_stored_at
-    return last is None or cluster.read_at - last >= USAGE_PACE
+    # The last time is in the future if the database's clock was set back.
+    return last is None or not last <= cluster.read_at < last + USAGE_PACE
 
 
 def _announce(cluster_id: uuid.UUID, report: Report) -> None:
