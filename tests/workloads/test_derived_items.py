@@ -65,6 +65,11 @@ CRASHED = {"exit_code": 1, "finished_at": "2026-11-20T11:59:00Z"}
         unavailable("2026-11-20T09:58:00Z"),
         {"type": "Progressing", "status": "True", "reason": "ReplicaSetUpdated"}]},
      ("DEGRADED", "MinimumReplicasUnavailable")),
+    # Kubernetes' maximum means no deadline.
+    ({**OLD, "progress_deadline_seconds": 2**31 - 1, "conditions": [
+        unavailable("2026-11-20T09:58:00Z"),
+        {"type": "Progressing", "status": "True", "reason": "ReplicaSetUpdated"}]},
+     ("ERROR", "MinimumReplicasUnavailable")),
     ({**OLD, "kind": "StatefulSet", "pods": [pod("a", created_at="2026-11-20T11:59:00Z")]},
      ("DEGRADED", "NoReadyReplicas")),
     ({**OLD, "kind": "StatefulSet", "pods": [pod("a", created_at="2026-11-20T11:00:00Z")]},
@@ -79,6 +84,7 @@ CRASHED = {"exit_code": 1, "finished_at": "2026-11-20T11:59:00Z"}
     ({**OLD, "pods": [pod("a", phase="Failed", reason="Evicted")]}, ("ERROR", "Evicted")),
     ({**WELL, "replicas_total": 2}, ("HEALTHY", "RolloutInProgress")),
     ({**WELL, "replicas_total": 1}, ("HEALTHY", "")),
+    ({**WELL, "kind": "StatefulSet", "replicas_total": 2}, ("HEALTHY", "")),
     ({"replicas_desired": 2, "replicas_ready": 1}, ("DEGRADED", "ReplicasNotReady")),
     # A StatefulSet of an old cluster has no count of available replicas.
     ({"kind": "StatefulSet", "replicas_desired": 1, "replicas_ready": 1}, ("HEALTHY", "")),

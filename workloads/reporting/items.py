@@ -19,6 +19,7 @@ from workloads.kubernetes.facts import (
 )
 from workloads.kubernetes.figures import FIGURES
 from workloads.kubernetes.health import HealthStatus
+from workloads.kubernetes.raw import INT32_MAX
 from workloads.kubernetes.records import ContainerRecord, WorkloadRecord, workload_record
 from workloads.kubernetes.tally import tally_pods
 
@@ -89,6 +90,8 @@ def _facts(item: Item) -> WorkloadFacts:
     updated = desired if item.replicas_updated is None else item.replicas_updated
     # If only `generation` is present, the controller has not written a status yet.
     observed = 0 if item.generation is None else item.observed_generation
+    total = item.replicas_total if item.kind is WorkloadKind.DEPLOYMENT else None
+    deadline = item.progress_deadline_seconds
     unavailable = (c for c in item.conditions if (c.type, c.status) == ("Available", "False"))
     return WorkloadFacts(
         kind=item.kind,
@@ -96,7 +99,8 @@ def _facts(item: Item) -> WorkloadFacts:
         name=item.name,
         created_at=item.created_at,
         unavailable_since=next((c.last_transition_at for c in unavailable), None),
-        progress_deadline=item.progress_deadline_seconds,
+        # Kubernetes' maximum means no deadline.
+        progress_deadline=None if deadline == INT32_MAX else deadline,
         deleting=item.deleting,
         generation=item.generation or 0,
         observed_generation=observed,
@@ -104,7 +108,7 @@ def _facts(item: Item) -> WorkloadFacts:
         ready=item.replicas_ready,
         available=_available(item),
         updated=updated,
-        surplus=max((item.replicas_total or 0) - updated, 0),
+        surplus=max((total or 0) - updated, 0),
         paused=item.paused,
         on_delete=item.on_delete,
         partition=item.partition,
