@@ -127,7 +127,7 @@ def _is_recorded(path: Path) -> bool:
     """Return whether each event of the file equals its row in the audit log."""
     texts = files.events(path)
     while batch := list(itertools.islice(texts, _BATCH)):
-        ids = [files.id_of(text) for text in batch]
+        ids = [files.id_of(path, text) for text in batch]
         events = AuditEvent.objects.filter(pk__in=ids).order_by("pk").values(*_COLUMNS)
         if [files.encode(event) for event in events] != batch:
             return False

@@ -32,6 +32,10 @@ _START, _MIDDLE, _END = b'{"digest":"', b'","event":', b"}\n"
 _EVENT_AT: Final = len(_START) + 64 + len(_MIDDLE)
 # Events have a few hundred bytes. The limit bounds the memory that a corrupt file can use.
 _LONGEST_LINE: Final = 16 * 1024 * 1024
+#: Errors of values that are not JSON, or have another form.
+_MALFORMED: Final = (
+    ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError,
+)  # fmt: skip
 
 
 class Contents(NamedTuple):
@@ -139,11 +143,20 @@ def contents(path: Path) -> Contents:
         last = text
     if count < 1:
         raise ArchiveError(f"{path.name}: the file contains no events")
-    return Contents(number, previous, digest, count, id_of(first), id_of(last))
+    ends = id_of(path, first), id_of(path, last)
+    return Contents(number, previous, digest, count, *ends)
 
 
-def id_of(event: bytes) -> uuid.UUID:
-    return uuid.UUID(json.loads(event)["id"])
+def id_of(path: Path, event: bytes) -> uuid.UUID:
+    """Return the id of an event in the file.
+
+    Raises:
+        ArchiveError: the event has no id. The digests of a forged file can be valid.
+    """
+    try:
+        return uuid.UUID(json.loads(event)["id"])
+    except _MALFORMED as error:
+        raise ArchiveError(f"{path.name}: an event has no id") from error
 
 
 def first_line(path: Path, text: bytes) -> tuple[int, str]:
@@ -154,9 +167,11 @@ def first_line(path: Path, text: bytes) -> tuple[int, str]:
     """
     try:
         found = json.loads(text)
-        return int(found["archive"]), str(found["previous"])
-    except (ValueError, KeyError, TypeError) as error:
+        number, previous = int(found["archive"]), str(found["previous"])
+        previous.encode()  # fails for half a surrogate pair
+    except _MALFORMED as error:
         raise ArchiveError(f"{path.name}: the file lacks the header of an archive") from error
+    return number, previous
 
 
 def _digest(previous: str, text: bytes) -> str:

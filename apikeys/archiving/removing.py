@@ -41,8 +41,9 @@ def remove(archive: AuditArchive, directory: Path) -> None:
     """
     if not AuditEvent.objects.filter(pk__range=(archive.first_id, archive.last_id)).exists():
         return
-    texts = files.events(_verified(archive, directory))
-    while batch := [files.id_of(text) for text in itertools.islice(texts, _BATCH)]:
+    path = _verified(archive, directory)
+    texts = files.events(path)
+    while batch := [files.id_of(path, text) for text in itertools.islice(texts, _BATCH)]:
         try:
             AuditEvent.objects.filter(pk__in=batch).delete()
         except DatabaseError as error:

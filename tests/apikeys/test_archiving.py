@@ -264,6 +264,12 @@ def made_anew(directory: Path) -> None:
     files.write(path, 3, previous, events)
 
 
+def begun_with(directory: Path, header: bytes) -> None:
+    """Replace the header of a file."""
+    line = files._START + b"0" * 64 + files._MIDDLE + header + files._END
+    rewritten(files.path_of(directory, 2), lambda lines: [line, *lines[1:]])
+
+
 FRAUDS: dict[str, tuple[Callable[[Path], Any], str]] = {
     "changed": (
         lambda d: rewritten(
@@ -311,6 +317,18 @@ FRAUDS: dict[str, tuple[Callable[[Path], Any], str]] = {
         "the file contains archive 2",
     ),
     "made anew": (made_anew, "the file differs from the recorded archive"),
+    "events without an id": (
+        lambda d: files.write(files.path_of(d, 2), 2, "", [{"id": 7}]),
+        "an event has no id",
+    ),
+    "nested": (
+        lambda d: begun_with(d, b"[" * 100_000),
+        "the file lacks the header of an archive",
+    ),
+    "half a surrogate pair": (
+        lambda d: begun_with(d, rb'{"archive":2,"previous":"\ud800"}'),
+        "the file lacks the header of an archive",
+    ),
     "one more": (
         lambda d: files.write(files.path_of(d, 4), 4, "", [{"id": "x"}]),
         "the database has no record of the archive",
