@@ -1,6 +1,7 @@
 #!/usr/bin/env python
 """Django's command line for this project."""
 
+import io
 import os
 import signal
 import sys
@@ -11,6 +12,9 @@ from infra_service.lib.commandline.environment_files import EnvironmentFileError
 
 def main() -> None:
     """Run one management command, with the settings of each ``--env-file FILE`` before its name."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A terminal that is not UTF-8 must not prevent the output of a new secret.
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         sys.argv = load_named(sys.argv)
     except EnvironmentFileError as error:

@@ -67,6 +67,17 @@ def test_the_version_is_ours(
     assert capsys.readouterr().out == f"{__version__}\n"
 
 
+def test_a_terminal_that_is_not_utf8_shows_escapes(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(shown, "ascii"))
+    monkeypatch.setattr(sys, "argv", ["manage.py", "version"])
+    monkeypatch.setattr(manage, "__version__", "ü")
+
+    manage.main()
+
+    assert shown.getvalue() == rb"\xfc" + b"\n"
+
+
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 def test_a_closed_pipe_is_no_traceback(unbuffered: str) -> None:
     """As in ``manage.py list_credentials | head -1``."""
