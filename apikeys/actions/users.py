@@ -1,4 +1,4 @@
-"""Deactivate a user, and revoke all keys, tokens and trust policies of a user."""
+"""Deactivate a user, and revoke all keys, tokens, trust policies and webhooks of a user."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from apikeys.actions.access_tokens import revoke_access_token
 from apikeys.actions.api_keys import revoke_api_key
 from apikeys.actions.trust_policies import disable_trust_policy
 from apikeys.models import User
+from apikeys.owned import OWNED
 
 if TYPE_CHECKING:
     from apikeys.actors import Actor
@@ -58,10 +59,15 @@ def deactivate_user(*, user: User, actor: Actor) -> bool:
 
 @transaction.atomic
 def revoke_credentials(*, user: User, actor: Actor) -> None:
-    """Revoke the credentials and disable the policies that would work if the user were active."""
+    """Revoke the credentials that would work if the user were active.
+
+    Also disable the trust policies, and the objects without a key, such as webhooks.
+    """
     for key in user.api_keys.active():
         revoke_api_key(key=key, actor=actor)
     for token in user.access_tokens.issued().active():
         revoke_access_token(token=token, actor=actor)
     for policy in user.trust_policies.filter(disabled_at=None):
         disable_trust_policy(policy=policy, actor=actor)
+    for kind in OWNED:
+        kind.disable(user, actor)

@@ -1,10 +1,12 @@
-"""Descriptions of the credentials that work again when a user becomes active."""
+"""Descriptions of the credentials and webhooks that work again when a user becomes active."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
 from django.template.defaultfilters import pluralize
+
+from apikeys.owned import OWNED
 
 if TYPE_CHECKING:
     from apikeys.models import User
@@ -14,7 +16,7 @@ _COUNTED: Final = 1000
 
 
 def reactivation_notice(user: User) -> str:
-    """Describe the credentials that work again after reactivation, or return an empty text."""
+    """Describe the objects that work again after reactivation, or return an empty text."""
     keys, tokens, policies = (
         len(found.values_list("pk")[: _COUNTED + 1])
         for found in (
@@ -31,6 +33,11 @@ def reactivation_notice(user: User) -> str:
         notices.append(
             f"If you make this user active, pipelines can get tokens through {number} again."
         )
+    notices += [
+        f"If you make this user active, {n} {kind.name}{pluralize(n)} will work again."
+        for kind in OWNED
+        if (n := kind.enabled(user).count())
+    ]
     return " ".join(notices)
 
 

@@ -61,7 +61,7 @@ class UserForm(ShownValues, UserChangeFormOfOurs):
 
     person: User
     revoke_credentials = forms.BooleanField(
-        label="Revoke their keys and tokens, and disable their policies",
+        label="Revoke their keys and tokens, and disable their policies and webhooks",
         required=False,
         initial=True,
     )

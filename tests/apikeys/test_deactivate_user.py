@@ -59,7 +59,7 @@ def test_keys_and_tokens_stop_at_once(ada: dict[str, str]) -> None:
 
     assert outcome == {
         "user": "ada", "changed": True, "revoked": False, "dry_run": False,
-        "api_keys": 1, "access_tokens": 1, "trust_policies": 1,
+        "api_keys": 1, "access_tokens": 1, "trust_policies": 1, "webhooks": 0,
     }  # fmt: skip
     assert statuses(ada) == {401}
     assert person.get("/admin/").status_code == 302

@@ -1,4 +1,4 @@
-"""Deactivate a person or a machine account, with all keys, tokens and trust policies."""
+"""Deactivate a person or a machine account, with all keys, tokens, policies and webhooks."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from django.db import transaction
 from apikeys import actions
 from apikeys.actors import Actor
 from apikeys.models import User
+from apikeys.owned import OWNED
 from infra_service.lib.commandline.base import ServiceCommand
 
 if TYPE_CHECKING:
@@ -24,9 +25,9 @@ class Command(ServiceCommand):
 
     help = (
         "Deactivate a user. The user's sessions expire, and the service immediately rejects the "
-        "user's keys, tokens and trust policies, until an operator reactivates the user in the "
-        "admin. With --revoke, also permanently revoke the keys and tokens and disable the trust "
-        "policies."
+        "user's keys, tokens and trust policies, and stops the user's webhooks, until an operator "
+        "reactivates the user in the admin. With --revoke, also permanently revoke the keys and "
+        "tokens, and disable the trust policies and the webhooks without a key."
     )
     examples = (
         "deactivate_user ada --dry-run",
@@ -39,12 +40,13 @@ class Command(ServiceCommand):
         parser.add_argument(
             "--revoke",
             action="store_true",
-            help="permanently revoke the user's keys and tokens, and disable the trust policies",
+            help="permanently revoke the user's keys and tokens, and disable the trust policies "
+            "and the webhooks without a key",
         )
         parser.add_argument(
             "--dry-run",
             action="store_true",
-            help="only count the affected keys, tokens and policies",
+            help="only count the affected keys, tokens, policies and webhooks",
         )
 
     def handle(self, *_args: Any, **options: Any) -> None:
@@ -62,6 +64,7 @@ class Command(ServiceCommand):
                 "api_keys": user.api_keys.active().count(),
                 "access_tokens": user.access_tokens.issued().active().count(),
                 "trust_policies": user.trust_policies.filter(disabled_at=None).count(),
+                **{f"{kind.name}s": kind.enabled(user).count() for kind in OWNED},
             }
             try:
                 changed = actions.deactivate_user(user=user, actor=_ACTOR)
@@ -71,6 +74,10 @@ class Command(ServiceCommand):
                 actions.revoke_credentials(user=user, actor=_ACTOR)
             transaction.set_rollback(options["dry_run"])
         done = "would be deactivated" if options["dry_run"] else "deactivated"
+        names = {"api_keys": "API keys"}
+        numbers = ", ".join(
+            f"{n} {names.get(name, name.replace('_', ' '))}" for name, n in counts.items()
+        )
         effect = "revoked" if options["revoke"] else "refused"
         self.report(
             {
@@ -81,6 +88,5 @@ class Command(ServiceCommand):
                 **counts,
             },
             f"{username} {done if changed else 'was already inactive'}",
-            f"{effect}: {counts['api_keys']} API keys, {counts['access_tokens']} access tokens, "
-            f"{counts['trust_policies']} trust policies",
+            f"{effect}: {numbers}",
         )

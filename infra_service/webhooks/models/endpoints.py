@@ -21,6 +21,8 @@ from infra_service.webhooks import secrets
 if TYPE_CHECKING:
     import uuid
 
+    from apikeys.models import User
+
 #: The time for which a replaced secret also signs.
 BOTH_SIGN: Final = dt.timedelta(days=1)
 #: The reason of an endpoint that an operator disabled, and that the owner therefore cannot enable.
@@ -54,6 +56,11 @@ class WebhookEndpointQuerySet(GrantHolderQuerySet[Any]):
     def working(self) -> WebhookEndpointQuerySet:
         """Return the endpoints that currently receive messages."""
         return self.granted().filter(disabled_at=None)
+
+    def enabled_without_key(self, owner: User) -> WebhookEndpointQuerySet:
+        """Return the owner's enabled, unexpired endpoints that no key or token limits."""
+        unexpired = Q(expires_at=None) | Q(expires_at__gt=timezone.now())
+        return self.filter(unexpired, owner=owner, disabled_at=None, maker=None, maker_token_id="")
 
     def have_type(self, name: str) -> bool:
         """Return whether any endpoint subscribes to the type, even a disabled endpoint."""
