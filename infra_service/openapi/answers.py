@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from drf_spectacular.plumbing import ResolvedComponent
 
 from infra_service.lib.api.errors import DOMAIN, error_body, reason_of
+from infra_service.lib.api.idempotency import REPLAYED, IdempotencyKeyInUse
 from infra_service.lib.api.openapi_words import Named, described_object, list_of
 from infra_service.lib.api.throttling import POLICY, REMAINING
 from infra_service.lib.database.failures import FAILURES
@@ -158,6 +159,14 @@ _HEADERS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
             "example": '"token";r=59998;t=42, "owner";r=119731;t=42',
         },
     ),
+    REPLAYED: (
+        "IdempotentReplayed",
+        {
+            "description": "Sent only with the stored response to an earlier request with the same "
+            "`Idempotency-Key`.",
+            "schema": {"type": "string", "const": "true"},
+        },
+    ),
 }
 _OF_STATUS: Final = {401: _CHALLENGE, 403: _CHALLENGE, 429: _WAIT, 503: _WAIT}
 # Sets of reasons that become shared components, and their names.
@@ -203,7 +212,8 @@ class Answers:
             "description": "\n".join(f"- `{name}`: {text}" for name, text in reasons.items()),
             "content": {"application/json": content},
         }
-        self.add_headers(answer, status)
+        more = (_WAIT,) if IdempotencyKeyInUse.default_code in reasons else ()
+        self.add_headers(answer, status, *more)
         name = _SHARED.get(frozenset(reasons))
         if name is None:
             return answer
@@ -213,8 +223,8 @@ class Answers:
             name = f"Public{name}"
         return component(self._registry, ResolvedComponent.RESPONSE, name, answer)
 
-    def add_headers(self, answer: dict[str, Any], status: int = 200) -> None:
-        names = [_REQUEST_ID]
+    def add_headers(self, answer: dict[str, Any], status: int = 200, *more: str) -> None:
+        names = [_REQUEST_ID, *more]
         if status in _OF_STATUS:
             names.append(_OF_STATUS[status])
         if not self._is_public and status != HTTPStatus.UNAUTHORIZED:

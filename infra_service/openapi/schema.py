@@ -76,14 +76,15 @@ class ApiSchema(AutoSchema):  # type: ignore[misc,unused-ignore]
         if security := operation.get("security"):
             access = self._access(security)
             operation["description"] = f"{operation['description']}\n\n{access}"
-        if is_idempotent(self.view):
+        more = (idempotency.REPLAYED,) if is_idempotent(self.view) else ()
+        if more:
             operation.setdefault("parameters", []).append(_IDEMPOTENCY_KEY)
         declared: Any = self.get_response_serializers()
         refused = declared.values() if isinstance(declared, dict) else ()
         answers = Answers(self.registry, is_public=self.is_public)
         done = {code: of for code, of in operation["responses"].items() if code.startswith("2")}
         for code, answer in done.items():
-            answers.add_headers(answer)
+            answers.add_headers(answer, int(code), *more)
             answer["description"] = answer["description"] or HTTPStatus(int(code)).phrase
         errors = errors_of(self.view, operation, is_raw=self.takes_raw_body)
         given = [r for r in refused if isinstance(r, DeclaredErrors)]

@@ -130,6 +130,21 @@ def test_a_creation_is_executed_once(tmp_path: Path, front: Front, tokens: dict[
     assert len(made) == 1
 
 
+def test_a_creation_waits_for_its_first_attempt(
+    tmp_path: Path, front: Front, tokens: dict[str, str]
+) -> None:
+    client = Client(tmp_path, front.url, tokens["key"])
+    in_progress = answer("409 Conflict", refusal(409, "IDEMPOTENCY_KEY_IN_USE"), Retry_After=1)
+    front.script.extend([lost_after(front), in_progress])
+    name = f"waits {os.urandom(4).hex()}"
+
+    secret = client.run("keys", "create", "--name", name, "--scopes", "state:read").stdout.strip()
+
+    assert secret.startswith("isk_")
+    assert front.lines == ["POST /v1/api-keys"] * 3
+    assert len([key for key in client.json("keys") if key["name"] == name]) == 1
+
+
 def test_a_push_whose_answer_is_lost_adds_one_version(
     through_front: Client, front: Front, state: SomeState
 ) -> None:

@@ -141,7 +141,8 @@ def test_documented_errors_match(subtests: pytest.Subtests) -> None:
                 required = {n for n, h in answer["headers"].items() if resolved(h).get("required")}
                 required -= {"Cache-Control"}
                 assert required == {"X-Request-ID"}
-                assert ("Retry-After" in answer["headers"]) == (code in ("429", "503"))
+                waits = code in ("429", "503") or "IDEMPOTENCY_KEY_IN_USE" in answer["description"]
+                assert ("Retry-After" in answer["headers"]) == waits
                 assert ("WWW-Authenticate" in answer["headers"]) == (code in ("401", "403"))
                 expires = "security" in operation and code != "401"
                 assert ("Token-Expires-At" in answer["headers"]) == expires
@@ -213,6 +214,16 @@ def test_secret_responses_are_not_cacheable(subtests: pytest.Subtests) -> None:
             done = next(iter(operation["responses"].values()))
 
             assert ("Cache-Control" in done["headers"]) == (name in SECRETIVE)
+
+
+def test_repeated_responses_are_described(subtests: pytest.Subtests) -> None:
+    for name, (_, _, operation) in OPERATIONS.items():
+        with subtests.test(name):
+            done = next(iter(operation["responses"].values()))
+            parameters = {one["name"] for one in operation.get("parameters", [])}
+
+            is_idempotent = "Idempotency-Key" in parameters
+            assert ("Idempotent-Replayed" in done["headers"]) == is_idempotent
 
 
 def test_requests_are_closed_and_answers_whole() -> None:
