@@ -22,6 +22,7 @@ from states.models import MAX_SERIAL
 from tests.conftest import ApiClient, ClientWith, error_reason
 from tests.docs.walk import ROOT
 from tests.e2e.backend import document, lock_info
+from workloads.api import images
 from workloads.history import KEPT, MOST_TRANSITIONS
 from workloads.reporting.wire import MAX_WORKLOADS
 
@@ -123,7 +124,8 @@ def test_documented_sizes_match() -> None:
         "page": f"{pagination.MAX_PAGE_SIZE} items",
         "rows read for a page": (
             f"{most:,}; {most // reading._DEARER_IN_ORDER:,} for searches in texts or labels in "
-            f"list order; {most // reading._DEARER_BY_KEY:,} for images; "
+            f"list order; {most // reading._DEARER_BY_KEY:,} for workloads filtered by image; "
+            f"{images.MOST_ROWS:,} for the list of images; "
             f"{reading._LEAST_ROWS:,} for frequent text searches, or with `managed`"
         ),
         "request line": f"{line} bytes",
