@@ -178,6 +178,14 @@ def test_a_part_of_a_form_names_no_encoding(line: str, door: Door, unknown: list
     assert unknown == []
 
 
+@pytest.mark.parametrize("path", ["/admin/login/", "/admin/nothing/"])
+def test_cookies_without_nul_are_read(path: str, door: Door) -> None:
+    assert door.send(path, HTTP_COOKIE='sessionid="abcdefgh\\000"')[0] in (200, 302)
+
+    environ = {"REQUEST_METHOD": "GET", "HTTP_COOKIE": 'a="b\\000"; c="d\\073"'}
+    assert ServiceRequest(environ | {"wsgi.input": io.BytesIO()}).COOKIES == {"c": "d;"}
+
+
 def test_asterisks_take_linear_time() -> None:
     line = "x:" + "*" * 20_000
     body = f"--b\r\nContent-Disposition: form-data; name=a\r\n\r\n{line}\r\n--b--\r\n".encode()

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from django.core.exceptions import BadRequest
 from django.core.handlers.wsgi import WSGIHandler, WSGIRequest
+from django.utils.functional import cached_property
 from django.utils.http import parse_header_parameters
 
 #: The key in the environment of a request with an encoding other than UTF-8. The value is the
@@ -36,6 +37,12 @@ class ServiceRequest(WSGIRequest):
             for header in _PARSED:
                 environ.pop(header, None)
         super().__init__(environ)
+
+    @cached_property
+    def COOKIES(self) -> dict[str, str]:  # type: ignore[override]  # noqa: N802 - Django's
+        """Return the cookies whose values contain no NUL, which PostgreSQL cannot store."""
+        cookies: dict[str, str] = super().COOKIES
+        return {name: value for name, value in cookies.items() if "\0" not in value}
 
     def parse_file_upload(self, META: Any, post_data: Any) -> Any:  # noqa: ARG002, N803 - Django's
         """Parse a multipart form.
