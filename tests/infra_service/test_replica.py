@@ -91,16 +91,24 @@ def running(primary: Server | None = None) -> Iterator[Server]:
 
 @contextlib.contextmanager
 def serving(
-    primary: Server, standby: Server, beside: Pair | None = None, port: int | None = None
+    primary: Server,
+    standby: Server,
+    beside: Pair | None = None,
+    port: int | None = None,
+    options: str = "",
 ) -> Iterator[Pair]:
     """Run the service with a primary and a replica; ``beside`` shares its users and secrets.
 
-    ``port`` is that of a line to the replica.
+    ``port`` is that of a line to the replica. ``options`` are those of the primary's URL.
     """
     shared = beside.service.environment if beside else {}
     own = urlsplit(standby.url).port
     replica_url = standby.url.replace(f":{own}/", f":{port or own}/")
-    urls = {"DATABASE_URL": primary.url, "DATABASE_REPLICA_URL": replica_url, "WEB_WORKERS": "1"}
+    urls = {
+        "DATABASE_URL": primary.url + options,
+        "DATABASE_REPLICA_URL": replica_url,
+        "WEB_WORKERS": "1",
+    }
     with (
         tempfile.TemporaryDirectory(prefix="infra-live-") as home,
         contextlib.closing(LiveServer(Path(home), **shared | urls)) as service,
@@ -282,6 +290,14 @@ def test_another_history_with_the_same_number_is_not_read(pair: Pair) -> None:
                 assert "of the new primary 0" in new.cluster_names()
                 assert not new.is_from_replica()
                 time.sleep(replica.PAUSE)
+
+
+def test_a_standby_that_a_pooler_takes_for_the_primary_is_read(pair: Pair) -> None:
+    any_server = "?target_session_attrs=any"
+    wait_until(pair.is_from_replica)  # also records the use of the token, which a standby cannot
+    with serving(pair.replica, pair.replica, beside=pair, options=any_server) as demoted:
+        assert demoted.cluster_names() == pair.cluster_names()
+        assert not demoted.is_from_replica()
 
 
 @pytest.mark.django_db

@@ -66,7 +66,8 @@ def read(query: Callable[[str], T]) -> T:
         return query(DEFAULT_DB_ALIAS)
     position = _position()
     if position.mark is None:
-        _mark(position.timeline)
+        if position.timeline is not None:
+            _mark(position.timeline)
         _BEHIND.inc()
         return query(DEFAULT_DB_ALIAS)
     started = time.monotonic()
@@ -97,13 +98,16 @@ def set_age_header(response: HttpResponse) -> None:
 
 
 class _Position(NamedTuple):
-    """A position in the log of a server, and the identity of its history."""
+    """A position in the log of a server, and the identity of its history.
 
-    lsn: str
+    On a standby, only ``system`` is known.
+    """
+
+    lsn: str | None
     #: The system identifier, which standbys share with their primary.
     system: str
     #: The timeline's number, which a promotion increments, as 8 hex digits.
-    timeline: str
+    timeline: str | None
     #: A unique mark of the timeline, because promotions can reuse its number. None until it is set.
     mark: str | None
 
@@ -114,7 +118,9 @@ def _position() -> _Position:
         # A WAL file is named after its timeline.
         cursor.execute(
             "SELECT lsn::text, system_identifier::text, number, mark::text"
-            " FROM pg_current_wal_flush_lsn() lsn"
+            # NULL if a pooler connects to a standby.
+            " FROM (SELECT CASE WHEN NOT pg_is_in_recovery()"
+            " THEN pg_current_wal_flush_lsn() END AS lsn) flushed"
             " CROSS JOIN LATERAL (SELECT left(pg_walfile_name(lsn), 8) AS number) of_lsn"
             " CROSS JOIN pg_control_system()"
             " LEFT JOIN infra_service_timeline USING (number)"
