@@ -25,6 +25,7 @@ from infra_service.lib.server.pace import LARGEST_REST, PacedSocket
 from infra_service.lib.server.worker import ServiceWorker
 from tests.support.waiting import wait_until
 
+EXHAUSTED = [errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM]
 HEAD = b"POST / HTTP/1.1\r\nHost: x\r\n"
 
 
@@ -287,7 +288,7 @@ def test_a_stopping_worker_waits_for_connections_that_linger(loop: Loop) -> None
     assert len(loop.worker._waiting) == 3  # counting the others closes no connection
 
 
-@pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE])
+@pytest.mark.parametrize("number", EXHAUSTED)
 def test_without_descriptors_a_lingering_connection_goes_first(loop: Loop, number: int) -> None:
     for _ in range(4):
         loop.connect(b"GET")
@@ -298,16 +299,16 @@ def test_without_descriptors_a_lingering_connection_goes_first(loop: Loop, numbe
 
 
 class Exhausted:
-    """A listener of a process without free descriptors."""
+    """A listener of a process without free descriptors or memory."""
 
     def __init__(self, number: int) -> None:
         self.number = number
 
     def accept(self) -> None:
-        raise OSError(self.number, "too many open files")
+        raise OSError(self.number, "exhausted")
 
 
-@pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE])
+@pytest.mark.parametrize("number", EXHAUSTED)
 def test_without_descriptors_the_oldest_goes(loop: Loop, number: int) -> None:
     first = loop.connect()
     loop.worker.accept(Exhausted(number))

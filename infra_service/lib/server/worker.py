@@ -44,6 +44,8 @@ _RECEIVED_AT_ONCE: Final = 64 * 1024
 # readyz also queries the database, so it must not share a thread with healthz.
 _PROBES: Final = (b"healthz", b"readyz")
 _PROBE: Final = re.compile(rb"(?:GET|HEAD) /(%s)[/ ?]" % b"|".join(_PROBES))
+#: The errors of a process or system without free descriptors, socket buffers or memory.
+_EXHAUSTED: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _AT_ONCE: Final = struct.pack("ii", 1, 0)
 #: The maximum number of bytes between and around the request line and the headers.
 _LINE_ENDS: Final = 16
@@ -109,7 +111,7 @@ class ServiceWorker(ThreadWorker):  # type: ignore[misc,unused-ignore]
         try:
             accepted, address = listener.accept()
         except OSError as error:
-            if error.errno in (errno.EMFILE, errno.ENFILE):
+            if error.errno in _EXHAUSTED:
                 self._free_descriptor()
             elif error.errno not in (errno.EAGAIN, errno.ECONNABORTED):
                 raise
