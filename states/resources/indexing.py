@@ -199,7 +199,7 @@ def _index(state_id: uuid.UUID, version_id: uuid.UUID) -> Indexed | None:
         except Exception:
             # The database would refuse the same data again in each pass.
             log.exception("document_not_indexed", state_id=str(state.pk))
-            read = _Read(problem=UNEXPECTED)
+            read = _Read(problem=UNEXPECTED, leaks=read.leaks)
             is_replaced = _replace(state, read)
         if not is_replaced:
             return None

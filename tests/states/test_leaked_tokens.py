@@ -8,6 +8,7 @@ import json
 from typing import Any
 
 import pytest
+from django.db import DataError
 from django.utils import timezone
 
 from apikeys import actions, tokens
@@ -18,7 +19,8 @@ from apikeys.tokens import TokenKind
 from infra_service.operations.housekeeping import parts
 from states.document import sealing
 from states.document.contents import LoadedDocument
-from states.models import LeakedToken
+from states.models import LeakedToken, State
+from states.resources import indexing
 from states.resources.leaked_tokens import newest_working
 from states.resources.leaks import MOST_CHARACTERS, find_leaks
 from tests.states.conftest import Backend
@@ -58,6 +60,21 @@ def pushed(backend: Backend, document: bytes, serial: int = 1) -> None:
 def events() -> list[dict[str, Any]]:
     found = AuditEvent.objects.filter(action="state.token_found").order_by("id")
     return list(found.values_list("details", flat=True))
+
+
+def test_tokens_in_a_document_that_cannot_be_indexed_are_reported(
+    backend: Backend, operator: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write(_state: State, resources: Any) -> None:
+        if resources:
+            raise DataError("too long")
+
+    monkeypatch.setattr(indexing, "write_entries", write)
+    _token, secret = issued(operator)
+    pushed(backend, state(remote_state(secret)))
+
+    assert State.objects.get().index_problem == indexing.UNEXPECTED
+    assert len(events()) == 1
 
 
 def shown() -> list[str]:
