@@ -10,7 +10,7 @@ from apikeys import audit
 from filterlang.versions import sort_key
 from infra_service.lib.database.retries import retrying
 from states.errors import VersionNotFound
-from states.models import StateVersion, UsedVersion, VersionFacts
+from states.models import State, StateVersion, UsedVersion, VersionFacts
 from states.models.version_facts import short_source
 
 if TYPE_CHECKING:
@@ -44,11 +44,7 @@ def record_facts(
     Raises:
         VersionNotFound: retention has removed the version in the meantime.
     """
-    # Retention removes a version with its facts. Facts that are stored afterwards would stay.
-    locked = StateVersion.objects.select_for_update(no_key=True)
-    own = locked.filter(pk=version.pk, state_id=version.state_id)
-    if own.values_list("pk").first() is None:
-        raise VersionNotFound
+    _lock(version)
     present = VersionFacts.objects.filter(pk=version.pk).first()
     facts = VersionFacts(
         version=version,
@@ -79,6 +75,23 @@ def record_facts(
         replaced=present is not None,
     )
     return facts
+
+
+def _lock(version: StateVersion) -> None:
+    """Prevent the removal of the version until the transaction ends.
+
+    Retention removes a version with its facts. Facts that are stored afterwards would stay. The
+    current version is never removed, and is not locked, because the resource index locks it.
+
+    Raises:
+        VersionNotFound: retention has removed the version in the meantime.
+    """
+    if State.objects.filter(pk=version.state_id, current_version=version.pk).exists():
+        return
+    locked = StateVersion.objects.select_for_update(no_key=True)
+    own = locked.filter(pk=version.pk, state_id=version.state_id)
+    if own.values_list("pk").first() is None:
+        raise VersionNotFound
 
 
 def _said(facts: VersionFacts) -> dict[str, Any]:

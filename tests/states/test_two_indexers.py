@@ -81,3 +81,30 @@ def test_states_of_another_indexer_are_skipped(client_with: ClientWith, monkeypa
     assert [one.state_id for one in done] == [first.record.pk]
     assert [one.state_id for one in others] == [second.record.pk]
     assert due() == [second.record.pk]  # of the push
+
+
+def test_facts_of_a_version_that_is_being_indexed_do_not_wait(
+    client_with: ClientWith, monkeypatch: Any
+) -> None:
+    backend = Backend(client_with("state:read", "state:write"))
+    backend.push(with_things(1, a="i-a"))
+    real, answers = indexing.find_contents, []
+
+    def record() -> None:
+        try:
+            path = f"{backend.root}/versions/1/facts"
+            answers.append(backend.client.send("PUT", path, {"commit": "8f2c1d7"}).status_code)
+        finally:
+            connection.close()
+
+    def find(loaded: LoadedDocument) -> Any:
+        worker = threading.Thread(target=record)
+        worker.start()
+        worker.join(5)
+        answers.append(None)  # the index has not finished
+        return real(loaded)
+
+    monkeypatch.setattr(indexing, "find_contents", find)
+    list(indexing.index_due())
+
+    assert answers == [200, None]
