@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sys
@@ -30,7 +31,11 @@ def redact(text: str) -> str:
 
 def _dumps(event: EventDict, **_options: Any) -> str:
     """Serialize the event and then redact the text, to include nested values."""
-    return redact(msgspec.json.encode(event, enc_hook=str).decode())
+    try:
+        text = msgspec.json.encode(event, enc_hook=str).decode()
+    except UnicodeEncodeError:  # half a surrogate pair, such as in a path that is not UTF-8
+        text = json.dumps(event, default=str)
+    return redact(text)
 
 
 def _line(_logger: WrappedLogger, _method: str, event: EventDict) -> str:
@@ -55,7 +60,7 @@ def _printable(text: str) -> str:
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
-def _is_for_people() -> bool:
+def is_for_people() -> bool:
     """Return whether ``LOG_FORMAT``, or else a terminal on stderr, requires text lines.
 
     Raises:
@@ -69,7 +74,7 @@ def _is_for_people() -> bool:
 
 def _processors() -> tuple[list[Processor], Processor]:
     """Return the processors of every event, and the processor that writes it."""
-    short = _is_for_people()
+    short = is_for_people()
     shared: list[Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,

@@ -353,6 +353,7 @@ PROMETHEUS_LATENCY_BUCKETS = (
 # --- Logs -----------------------------------------------------------------------------------------
 
 LOG_LEVEL = logs.minimum_severity(env.str("LOG_LEVEL", default="INFO"))
+logs.is_for_people()  # rejects an invalid LOG_FORMAT; the error of dictConfig does not name it
 DEFAULT_EXCEPTION_REPORTER_FILTER = "infra_service.operations.error_reports.TokenlessReportFilter"
 LOGGING = {
     "version": 1,

@@ -3,9 +3,12 @@
 import base64
 import json
 import logging
+import os
 import re
+import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +18,7 @@ from django.core.exceptions import ImproperlyConfigured
 from apikeys import tokens
 from apikeys.tokens import TokenKind
 from infra_service import logs
+from tests.support.installation import ROOT
 
 SECRET = tokens.generate(TokenKind.SERVICE)
 
@@ -152,6 +156,26 @@ def test_an_unknown_form_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOG_FORMAT", "JSON")
     with pytest.raises(ImproperlyConfigured, match="LOG_FORMAT"):
         logs.formatter()
+
+
+def test_an_unknown_form_is_named(tmp_path: Path) -> None:
+    environment = {**os.environ, "LOG_FORMAT": "JSON", "VAR_DIR": str(tmp_path)}
+    for settings in ("infra_service.settings", "infra_service.agent.settings"):
+        done = subprocess.run(
+            [sys.executable, "manage.py", "check"], cwd=ROOT, capture_output=True, text=True,
+            env={**environment, "DJANGO_SETTINGS_MODULE": settings},
+            check=False, timeout=60,
+        )  # fmt: skip
+        assert done.stderr == (
+            "LOG_FORMAT must be json, text or empty. See docs/reference/settings.md.\n"
+        )
+
+
+def test_half_a_surrogate_pair_is_escaped(capfd: pytest.CaptureFixture[str]) -> None:
+    """As in the error for a path that is not UTF-8."""
+    structlog.get_logger("test").error("failed", error=f"a\udcff {SECRET}")
+
+    assert json.loads(capfd.readouterr().err)["error"] == "a\udcff [token]"
 
 
 def test_severities_are_checked() -> None:
