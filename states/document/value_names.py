@@ -25,6 +25,8 @@ class Name(enum.Enum):
 
 
 _NAME_PART: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\x00-\x7f]+")
+#: The maximum characters of a name that classify it.
+_LONGEST: Final = 200
 _SECRET_WORDS: Final = _split("""
     password passwords passwd pwd pw pass passphrase passphrases passcode token tokens jwt bearer
     psk otp totp apikey apikeys privatekey secretkey accesskey connectionstring dsn kubeconfig sas
@@ -55,10 +57,15 @@ _PUBLIC_WORDS: Final = _split("""
 """)
 
 
-@lru_cache(maxsize=4096)
 def read_name(name: str) -> Name:
     """Classify a name by its words, of which the last is the most important."""
-    words = [word.lower() for word in _NAME_PART.findall(name[:200])]
+    # The cache must not keep the keys of documents, which can have megabytes.
+    return _classify(name[:_LONGEST])
+
+
+@lru_cache(maxsize=4096)
+def _classify(name: str) -> Name:
+    words = [word.lower() for word in _NAME_PART.findall(name)]
     while len(words) > 1 and words[-1].isdigit():
         words.pop()
     if not words:

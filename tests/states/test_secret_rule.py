@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import string
 import time
+import tracemalloc
 
 import pytest
 from hypothesis import given
@@ -162,6 +163,18 @@ def test_any_text_has_an_answer(text: str) -> None:
     for name in Name:
         assert reach(text, name, is_member=True) in Reach
     assert read_name(text) in Name
+
+
+def test_a_long_name_is_not_kept() -> None:
+    """A document may have members with names of megabytes."""
+    tracemalloc.start()
+    try:
+        for number in range(20):
+            assert read_name(f"password{number}" + "/" * 1_000_000) is Name.SECRET
+        kept, _peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < 1_000_000
 
 
 def test_lines_of_a_marked_key_are_masked() -> None:

@@ -21,6 +21,8 @@ MAX_REPOSITORY: Final = 520
 MAX_TAG: Final = 128
 MAX_DIGEST: Final = 135
 
+_LONGEST: Final = MAX_REPOSITORY + 1 + MAX_TAG + 1 + MAX_DIGEST
+
 _DEFAULT_REGISTRY: Final = "docker.io"
 _OLD_DEFAULT_REGISTRY: Final = "index.docker.io"
 _DEFAULT_TAG: Final = "latest"
@@ -47,14 +49,17 @@ class Image(NamedTuple):
     digest: str
 
 
-@lru_cache(maxsize=16384)
 def parse_image(text: str) -> Image | None:
     """Parse a reference such as ``nginx:1.27@sha256:…``. Return None if it is invalid.
 
     If the reference has no tag and no digest, the tag is ``latest``.
     """
-    if len(text) > MAX_IMAGE:
-        return None
+    # The cache must keep only short texts. All valid references are short.
+    return _parsed(text) if len(text) <= _LONGEST and text.isascii() else None
+
+
+@lru_cache(maxsize=16384)
+def _parsed(text: str) -> Image | None:
     named, at, digest = text.partition("@")
     name, tag = _without_tag(named)
     repository = _repository(name)
@@ -104,7 +109,8 @@ def stored_images(containers: str | msgspec.Raw) -> list[Image]:
 
 def full_repository(text: str) -> str:
     """Return the full repository of a name without a tag, or the text if it is invalid."""
-    return _repository(text) or text
+    is_short = len(text) <= MAX_REPOSITORY and text.isascii()
+    return (_repository(text) if is_short else None) or text
 
 
 def registry_of(repository: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -55,6 +57,27 @@ def test_image_names_are_parsed(text: str, repository: str | None, tag: str, dig
 )  # fmt: skip
 def test_invalid_image_name_is_rejected(text: str) -> None:
     assert parse_image(text) is None
+
+
+def test_the_longest_image_name_is_accepted() -> None:
+    repository = ".".join(["r" * 32] * 8) + "/" + "/".join(["p" * 127] * 2)
+    text = f"{repository}:{'t' * 128}@{LONG}"
+    assert parse_image(text) == (repository, "t" * 128, LONG)
+
+
+@pytest.mark.parametrize("character", ["x", "\U0001f600"])
+def test_a_long_text_is_not_kept(character: str) -> None:
+    tracemalloc.start()
+    try:
+        for number in range(20):
+            text = f"{number}{character * 200_000}"
+            assert parse_image(text) is None
+            assert full_repository(text) == text
+        text = ""
+        kept, _peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < 200_000
 
 
 @pytest.mark.parametrize(
