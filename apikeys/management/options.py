@@ -143,6 +143,8 @@ def find_or_create_user(username: str, *, create: bool) -> User:
         CommandError: the user is inactive, does not exist and ``create`` is false, or cannot be
             created with this name.
     """
+    if "\0" in username:  # PostgreSQL rejects NUL
+        raise CommandError(f"there is no user {username!r}")
     if create and not User.objects.filter(username=username).exists():
         try:
             User._meta.get_field("username").clean(username, None)

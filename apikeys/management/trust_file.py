@@ -134,7 +134,8 @@ def _read_files(fields: dict[str, Any], folder: Path) -> None:
             fields["inline_keys"] = json.loads(
                 (folder / fields.pop("inline_keys_file")).read_text()
             )
-    except (OSError, ValueError, TypeError) as error:
+        json.dumps(fields.get("inline_keys"))  # fails for a date, which TOML supports
+    except (OSError, ValueError, TypeError, RecursionError) as error:
         raise CommandError(reason_of(error)) from error
 
 
@@ -157,6 +158,8 @@ def _policy(given: dict[str, Any], ids: dict[str, str], *, create_users: bool) -
     for name in ("issuer", "owner"):
         if not isinstance(given.get(name), str):
             raise CommandError(f"{name} is missing")
+        if "\0" in given[name]:  # PostgreSQL rejects NUL
+            raise CommandError(f"{name} contains NUL")
         names[name] = given.pop(name)
     # A name alone could match an issuer that another person registered.
     issuer = Issuer.objects.filter(pk=ids.get(names["issuer"], names["issuer"])).first()

@@ -154,6 +154,10 @@ BAD_FILES = {
         ),
         "api_keys 1: expires_at: Not an RFC 3339 timestamp",
     ),
+    "NUL in the name of the owner": (
+        "[[api_keys]]\nuser = \"a\\u0000\"\nname = 'x'\nscopes = ['state:read']",
+        "there is no user",
+    ),
 }
 
 
