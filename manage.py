@@ -12,7 +12,7 @@ from infra_service.lib.commandline.environment_files import EnvironmentFileError
 
 def main() -> None:
     """Run one management command, with the settings of each ``--env-file FILE`` before its name."""
-    if isinstance(sys.stdout, io.TextIOWrapper):
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.encoding.lower() != "utf-8":
         # A terminal that is not UTF-8 must not prevent the output of a new secret.
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
