@@ -225,7 +225,7 @@ def _read(response: http.client.HTTPResponse, limit: int) -> bytes:
     Raises:
         TooLargeError: the body of a successful response exceeds the limit.
         http.client.IncompleteRead: the body is shorter than its Content-Length, or a chunk has a
-                negative size, which http.client does not reject.
+            negative size, which http.client does not reject.
     """
     announced = response.length
     is_success = response.status in range(200, 300)
