@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import tempfile
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
+from states.moving.files import fault
 from states.moving.manifest import MANIFEST, UNFINISHED, OccupiedError, UnfinishedError
 from states.moving.own_export import OwnExport
 from states.moving.s3 import Bucket
@@ -70,15 +71,22 @@ class BucketTarget:
         self._folder.put(path, content)
 
     def write_line(self, line: bytes) -> None:
-        self._manifest.write(line + b"\n")
+        try:
+            self._manifest.write(line + b"\n")
+        except OSError as error:  # the disk of the temporary file is full
+            raise fault(error) from error
 
     def finish(self) -> None:
-        self._manifest.seek(0)
+        try:
+            self._manifest.seek(0)  # writes the remaining lines
+        except OSError as error:
+            raise fault(error) from error
         self._folder.put(MANIFEST, self._manifest)
         self._folder.delete(UNFINISHED)
 
     def close(self) -> None:
-        self._manifest.close()
+        with suppress(OSError):
+            self._manifest.close()
 
 
 def open_folder(text: str) -> Source:

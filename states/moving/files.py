@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 
@@ -117,7 +117,10 @@ class DirectoryTarget:
 
     def close(self) -> None:
         """Close the manifest and the directory."""
-        self._manifest.close()
+        # After ``finish``, no lines remain. Before, an error has ended the export, and a full disk
+        # must not hide this error.
+        with suppress(OSError):
+            self._manifest.close()
         self._root.close()
 
 

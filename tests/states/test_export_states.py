@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 import os
 import stat
+import tempfile
+from functools import partial
 from io import StringIO
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
+from unittest.mock import Mock
 
 import pytest
 from django.core.management import CommandError, call_command
 
 from apikeys.models import AuditEvent
+from infra_service.lib.commandline.private_files import PrivateDirectory
 from states.models import (
     Application,
     Component,
@@ -24,6 +28,8 @@ from states.models import (
     StateVersion,
 )
 from states.models.imported_versions import with_imported
+from states.moving import export_bucket, exporting
+from states.moving.manifest import UNFINISHED
 from tests.conftest import ApiClient
 from tests.states.conftest import UnsteadyStorage, document
 from tests.states.test_import_states import Run, lineage, run
@@ -322,6 +328,36 @@ def test_new_parents_are_closed_too(client: ApiClient, tmp_path: Path) -> None:
 
     for name in ("made", "made/by", "made/by/us"):
         assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o700
+
+
+def test_a_full_disk_is_reported(
+    client: ApiClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create = PrivateDirectory.create
+
+    def full(directory: PrivateDirectory, name: str) -> BinaryIO:
+        is_manifest = name == UNFINISHED
+        return open("/dev/full", "wb") if is_manifest else create(directory, name)  # noqa: PTH123
+
+    monkeypatch.setattr(PrivateDirectory, "create", full)
+
+    with pytest.raises(CommandError, match="No space left on device"):
+        export(tmp_path / "exported")
+
+
+@pytest.mark.parametrize("size", [1, 100_000])
+def test_a_full_temporary_directory_is_reported(
+    client: ApiClient, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    """The manifest for a bucket is a temporary file until the end of the export."""
+    folder = Mock(return_value=Mock(**{"first.return_value": None}))
+    monkeypatch.setattr(export_bucket, "Folder", folder)
+    monkeypatch.setattr(export_bucket, "located", lambda _text: ())
+    monkeypatch.setattr(tempfile, "TemporaryFile", partial(Path.open, Path("/dev/full"), "r+b"))
+    monkeypatch.setattr(exporting, "Header", lambda *_values: "x" * size)
+
+    with pytest.raises(CommandError, match="No space left on device"):
+        export("s3://bucket/exported")
 
 
 @pytest.mark.parametrize("kind", ["a link", "a folder of others", "a link below"])
