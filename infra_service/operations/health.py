@@ -12,7 +12,7 @@ from rest_framework.views import APIView
 
 from infra_service import __version__, key_canary
 from infra_service.lib.api.openapi_words import answer_example, described_object, error_docs
-from infra_service.lib.database.failures import DatabaseUnavailable
+from infra_service.lib.database.failures import FAILURES
 from infra_service.lib.database.probing import connection_of_its_own
 from infra_service.operations.squashed_migrations import is_too_old
 from states.errors import StorageMisconfigured
@@ -71,7 +71,7 @@ class ReadyView(HealthView):
         responses={
             200: OpenApiResponse(_READINESS, "Ready."),
             **error_docs(
-                DatabaseUnavailable,
+                *FAILURES,
                 MigrationsPending,
                 key_canary.EncryptionKeyWrong,
                 StorageMisconfigured,

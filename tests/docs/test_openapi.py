@@ -19,6 +19,8 @@ from apikeys.actors import Actor
 from apikeys.models import User
 from apikeys.scopes import Scope
 from apikeys.tokens import TOKEN_PATTERN
+from infra_service.lib.api.errors import reason_of
+from infra_service.lib.database.failures import FAILURES
 from tests.conftest import error_reason
 from tests.support.schemas import violations
 
@@ -214,6 +216,32 @@ def test_secret_responses_are_not_cacheable(subtests: pytest.Subtests) -> None:
             done = next(iter(operation["responses"].values()))
 
             assert ("Cache-Control" in done["headers"]) == (name in SECRETIVE)
+
+
+PARENTS = {
+    "{state_id}": "STATE_NOT_FOUND", "{cluster_id}": "CLUSTER_NOT_FOUND",
+    "{workload_id}": "WORKLOAD_NOT_FOUND", "{number}": "VERSION_NOT_FOUND",
+    "{webhook_id}": "WEBHOOK_NOT_FOUND", "{delivery_id}": "DELIVERY_NOT_FOUND",
+}  # fmt: skip
+
+
+def test_errors_of_paths_and_queries_are_described(subtests: pytest.Subtests) -> None:
+    for name, (path, _, operation) in OPERATIONS.items():
+        with subtests.test(name):
+            answers = operation["responses"]
+            missing = resolved(answers["404"])["description"] if "404" in answers else ""
+            for segment, reason in PARENTS.items():
+                assert segment not in path or f"`{reason}`" in missing
+            if any(one["in"] == "query" for one in operation.get("parameters", [])):
+                assert "`INVALID_FIELDS`" in resolved(answers["400"])["description"]
+
+
+def test_every_failure_of_the_database_is_described(subtests: pytest.Subtests) -> None:
+    for name, (_, _, operation) in OPERATIONS.items():
+        answer = operation["responses"].get("503")
+        with subtests.test(name):
+            for failure in FAILURES if answer else ():
+                assert f"`{reason_of(failure)}`" in resolved(answer)["description"]
 
 
 def test_repeated_responses_are_described(subtests: pytest.Subtests) -> None:

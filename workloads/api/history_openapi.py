@@ -7,6 +7,7 @@ from typing import Any, Final
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema_view
 from drf_spectacular.utils import extend_schema as operation
+from rest_framework.exceptions import ValidationError
 
 from infra_service.lib.api.openapi_words import (
     answer_example,
@@ -55,7 +56,7 @@ availability_schema = operation(
     ],
     responses={
         200: wrapped("AvailabilityAnswer", "availability", AvailabilitySerializer),
-        **error_docs(ClusterNotFound, WorkloadNotFound),
+        **error_docs(ValidationError, ClusterNotFound, WorkloadNotFound),
     },
     examples=[answer_example({"availability": samples.AVAILABILITY})],
     filters=False,

@@ -6,16 +6,18 @@ from typing import Any, Final
 
 from drf_spectacular.utils import extend_schema, extend_schema_view
 
-from infra_service.change_history.api.serializers import ChangeSummarySerializer
+from infra_service.change_history.api.serializers import ChangeSerializer, ChangeSummarySerializer
 from infra_service.change_history.summaries import LONGEST, MOST_GROUPS
 from infra_service.lib.api.openapi_words import (
     answer_example,
+    error_docs,
     list_schema,
     period_parameters,
     wrapped,
 )
 from states.api import samples
 from states.api.states_openapi import A_STATE
+from states.errors import StateNotFound
 
 CHANGE: Final[dict[str, Any]] = {
     "id": "01944722-4f2c-7a3e-8000-0c3fd1a1b2c3",
@@ -85,6 +87,7 @@ of_state_schema = extend_schema_view(
         CHANGE,
         operation_id="list_state_changes",
         parameters=[A_STATE],
+        responses={200: ChangeSerializer(many=True), **error_docs(StateNotFound)},
     ),
 )
 summary_schema = extend_schema(
