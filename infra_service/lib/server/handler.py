@@ -21,6 +21,8 @@ from django.utils.http import parse_header_parameters
 OTHER_ENCODING: Final = "infra_service.other_encoding"
 # The headers with parsed parameters.
 _PARSED: Final = ("CONTENT_TYPE", "HTTP_ACCEPT", "HTTP_CONTENT_DISPOSITION")
+#: Bytes of cookies. The admin's cookies have less than a kilobyte.
+_MOST_COOKIES: Final = 16_384
 _CHARSETS: Final = {"utf-8", "utf8", "us-ascii", "ascii"}
 # ``name*=``, with any characters between ``*`` and ``=`` that a parser may treat as white space.
 # Another ``*`` ends the match: it begins a match itself, and many would take quadratic time.
@@ -40,7 +42,13 @@ class ServiceRequest(WSGIRequest):
 
     @cached_property
     def COOKIES(self) -> dict[str, str]:  # type: ignore[override]  # noqa: N802 - Django's
-        """Return the cookies whose values contain no NUL, which PostgreSQL cannot store."""
+        """Return the cookies whose values contain no NUL, which PostgreSQL cannot store.
+
+        Ignore more than 16 KB of cookies. Python before 3.11.10 needs quadratic time for quoted
+        values (CVE-2024-7592).
+        """
+        if len(self.environ.get("HTTP_COOKIE", "")) > _MOST_COOKIES:
+            return {}
         cookies: dict[str, str] = super().COOKIES
         return {name: value for name, value in cookies.items() if "\0" not in value}
 
