@@ -61,7 +61,7 @@ def archive_all(directory: Path, before: dt.datetime = MARCH) -> list[int]:
 
 def archived(directory: Path) -> list[str]:
     paths = sorted(directory.glob("*.gz"))
-    return [str(files.id_of(text)) for path in paths for text in files.events(path)]
+    return [str(files.id_of(path, text)) for path in paths for text in files.events(path)]
 
 
 def left() -> list[str]:
