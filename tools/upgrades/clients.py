@@ -76,7 +76,7 @@ class Everything(Traffic):
             with contextlib.suppress(GoneError):
                 habit(ledger)
 
-    def _repeat(self, send: Callable[[], Answer], *expected: int) -> int:
+    def _send(self, send: Callable[[], Answer], *expected: int) -> int:
         while is_busy(answer := send()):
             time.sleep(0.1)
         if answer.status in expected:
@@ -85,7 +85,7 @@ class Everything(Traffic):
             self.failed[f"{self.front.phase}: {answer.status} {answer.body[:300]!r}"] += 1
         raise GoneError
 
-    def _send(self, method: str, path: str, body: Any = None, *, key: str = "") -> Any:
+    def _call(self, method: str, path: str, body: Any = None, *, key: str = "") -> Any:
         """Send JSON, repeat the request while the service is busy, and return the response body."""
         content = None if body is None else json.dumps(body).encode()
         kept: list[Answer] = []
@@ -104,7 +104,7 @@ class Everything(Traffic):
                 kept[-1].body = f"{method} {path} ".encode() + kept[-1].body
             return kept[-1]
 
-        self._repeat(send, 200, 201, 204)
+        self._send(send, 200, 201, 204)
         return kept[-1].json() if kept[-1].body else {}
 
     def read_lists(self) -> None:
@@ -119,22 +119,22 @@ class Everything(Traffic):
             "/api/v1/audit-events",
             filtered("/api/v1/audit-events", "action", "'state.push'"),
         ):
-            self._send("GET", path)
-        self._send("GET", "/v1/api-keys", key=self.key)
-        self._send("GET", "/v1/access-tokens", key=self.key)
+            self._call("GET", path)
+        self._call("GET", "/v1/api-keys", key=self.key)
+        self._call("GET", "/v1/access-tokens", key=self.key)
 
     def read_contents(self) -> None:
         """Read the newest version and the resources of a state that other clients push to."""
         backend = self.ledgers[0].backend
         path = filtered("/api/v1/states", "component_id", f"'{backend.component_id}'")
-        for state in self._send("GET", path).get("states", []):
+        for state in self._call("GET", path).get("states", []):
             path = f"/api/v1/states/{state['id']}"
-            versions = self._send("GET", f"{path}/versions").get("versions", [])
+            versions = self._call("GET", f"{path}/versions").get("versions", [])
             for version in versions[:1]:
-                self._send("GET", f"{path}/versions/{version['number']}/document")
-                self._send("GET", f"{path}/versions/{version['number']}/diff")
-                self._send("GET", f"{path}/resources")
-                self._send("GET", f"{path}/outputs")
+                self._call("GET", f"{path}/versions/{version['number']}/document")
+                self._call("GET", f"{path}/versions/{version['number']}/diff")
+                self._call("GET", f"{path}/resources")
+                self._call("GET", f"{path}/outputs")
         time.sleep(0.05)
 
     def report(self) -> None:
@@ -153,18 +153,18 @@ class Everything(Traffic):
                 for number in range(100)
             ]
             body = {"reported_at": now.isoformat(), "workloads": items}
-            self._send("PUT", f"/api/v1/clusters/{cluster_id}/workloads", body)
+            self._call("PUT", f"/api/v1/clusters/{cluster_id}/workloads", body)
         name = f"cluster-{uuid.uuid4()}"
-        cluster = self._send("POST", "/api/v1/clusters", {"cluster": {"name": name}}).get("cluster")
+        cluster = self._call("POST", "/api/v1/clusters", {"cluster": {"name": name}}).get("cluster")
         if cluster:
             changed = {"cluster": {"report_interval_seconds": 90}}
-            self._send("PATCH", f"/api/v1/clusters/{cluster['id']}", changed)
-            self._send("DELETE", f"/api/v1/clusters/{cluster['id']}")
+            self._call("PATCH", f"/api/v1/clusters/{cluster['id']}", changed)
+            self._call("DELETE", f"/api/v1/clusters/{cluster['id']}")
         time.sleep(0.05)
 
     def make_keys(self) -> None:
         """Create, rename and rotate a key, mint and use a token, and then revoke the key."""
-        made = self._send(
+        made = self._call(
             "POST",
             "/v1/api-keys",
             {"api_key": {"name": "new", "scopes": ["state:read", "apikey:write"]}},
@@ -173,14 +173,14 @@ class Everything(Traffic):
         if not made:
             return
         path = f"/v1/api-keys/{made['api_key']['id']}"
-        self._send("PATCH", path, {"api_key": {"name": "renamed"}}, key=self.key)
-        rotated = self._send("POST", f"{path}:rotate", {"grace_period": "604800s"}, key=self.key)
-        self._send("POST", f"{path}:rotate", {"grace_period": "604800s"}, key=self.key)
+        self._call("PATCH", path, {"api_key": {"name": "renamed"}}, key=self.key)
+        rotated = self._call("POST", f"{path}:rotate", {"grace_period": "604800s"}, key=self.key)
+        self._call("POST", f"{path}:rotate", {"grace_period": "604800s"}, key=self.key)
         token = {"name": "minted", "scopes": ["state:read"]}
-        minted = self._send(
+        minted = self._call(
             "POST", "/v1/access-tokens", {"access_token": token}, key=rotated.get("secret", "")
         )
         if minted:
-            self._send("GET", "/api/v1/states?page_size=1", key=minted["secret"])
-        self._send("POST", f"{path}:revoke", {}, key=self.key)
+            self._call("GET", "/api/v1/states?page_size=1", key=minted["secret"])
+        self._call("POST", f"{path}:revoke", {}, key=self.key)
         time.sleep(0.05)
