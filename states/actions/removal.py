@@ -70,13 +70,18 @@ def _unregister(state: State, actor: Actor) -> None:
     if not remove_empty(state, actor, _NO_WORKSPACE):
         return
     made = Q(created_at=state.created_at, updated_at__lt=state.created_at + _REGISTRATION)
-    for model, entry_id in (
-        (Component, state.component_id),
-        (Application, state.application_id),
-        (Environment, state.environment_id),
-    ):
-        entry = model._default_manager.select_for_update().filter(made, pk=entry_id).first()
-        if entry is not None and not _is_used(entry) and entry.pk not in bound_ids():
+    entries = [
+        entry
+        for model, entry_id in (
+            (Component, state.component_id),
+            (Application, state.application_id),
+            (Environment, state.environment_id),
+        )
+        for entry in model._default_manager.select_for_update().filter(made, pk=entry_id)
+    ]
+    bound = bound_ids() if entries else set()
+    for entry in entries:
+        if entry.pk not in bound and not _is_used(entry):
             _delete(entry)
 
 
