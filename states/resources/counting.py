@@ -10,7 +10,7 @@ from states.models.resource_counts import Amount, Counted, Kind
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from states.resources.finding import Found
+    from states.resources.extraction import Found
 
 
 def amounts(resources: Sequence[Found], terraform_version: str) -> dict[Counted, Amount]:

@@ -13,7 +13,7 @@ from states.models.engines import Engine
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from states.resources.finding import Found
+    from states.resources.extraction import Found
 
 _OF_REGISTRIES: Final = {
     "registry.terraform.io": Engine.TERRAFORM,

@@ -7,7 +7,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from states.models import ResourceDigest, ResourceEntry, State
-from states.resources.finding import COLUMNS, Found
+from states.resources.extraction import COLUMNS, Found
 
 if TYPE_CHECKING:
     import uuid

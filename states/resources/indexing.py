@@ -40,8 +40,8 @@ from states.resources.counting import amounts
 from states.resources.dependencies import write_dependencies
 from states.resources.engines import engine_of
 from states.resources.entries import write_entries
+from states.resources.extraction import Found, NamesTooLongError, find_contents
 from states.resources.failing_checks import report_failing_checks
-from states.resources.finding import Found, NamesTooLongError, find_contents
 from states.resources.leaked_tokens import report_leaks
 from states.resources.leaks import Leak, find_leaks
 from states.targets import StateTarget

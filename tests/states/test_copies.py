@@ -19,7 +19,7 @@ from states.document.hidden import MASK
 from states.models import State
 from states.resources import indexing
 from states.resources.digests import digest
-from states.resources.finding import find_contents
+from states.resources.extraction import find_contents
 from tests.conftest import ApiClient, ClientWith
 from tests.states.conftest import Backend
 from tests.states.generated import generated

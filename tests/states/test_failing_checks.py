@@ -11,7 +11,7 @@ from apikeys.models import AuditEvent
 from states.metrics import CheckCollector
 from states.models import State
 from states.resources import indexing
-from states.resources.finding import MOST_CHECKS, MOST_OF_CHECK
+from states.resources.extraction import MOST_CHECKS, MOST_OF_CHECK
 from tests.conftest import ApiClient
 from tests.states.conftest import Backend, document
 from tests.states.indexed import index

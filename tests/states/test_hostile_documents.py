@@ -13,7 +13,7 @@ import pytest
 
 from states.document import contents, restamp, sealing
 from states.errors import StateFormatUnsupported, StateTooComplex
-from states.resources.finding import NamesTooLongError, find_contents
+from states.resources.extraction import NamesTooLongError, find_contents
 from states.resources.leaks import find_leaks
 from tests.states.hostile import DOCUMENTS, changed
 

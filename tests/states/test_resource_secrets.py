@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from states.document import sealing
 from states.document.contents import LoadedDocument
 from states.resources.digests import digest
-from states.resources.finding import Found, find_contents
+from states.resources.extraction import Found, find_contents
 from tests.states.generated import generated
 from tests.states.samples import instance, path, resource, state
 
