@@ -116,7 +116,7 @@ AUTH_PASSWORD_VALIDATORS = [
         "CommonPasswordValidator",
         "NumericPasswordValidator",
     )
-] + [{"NAME": "apikeys.passwords.RecordedPassword"}]
+] + [{"NAME": "apikeys.password_changes.RecordedPassword"}]
 
 STATIC_URL = "static/"
 # WhiteNoise serves the files of the admin and of Swagger UI from their packages.
