@@ -51,7 +51,7 @@ bench: .venv/bench  ## Measure every performance target and write docs/explanati
 bench-day: .venv/dev  ## Measure how large a company this machine carries; a quarter of an hour, PostgreSQL
 	$(BIN)/python -m tools.bench.day
 
-mutants: .venv/bench  ## Mutation tests of the rules; ROOM=states/rules selects a module
+mutants: .venv/bench  ## Mutation tests of the rules; ROOM=states/actions/rules selects a module
 	$(BIN)/python -m tools.mutants $(ROOM)
 
 fuzz: .venv/dev  ## Send thousands of generated requests; responses must match docs/reference/openapi.yaml

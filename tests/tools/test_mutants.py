@@ -4,7 +4,10 @@ import gc
 import tomllib
 from pathlib import Path
 
+import pytest
+
 from tools.mutants import swapping
+from tools.mutants.__main__ import main
 from tools.mutants.rooms import ROOMS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -21,6 +24,11 @@ def test_surviving_mutants_belong_to_known_modules() -> None:
 
     assert {entry["room"] for entry in alive} <= set(ROOMS)
     assert all(entry["why"] and entry["changes"] for entry in alive)
+
+
+def test_an_unknown_module_fails() -> None:
+    with pytest.raises(SystemExit, match="no module"):
+        main("states/rules")
 
 
 def test_functions_are_found_though_they_are_frozen() -> None:

@@ -1,7 +1,7 @@
 """``make mutants``: make one change in the rules at a time, and check that a test fails.
 
-``make mutants ROOM=states/rules`` selects modules by the beginning of their paths. The exit status
-is 0 if tests kill enough mutants and if ``alive.toml`` contains a reason for each survivor.
+``make mutants ROOM=states/actions/rules`` selects modules by the beginning of their paths. The exit
+status is 0 if tests kill enough mutants and if ``alive.toml`` contains a reason for each survivor.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ def main(prefix: str = "") -> int:
     on_postgresql = os.environ.get("DATABASE_URL", "").startswith("postgres")
     rooms = [room for room in ROOMS if on_postgresql or not room.startswith(ON_POSTGRESQL)]
     found = [mutant for room in rooms if room.startswith(prefix) for mutant in mutants(room)]
+    if not found:
+        sys.exit(f"tools/mutants/rooms.py lists no module that begins with {prefix}")
     print(f"{len(found)} mutants", flush=True)
     reasons = _reasons()
     listed = {key for key in reasons if key[0] in {mutant.room for mutant in found}}
