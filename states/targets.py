@@ -11,6 +11,7 @@ from structlog.contextvars import bind_contextvars
 
 from infra_service.lib.database.compiled import CompiledQuery, Parameter, Prefetch, instance_of
 from states import addresses
+from states.errors import StateNotFound
 from states.models import State
 
 if TYPE_CHECKING:
@@ -80,10 +81,14 @@ class StateTarget:
         """
         return actor.refresh(self.prefetch())
 
-    def find(self) -> State | None:
+    def find(self, actor: Actor) -> State | None:
         """Return the state with its lock requirement, deleted or not.
 
         The function also adds the id of the state to later log events.
+
+        Raises:
+            StateNotFound: the state is outside the actor's binding. A move of the component can
+                change the application of its states, and their revision, during a request.
         """
         row = self.prefetch().row()
         if row is None:
@@ -91,4 +96,7 @@ class StateTarget:
         state = instance_of(State, row[:-1])
         state.requires_lock = row[-1]
         bind_contextvars(state_id=str(state.pk))
+        place = state.component_id, state.environment_id, state.application_id
+        if not actor.grant.binding.allows_state(*place):
+            raise StateNotFound
         return state

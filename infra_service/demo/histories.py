@@ -21,6 +21,7 @@ from apikeys.models import AccessToken
 from infra_service.demo.catalogue import Catalogue, place_of, places_read
 from infra_service.demo.seeded_random import SeededRandom
 from infra_service.demo.stacks import Stack
+from infra_service.demo.users import COMMAND
 from states.actions import history, locks
 from states.actions.facts import record_facts
 from states.actions.push import push
@@ -63,7 +64,7 @@ def load_histories(
     catalogue, created = Catalogue(now), Counter[str]()
     used: dict[str, dt.datetime] = {}
     for number in range(total):
-        if catalogue.target_at(place_of(number)).find() is None:
+        if catalogue.target_at(place_of(number)).find(COMMAND) is None:
             one = _History(number, catalogue, writers, now)
             with transaction.atomic():
                 created.update(one.play())

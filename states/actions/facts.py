@@ -9,7 +9,7 @@ from django.db import transaction
 from apikeys import audit
 from filterlang.versions import sort_key
 from infra_service.lib.database.retries import retrying
-from states.errors import VersionNotFound
+from states.errors import StateNotFound, VersionNotFound
 from states.models import State, StateVersion, UsedVersion, VersionFacts
 from states.models.version_facts import short_source
 
@@ -42,9 +42,10 @@ def record_facts(
     ``values`` are ``commit``, ``repository``, ``run`` and ``run_url``.
 
     Raises:
+        StateNotFound: the state was deleted or has left the actor's binding in the meantime.
         VersionNotFound: retention has removed the version in the meantime.
     """
-    _lock(version)
+    _lock(version, actor)
     present = VersionFacts.objects.filter(pk=version.pk).first()
     facts = VersionFacts(
         version=version,
@@ -77,16 +78,20 @@ def record_facts(
     return facts
 
 
-def _lock(version: StateVersion) -> None:
+def _lock(version: StateVersion, actor: Actor) -> None:
     """Prevent the removal of the version until the transaction ends.
 
     Retention removes a version with its facts. Facts that are stored afterwards would stay. The
     current version is never removed, and is not locked, because the resource index locks it.
 
     Raises:
-        VersionNotFound: retention has removed the version in the meantime.
+        StateNotFound, VersionNotFound: see ``record_facts``.
     """
-    if State.objects.filter(pk=version.state_id, current_version=version.pk).exists():
+    states = State.objects.visible().inside(actor.grant.binding).filter(pk=version.state_id)
+    current = states.values_list("current_version").first()
+    if current is None:
+        raise StateNotFound
+    if current == (version.pk,):
         return
     locked = StateVersion.objects.select_for_update(no_key=True)
     own = locked.filter(pk=version.pk, state_id=version.state_id)

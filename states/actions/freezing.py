@@ -12,7 +12,6 @@ from django.db import transaction
 
 from apikeys import audit
 from apikeys.races import RaceLostError, compare_and_swap
-from states.actions import rules
 from states.actions.catalogue import lock_entry
 from states.errors import ENTRY_NOT_FOUND, StateNotFound, WriteConflict
 from states.models import Application, Component, Environment, State
@@ -36,10 +35,9 @@ def freeze(
         StateNotFound: the state does not exist, or is deleted.
         WriteConflict: every attempt lost to a concurrent write.
     """
-    state = State.objects.visible().filter(pk=state_id).first()
+    state = State.objects.visible().inside(actor.grant.binding).filter(pk=state_id).first()
     if state is None:
         raise StateNotFound
-    rules.check_binding(state, actor)
     wanted = {
         "frozen_by": actor.name,
         "freeze_reason": reason,
@@ -91,7 +89,7 @@ def unfreeze(*, state_id: uuid.UUID, actor: Actor, **details: str) -> None:
         StateNotFound: the state does not exist.
         WriteConflict: every attempt lost to a concurrent write.
     """
-    state = State.objects.filter(pk=state_id).first()
+    state = State.objects.inside(actor.grant.binding).filter(pk=state_id).first()
     if state is None:
         raise StateNotFound
     if state.frozen_at is None:

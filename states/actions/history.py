@@ -75,10 +75,9 @@ def _append(
     **details: Any,
 ) -> StateVersion:
     """Append the old document with the next serial and the current lineage of the state."""
-    state = State.objects.visible().filter(pk=state_id).first()
+    state = State.objects.visible().inside(actor.grant.binding).filter(pk=state_id).first()
     if state is None:
         raise StateNotFound
-    rules.check_binding(state, actor)
     rules.check_lock(state, lock_id, actor)
     upload = Upload.of(
         restamp.replace_serial_and_lineage(old, serial=next_serial(state), lineage=state.lineage)
@@ -108,10 +107,9 @@ def delete(
         StateNotFound: the state does not exist, or is already deleted.
         StateLocked, StateFrozen: see ``states.actions.rules``.
     """
-    state = target.find()
+    state = target.find(actor)
     if state is None or not state.has_workspace:
         raise StateNotFound
-    rules.check_binding(state, actor)
     rules.check_lock(state, None, actor)
     if state.deleted_at is not None:
         _remove_workspace(state, actor, **details)
@@ -155,12 +153,11 @@ def undelete(*, state_id: uuid.UUID, actor: Actor) -> None:
         StateFrozen: an operator has frozen the state.
         WriteConflict: every attempt lost to a concurrent write.
     """
-    state = State.objects.filter(pk=state_id).first()
+    state = State.objects.inside(actor.grant.binding).filter(pk=state_id).first()
     if state is None:
         raise StateNotFound
     if state.deleted_at is None:
         return
-    rules.check_binding(state, actor)
     rules.check_lock(state, None, actor)
     with transaction.atomic():
         if not State.objects.as_seen(state).change(deleted_at=None, updated_at=actor.now()):

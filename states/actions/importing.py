@@ -83,7 +83,7 @@ class Offered(NamedTuple):
 
 
 def outstanding(
-    *, destination: Destination, origin: Origin, versions: Sequence[Offered]
+    *, destination: Destination, origin: Origin, versions: Sequence[Offered], actor: Actor
 ) -> Sequence[Offered]:
     """Return the versions that must still be imported, oldest first.
 
@@ -96,7 +96,7 @@ def outstanding(
     """
     # Stored versions are looked up first, because they reveal an import to another address.
     here, states = _found(origin, versions)
-    state = destination.find()
+    state = destination.find(actor)
     if states - {state and state.pk}:
         raise ImportRefusedError(_ELSEWHERE)
     rest = list(takewhile(lambda version: version.id not in here, reversed(versions)))[::-1]
@@ -260,7 +260,7 @@ def finish_import(*, destination: Destination, origin: Origin, actor: Actor) -> 
     Raises:
         StateNotFound: the state no longer exists.
     """
-    state = destination.find()
+    state = destination.find(actor)
     if state is None:
         raise StateNotFound
     if state.lock_id == origin.lock.uuid:

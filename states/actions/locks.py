@@ -94,10 +94,9 @@ def lock(*, target: StateTarget, info: LockInfo, actor: Actor, door: str = HTTP)
 
 
 def _find_workspace(*, target: StateTarget, actor: Actor) -> State:
-    state = target.find()
+    state = target.find(actor)
     if state is None or not state.has_workspace:
         raise StateNotFound
-    rules.check_binding(state, actor)
     return state
 
 
@@ -112,7 +111,7 @@ def unlock(*, target: StateTarget, lock_id: uuid.UUID, actor: Actor) -> None:
         LockNotHeld: another lock is active.
         WriteConflict: every attempt lost to a concurrent write.
     """
-    state = target.find()
+    state = target.find(actor)
     if state is None:
         return
     if state.lock_info is not None:
@@ -167,10 +166,9 @@ def force_unlock(
     @compare_and_swap(WriteConflict)
     def release(*, target: StateTarget, actor: Actor) -> None:
         nonlocal found
-        state = target.find()
+        state = target.find(actor)
         if state is None:
             return
-        rules.check_binding(state, actor)
         if state.lock_info is None:
             rules.check_freeze(state)
             return

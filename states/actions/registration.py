@@ -10,7 +10,7 @@ from structlog.contextvars import bind_contextvars
 
 from apikeys import audit
 from apikeys.races import RaceLostError
-from states.actions import catalogue, rules
+from states.actions import catalogue
 from states.errors import StateNotFound
 from states.models import Application, Component, Environment, State
 
@@ -26,9 +26,8 @@ def find_or_register(*, target: StateTarget, actor: Actor) -> State:
         StateNotFound: the state or target is outside the actor's binding.
         RaceLostError: an entry was deleted concurrently.
     """
-    state = target.find()
+    state = target.find(actor)
     if state is not None:
-        rules.check_binding(state, actor)
         return state
     component_id, environment_id = target.component_id, target.environment_id
     new = State(**actor.dated("created_at"), environment_id=environment_id)

@@ -11,7 +11,6 @@ from states.errors import (
     SerialConflict,
     StateFrozen,
     StateLocked,
-    StateNotFound,
 )
 from states.lock_holders import lock_for
 from states.lockinfo import LockInfo
@@ -22,19 +21,6 @@ if TYPE_CHECKING:
     from apikeys.actors import Actor
     from states.document.uploads import Upload
     from states.models import State
-
-
-def check_binding(state: State, actor: Actor) -> None:
-    """Reject a state that has left the actor's binding since the start of the request.
-
-    A move of the component changes the application of its states, and their revision.
-
-    Raises:
-        StateNotFound: the state is outside the binding.
-    """
-    place = state.component_id, state.environment_id, state.application_id
-    if not actor.grant.binding.allows_state(*place):
-        raise StateNotFound
 
 
 def check_lock(state: State, lock_id: uuid.UUID | None, actor: Actor | None = None) -> None:

@@ -10,7 +10,6 @@ from rest_framework.exceptions import APIException
 from apikeys import audit
 from apikeys.races import RaceLostError, compare_and_swap
 from states import workspaces
-from states.actions import rules
 from states.actions.registration import find_or_register
 from states.document import contents
 from states.errors import (
@@ -57,10 +56,9 @@ def add_tags(*, target: StateTarget, tags: Mapping[str, str], actor: Actor) -> S
         TooManyTags: the workspace would exceed the maximum number of tags.
         WriteConflict: every attempt lost to a concurrent write.
     """
-    state = target.find()
+    state = target.find(actor)
     if state is None or not state.has_workspace:
         raise StateNotFound
-    rules.check_binding(state, actor)
     record = state.workspace or {"tags": {}}
     changed = {**record, "tags": {**record["tags"], **tags}}
     _check_number(changed["tags"])
@@ -76,7 +74,7 @@ def keep_name(*, target: StateTarget, name: str, actor: Actor) -> None:
     Raises:
         WriteConflict: every attempt lost to a concurrent write.
     """
-    record, state = workspaces.record_of(name, {}), target.find()
+    record, state = workspaces.record_of(name, {}), target.find(actor)
     if "name" in record and state is not None and state.workspace is None:
         _write(state, record, actor, "workspace.create", name=name)
 

@@ -126,7 +126,7 @@ class BackendView(DocumentAPIView):
             demand_scope(request, Scope.STATE_ADMIN)
             reason = "terraform force-unlock"
             locks.force_unlock(target=target, reason=reason, actor=actor)
-            if (state := target.find()) is not None:
+            if (state := target.find(actor)) is not None:
                 removal.unregister(state, actor)
         return HttpResponse()
 

@@ -142,7 +142,7 @@ class Import:
 
     def _rehearse(self, row: Row, state: SourceState) -> Row:
         destination, rest = self._rest(row, state)
-        rehearsal = Rehearsal(destination.find())
+        rehearsal = Rehearsal(destination.find(self.actor))
         for version in rest:
             rehearsal.add(self._upload(state, version))
         return row
@@ -233,6 +233,7 @@ class Import:
             destination=destination,
             origin=self._origin(state),
             versions=[Offered(version.id, version.number) for version in versions],
+            actor=self.actor,
         )
         return versions[len(versions) - len(rest) :]
 

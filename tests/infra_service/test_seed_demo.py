@@ -13,6 +13,7 @@ from django.core.management import CommandError, call_command
 from django.db.models import Count, F, Model
 from django.utils import timezone
 
+from apikeys.actors import Actor
 from apikeys.models import AccessToken, ApiKey, AuditArchive, AuditEvent, TrustPolicy, User
 from infra_service.demo.seeded_random import SeededRandom
 from infra_service.demo.stacks import PARTS, Stack
@@ -319,7 +320,7 @@ def test_the_states_hold_together(client_with: ClientWith) -> None:
     document = answer.json()
     assert (document["serial"], document["lineage"]) == (state.serial, state.lineage)
     assert len(answer.content) == state.size_bytes
-    assert StateTarget.of(state).find() == state
+    assert StateTarget.of(state).find(Actor(name="test")) == state
 
 
 def test_the_clusters_count_their_workloads() -> None:

@@ -3,6 +3,7 @@
 import uuid
 from typing import Any
 
+from apikeys.actors import Actor
 from apikeys.models import AuditEvent
 from states.models import StateVersion
 from states.targets import StateTarget
@@ -91,10 +92,10 @@ def test_delete_checks_again_after_losing_a_race(
     """A lock acquired after the deletion's check makes its compare-and-swap fail."""
     admin.push(document())
     state = admin.record
-    before = StateTarget.of(state).find()
+    before = StateTarget.of(state).find(Actor(name="test"))
     assert before is not None
     admin.lock(lock_id)
     real, reads = StateTarget.find, iter([before])
-    monkeypatch.setattr(StateTarget, "find", lambda target: next(reads, None) or real(target))
+    monkeypatch.setattr(StateTarget, "find", lambda *given: next(reads, None) or real(*given))
 
     assert admin.delete().status_code == 423

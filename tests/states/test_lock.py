@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from django.db import connection
 
+from apikeys.actors import Actor
 from apikeys.models import AuditEvent
 from states.errors import StateLocked
 from states.lockinfo import LockInfo
@@ -276,11 +277,11 @@ def test_lock_that_loses_the_race_is_rejected(
     """The lock is acquired elsewhere after the check: the UPDATE decides."""
     backend.push(document())
     state = backend.record
-    before = StateTarget.of(state).find()
+    before = StateTarget.of(state).find(Actor(name="test"))
     assert before is not None
     backend.lock(lock_id)
     real, reads = StateTarget.find, iter([before])
-    monkeypatch.setattr(StateTarget, "find", lambda target: next(reads, None) or real(target))
+    monkeypatch.setattr(StateTarget, "find", lambda *given: next(reads, None) or real(*given))
 
     response = backend.lock(uuid.uuid4())
 

@@ -11,6 +11,7 @@ from apikeys.actors import Actor
 from apikeys.bindings import Binding
 from apikeys.models import AuditEvent
 from states.actions import catalogue, freezing, history, locks
+from states.api import facts as api_facts
 from states.models import Application, Component
 from states.targets import StateTarget
 from tests.conftest import ClientWith
@@ -42,7 +43,8 @@ class Moving:
         )
 
     def call(self, suffix: str, **body: str) -> Any:
-        return self.bound.client.send("POST", self.root + suffix, body)
+        method = "PUT" if suffix.endswith("/facts") else "POST"
+        return self.bound.client.send(method, self.root + suffix, body)
 
 
 @pytest.fixture
@@ -71,8 +73,8 @@ def test_move_after_the_state_was_read(
 ) -> None:
     real, pending = StateTarget.find, [moving.move]
 
-    def find(target: StateTarget) -> Any:
-        state = real(target)
+    def find(target: StateTarget, actor: Actor) -> Any:
+        state = real(target, actor)
         if pending:
             pending.pop()()
         return state
@@ -86,6 +88,7 @@ def test_move_after_the_state_was_read(
     [
         ("/versions/1:restore", history, "restore"),
         (":undelete", history, "undelete"),
+        ("/versions/1/facts", api_facts, "record_facts"),
         (":freeze", freezing, "freeze"),
         (":force-unlock", locks, "force_unlock"),
     ],
