@@ -339,6 +339,29 @@ def test_small_requests_do_not_extend_the_budget(
     assert [peer.recv(13) for peer in small] == [b"HTTP/1.1 408 "] * 2
 
 
+def test_complete_requests_without_a_thread_count_towards_the_budget(
+    loop: Loop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "_BUDGET", 1000)
+    monkeypatch.setattr(worker, "_SMALL", 100)
+    push = HEAD + b"Content-Length: 600\r\n\r\n" + b"x" * 600
+    loop.connect(push)
+    incomplete = loop.connect(HEAD)
+    refused = loop.connect(push)
+    loop.connect(b"GET / HTTP/1.1\r\n\r\n")
+
+    assert incomplete.recv(13) == b"HTTP/1.1 408 "
+    answer = refused.recv(1000)
+    assert answer.startswith(b"HTTP/1.1 503 ")
+    assert b"\r\nRetry-After: 3\r\n" in answer
+    assert b"MEMORY_UNAVAILABLE" in answer
+    assert loop.begun == [push, b"GET / HTTP/1.1\r\n\r\n"]
+
+    loop.worker._queued.clear()  # as the threads do
+    loop.connect(push)
+    assert loop.begun[2:] == [push]
+
+
 def test_endless_headers_are_refused_without_a_thread(loop: Loop) -> None:
     loop.worker._largest_head = 1000
     peer = loop.connect(HEAD + b"X: " + b"x" * 1000)
@@ -516,6 +539,11 @@ def test_pipelined_requests_do_not_exclude_new_connections(
 
     excluded.settimeout(10)
     assert excluded.recv(15) == b"HTTP/1.1 200 OK"
+
+
+def test_requests_with_a_thread_do_not_count_towards_the_budget(running: Running) -> None:
+    assert running.probe() == b"HTTP/1.1 200 OK"
+    wait_until(lambda: not running.worker._queued)
 
 
 @pytest.fixture

@@ -19,6 +19,10 @@ _REASONS: Final = {
         "A header is longer than 8190 bytes, or the request has more than 100 headers.",
     ),
     501: ("TRANSFER_CODING_UNSUPPORTED", "Only the chunked transfer coding is supported."),
+    503: (
+        "MEMORY_UNAVAILABLE",
+        "Other requests are using the memory that this request requires. Try again.",
+    ),
 }
 _INTERNAL: Final = (
     "INTERNAL",
@@ -51,6 +55,7 @@ def refusal(status: int, request_id: str) -> bytes:
     lines = (
         f"HTTP/1.1 {status} {HTTPStatus(status).phrase}",
         "Connection: close",
+        *(["Retry-After: 3"] if status == HTTPStatus.SERVICE_UNAVAILABLE else []),
         "Content-Type: application/json",
         f"Content-Length: {len(body)}",
         f"X-Request-ID: {request_id}",

@@ -4,8 +4,10 @@ gunicorn assigns a thread to a connection that has sent a byte, or that has been
 seconds, and then waits for the rest of the request without a limit. 64 clients that send half a
 header would block the service. In this worker, the loop receives requests. A thread starts when the
 headers, and a body of up to 1 MiB, are complete. Larger bodies require a token, and the thread
-receives them at a minimum rate. The loop ends requests that are incomplete at their deadline, and
-the oldest requests if the buffers of all requests exceed the budget.
+receives them at a minimum rate.
+
+The loop ends requests that are incomplete at their deadline. If the buffers of all requests exceed
+the budget, it ends the oldest incomplete requests, and then refuses complete requests.
 
 The methods of the loop belong to gunicorn. `tests/infra_service/test_worker.py` verifies the
 expected behaviour of these methods.
@@ -35,8 +37,11 @@ from infra_service.lib.server.connection_end import announce_end
 from infra_service.lib.server.pace import CONTINUE, HEADER_TIMEOUT, PacedSocket
 from infra_service.lib.server.server_errors import StatusCapture, refusal
 
-# The maximum bytes of incomplete requests and unsent responses that a worker buffers.
+# The maximum bytes that a worker buffers: incomplete requests, complete requests that wait for a
+# thread, and unsent responses.
 _BUDGET: Final = 32 * 1024 * 1024
+# The size of complete requests that the budget never refuses. Probes are smaller.
+_SMALL: Final = 16 * 1024
 #: The maximum number of connections that the client has not closed after the last response.
 _MOST_LINGERING: Final = 250
 _RECEIVED_AT_ONCE: Final = 64 * 1024
@@ -67,6 +72,8 @@ class ServiceWorker(ThreadWorker):  # type: ignore[misc,unused-ignore]
         self._waiting: dict[Any, Arrival | Departure] = {}
         self._lingering: dict[Any, Arrival | Departure] = {}
         self._connections: set[Any] = set()
+        # The size of each complete request that waits for a thread. The thread removes it.
+        self._queued: dict[Any, int] = {}
         self._buffered = 0
         self._next_sweep = 0.0
         self._largest_head = (
@@ -182,7 +189,12 @@ class ServiceWorker(ThreadWorker):  # type: ignore[misc,unused-ignore]
             return
         if is_ready:
             self._forget(conn)
-            self._begin(conn, bytes(arrival.received))
+            self._queued[conn] = arrival.size
+            if self._keep_within_budget() or arrival.size <= _SMALL:
+                self._begin(conn, bytes(arrival.received))
+            else:
+                del self._queued[conn]
+                self._refuse(conn, HTTPStatus.SERVICE_UNAVAILABLE)
             return
         if arrival.is_expecting:
             arrival.is_expecting = False
@@ -200,6 +212,11 @@ class ServiceWorker(ThreadWorker):  # type: ignore[misc,unused-ignore]
         threads.submit(self.handle, conn).add_done_callback(
             lambda done: self.method_queue.defer(self.finish_request, conn, done)
         )
+
+    def handle(self, conn: Any) -> Any:
+        """Handle a request in a thread, and stop counting its bytes towards the budget."""
+        self._queued.pop(conn, None)
+        return super().handle(conn)
 
     def handle_request(self, req: Any, conn: Any) -> Any:
         """Handle a request in a thread, after its headers have been read.
@@ -294,15 +311,17 @@ class ServiceWorker(ThreadWorker):  # type: ignore[misc,unused-ignore]
                 pending.deadline = min(pending.deadline, deadline)
         self._count()
 
-    def _keep_within_budget(self) -> None:
-        """End the oldest connections with buffered data. Idle connections would free nothing."""
-        if self._buffered <= _BUDGET:
-            return
-        for conn, pending in list(self._waiting.items()):
-            if pending.size:
-                self._end_slow(conn, pending)
-                if self._buffered <= _BUDGET:
-                    return
+    def _keep_within_budget(self) -> bool:
+        """End the oldest connections with buffered data, and return whether this was enough.
+
+        Idle connections would free nothing.
+        """
+        left = _BUDGET - sum(tuple(self._queued.values()))  # a copy, because threads remove values
+        if self._buffered > left:
+            for conn, pending in list(self._waiting.items()):
+                if pending.size and self._buffered > left:
+                    self._end_slow(conn, pending)
+        return self._buffered <= left
 
     def _end_oldest(self) -> None:
         if self._waiting:
@@ -326,7 +345,7 @@ class ServiceWorker(ThreadWorker):  # type: ignore[misc,unused-ignore]
             self._refuse(conn, HTTPStatus.REQUEST_TIMEOUT)
 
     def _refuse(self, conn: Any, status: HTTPStatus) -> None:
-        """End an incomplete request with an error."""
+        """End a request without a thread with an error."""
         self._forget(conn)
         with contextlib.suppress(
             OSError
