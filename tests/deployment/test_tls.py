@@ -10,6 +10,7 @@ import http.client
 import http.cookies
 import json
 import re
+import socket
 import ssl
 import tempfile
 import uuid
@@ -32,6 +33,12 @@ pytestmark = pytest.mark.terraform
 
 HOW_TO = ROOT / "docs" / "how-to"
 PAGES = {"nginx": "deploy.md", "haproxy": "high-availability.md"}
+FILES = {"nginx": "nginx.conf", "haproxy": "haproxy.cfg"}
+WEAK = "DEFAULT:@SECLEVEL=0"
+WEAKER = {
+    "nginx": ("    ssl_certificate ", f"    ssl_ciphers {WEAK}; ssl_certificate "),
+    "haproxy": ("both.pem", f"both.pem ciphers {WEAK}"),
+}
 # Of ten resources, 12 MB: more than a buffer of either proxy.
 LARGE = """
     locals {
@@ -150,6 +157,25 @@ def behind(request: pytest.FixtureRequest, service: LiveServer) -> Iterator[Behi
 @pytest.fixture(scope="module")
 def token(service: LiveServer) -> str:
     return service.token("state:read", "state:write", "state:admin")
+
+
+@pytest.mark.filterwarnings("ignore:ssl.TLSVersion:DeprecationWarning")
+@pytest.mark.parametrize("proxy", PAGES)
+def test_old_versions_of_tls_are_refused(proxy: str, tmp_path: Path) -> None:
+    program(proxy)
+    ports = free_port(), free_port()
+    text = (ROOT / "deploy" / FILES[proxy]).read_text()
+    text = with_tls(proxy, text, ports, self_signed(tmp_path, "localhost"), "127.0.0.1:1")
+    # OpenSSL 3 supports these versions only at this level.
+    old, new = WEAKER[proxy]
+    client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    client.check_hostname, client.verify_mode = False, ssl.CERT_NONE
+    client.minimum_version, client.maximum_version = ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1
+    client.set_ciphers(WEAK)
+    with running(proxy, text.replace(old, new), ports[0], tmp_path):
+        connection = socket.create_connection(("127.0.0.1", ports[0]), 10)
+        with connection, pytest.raises(ssl.SSLError, match="PROTOCOL_VERSION"):
+            client.wrap_socket(connection)
 
 
 def test_terraform_applies(behind: Behind, token: str, tmp_path: Path) -> None:
