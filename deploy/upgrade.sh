@@ -17,7 +17,9 @@ fail() { printf 'upgrade: %s\n' "$*" >&2; exit 1; }
 switch_to() { ln -sfn "$1" "$installed.new" && mv -T "$installed.new" "$installed"; }
 
 [ -e "$installed/manage.py" ] || fail "$installed contains no installation. Install one first: docs/how-to/deploy.md"
+[ -e "$new/manage.py" ] || fail "$new contains no release."
 if [ ! -L "$installed" ]; then
+    [ "$new" != "$(readlink -f "$installed")" ] || fail "$new is in use. Upgrade from another directory: docs/how-to/upgrade.md"
     before=${new%/*}/before
     [ ! -e "$before" ] || fail "$installed is a directory, and $before exists. Move one of them."
     mv "$installed" "$before"
