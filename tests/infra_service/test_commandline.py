@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -13,16 +14,20 @@ import time
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from django.core.management import call_command, get_commands, load_command_class
 from django.core.management.base import BaseCommand, OutputWrapper
+from django.db import DatabaseError, DataError, OperationalError
 
 import manage
 from apikeys.scopes import Scope
 from infra_service import __version__
+from infra_service.lib.commandline import overview
 from infra_service.lib.commandline.base import HelpfulCommand, ServiceCommand
 from infra_service.lib.commandline.overview import PURPOSES, ServiceUtility
 from infra_service.lib.commandline.stopping import stopped_by_signals
+from infra_service.lib.database.failures import DatabaseFull
 from tests.support.installation import ROOT
 from tests.support.terminal import Terminal
 
@@ -261,3 +266,36 @@ def test_missing_key_is_reported_once(name: str) -> None:
         f"Set the {name} environment variable. See docs/reference/settings.md.\n"
     )
     assert done.stdout == ""
+
+
+_NO_TABLES = "The tables are missing or belong to another release. Run migrate."
+
+
+@pytest.mark.parametrize(
+    ("cause", "advice"),
+    [
+        (psycopg.OperationalError(), "The database is unavailable. Try again."),
+        (psycopg.errors.DiskFull(), DatabaseFull.default_detail),
+        (psycopg.errors.UndefinedTable(), _NO_TABLES),
+        (sqlite3.OperationalError("no such column: x"), _NO_TABLES),
+        (
+            psycopg.errors.InsufficientPrivilege(),
+            "The role in DATABASE_URL lacks permissions. Use the owner of the tables.",
+        ),
+        (psycopg.errors.DivisionByZero(), None),
+    ],
+)
+def test_failures_of_the_database_are_a_sentence(
+    cause: Exception, advice: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_utility: ServiceUtility) -> None:
+        kind = OperationalError if advice else DataError
+        raise kind("server closed\nLINE 1: SELECT") from cause
+
+    monkeypatch.setattr(ServiceUtility, "execute", fail)
+    with pytest.raises(DatabaseError):
+        overview.run(["manage.py", "migrate", "--traceback"])
+    with pytest.raises(SystemExit if advice else DataError) as ended:
+        overview.run(["manage.py", "migrate"])
+    if advice:
+        assert ended.value.code == f"{advice} Cause: server closed."

@@ -149,10 +149,29 @@ _BY_SQLITE: Final[dict[int, type[DatabaseFailure]]] = {
 }
 
 
+_NO_TABLES: Final = "The tables are missing or belong to another release. Run migrate."
+#: Mistakes of an operator, by SQLSTATE or the beginning of the message of SQLite.
+_MISTAKES: Final[dict[str, str]] = {
+    "42P01": _NO_TABLES,  # undefined_table
+    "42703": _NO_TABLES,  # undefined_column
+    "no such table": _NO_TABLES,
+    "no such column": _NO_TABLES,
+    "42501": "The role in DATABASE_URL lacks permissions. Use the owner of the tables.",
+}
+
+
 def failure_of(error: BaseException | None) -> DatabaseFailure | None:
     """Return the failure for an exception, or None for a programming error."""
     kind = _kind_of(error) if isinstance(error, Error) else None
     return None if kind is None else kind()
+
+
+def explanation_of(error: Error) -> str | None:
+    """Return a failure or mistake in words for the operator, or None for a programming error."""
+    sign = str(getattr(error.__cause__, "sqlstate", None) or error.__cause__)
+    mistake = next((text for start, text in _MISTAKES.items() if sign.startswith(start)), None)
+    advice = mistake or getattr(_kind_of(error), "default_detail", None)
+    return f"{advice} Cause: {str(error).splitlines()[0]}." if advice else None
 
 
 def is_repeatable(error: Error) -> bool:
