@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import threading
 from typing import TYPE_CHECKING, Any, Final
 
 from django.http import HttpResponse
@@ -125,6 +126,10 @@ class DescribedSeconds(OpenApiSerializerFieldExtension):  # type: ignore[no-unty
         return named
 
 
+# The cache alone would let concurrent first requests each generate the document.
+_one_at_a_time: Final = threading.Lock()
+
+
 @functools.cache
 def _written(renderer: type[BaseRenderer]) -> bytes:
     """Return the rendered document, cached because generation takes a second."""
@@ -155,7 +160,8 @@ class SchemaView(APIView):
     def get(self, request: Request) -> HttpResponse:
         """Return this document in YAML or JSON, depending on `Accept`."""
         renderer = type(request.accepted_renderer)
-        content = _written(renderer)  # type: ignore[arg-type]  # a class is hashable
+        with _one_at_a_time:
+            content = _written(renderer)  # type: ignore[arg-type]  # a class is hashable
         return HttpResponse(content, renderer.media_type)
 
 

@@ -1,5 +1,7 @@
 """The OpenAPI description, as the service gives it."""
 
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,6 +12,7 @@ from django.test import Client
 from drf_spectacular.generators import SchemaGenerator
 
 from infra_service import __version__
+from infra_service.openapi import pages
 from infra_service.openapi.schema import ApiSchema
 
 
@@ -93,6 +96,24 @@ def test_served_schema_matches_the_document() -> None:
     document = Path(__file__).resolve().parents[2] / "docs" / "reference" / "openapi.yaml"
 
     assert Client().get("/api/schema").content == document.read_bytes()
+
+
+def test_concurrent_first_requests_generate_one_document(monkeypatch: pytest.MonkeyPatch) -> None:
+    generated: list[None] = []
+
+    def generate(_generator: SchemaGenerator, **_options: Any) -> dict[str, Any]:
+        generated.append(None)
+        time.sleep(0.2)
+        return {"openapi": "3.1.0"}
+
+    monkeypatch.setattr(SchemaGenerator, "get_schema", generate)
+    pages._written.cache_clear()
+    with ThreadPoolExecutor(4) as threads:
+        answers = list(threads.map(lambda _: Client().get("/api/schema/"), range(4)))
+    pages._written.cache_clear()
+
+    assert [answer.status_code for answer in answers] == [200] * 4
+    assert len(generated) == 1
 
 
 def test_lists_are_the_only_pages(described: dict[str, Any]) -> None:
