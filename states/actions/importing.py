@@ -21,7 +21,7 @@ from states.actions import locks, rules
 from states.actions.push import append_version, next_serial
 from states.actions.registration import find_or_register
 from states.actions.replacement import check_replacement, not_a_state
-from states.errors import StateNotFound, WriteConflict
+from states.errors import StateNotFound, StorageUnavailable, WriteConflict
 from states.lockinfo import LockInfo
 from states.models import ImportedVersion, State
 from states.targets import StateTarget
@@ -210,17 +210,22 @@ def import_version(
     if state.lock_id is None and not is_last:
         locks.lock(target=destination, info=origin.lock, actor=actor)
         raise RaceLostError  # check the locked state again
-    version = append_version(
-        state,
-        upload,
-        actor,
-        "state.import",
-        number=number,
-        imported=imported,
-        source=imported.source,
-        key=imported.key,
-        source_version=imported.source_version,
-    )
+    try:
+        version = append_version(
+            state,
+            upload,
+            actor,
+            "state.import",
+            number=number,
+            imported=imported,
+            source=imported.source,
+            key=imported.key,
+            source_version=imported.source_version,
+        )
+    except StorageUnavailable:
+        if state.version_number == 0:  # a failed first version leaves no records
+            locks.unlock(target=StateTarget.of(state), lock_id=origin.lock.uuid, actor=actor)
+        raise
     if version is None:
         raise RaceLostError
     return True

@@ -238,6 +238,22 @@ def test_history_is_locked_until_all_of_it_is_here(client: ApiClient, tmp_path: 
     assert (state.version_number, state.lock_id) == (3, None)
 
 
+def test_failed_first_version_leaves_no_records(
+    client: ApiClient, tmp_path: Path, store: UnsteadyStorage, settings: Any
+) -> None:
+    settings.STATE_STORAGE_WRITES = False
+    export(tmp_path / "out", "--history")
+    wipe()
+    settings.STATE_STORAGE_WRITES = store.failing = True
+
+    done = run(tmp_path / "out", "--history", "all")
+
+    assert set(done.results.values()) == {"failed"}
+    assert not State.objects.exists()
+    assert not Component.objects.exists()
+    assert not Environment.objects.exists()
+
+
 def test_versions_older_than_the_current_are_not_imported(
     client: ApiClient, tmp_path: Path
 ) -> None:
