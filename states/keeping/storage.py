@@ -21,6 +21,7 @@ from django.core.files.storage import storages
 from states.errors import StorageMisconfigured, StorageUnavailable
 
 if TYPE_CHECKING:
+    import datetime as dt
     import uuid
     from collections.abc import Iterator
 
@@ -33,8 +34,8 @@ log = structlog.get_logger("states.storage")
 
 _ALIAS: Final = "states"
 _MD5: Final = re.compile("[0-9a-f]{32}")
-#: S3's error codes for a wrong configuration. For HEAD requests, the code is the HTTP status. Here,
-#: 404 means a missing bucket, because the client raises FileNotFoundError for a missing object.
+#: S3's error codes for a wrong configuration. For HEAD requests, the code is the HTTP status. For
+#: all operations except ``written_at``, 404 means a missing bucket.
 _REFUSALS: Final = frozenset({
     "404", "403", "301", "NoSuchBucket", "InvalidBucketName", "AllAccessDisabled", "AccessDenied",
     "InvalidAccessKeyId", "SignatureDoesNotMatch", "AuthorizationHeaderMalformed",
@@ -153,6 +154,34 @@ def discard(name: str) -> None:
             store().delete(name)
 
 
+def written_at(name: str) -> dt.datetime:
+    """Return the time at which an object was written, by the clock of the store.
+
+    Raises:
+        ObjectMissingError: the object does not exist.
+        StorageUnavailable: the store does not respond.
+    """
+    with answering("head", name):
+        return store().get_modified_time(name)
+
+
+def now() -> dt.datetime:
+    """Return the time of the store's clock, at which it writes a temporary object.
+
+    Raises:
+        StorageUnavailable: the store did not accept the object, or does not return it.
+    """
+    name = f"clock.{secrets.token_hex(8)}"
+    with answering("put", name):
+        store().save(name, ContentFile(b"clock"))
+    try:
+        return written_at(name)
+    except ObjectMissingError as error:
+        raise StorageUnavailable from error
+    finally:
+        discard(name)
+
+
 @contextlib.contextmanager
 def answering(operation: str, name: str) -> Iterator[None]:
     """Convert exceptions of the store's client into errors of the service.
@@ -168,7 +197,7 @@ def answering(operation: str, name: str) -> Iterator[None]:
         raise
     except Exception as error:  # each client library has its own exceptions
         code = _code_of(error)
-        if code == "NoSuchKey":  # deleted after it was opened
+        if code == "NoSuchKey" or (operation, code) == ("head", "404"):  # deleted concurrently
             raise ObjectMissingError(name) from error
         if code in _REFUSALS or type(error).__name__ in _WITHOUT_CREDENTIALS:
             reason = code or type(error).__name__

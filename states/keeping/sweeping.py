@@ -5,8 +5,6 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from django.utils import timezone
-
 from infra_service.lib.api.identifiers import parse_uuid
 from states.keeping import storage
 from states.keeping.attempts import Attempts
@@ -35,19 +33,21 @@ def sweep(*, older_than: dt.timedelta, dry_run: bool) -> Iterator[str | None]:
     After each state, yield None, so that the caller can stop.
 
     Objects are listed before rows are read, so that the row of a new object is found. An old object
-    without a row never gets a row, because a single request writes both. Objects with other names
-    do not belong to the service, and stay.
+    without a row never gets a row, because a single request writes both. Only the clock of the
+    store determines the age, because another clock could be wrong. Objects with other names do not
+    belong to the service, and stay.
 
     Raises:
         StorageUnavailable: the object store does not respond.
         IncompleteError: some objects could not be deleted, and all others were deleted.
     """
     attempts = Attempts()
+    written_before = storage.now() - older_than
     for directory, state_id in directories().items():
         unknown, _ = attempts.run(partial(_unknown, directory, state_id), directory=directory)
         for name in unknown or ():
             is_swept, _ = attempts.run(
-                partial(_sweep, name, older_than, dry_run=dry_run), object=name
+                partial(_sweep, name, written_before, dry_run=dry_run), object=name
             )
             if is_swept:
                 yield name
@@ -64,18 +64,12 @@ def _unknown(directory: str, state_id: uuid.UUID) -> list[str]:
     return sorted({f"{directory}/{file}" for file in files} - known)
 
 
-def _sweep(name: str, older_than: dt.timedelta, *, dry_run: bool) -> bool:
+def _sweep(name: str, before: dt.datetime, *, dry_run: bool) -> bool:
     """Delete an object if it is old enough, and return whether it is old enough."""
-    is_older = _is_older(name, older_than)
-    if is_older and not dry_run:
-        storage.discard(name)
-    return is_older
-
-
-def _is_older(name: str, age: dt.timedelta) -> bool:
     try:
-        with storage.answering("head", name):
-            written = storage.store().get_modified_time(name)
+        is_old = storage.written_at(name) < before
     except storage.ObjectMissingError:
         return False
-    return timezone.now() - written > age
+    if is_old and not dry_run:
+        storage.discard(name)
+    return is_old

@@ -5,8 +5,10 @@ import io
 import json
 import uuid
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
+from botocore.exceptions import ClientError
 from django.core.files.base import ContentFile
 from django.core.management import CommandError, call_command
 from django.utils import timezone
@@ -29,9 +31,11 @@ def orphan(backend: Backend, store: UnsteadyStorage) -> str:
 
 @pytest.fixture
 def hours_later(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A function that sets the clock of the store forward."""
+
     def shift(hours: float) -> None:
         moment = timezone.now() + dt.timedelta(hours=hours)
-        monkeypatch.setattr("states.keeping.sweeping.timezone.now", lambda: moment)
+        monkeypatch.setattr("django.core.files.storage.memory.now", lambda: moment)
 
     return shift
 
@@ -77,14 +81,24 @@ def test_foreign_objects_are_kept(store: UnsteadyStorage, db: None, hours_later:
     assert sweep()["swept"] == 0
 
 
+@pytest.mark.parametrize(
+    "error",
+    [FileNotFoundError(), ClientError({"Error": {"Code": "404"}}, "HeadObject")],
+    ids=["django", "boto3"],
+)
 def test_object_deleted_by_another_sweep_is_skipped(
-    store: UnsteadyStorage, orphan: str, hours_later: Any, monkeypatch: pytest.MonkeyPatch
+    store: UnsteadyStorage,
+    orphan: str,
+    hours_later: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    error: Exception,
 ) -> None:
     hours_later(25)
     real = store.get_modified_time
 
     def gone(name: str) -> dt.datetime:
-        store.delete(name)
+        if name == orphan:
+            raise error
         return real(name)
 
     monkeypatch.setattr(store, "get_modified_time", gone)
@@ -112,6 +126,27 @@ def test_failing_object_does_not_stop_the_sweep(
 
     assert (json.loads(out.getvalue())["swept"], err.getvalue()) == (1, f"{orphan}\n")
     assert refused in store.names
+
+
+@pytest.mark.parametrize("hours", [-25, 25])
+def test_wrong_clock_of_the_command_is_ignored(
+    store: UnsteadyStorage, orphan: str, hours: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The object could belong to a push in progress."""
+    moment = timezone.now() + dt.timedelta(hours=hours)
+    monkeypatch.setattr("django.utils.timezone.now", lambda: moment)
+
+    assert sweep()["swept"] == 0
+    assert store.listdir("")[1] == []
+
+
+def test_new_object_that_the_store_does_not_return(
+    store: UnsteadyStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "get_modified_time", Mock(side_effect=FileNotFoundError))
+
+    with pytest.raises(CommandError, match="stopped after 0 objects"):
+        sweep()
 
 
 @pytest.mark.parametrize("hours", [0.5, -1, 1e300, float("inf"), float("nan")])
