@@ -122,7 +122,10 @@ def delete(
                 raise RaceLostError
             return
         if not State.objects.as_seen(state).change(
-            deleted_at=actor.now(), indexed_number=0, workspace=None
+            deleted_at=actor.now(),
+            indexed_number=0,
+            workspace=None,
+            deleted_workspace=state.workspace,
         ):
             raise RaceLostError
         ResourceEntry.objects.forget(state.pk)
@@ -147,6 +150,8 @@ def _remove_workspace(state: State, actor: Actor, **details: Any) -> None:
 def undelete(*, state_id: uuid.UUID, actor: Actor) -> None:
     """Restore a deleted state. A state that is not deleted stays unchanged.
 
+    A workspace that was created after the deletion keeps its own name and tags.
+
     Raises:
         StateNotFound: the state does not exist, or its history was removed.
         StateLocked: the state is locked for a first push.
@@ -160,6 +165,11 @@ def undelete(*, state_id: uuid.UUID, actor: Actor) -> None:
         return
     rules.check_lock(state, None, actor)
     with transaction.atomic():
-        if not State.objects.as_seen(state).change(deleted_at=None, updated_at=actor.now()):
+        if not State.objects.as_seen(state).change(
+            deleted_at=None,
+            updated_at=actor.now(),
+            workspace=state.workspace or state.deleted_workspace,
+            deleted_workspace=None,
+        ):
             raise RaceLostError
         audit.authorize_and_record(actor, "state.undelete", state.pk, version=state.version_number)

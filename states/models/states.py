@@ -172,6 +172,8 @@ class State(models.Model):
     # derived from the slugs. The remote backend shows a state with a record even before its first
     # push.
     workspace = models.JSONField(null=True)
+    # The record of the workspace before the deletion of the state, for its undeletion.
+    deleted_workspace = models.JSONField(null=True)
     # An operator's freeze (states.actions.freezing), independent of a client's lock.
     frozen_at = models.DateTimeField(null=True)
     frozen_by = models.CharField(max_length=200, blank=True, default="", db_default="")

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from django.core.management import call_command
 
+from apikeys.actors import Actor
 from apikeys.models import AuditEvent
-from states.actions import locks, workspaces
+from states.actions import history, locks, workspaces
 from states.models import State, StateVersion
 from tests.states.remote.conftest import FIRST, SECOND, RemoteClient, error_of
 
@@ -54,6 +55,26 @@ def test_it_survives_the_removal_of_the_history(remote: RemoteClient, created_ag
     remote.act(created_again, "lock")
     remote.push(created_again, FIRST)
     assert remote.pulled(created_again) == FIRST
+
+
+@pytest.mark.both
+@pytest.mark.parametrize("is_created_again", [False, True])
+def test_undeleted_workspace_has_its_name_and_tags(
+    remote: RemoteClient, is_created_again: bool
+) -> None:
+    id_ = remote.created("Network-Prod", team="blue")
+    remote.act(id_, "lock")
+    remote.push(id_, SECOND)
+    remote.act(id_, "unlock")
+    before = State.objects.get().workspace
+    assert remote.send("DELETE", f"workspaces/{id_}").status_code == 204
+    if is_created_again:
+        assert remote.created("network-prod", team="red") == id_
+
+    history.undelete(state_id=State.objects.get().pk, actor=Actor(name="test"))
+
+    after = State.objects.workspaces().get(deleted_workspace__isnull=True).workspace
+    assert after == ({"tags": {"team": "red"}} if is_created_again else before)
 
 
 TAGS = [{"type": "tags", "attributes": {"name": "a"}}]
