@@ -104,11 +104,11 @@ def _changes(state: State, versions: Sequence[StateVersion]) -> dict[int, Any]:
     if not chosen:
         return {}
     documents = reading.find_small(state_id=state.pk, numbers=chosen)
-    oldest_first = [number for number in reversed(chosen) if number in documents]
+    oldest_first = chosen[::-1]
     # The changes of version 1 are its whole content.
     before = [b""] if oldest_first[:1] == [1] else []
     described = oldest_first[1 - len(before) :]
-    found = contents.summaries([*before, *(documents[number] for number in oldest_first)])
+    found = contents.summaries([*before, *map(documents.get, oldest_first)])
     return dict(zip(described, found, strict=True))
 
 

@@ -187,18 +187,20 @@ class VersionChanges(NamedTuple):
     metadata: list[MetadataChange]
 
 
-def summaries(documents: Sequence[bytes]) -> list[VersionChanges | None]:
+def summaries(documents: Sequence[bytes | None]) -> list[VersionChanges | None]:
     """Return the changes of each document after the first, compared with the previous document.
 
-    Empty bytes mean an absent document. The result is None if one of the two documents is
-    unreadable.
+    Empty bytes mean an absent document, and None an unreadable document. The result is None if one
+    of the two documents is unreadable.
     """
     with limited_reading(*filter(None, documents)) as effort:
         parsed = [_parsed(gzipped, effort) for gzipped in documents]
         return [_summary(before, after, effort) for before, after in pairwise(parsed)]
 
 
-def _parsed(gzipped: bytes, effort: Effort) -> Document | None:
+def _parsed(gzipped: bytes | None, effort: Effort) -> Document | None:
+    if gzipped is None:
+        return None
     try:
         return _parse(gzipped, effort) if gzipped else difference.NO_DOCUMENT
     except APIException:

@@ -60,6 +60,18 @@ def test_state_without_versions_is_shown(backend: Backend, lock_id: Any) -> None
     assert "No versions." in text_of(person("viewer").get(page(backend)))
 
 
+def test_version_after_an_unreadable_version_has_no_changes(backend: Backend) -> None:
+    for serial in range(1, 5):
+        outputs = {"a": {"value": serial, "type": "number"}}
+        assert backend.push(document(serial, outputs=outputs)).status_code == 200
+    StateVersion.objects.filter(number=2).update(encryption_key="unknown")
+
+    answer = person("viewer").get(page(backend))
+
+    shown = {version.number: changes for version, _, changes, _ in answer.context["versions"]}
+    assert [number for number, changes in shown.items() if changes is None] == [3, 2]
+
+
 def test_a_page_of_versions_is_bounded_and_costs_the_same(backend: Backend) -> None:
     assert backend.push(document(1)).status_code == 200
     client = person("viewer")
