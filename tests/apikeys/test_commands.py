@@ -623,3 +623,32 @@ def test_the_first_operator_is_created_completely_or_not_at_all(
     with pytest.raises(OperationalError):
         run("first_operator")
     assert not User.objects.filter(username="operator").exists()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("rotate_apikey", "{id}"),
+        ("issue_token", "--user", "operator", "--name", "ci", "--scopes", "state:read"),
+        SEED,
+        ("first_operator",),
+    ],
+)
+def test_a_secret_that_cannot_be_printed_is_not_stored(
+    owner: KeyOwner, arguments: tuple[str, ...]
+) -> None:
+    """A lost secret would leave a pipeline without a working secret."""
+    if arguments[0] == "first_operator":
+        User.objects.update(username="ada")
+
+    def stored() -> list[Any]:
+        columns = [
+            model._default_manager.order_by("pk").values_list("pk", flat=True)
+            for model in (User, AccessToken, AuditEvent)
+        ]
+        return [*map(list, columns), set(ApiKey.objects.values_list("pk", "digest"))]
+
+    before = stored()
+    with pytest.raises(OSError, match="No space left"), Path("/dev/full").open("w") as full:
+        call_command(*(argument.format(id=owner.key_id) for argument in arguments), stdout=full)
+    assert stored() == before

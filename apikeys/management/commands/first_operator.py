@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.db import transaction
+
 from apikeys.actions import create_first_operator
 from apikeys.actors import Actor
 from infra_service.lib.commandline.base import ServiceCommand
@@ -18,6 +20,7 @@ class Command(ServiceCommand):
     )
     examples = ("first_operator", "first_operator --json")
 
+    @transaction.atomic
     def handle(self, *_args: Any, **_options: Any) -> None:
         """Create the user, unless it exists."""
         made = create_first_operator(Actor.of_command("first_operator"))

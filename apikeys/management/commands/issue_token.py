@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from django.db import transaction
+
 from apikeys import actions
 from apikeys.actors import Actor
 from apikeys.management.options import (
@@ -47,13 +49,13 @@ class Command(ServiceCommand):
                 the past or has no offset.
         """
         user = find_user(options["user"])
-        with errors_for_people():
+        with transaction.atomic(), errors_for_people():
             token, secret = actions.issue_access_token(
                 kind=_KINDS[options["kind"]],
                 user=user,
                 actor=Actor.of_command("issue_token"),
                 **read_credential_options(options),
             )
-        self.report({"id": token.pk, "secret": secret}, token.pk, secret)
+            self.report({"id": token.pk, "secret": secret}, token.pk, secret)
         if not options["json"]:
             self.note("The secret is shown only once.")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import datetime as dt
 from typing import TYPE_CHECKING, Any
 
+from django.db import transaction
+
 from apikeys import actions
 from apikeys.actors import Actor
 from apikeys.errors import GracePeriodOutOfRange
@@ -45,14 +47,14 @@ class Command(ServiceCommand):
         Raises:
             CommandError: the key is unknown or has expired, or the grace period is out of range.
         """
-        with errors_for_people():
+        with transaction.atomic(), errors_for_people():
             secret = actions.rotate_api_key(
                 keys=ApiKey.objects.all(),
                 key_id=options["id"],
                 grace_period=_period(options["grace_period"]),
                 actor=Actor.of_command("rotate_apikey"),
             )
-        self.report({"id": options["id"], "secret": secret}, options["id"], secret)
+            self.report({"id": options["id"], "secret": secret}, options["id"], secret)
         if not options["json"]:
             self.note("The secret is shown only once.")
 

@@ -74,7 +74,7 @@ class Command(ServiceCommand):
         wanted = _from_file(options["file"]) if options["file"] else [_from_options(options)]
         with transaction.atomic():
             outcomes = [_seed(create_user=options["create_users"], **key) for key in wanted]
-        self.report({"api_keys": outcomes}, *map(_line, outcomes))
+            self.report({"api_keys": outcomes}, *map(_line, outcomes))
         if unusable := sum(outcome["unusable_reason"] is not None for outcome in outcomes):
             raise CommandError(
                 f"{unusable} of {len(outcomes)} entries have no usable key",

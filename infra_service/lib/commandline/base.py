@@ -92,9 +92,14 @@ class ServiceCommand(HelpfulCommand):
         return super().execute(*args, **options)
 
     def report(self, outcome: dict[str, Any], *lines: str) -> None:
-        """Print the result: the outcome with ``--json``, otherwise the lines."""
+        """Print the result: the outcome with ``--json``, otherwise the lines.
+
+        A command that prints a new secret calls this method in the transaction of the change. If
+        the output fails, the change is rolled back.
+        """
         self._clear_bar()
         self.stdout.write(json.dumps(outcome) if self._as_json else "\n".join(lines))
+        self.stdout.flush()
 
     def note(self, line: str) -> None:
         """Write a line that is not an error to standard error."""
