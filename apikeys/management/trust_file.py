@@ -48,16 +48,10 @@ def apply_file(
     tables = _tables(path)
     with transaction.atomic():
         _wait_for_other_runs()
-        issuers = [
-            _applied(path, "issuers", number, _issuer, table)
-            for number, table in enumerate(tables["issuers"], 1)
-        ]
+        issuers = _all_applied(path, "issuers", _issuer, tables["issuers"])
         ids = {issuer["name"]: issuer["id"] for issuer in issuers}
         apply_policy = partial(_policy, ids=ids, create_users=create_users)
-        policies = [
-            _applied(path, "trust_policies", number, apply_policy, table)
-            for number, table in enumerate(tables["trust_policies"], 1)
-        ]
+        policies = _all_applied(path, "trust_policies", apply_policy, tables["trust_policies"])
         if prune:
             policies += _prune(policies)
         transaction.set_rollback(dry_run)
@@ -107,6 +101,17 @@ def _tables(path: Path) -> dict[str, list[dict[str, Any]]]:
     if not any(found.values()):
         raise CommandError(f"{path}: there are no [[issuers]] and no [[trust_policies]] tables")
     return found
+
+
+def _all_applied(path: Path, kind: str, apply: Any, tables: list[Any]) -> list[dict[str, Any]]:
+    """Apply the tables in order. Refuse a second table for the same issuer or policy."""
+    applied: dict[str, dict[str, Any]] = {}
+    for number, table in enumerate(tables, 1):
+        found = _applied(path, kind, number, apply, table)
+        if found["id"] in applied:
+            raise CommandError(f"{path}: {kind} {number}: {found['name']!r} is defined twice")
+        applied[found["id"]] = found
+    return list(applied.values())
 
 
 def _applied(path: Path, kind: str, number: int, apply: Any, table: Any) -> Any:

@@ -123,6 +123,19 @@ def test_dry_run_makes_no_changes(trust: Any) -> None:
     assert not AuditEvent.objects.exists()
 
 
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (ISSUER.replace("infra.", "other."), "issuers 2: 'github' is defined twice"),
+        (POLICY.replace("900", "600"), "trust_policies 2: 'deploy' is defined twice"),
+    ],
+)
+def test_a_second_table_for_the_same_object_is_refused(trust: Any, more: str, message: str) -> None:
+    with pytest.raises(CommandError, match=message):
+        trust(ISSUER + POLICY + more)
+    assert not Issuer.objects.exists()
+
+
 def test_owners_are_made_where_that_is_wanted(trust: Any) -> None:
     text = ISSUER + POLICY.replace('"operator"', '"pipelines"')
     with pytest.raises(CommandError, match="trust_policies 1: there is no active user 'pipelines'"):
