@@ -8,11 +8,8 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 
 from apikeys import audit
-from apikeys.actions.access_tokens import revoke_access_token
-from apikeys.actions.api_keys import revoke_api_key
-from apikeys.actions.trust_policies import disable_trust_policy
+from apikeys.actions.owned import OWNED
 from apikeys.models import User
-from apikeys.owned import OWNED
 
 if TYPE_CHECKING:
     from apikeys.actors import Actor
@@ -63,11 +60,6 @@ def revoke_credentials(*, user: User, actor: Actor) -> None:
 
     Also disable the trust policies, and the objects without a key, such as webhooks.
     """
-    for key in user.api_keys.active():
-        revoke_api_key(key=key, actor=actor)
-    for token in user.access_tokens.issued().active():
-        revoke_access_token(token=token, actor=actor)
-    for policy in user.trust_policies.filter(disabled_at=None):
-        disable_trust_policy(policy=policy, actor=actor)
     for kind in OWNED:
-        kind.disable(user, actor)
+        for owned in kind.enabled(user):
+            kind.revoke(owned, actor)

@@ -8,10 +8,19 @@ class WebhooksConfig(AppConfig):
 
     def ready(self) -> None:
         # Imported here because these modules import models.
-        from apikeys.owned import OWNED, OwnedKind  # noqa: PLC0415
+        from apikeys.actions.owned import OWNED, OwnedKind  # noqa: PLC0415
         from infra_service.change_history.recording import changes_recorded  # noqa: PLC0415
         from infra_service.webhooks import actions, models, resource_changes  # noqa: PLC0415
 
         changes_recorded.connect(resource_changes.receive)
         enabled = models.WebhookEndpoint.objects.enabled_without_key
-        OWNED.append(OwnedKind("webhook", enabled, actions.disable_without_key))
+        OWNED.append(
+            OwnedKind(
+                "webhook",
+                "webhooks",
+                enabled,
+                lambda endpoint, actor: actions.disable_endpoint(
+                    endpoint_id=endpoint.pk, reason=models.BY_OPERATOR, actor=actor
+                ),
+            )
+        )

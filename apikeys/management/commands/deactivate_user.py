@@ -9,9 +9,9 @@ from django.core.management.base import CommandError
 from django.db import transaction
 
 from apikeys import actions
+from apikeys.actions.owned import OWNED
 from apikeys.actors import Actor
 from apikeys.models import User
-from apikeys.owned import OWNED
 from infra_service.lib.commandline.base import ServiceCommand
 
 if TYPE_CHECKING:
@@ -60,12 +60,7 @@ class Command(ServiceCommand):
             user = User.objects.filter(username=username).first()
             if user is None:
                 raise CommandError(f"there is no user {username!r}")
-            counts = {
-                "api_keys": user.api_keys.active().count(),
-                "access_tokens": user.access_tokens.issued().active().count(),
-                "trust_policies": user.trust_policies.filter(disabled_at=None).count(),
-                **{f"{kind.name}s": kind.enabled(user).count() for kind in OWNED},
-            }
+            counts = {kind.plural: kind.enabled(user).count() for kind in OWNED}
             try:
                 changed = actions.deactivate_user(user=user, actor=_ACTOR)
             except ValidationError as error:
@@ -74,10 +69,7 @@ class Command(ServiceCommand):
                 actions.revoke_credentials(user=user, actor=_ACTOR)
             transaction.set_rollback(options["dry_run"])
         done = "would be deactivated" if options["dry_run"] else "deactivated"
-        names = {"api_keys": "API keys"}
-        numbers = ", ".join(
-            f"{n} {names.get(name, name.replace('_', ' '))}" for name, n in counts.items()
-        )
+        numbers = ", ".join(f"{n} {plural}" for plural, n in counts.items())
         effect = "revoked" if options["revoke"] else "refused"
         self.report(
             {
@@ -85,7 +77,7 @@ class Command(ServiceCommand):
                 "changed": changed,
                 "revoked": options["revoke"],
                 "dry_run": options["dry_run"],
-                **counts,
+                **{plural.lower().replace(" ", "_"): n for plural, n in counts.items()},
             },
             f"{username} {done if changed else 'was already inactive'}",
             f"{effect}: {numbers}",

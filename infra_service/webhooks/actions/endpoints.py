@@ -222,12 +222,6 @@ def disable_endpoint(*, endpoint_id: uuid.UUID, reason: str, actor: Actor) -> No
     )
 
 
-def disable_without_key(owner: User, actor: Actor) -> None:
-    """Disable the owner's endpoints without a key or token, as an operator."""
-    for endpoint in WebhookEndpoint.objects.enabled_without_key(owner):
-        disable_endpoint(endpoint_id=endpoint.pk, reason=BY_OPERATOR, actor=actor)
-
-
 def reencrypt_secrets() -> int:
     """Encrypt secrets and URLs with the first key, and return the number of changed endpoints.
 
