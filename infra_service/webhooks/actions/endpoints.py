@@ -249,7 +249,8 @@ def _locked(
 def _row_locked(
     endpoints: WebhookEndpointQuerySet, endpoint_id: uuid.UUID
 ) -> WebhookEndpoint | None:
-    rows = endpoints.select_for_update(no_key=True, of=("self",))
+    # Without ``no_key``, so that new deliveries wait. A deletion would otherwise fail.
+    rows = endpoints.select_for_update(of=("self",))
     endpoint: WebhookEndpoint | None = rows.filter(pk=endpoint_id).first()
     return endpoint
 
