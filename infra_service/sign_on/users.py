@@ -139,7 +139,7 @@ def _free_name(claims: Mapping[str, Any]) -> str:
     called = next(
         name for key in ("preferred_username", "email", "sub") if (name := _text(claims, key))
     )
-    name = User.normalize_username(_NOT_IN_NAMES.sub("-", called))[:_LONGEST_NAME]
+    name = _NOT_IN_NAMES.sub("-", User.normalize_username(called))[:_LONGEST_NAME]
     if not User.objects.filter(username__iexact=name).exists():
         return name
     identity = f"{settings.OIDC_ISSUER}\n{claims['sub']}"

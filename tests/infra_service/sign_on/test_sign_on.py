@@ -227,6 +227,18 @@ def test_lone_surrogate_in_a_name_is_replaced(
     assert user_of(service, person).display_name == "a?b"
 
 
+def test_a_name_is_valid_after_its_normalization(
+    service: Service, provider: Provider, visitor: Visitor
+) -> None:
+    """Otherwise, the admin could not save the user, such as for a deactivation."""
+    provider.person = a_user("platform-ops", preferred_username="half-½")
+
+    assert visitor.sign_on().status_code == 200
+
+    user = service.user(username="half-1-2")
+    User._meta.get_field("username").clean(user.username, None)
+
+
 def test_concurrent_sign_ons_create_a_single_user(service: Service, provider: Provider) -> None:
     provider.person = person = a_user("platform-ops")
 
