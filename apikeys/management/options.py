@@ -11,6 +11,7 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import CommandError
 from rest_framework.exceptions import APIException
 
+from apikeys import audit
 from apikeys.api.serializers import CredentialSerializer
 from apikeys.bindings import EVERYWHERE
 from apikeys.models import User
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rest_framework.serializers import Serializer
+
+    from apikeys.actors import Actor
 
 _BOUND: Final = {
     "application": ", with all current and future components",
@@ -136,8 +139,10 @@ def errors_for_people() -> Iterator[None]:
         raise CommandError(str(error.detail)) from error
 
 
-def find_or_create_user(username: str, *, create: bool) -> User:
+def find_or_create_user(username: str, *, create: bool, actor: Actor) -> User:
     """Return the active user. If requested, create a missing user without a password.
+
+    Call the function in the transaction of the change.
 
     Raises:
         CommandError: the user is inactive, does not exist and ``create`` is false, or cannot be
@@ -151,7 +156,10 @@ def find_or_create_user(username: str, *, create: bool) -> User:
         except ValidationError as error:
             reason = " ".join(error.messages)
             raise CommandError(f"cannot create the user {username!r}: {reason}") from error
-        User.objects.get_or_create(username=username, defaults={"password": make_password(None)})
+        password = {"password": make_password(None)}
+        user, is_new = User.objects.get_or_create(username=username, defaults=password)
+        if is_new:
+            audit.authorize_and_record(actor, "user.create", user.pk, name=username)
     return find_user(username)
 
 

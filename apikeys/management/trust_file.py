@@ -170,7 +170,7 @@ def _policy(given: dict[str, Any], ids: dict[str, str], *, create_users: bool) -
     issuer = Issuer.objects.filter(pk=ids.get(names["issuer"], names["issuer"])).first()
     if issuer is None:
         raise CommandError(f"the issuer {names['issuer']!r} is not in the file, and is not an id")
-    owner = find_or_create_user(names["owner"], create=create_users)
+    owner = find_or_create_user(names["owner"], create=create_users, actor=ACTOR)
     fields = {**_OF_POLICY, **checked(TrustPolicySerializer, {**given, "issuer_id": issuer.pk})}
     policies = TrustPolicy.objects.filter(owner=owner)
     found = _only(policies.filter(name=fields["name"], disabled_at=None))

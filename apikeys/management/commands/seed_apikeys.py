@@ -132,7 +132,7 @@ def _from_file(path: Path) -> list[dict[str, Any]]:
 def _seed(*, user: str, fields: dict[str, Any], create_user: bool) -> dict[str, Any]:
     # The lock prevents two simultaneous runs from both creating a missing key.
     owner = User.objects.select_for_update().get(
-        pk=find_or_create_user(user, create=create_user).pk
+        pk=find_or_create_user(user, create=create_user, actor=_ACTOR).pk
     )
     key = (
         ApiKey.objects.filter(created_by=owner, name=fields["name"], revoked_at=None)

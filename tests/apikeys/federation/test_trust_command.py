@@ -146,6 +146,8 @@ def test_owners_are_made_where_that_is_wanted(trust: Any) -> None:
 
     owner = TrustPolicy.objects.get().owner
     assert (owner.username, owner.has_usable_password()) == ("pipelines", False)
+    event = AuditEvent.objects.get(action="user.create", resource_id=owner.pk)
+    assert (event.actor_name, event.details) == ("command trust", {"name": "pipelines"})
 
 
 def test_issuer_of_a_cluster_is_created_from_files(trust: Any, tmp_path: Path) -> None:
