@@ -166,7 +166,9 @@ class TrustPolicyAdmin(GrantColumns, AddByForm):
         return queryset.filter(Q(pk=term) | Q(name__icontains=term))
 
     def add_form(self, data: Any, requested: Mapping[str, Any]) -> forms.Form:
-        return TrustPolicyForm(data, initial=dict(requested), site=self.admin_site)
+        # A link must not fill in other fields, such as the ids of a repository.
+        chosen = {name: requested[name] for name in ("issuer",) if name in requested}
+        return TrustPolicyForm(data, initial=chosen, site=self.admin_site)
 
     def add_view(
         self, request: HttpRequest, form_url: str = "", extra_context: Any = None

@@ -47,7 +47,9 @@ class IssuePages(FormPage):
         del form_url, extra_context
         if not self.has_add_permission(request):
             raise PermissionDenied
-        initial = {"owner": request.user.get_username(), **request.GET.dict()}
+        # A link must not fill in other fields, such as scopes or an address.
+        preset = request.GET.get("preset", "")
+        initial = {"owner": request.user.get_username(), "preset": preset}
         given = request.POST if request.method == "POST" else None
         form: Any = self.form_class(given, initial=initial, site=self.admin_site)  # type: ignore[call-arg]  # these forms accept it
         if form.is_valid() and (issued := self._issued(request, form)):

@@ -7,9 +7,13 @@ from typing import Any
 
 import pytest
 
+from apikeys import actions
+from apikeys.actors import Actor
 from apikeys.models import AccessToken, ApiKey, User
 from states.models import Environment
 from tests.apikeys.admin.conftest import KEYS, TOKENS
+from tests.apikeys.admin.test_federation import POLICIES
+from tests.infra_service.test_admin_webhooks import HOOKS
 from tests.support.people import person, text_of
 
 
@@ -60,3 +64,17 @@ def test_an_agent_needs_its_cluster(operator: User) -> None:
     refused = person("administrator").post(f"{TOKENS}add/?preset=agent", given)
 
     assert "This field is required." in text_of(refused)
+
+
+@pytest.mark.parametrize("path", [KEYS, TOKENS, POLICIES, HOOKS])
+def test_a_link_fills_in_no_other_fields(operator: User, path: str) -> None:
+    """A link could otherwise make an administrator add a webhook of an attacker."""
+    fields = {"kind": "GITHUB", "name": "github", "audience": "https://infra.example.com"}
+    issuer = actions.create_issuer(fields=fields, actor=Actor(name="test"))
+    form = person("administrator").get(f"{path}add/").context["form"]
+    link = {"issuer": issuer.pk, **dict.fromkeys(form.fields.keys() - {"issuer"}, "attacker")}
+
+    page = person("administrator").get(f"{path}add/", link)
+
+    assert form.fields.keys() == page.context["form"].fields.keys()
+    assert "attacker" not in page.content.decode()
