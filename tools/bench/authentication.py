@@ -118,7 +118,7 @@ def views() -> dict[str, Any]:
     class PeerApiKey(Plain):
         permission_classes = (HasAPIKey,)
 
-    class OnlyTheUser(KnoxAuthentication):  # type: ignore[misc]
+    class OnlyTheUser(KnoxAuthentication):
         """knox without ``request.auth``, for which our middleware expects its own type."""
 
         def authenticate(self, request: Any) -> Any:
@@ -145,7 +145,7 @@ def requests() -> dict[str, dict[str, Callable[[], Any]]]:
     from django.core.handlers.wsgi import WSGIHandler, WSGIRequest
     from django.urls import path
 
-    whole = WSGIHandler()
+    whole: Any = WSGIHandler()
     settings.MIDDLEWARE = []
     bare = WSGIHandler()
     functions: dict[str, dict[str, Callable[[], Any]]] = {"whole request": {}, "bare view": {}}
@@ -163,12 +163,12 @@ def requests() -> dict[str, dict[str, Callable[[], Any]]]:
 
         def send_whole(environ: dict[str, Any] = environ) -> None:
             statuses: list[str] = []
-            response = whole(dict(environ), lambda status, _headers: statuses.append(status))
+            response = whole(dict(environ), lambda status, _: statuses.append(status))
             assert statuses == ["200 OK"], b"".join(response)
             response.close()
 
         def send_bare(environ: dict[str, Any] = environ) -> None:
-            response = bare.get_response(WSGIRequest(dict(environ)))
+            response: Any = bare.get_response(WSGIRequest(dict(environ)))
             assert response.status_code == 200, response.content
 
         functions["whole request"][name] = send_whole
@@ -226,7 +226,7 @@ def main() -> None:
         from django.db import connection
 
         connection.close()
-        connection.close_pool()
+        connection.close_pool()  # type: ignore[attr-defined]
         with psycopg.connect(url, autocommit=True) as server:
             server.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
         Path(f"/tmp/{name}").unlink(missing_ok=True)

@@ -135,8 +135,8 @@ def over_a_wire(server: LiveServer, token: str) -> Figure:
         for place, times in taken.items()
     }
     for place, of in medians.items():
-        times = "  ".join(f"{method} {milliseconds:.1f} ms" for method, milliseconds in of.items())
-        print(f"{place:16} {times}  {trips[place] / ROUNDS:.1f} round trips")
+        each = "  ".join(f"{method} {milliseconds:.1f} ms" for method, milliseconds in of.items())
+        print(f"{place:16} {each}  {trips[place] / ROUNDS:.1f} round trips")
     ours, naive = (sum(medians[place].values()) for place in (OURS, NAIVE))
     return Figure(
         work=f"LOCK, GET, POST, UNLOCK of 10 KB, {WIRE_SECONDS * 1000:.0f} ms database latency",

@@ -152,7 +152,7 @@ def main() -> None:
                 text += f"; pgbench, with only their SQL statements, completes {completed:,.0f}"
             remark(f"{text}.")
         connection.close()
-        connection.close_pool()
+        connection.close_pool()  # type: ignore[attr-defined]
 
 
 if __name__ == "__main__":

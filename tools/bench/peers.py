@@ -5,12 +5,10 @@ A live server can use this settings module.
 
 from __future__ import annotations
 
-from typing import Any
-
 from infra_service.settings import *  # noqa: F403 - the same service
 
 INSTALLED_APPS = [*INSTALLED_APPS, "tools.bench"]  # noqa: F405 - its settings
 ROOT_URLCONF = "tools.bench.peers_urls"
 # All requests of a benchmark use the same token.
 RATE_LIMIT_TOKEN = 0
-LOGGING: dict[str, Any] = {"version": 1}
+LOGGING = {"version": 1}

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.urls import include, path
 from rest_framework import serializers
-from rest_framework.generics import ListAPIView
+from rest_framework.generics import GenericAPIView, ListAPIView
 from rest_framework.pagination import PageNumberPagination
 from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
@@ -16,7 +16,6 @@ from rest_framework.views import APIView
 from apikeys.authentication import caller_of
 from apikeys.permissions import ACCESS_TOKENS, ANY_TOKEN
 from apikeys.scopes import Scope
-from infra_service import urls
 from infra_service.lib.api.viewsets import ListView
 from states.models import State
 from tools.bench.naive import NaiveBackend
@@ -54,14 +53,13 @@ class StateModelSerializer(serializers.ModelSerializer[State]):
         return state.lock_info
 
 
-class States:
+class States(GenericAPIView[State]):
     """The common base of both lists."""
 
     serializer_class = StateModelSerializer
     renderer_classes = [JSONRenderer]
     token_kinds = ACCESS_TOKENS
     required_scopes = {"GET": Scope.STATE_READ}
-    request: Request
 
     def get_queryset(self) -> Any:
         seen = State.objects.visible().inside(caller_of(self.request).binding)
@@ -112,5 +110,5 @@ urlpatterns = [
     path("bench/state/<uuid:component_id>/env/<uuid:environment_id>", NaiveBackend.as_view()),
     path("bench/keyset", Keyset.as_view()),
     path("bench/page-number", PageNumber.as_view()),
-    path("", include(urls.urlpatterns)),
+    path("", include("infra_service.urls")),
 ]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import http.client
 import time
+import uuid
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -54,10 +55,11 @@ class ChaosTraffic(Traffic):
         is_repeated = False
         while True:
             started = time.monotonic()
+            answer: Answer | None = None
             try:
                 answer = send()
             except (OSError, http.client.HTTPException) as error:
-                status, reason, answer = 0, f"(no answer: {type(error).__name__})", None
+                status, reason = 0, f"(no answer: {type(error).__name__})"
             else:
                 status, reason = answer.status, ""
                 if status >= 500:
@@ -99,7 +101,7 @@ class ChaosTraffic(Traffic):
         return wrong
 
 
-def _key(ledger: Ledger) -> tuple[object, object]:
+def _key(ledger: Ledger) -> tuple[uuid.UUID, uuid.UUID]:
     return ledger.backend.component_id, ledger.backend.environment_id
 
 

@@ -160,7 +160,7 @@ def _value(rng: random.Random, about: dict[str, Any]) -> str:
 def _make_report_right(body: dict[str, Any]) -> None:
     """Make a report current and consistent, with each workload once."""
     body["reported_at"] = dt.datetime.now(dt.UTC).isoformat()
-    places = set()
+    places: set[tuple[str, str, str]] = set()
     for name in {"workloads", "upserts", "deletes"} & body.keys():
         first = {(i["namespace"], i["name"], i["kind"]): i for i in reversed(body[name])}
         body[name] = [item for place, item in first.items() if place not in places]
@@ -172,7 +172,7 @@ def _make_report_right(body: dict[str, Any]) -> None:
 def _without_repeats(item: dict[str, Any]) -> dict[str, Any]:
     """Return replacements for fields that contradict other fields of an item."""
     if item.get("health_status") is None:
-        hidden = {"status_reason": ""} if item.get("status_reason") else {}
+        hidden: dict[str, Any] = {"status_reason": ""} if item.get("status_reason") else {}
         if item.get("pods") is not None and item.get("replicas_desired") is None:
             hidden["replicas_desired"] = 1
         return hidden

@@ -42,9 +42,9 @@ def run(known: dict[str, str], output: IO[str], *options: str, config: Path = CO
 
     The environment is minimal, because schemathesis searches it for proxies at each request.
     """
-    command = [Path(sys.executable).with_name("schemathesis"), "--config-file", config]
+    program = Path(sys.executable).with_name("schemathesis")
     done = subprocess.run(
-        [*command, "run", DOCUMENT, "--no-color", *options],
+        [program, "--config-file", config, "run", DOCUMENT, "--no-color", *options],
         cwd=ROOT,
         env={"PATH": os.environ["PATH"], **known, "PYTHONPATH": str(ROOT)},
         check=False,

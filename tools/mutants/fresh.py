@@ -59,7 +59,7 @@ def judge_fresh(mutant: Mutant, tests: list[str]) -> Verdict:
         address = urlsplit(os.environ.get("DATABASE_URL", ""))
         if address.scheme.startswith("postgres"):
             os.environ["DATABASE_URL"] = address._replace(path="/fresh").geturl()
-        importlib.machinery.SourceFileLoader.get_code = get_mutated_code  # type: ignore[method-assign]
+        importlib.machinery.SourceFileLoader.get_code = get_mutated_code  # type: ignore[method-assign, assignment]
         code = pytest.main(
             [*PYTEST, "-x", *ROOMS[mutant.room]], plugins=[_First([*killers, *tests])]
         )

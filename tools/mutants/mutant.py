@@ -102,7 +102,8 @@ class _WithoutTypes(ast.NodeTransformer):
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
         # These options of a dataclass or msgspec.Struct only restrict its use or its storage.
         decorators = [one for one in node.decorator_list if isinstance(one, ast.Call)]
-        for has_words in (node, *(one for one in decorators if _is_dataclass(one))):
+        parts: list[ast.ClassDef | ast.Call] = [node, *filter(_is_dataclass, decorators)]
+        for has_words in parts:
             words = [word for word in has_words.keywords if word.arg not in _FOR_WRITERS]
             has_words.keywords = words
         return self.generic_visit(node)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tools.bench.day.company import GZIP, Cluster, Company, State
+from tools.bench.day.clients import GZIP, Cluster, State
+from tools.bench.day.company import Company
 from tools.bench.day.resources import Resources, settle
 
 _TIMES = 100
