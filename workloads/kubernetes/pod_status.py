@@ -37,9 +37,11 @@ def read_hold(status: JsonObject, conditions: Mapping[str, JsonObject], scheduli
     waits_for_gates = reason(readiness) == GATES_NOT_READY
     if not_ready and not waits_for_gates:
         # A kubelet reports a pod as not ready only because of its containers. If all containers are
-        # ready, the report comes from the node controller, which has lost the node.
+        # ready, the report comes from the node controller, which has lost the node. An init
+        # container is ready once it has succeeded, and a sidecar while its probe succeeds.
         containers = children(status, "containerStatuses")
-        all_ready = bool(containers) and all(c.get("ready") is True for c in containers)
+        steps = children(status, "initContainerStatuses")
+        all_ready = bool(containers) and all(c.get("ready") is True for c in containers + steps)
         if all_ready or reason(status) == NODE_LOST:
             return NODE_LOST
     if text(conditions.get(DISRUPTION_TARGET, {}), "status") == "True":

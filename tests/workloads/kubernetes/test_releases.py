@@ -195,11 +195,14 @@ RUNS = {"startedAt": CREATED}
             },
             "CrashLoopBackOff",
         ),
-        # A pod that is only not ready yet is no failure.
+        # A pod that is only not ready yet is no failure, and its node is not lost.
         (
             *("1.29", WITH_MESH),
             {
                 "phase": "Running",
+                "conditions": [
+                    {"type": "Ready", "status": "False", "reason": "ContainersNotReady"}
+                ],
                 "containerStatuses": [status(ready=True)],
                 "initContainerStatuses": [
                     status("mesh", ready=False, started=True, state={"running": RUNS})
