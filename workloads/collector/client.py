@@ -57,10 +57,14 @@ class _ListMeta(msgspec.Struct, rename="camel"):
 
 
 class Page(msgspec.Struct):
-    """A page of a list. Items are raw, so that only a single item is decoded at a time."""
+    """A page of a list. Items are raw, so that only a single item is decoded at a time.
 
+    API servers always send ``items``, which may be null. A JSON object without it, such as a
+    response of a proxy, must not count as an empty list.
+    """
+
+    items: list[msgspec.Raw] | None
     metadata: _ListMeta = msgspec.field(default_factory=_ListMeta)
-    items: list[msgspec.Raw] | None = None
 
     def objects(self) -> Iterator[JsonObject]:
         """Yield the decoded items. Free each raw item, so that memory does not contain two pages.

@@ -76,7 +76,15 @@ def test_a_list_that_takes_too_long_is_begun_again_at_once(
 
 
 @pytest.mark.usefixtures("small_pages")
-@pytest.mark.parametrize("fault", [EXPIRED, Fault(200, b'{"items": []}', cut=3), UNAVAILABLE])
+@pytest.mark.parametrize(
+    "fault",
+    [
+        EXPIRED,
+        Fault(200, b'{"items": []}', cut=3),
+        UNAVAILABLE,
+        Fault(200, b'{"status": "ok"}'),  # of a proxy
+    ],
+)
 def test_interrupted_list_deletes_no_workloads(
     collector: Collector,
     api: ReplayServer,
