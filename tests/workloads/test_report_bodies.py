@@ -113,6 +113,17 @@ def test_the_limit_is_inclusive(agent: Agent, settings: Any) -> None:
     assert agent.put(gzipped(body + b" "), Content_Encoding="gzip").status_code == 413
 
 
+def test_repeated_member_is_rejected(agent: Agent, cluster: Cluster) -> None:
+    snapshot = snapshot_body(0, [healthy("web")])
+    for body in (
+        snapshot[:-1] + b', "workloads": []}',
+        snapshot.replace(b'"name": ', b'"name": "api", "name": ', 1),
+    ):
+        response = agent.put(body)
+        assert (response.status_code, error_reason(response)) == (400, "INVALID_JSON")
+    assert nothing_is_stored(cluster)
+
+
 @pytest.mark.parametrize("body", [b" ", b"{", b"\xff", b"[" * 100_000, b'{"reported_at": "\xff"}',
                                   b'{"workloads": ' + b"[" * 100_000])  # fmt: skip
 def test_non_json_is_rejected(agent: Agent, cluster: Cluster, body: bytes) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 
+from infra_service.lib.api.duplicate_members import duplicate_member
 from workloads.reporting.errors import InvalidJson, InvalidReport
 from workloads.reporting.items import record_of
 from workloads.reporting.reports import Place, Report
@@ -88,7 +89,7 @@ def read_report(body: bytes | bytearray, *, complete: bool) -> Report:
     """Parse a snapshot (`complete`) or a delta.
 
     Raises:
-        InvalidJson: the body is not JSON.
+        InvalidJson: the body is not JSON, or repeats a member of an object.
         InvalidReport: the report has faults. The error contains each fault, with the index of its
         item, up to ``MAX_FAULTS``.
     """
@@ -102,6 +103,8 @@ def read_report(body: bytes | bytearray, *, complete: bool) -> Report:
         more = True
     if faults.found:
         raise InvalidReport(faults.found, more=more)
+    if (duplicate := duplicate_member(body)) is not None:
+        raise InvalidJson(f"The member {duplicate[:64]!a} is repeated in an object.")
     return report
 
 
