@@ -19,6 +19,8 @@ from workloads.models import HEALTH_STATUSES, KINDS, Cluster, Workload
 from workloads.models.images import ClusterImage
 
 if TYPE_CHECKING:
+    import uuid
+
     from django.db.models import QuerySet
 
     from workloads.models import ClusterQuerySet, WorkloadImage
@@ -103,9 +105,10 @@ def with_join(condition: Q) -> Q:
 
 
 def with_cluster_ids(condition: Q, clusters: ClusterQuerySet) -> Q:
-    """Replace the names, parts of names and ids of clusters with ids from ``clusters``.
+    """Replace the names and parts of names of clusters with ids from ``clusters``.
 
-    Each comparison requires one query. ``condition`` expresses ``IS NULL`` as a negated
+    Each comparison requires one query. An id remains valid after the deletion of its cluster,
+    because the changes of its workloads remain. ``condition`` expresses ``IS NULL`` as a negated
     ``IS NOT NULL``.
     """
 
@@ -115,12 +118,14 @@ def with_cluster_ids(condition: Q, clusters: ClusterQuerySet) -> Q:
         if path.endswith("__isnull"):
             # A row without a cluster, or with a deleted cluster, has no name.
             return "cluster_id__in", clusters.values_list("pk", flat=True)
+        ids: list[uuid.UUID] = []
         if isinstance(value, Piece):
             named = Q((path.removeprefix("cluster__"), value))
         else:
             texts = value if isinstance(value, list) else [value]
-            named = Q(name__in=texts) | Q(pk__in=list(filter(None, map(parse_uuid, texts))))
-        found = list(clusters.filter(named).values_list("pk", flat=True))
+            named = Q(name__in=texts)
+            ids = list(filter(None, map(parse_uuid, texts)))
+        found = list({*clusters.filter(named).values_list("pk", flat=True), *ids})
         return ("cluster_id", found[0]) if len(found) == 1 else ("cluster_id__in", found)
 
     return rewritten(condition, replace)

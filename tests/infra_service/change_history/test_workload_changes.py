@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from apikeys.actors import Actor
 from infra_service.change_history import workload_changes
 from infra_service.change_history.models import Change
 from tests.conftest import ClientWith
@@ -14,6 +15,7 @@ from tests.states.conftest import Backend
 from tests.states.indexed import index
 from tests.states.samples import instance, resource, state
 from tests.workloads.records import apply, place, record, report, stored
+from workloads.actions import delete_cluster
 from workloads.kubernetes.facts import WorkloadKind
 from workloads.kubernetes.health import HealthStatus
 from workloads.kubernetes.records import ContainerRecord
@@ -131,6 +133,18 @@ def test_filters_select_changes_of_workloads(
 
     client = client_with("state:read", "cluster:read")
     assert len(client.items(LIST, "changes", filter=wanted)) == number
+
+
+def test_id_of_a_deleted_cluster_selects_its_changes(
+    cluster: Cluster, client_with: ClientWith
+) -> None:
+    apply(cluster, report(0, record()))
+    apply(cluster, report(60, record(**DOWN)))
+    delete_cluster(cluster_id=cluster.pk, actor=Actor.of_command("test"))
+
+    client = client_with("state:read", "cluster:read")
+    (change,) = client.items(LIST, "changes", filter=f"field['cluster'] = '{cluster.pk}'")
+    assert (change["cluster_id"], change["cluster_name"]) == (str(cluster.pk), None)
 
 
 def test_changes_are_removed_after_their_retention(cluster: Cluster) -> None:
