@@ -161,6 +161,16 @@ def test_changes_of_all_states_and_of_one(
     assert f"{state.name}  2        REPLACED  thing.web  id" in row
 
 
+def test_a_filter_is_joined_with_options(client: Client, state: SomeState) -> None:
+    state.push(document(1))
+    component = state.name.split("/")[0]
+    deepest = "(" * 16 + f"field['component'] = '{component}'" + ")" * 16
+    assert len(client.json("states", "--filter", deepest)) == 1
+
+    either = f"field['component'] = '{component}' OR field['environment'] = 'prod'"
+    assert client.json("states", "--filter", either, "--locked") == []
+
+
 def test_a_list_of_several_pages_is_complete(client: Client, state: SomeState) -> None:
     prefix = state.name.split("/")[0]
     for number in range(103):
