@@ -29,10 +29,14 @@ _AT_ONCE: Final = 500
 _MOST_PAGES: Final = 40
 #: A relative time on a page. The CSV has the exact time.
 _MOMENT: Final = re.compile('<time datetime="([^"]*)"[^>]*>[^<]*</time>')
-#: Positions where a spreadsheet may recognize a formula: the start of a field, or after a character
-#: that starts a cell or a row under other settings. White space may precede the sign, which may be
-#: a full-width character.
-_FORMULA: Final = re.compile(r"(^|[;\t\r\n])(?=\s*[=+\-@\uff1d\uff0b\uff0d\uff20])|^(?=[\t\r\n])")
+#: The first characters of a formula, some of them full-width.
+_SIGN: Final = r"[=+\-@\uff1d\uff0b\uff0d\uff20]"
+#: The start of a field that a spreadsheet may recognize as a formula.
+_START: Final = re.compile(rf"\s*+{_SIGN}|[\t\r\n]")
+#: White space before a sign within a field. It is matched as a whole, in linear time.
+_BEFORE_SIGN: Final = re.compile(rf"(?:;|(?<!\s)\s)\s*+(?={_SIGN})")
+#: Characters that start a cell or a row under other settings.
+_SEPARATOR: Final = re.compile(r"[;\t\r\n]")
 
 
 def csv_of(request: HttpRequest, cl: KeysetChangeList) -> HttpResponse:
@@ -74,4 +78,5 @@ def _text(name: Any, row: Any, admin: Any) -> str:
 
 def _inert(text: str) -> str:
     """Return the text with an apostrophe before each part that could be a formula."""
-    return _FORMULA.sub(r"\1'", text)
+    inert = _BEFORE_SIGN.sub(lambda found: _SEPARATOR.sub(r"\g<0>'", found[0]), text)
+    return f"'{inert}" if _START.match(text) else inert
