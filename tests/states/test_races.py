@@ -13,6 +13,7 @@ from django.db import OperationalError
 from django.utils import timezone
 
 from apikeys import audit
+from apikeys.actors import Actor
 from apikeys.models import AccessToken, AuditEvent
 from infra_service.lib.database import retries
 from states.models import State, StateVersion
@@ -31,8 +32,8 @@ def after_the_first_look(monkeypatch: pytest.MonkeyPatch) -> Interrupt:
         real = StateTarget.find
         pending = [event]
 
-        def find(target: StateTarget) -> State | None:
-            seen = real(target)
+        def find(target: StateTarget, actor: Actor) -> State | None:
+            seen = real(target, actor)
             if pending:
                 pending.pop()()
             return seen
@@ -192,9 +193,9 @@ def test_persistent_conflict_returns_503(
     free = dict.fromkeys(held)
     before, after = (held, free) if method == "unlock" else (free, held)
 
-    def find(target: StateTarget) -> State | None:
+    def find(target: StateTarget, actor: Actor) -> State | None:
         State.objects.all().change(**before)
-        seen = real(StateTarget(**target.ids))  # not the row that was prefetched with the caller
+        seen = real(StateTarget(**target.ids), actor)  # not the row that was prefetched with the caller
         State.objects.all().change(**after)
         return seen
 
