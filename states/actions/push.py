@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from states.targets import StateTarget
 
 
-@compare_and_swap(WriteConflict)
 def push(
     *,
     target: StateTarget,
@@ -56,7 +55,9 @@ def push(
 
     With ``force``, a writer without a lock can replace a newer version or another lineage, and any
     writer can replace a state with a document that is not a state. With ``must_follow``, the serial
-    and lineage are also checked for the owner of the lock.
+    and lineage are also checked for the owner of the lock. They are also checked if another version
+    was stored during the push, because the owner could have repeated this push after a timeout, and
+    then pushed the next serial.
 
     Raises:
         StateLocked, StateFrozen, LockNotHeld, LockRequired, SerialConflict, LineageMismatch: see
@@ -65,14 +66,22 @@ def push(
         StorageUnavailable: the object store did not accept the document.
         WriteConflict: every attempt lost to a concurrent write.
     """
-    # 1. Find the state, or register it.
-    state = find_or_register(target=target, actor=actor)
-    try:
-        _push(state, upload, lock_id, actor, force=force, must_follow=must_follow)
-    except (LockNotHeld, LockRequired, StorageUnavailable):
-        unregister(state, actor)  # a failed first push leaves no records
-        raise
-    return state
+    seen: set[int] = set()
+
+    @compare_and_swap(WriteConflict)
+    def attempt(*, target: StateTarget, actor: Actor) -> State:
+        # 1. Find the state, or register it.
+        state = find_or_register(target=target, actor=actor)
+        seen.add(state.version_number)
+        follows = must_follow or len(seen) > 1
+        try:
+            _push(state, upload, lock_id, actor, force=force, must_follow=follows)
+        except (LockNotHeld, LockRequired, StorageUnavailable):
+            unregister(state, actor)  # a failed first push leaves no records
+            raise
+        return state
+
+    return attempt(target=target, actor=actor)
 
 
 def _push(

@@ -62,6 +62,32 @@ def test_the_same_push_twice_at_once(backend: Backend, after_the_first_look: Int
     assert StateVersion.objects.count() == 2
 
 
+@pytest.mark.parametrize(
+    ("query", "late_is_stored"), [("", False), ("&force=true", True)], ids=["plain", "forced"]
+)
+def test_late_push_does_not_replace_its_successors(
+    admin: Backend,
+    lock_id: uuid.UUID,
+    after_the_first_look: Interrupt,
+    query: str,
+    late_is_stored: bool,
+) -> None:
+    """The client repeated the push after a timeout, and pushed the next serial with its lock."""
+    admin.lock(lock_id)
+    address = f"?ID={lock_id}"
+
+    def continue_without_the_answer() -> None:
+        for serial in (2, 3):
+            assert admin.push(document(serial), address).status_code == 200
+
+    after_the_first_look(continue_without_the_answer)
+    late = admin.push(document(2), address + query)
+
+    assert late.status_code == (200 if late_is_stored else 409)
+    assert admin.get().content == document(2 if late_is_stored else 3)
+    assert admin.push(document(1), address).status_code == 200, "not late, such as push -force"
+
+
 def test_a_first_push_twice_at_once(backend: Backend, after_the_first_look: Interrupt) -> None:
     after_the_first_look(lambda: backend.push(document(1)))
 
@@ -195,7 +221,7 @@ def test_persistent_conflict_returns_503(
 
     def find(target: StateTarget, actor: Actor) -> State | None:
         State.objects.all().change(**before)
-        seen = real(StateTarget(**target.ids), actor)  # not the row that was prefetched with the caller
+        seen = real(StateTarget(**target.ids), actor)  # not the prefetched row
         State.objects.all().change(**after)
         return seen
 
