@@ -45,6 +45,7 @@ def _run(argv: list[str], *, is_agent: bool) -> None:
         sys.stdout.write(f"{__version__}\n")
         return
     from django.core.exceptions import ImproperlyConfigured  # noqa: PLC0415 - may be interrupted
+    from django.db import Error  # noqa: PLC0415 - the same
 
     if is_agent:
         from infra_service.agent.run import run_agent as run  # noqa: PLC0415 - the same
@@ -57,6 +58,13 @@ def _run(argv: list[str], *, is_agent: bool) -> None:
         if "--traceback" in argv:
             raise
         sys.exit(f"{error}. See docs/reference/settings.md.")
+    except Error as error:
+        from infra_service.lib.database.failures import explanation_of  # noqa: PLC0415 - rare
+
+        explanation = explanation_of(error)
+        if explanation is None or "--traceback" in argv:
+            raise
+        sys.exit(explanation)
 
 
 if __name__ == "__main__":

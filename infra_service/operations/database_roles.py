@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from django.db import connection, transaction
+from django.db import ProgrammingError, connection, transaction
 from django.db.migrations.recorder import MigrationRecorder
 from psycopg import sql
 
@@ -63,7 +63,9 @@ def _partitions() -> list[str]:
 def _schema() -> sql.Identifier:
     with connection.cursor() as cursor:
         cursor.execute("SELECT current_schema()")
-        return sql.Identifier(cursor.fetchone()[0])
+        if (name := cursor.fetchone()[0]) is None:
+            raise ProgrammingError("connect as the owner of the tables: this role has no schema")
+        return sql.Identifier(name)
 
 
 def _excess_privilege(role: str) -> str:

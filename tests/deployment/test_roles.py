@@ -117,6 +117,11 @@ def test_the_services_role_may_not_set_an_archive(
             "REVOKE CREATE ON SCHEMA public FROM PUBLIC",
             "may create",
         ),
+        (
+            "ALTER ROLE {o} SET search_path = nowhere",
+            "ALTER ROLE {o} RESET search_path",
+            "connect as the owner of the tables",
+        ),
     ],
 )  # fmt: skip
 def test_a_role_that_holds_more_is_refused(

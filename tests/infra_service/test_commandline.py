@@ -18,16 +18,15 @@ import psycopg
 import pytest
 from django.core.management import call_command, get_commands, load_command_class
 from django.core.management.base import BaseCommand, OutputWrapper
-from django.db import DatabaseError, DataError, OperationalError
+from django.db import DataError, OperationalError
 
 import manage
 from apikeys.scopes import Scope
 from infra_service import __version__
-from infra_service.lib.commandline import overview
 from infra_service.lib.commandline.base import HelpfulCommand, ServiceCommand
 from infra_service.lib.commandline.overview import PURPOSES, ServiceUtility
 from infra_service.lib.commandline.stopping import stopped_by_signals
-from infra_service.lib.database.failures import DatabaseFull
+from infra_service.lib.database.failures import DatabaseFull, DatabaseUnavailable, explanation_of
 from tests.support.installation import ROOT
 from tests.support.terminal import Terminal
 
@@ -268,34 +267,49 @@ def test_missing_key_is_reported_once(name: str) -> None:
     assert done.stdout == ""
 
 
-_NO_TABLES = "The tables are missing or belong to another release. Run migrate."
-
-
 @pytest.mark.parametrize(
-    ("cause", "advice"),
+    ("cause", "start"),
     [
-        (psycopg.OperationalError(), "The database is unavailable. Try again."),
-        (psycopg.errors.DiskFull(), DatabaseFull.default_detail),
-        (psycopg.errors.UndefinedTable(), _NO_TABLES),
-        (sqlite3.OperationalError("no such column: x"), _NO_TABLES),
-        (
-            psycopg.errors.InsufficientPrivilege(),
-            "The role in DATABASE_URL lacks permissions. Use the owner of the tables.",
-        ),
-        (psycopg.errors.DivisionByZero(), None),
+        (psycopg.OperationalError("closed\nmore"), f"{DatabaseUnavailable.meaning} Check "),
+        (psycopg.errors.DiskFull("closed"), f"{DatabaseFull.meaning} Check "),
+        (psycopg.errors.UndefinedTable("closed"), "The database is not ready for this command: "),
+        (psycopg.errors.UndefinedColumn("closed"), "The database is not ready for this command: "),
+        (sqlite3.OperationalError("no such column: x"), "The database is not ready for this "),
     ],
 )
-def test_failures_of_the_database_are_a_sentence(
-    cause: Exception, advice: str | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(_utility: ServiceUtility) -> None:
-        kind = OperationalError if advice else DataError
-        raise kind("server closed\nLINE 1: SELECT") from cause
+def test_failures_of_the_database_are_a_sentence(cause: Exception, start: str) -> None:
+    error = OperationalError("closed")
+    error.__cause__ = cause
+    explanation = explanation_of(error)
+    assert explanation is not None
+    assert explanation.startswith(start)
+    assert str(cause).splitlines()[0] in explanation
+    assert "more" not in explanation
 
-    monkeypatch.setattr(ServiceUtility, "execute", fail)
-    with pytest.raises(DatabaseError):
-        overview.run(["manage.py", "migrate", "--traceback"])
-    with pytest.raises(SystemExit if advice else DataError) as ended:
-        overview.run(["manage.py", "migrate"])
-    if advice:
-        assert ended.value.code == f"{advice} Cause: server closed."
+
+def test_programming_errors_are_not_explained() -> None:
+    error = DataError("division")
+    error.__cause__ = psycopg.errors.DivisionByZero()
+    assert explanation_of(error) is None
+
+
+def test_missing_table_is_explained_without_a_traceback(tmp_path: Path) -> None:
+    environment = {
+        **os.environ,
+        "DJANGO_SETTINGS_MODULE": "infra_service.settings",
+        "DATABASE_URL": f"sqlite:///{tmp_path}/empty.sqlite3",
+        "SECRET_KEY": "a key for this test, of the necessary length and variety",
+    }
+
+    def run(*options: str) -> str:
+        return subprocess.run(
+            [sys.executable, "manage.py", "verify_states", *options],
+            cwd=ROOT, env=environment, check=False, capture_output=True, text=True,
+        ).stderr  # fmt: skip
+
+    assert run() == (
+        "The database is not ready for this command: no such table: states_stateversion. Run "
+        "'manage.py migrate', on PostgreSQL as the owner of the tables and followed by "
+        "'manage.py grant_service_role'.\n"
+    )
+    assert "Traceback" in run("--traceback")

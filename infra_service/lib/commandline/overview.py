@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import gc
-import sys
 import textwrap
 from typing import Final
 
 from django.core.management import BaseCommand, ManagementUtility, get_commands
 from django.core.management.color import color_style
-from django.db import Error
 
 #: The commands by purpose, each with a description. Loading all commands for their help texts would
 #: take seconds.
@@ -90,19 +88,9 @@ def run(argv: list[str]) -> None:
 
     Garbage collection is suspended while Django loads. Imports create little garbage, but the
     collector would traverse all modules repeatedly, which takes a fifth of the loading time.
-
-    A failure of the database, and tables that ``migrate`` has not created, end the command with a
-    sentence.
     """
     gc.disable()
     try:
         ServiceUtility(argv).execute()
-    except Error as error:
-        from infra_service.lib.database.failures import explanation_of  # noqa: PLC0415 - slow
-
-        explanation = explanation_of(error)
-        if explanation is None or "--traceback" in argv:
-            raise
-        sys.exit(explanation)
     finally:
         gc.enable()

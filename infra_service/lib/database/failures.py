@@ -20,6 +20,7 @@ class DatabaseFailure(APIException):
     """A failure of the database that the request did not cause."""
 
     status_code = HTTPStatus.SERVICE_UNAVAILABLE
+    meaning: str
     wait: int | None = None
 
 
@@ -148,16 +149,9 @@ _BY_SQLITE: Final[dict[int, type[DatabaseFailure]]] = {
     sqlite3.SQLITE_NOMEM: DatabaseOutOfMemory,
 }
 
-
-_NO_TABLES: Final = "The tables are missing or belong to another release. Run migrate."
-#: Mistakes of an operator, by SQLSTATE or the beginning of the message of SQLite.
-_MISTAKES: Final[dict[str, str]] = {
-    "42P01": _NO_TABLES,  # undefined_table
-    "42703": _NO_TABLES,  # undefined_column
-    "no such table": _NO_TABLES,
-    "no such column": _NO_TABLES,
-    "42501": "The role in DATABASE_URL lacks permissions. Use the owner of the tables.",
-}
+#: undefined_table, undefined_column, insufficient_privilege, invalid_schema_name.
+_NOT_READY: Final = frozenset({"42P01", "42703", "42501", "3F000"})
+_NOT_READY_IN_SQLITE: Final = ("no such table", "no such column")
 
 
 def failure_of(error: BaseException | None) -> DatabaseFailure | None:
@@ -167,11 +161,18 @@ def failure_of(error: BaseException | None) -> DatabaseFailure | None:
 
 
 def explanation_of(error: Error) -> str | None:
-    """Return a failure or mistake in words for the operator, or None for a programming error."""
-    sign = str(getattr(error.__cause__, "sqlstate", None) or error.__cause__)
-    mistake = next((text for start, text in _MISTAKES.items() if sign.startswith(start)), None)
-    advice = mistake or getattr(_kind_of(error), "default_detail", None)
-    return f"{advice} Cause: {str(error).splitlines()[0]}." if advice else None
+    """Return a line for the operator of a command, or None for a programming error."""
+    # A failure of migrate contains the exception of the driver in its context.
+    cause: Any = error.__cause__ or getattr(error.__context__, "__cause__", None) or error
+    problem = str(cause).partition("\n")[0]
+    if kind := _kind_of(error):
+        return f"{kind.meaning} Check DATABASE_URL and the database ({problem})."
+    if getattr(cause, "sqlstate", None) in _NOT_READY or problem.startswith(_NOT_READY_IN_SQLITE):
+        return (
+            f"The database is not ready for this command: {problem}. Run 'manage.py migrate', on "
+            "PostgreSQL as the owner of the tables and followed by 'manage.py grant_service_role'."
+        )
+    return None
 
 
 def is_repeatable(error: Error) -> bool:

@@ -191,7 +191,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         """
         self.watch.refuse_if_silent()
         if stale_connections.open_in(pool) < pool.max_size:
-            raise OperationalError("the database could not be reached") from error
+            raise OperationalError("no connection opened, see the log") from error
 
     def get_autocommit(self) -> bool:
         """Return whether no transaction is open, without checking out a connection."""
