@@ -30,6 +30,7 @@ from tests.client.front import (
 )
 from tests.client.running import Client
 from tests.e2e.backend import document
+from tests.e2e.crowd import large
 from tests.support.certificates import self_signed
 from tests.support.postgres import free_port
 from tests.support.server import LiveServer
@@ -170,6 +171,21 @@ def test_a_slow_server_is_an_error(
 
     assert done.stderr == f"infra: {front.url} did not respond within 1 s.\n"
     assert len(front.requests) == 1
+
+
+def test_a_large_document_extends_the_limit_of_an_import(
+    through_front: Client, front: Front, state: SomeState
+) -> None:
+    state.push(large(400_000, 1))  # 6 seconds
+    (through_front.home / "s.tfstate").write_bytes(document(2))
+    through = passed(front)
+
+    def slow(connection: socket.socket) -> None:
+        time.sleep(3)
+        through(connection)
+
+    front.script.extend([through, through, slow])  # the lookup, the lock and the read
+    through_front.run("import", "s.tfstate", state.name, "--force", "--timeout", "2")
 
 
 def test_an_unreachable_service(tmp_path: Path, tokens: dict[str, str]) -> None:

@@ -252,6 +252,10 @@ class TestExport:
             content = (client.home / item["file"]).read_bytes()
             assert hashlib.md5(content, usedforsecurity=False).hexdigest() == item["md5"]
 
+    def test_a_filter_beside_states_is_refused(self, client: Client, state: SomeState) -> None:
+        words = ("export", state.name, "--filter", "field['locked'] = true", "--to", "all")
+        assert "omit STATE" in client.run(*words, code=2).stderr
+
     def test_a_directory_without_permission(self, client: Client, state: SomeState) -> None:
         state.push(AFTER)
         (client.home / "file").write_text("")
