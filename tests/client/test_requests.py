@@ -49,6 +49,21 @@ BUSY = answer("503 Busy", refusal(503, "DATABASE_BUSY"), Retry_After=1)
 
 
 @pytest.mark.parametrize(
+    "odd",
+    [
+        answer("503 Busy", refusal(503, "DATABASE_BUSY"), Retry_After="9" * 400),
+        answer("200 OK", "-5\r\n{}", Transfer_Encoding="chunked"),
+    ],
+)
+def test_an_impossible_number_in_a_response_is_an_error(
+    through_front: Client, front: Front, odd: Act
+) -> None:
+    front.script.append(odd)
+
+    assert through_front.run("states", code=6).stderr.startswith("infra: ")
+
+
+@pytest.mark.parametrize(
     "busy",
     [
         BUSY,

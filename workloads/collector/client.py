@@ -229,7 +229,10 @@ class ClusterClient:
 
 
 def _read(response: Any) -> bytes:
-    body: bytes = response.read(_LARGEST + 1, decode_content=True)
+    try:
+        body: bytes = response.read(_LARGEST + 1, decode_content=True)
+    except ValueError as error:  # http.client's, for a chunk with a negative size
+        raise InvalidAnswerError(f"invalid HTTP from the API server: {error}") from error
     if len(body) > _LARGEST:
         raise InvalidAnswerError(f"a response of more than {_LARGEST} bytes")
     return body

@@ -83,6 +83,7 @@ def test_a_list_that_takes_too_long_is_begun_again_at_once(
         Fault(200, b'{"items": []}', cut=3),
         UNAVAILABLE,
         Fault(200, b'{"status": "ok"}'),  # of a proxy
+        Fault(200, b"-5\r\n{}", headers={"Transfer_Encoding": "chunked"}),
     ],
 )
 def test_interrupted_list_deletes_no_workloads(
