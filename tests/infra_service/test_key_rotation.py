@@ -106,7 +106,7 @@ def test_values_whose_key_is_missing(
 
     _, error, problems = run("verify_states")
 
-    assert error == "1 of 1 documents are missing or damaged"
+    assert error == "1 of 1 documents cannot be read"
     assert f"webhook {hook.pk}: Its encryption key is not configured." in problems
     assert f"idempotent response {answer.pk}: Its encryption key is not configured." in problems
 

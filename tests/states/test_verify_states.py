@@ -60,7 +60,7 @@ def test_problems_in_both_stores(both: Backend, store: UnsteadyStorage) -> None:
         {"state": state_id, "version": 1, "stored_in": name, "problem": missing},
         {"state": state_id, "version": 2, "stored_in": "database", "problem": wrong},
     ]
-    assert found["error"] == "2 of 2 documents are missing or damaged"
+    assert found["error"] == "2 of 2 documents cannot be read"
     assert found["stderr"] == (f"{state_id} 1 {name} {missing}\n{state_id} 2 database {wrong}\n")
 
 

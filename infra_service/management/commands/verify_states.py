@@ -45,7 +45,8 @@ class Command(ServiceCommand):
         except StorageUnavailable as error:
             raise CommandError(f"stopped after {checked} documents: {error.detail}") from error
         damaged, older = len(problems), self._older_values(problems)
-        lines = [f"{checked} documents checked, {len(problems)} problems"]
+        plural = "" if len(problems) == 1 else "s"
+        lines = [f"{checked} documents checked, {len(problems)} problem{plural}"]
         needing = ", ".join(f"{count} {name}" for name, count in older.items() if count)
         lines.append(f"older keys are needed by: {needing or 'nothing'}")
         if unnumbered:
@@ -63,7 +64,7 @@ class Command(ServiceCommand):
             *lines,
         )
         if damaged:
-            raise CommandError(f"{damaged} of {checked} documents are missing or damaged")
+            raise CommandError(f"{damaged} of {checked} documents cannot be read")
         if problems:
             raise CommandError(f"{len(problems)} values need a key that is not configured")
 
