@@ -4,7 +4,7 @@ from django.conf import settings
 from django.contrib import admin
 from django.urls import include, path, re_path
 
-from infra_service.console.home import HomeView
+from infra_service.console.home import AdminRedirectView, HomeView
 from infra_service.mcp.views import McpView
 from infra_service.openapi.pages import SchemaView, SwaggerView
 from infra_service.operations.health import HealthView, ReadyView
@@ -34,5 +34,7 @@ urlpatterns = [
     re_path(r"^api/schema/?$", SchemaView.as_view(), name="schema"),
     re_path(r"^api/docs/?$", SwaggerView.as_view(), name="docs"),
     path("admin/", admin.site.urls),
+    # Only the pages of the admin need the slash.
+    path("admin", AdminRedirectView.as_view()),
     path("", HomeView.as_view(), name="home"),
 ]

@@ -45,7 +45,9 @@ def _undeclared(
             if entry.namespace not in _OTHER_NAMESPACES:
                 yield from _undeclared(entry.url_patterns, path)
             continue
-        view = getattr(entry.callback, "cls", entry.callback)
+        # Views of DRF and class-based views of Django name their class; functions have none.
+        view = getattr(entry.callback, "view_class", entry.callback)
+        view = getattr(entry.callback, "cls", view)
         if getattr(view, "public", False):
             continue
         if not getattr(view, "token_kinds", None):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.conf import settings
+from django.views.generic import RedirectView
 from drf_spectacular.utils import extend_schema
 from rest_framework.renderers import TemplateHTMLRenderer
 from rest_framework.response import Response
@@ -32,3 +33,11 @@ class HomeView(APIView):
         """Return links to the admin and the API documentation."""
         documentation = {"docs": "/docs/"} if settings.WHITENOISE_ROOT else {}
         return Response(_PLACES | documentation, template_name="home.html")
+
+
+class AdminRedirectView(RedirectView):
+    """A redirect from ``/admin``, which people type, to the admin."""
+
+    public = True
+    http_method_names = ("get", "head")
+    pattern_name = "admin:index"

@@ -33,6 +33,12 @@ def test_a_browser_gets_a_page(accept: str) -> None:
     assert b'href="/admin/"' in answer.content
 
 
+def test_address_of_the_admin_without_a_slash_is_redirected() -> None:
+    answer = Client().get("/admin", headers={"Accept": CHROMIUM})
+
+    assert (answer.status_code, answer["Location"]) == (302, "/admin/")
+
+
 def test_other_methods_and_types_are_rejected() -> None:
     assert error_reason(Client().post("/", headers={"Accept": CHROMIUM})) == "METHOD_NOT_ALLOWED"
     assert error_reason(Client().get("/", headers={"Accept": "image/png"})) == "NOT_ACCEPTABLE"

@@ -18,7 +18,7 @@ from infra_service.lib.api.routes import routes
 
 # The prefixes of paths: API keys and tokens, other resources, and unversioned paths.
 _PREFIXES: Final = ("/v1/", "/api/v1/", "/api/", "/")
-_GIVEN: Final = re.compile(r"/(api/)?(v[0-9]+/)?")
+_GIVEN: Final = re.compile(r"/(api(?:/|$))?(v[0-9]+(?:/|$))?")
 # A custom method after a colon, or after a slash as in other APIs.
 _METHOD: Final = re.compile(r"(/.{1,200})[:/]([A-Za-z_-]{2,40})/?")
 _WORD_START: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
@@ -39,6 +39,8 @@ def similar_path(path: str) -> str | None:
 
 def _with_right_prefix(path: str) -> str | None:
     rest = _GIVEN.sub("", path, count=1)
+    if not rest:
+        return None
     for prefix in _PREFIXES:
         try:
             found = resolve(prefix + rest)
@@ -62,13 +64,13 @@ def _with_right_method(path: str) -> str | None:
 
 def _with_right_word(path: str) -> str | None:
     """Return the path with one segment replaced by a similar word from known paths, or None."""
-    segments = path.split("/")
+    segments = _GIVEN.sub("", path, count=1).split("/")
     for number, segment in enumerate(segments[:_MOST_SEGMENTS]):
         if _WORD.fullmatch(segment) is None:
             continue
         if word := closest(_as_in_paths(segment), _words() - {segment}):
             replaced = [*segments[:number], word, *segments[number + 1 :]]
-            if found := _with_right_prefix("/".join(replaced)):
+            if found := _with_right_prefix("/" + "/".join(replaced)):
                 return found
     return None
 
