@@ -8,6 +8,8 @@ from django import forms
 from django.contrib import admin
 from django.contrib.auth.admin import GroupAdmin as DjangoGroupAdmin
 from django.contrib.auth.models import Group
+from django.contrib.contenttypes.models import ContentType
+from django.db.models import Q
 
 from apikeys.admin.audited import AuditedAdmin, person_of
 from apikeys.admin.choices import CheckboxesByGroup, PermissionChoices
@@ -29,8 +31,8 @@ else:
 admin.site.unregister(Group)
 
 
-# Apps without admin pages. The form omits their permissions, which have no effect.
-_WITHOUT_PAGES: Final = ("account", "admin", "contenttypes", "mfa", "sessions", "socialaccount")
+# A permission for the overview, of a model without a page.
+_OF_THE_OVERVIEW: Final = "view_housekeepingpart"
 
 
 class GroupForm(ShownValues, GroupFormOfOurs):
@@ -46,7 +48,11 @@ class GroupForm(ShownValues, GroupFormOfOurs):
         field: Any = self.fields.get("permissions")
         if field is None:  # with view permission only
             return
-        offered = grantable(self.person).exclude(content_type__app_label__in=_WITHOUT_PAGES)
+        # Permissions of models without a page have no effect.
+        models = ContentType.objects.get_for_models(*admin.site._registry).values()
+        offered = grantable(self.person).filter(
+            Q(content_type__in=models) | Q(codename=_OF_THE_OVERVIEW)
+        )
         field.queryset = offered
         field.error_messages["invalid_choice"] = (
             "You cannot grant permissions that you do not have."

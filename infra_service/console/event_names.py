@@ -37,6 +37,7 @@ _NAMED: Final[dict[str, tuple[Any, str]]] = {
     "component": (Component, "name"),
     "environment": (Environment, "name"),
     "cluster": (Cluster, "name"),
+    "workload": (Cluster, "name"),  # each event about workloads names their cluster
     "webhook": (WebhookEndpoint, "name"),
     "user": (User, "username"),
     "group": (Group, "name"),

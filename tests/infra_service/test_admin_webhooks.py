@@ -17,6 +17,7 @@ from apikeys.models import AuditEvent, User
 from infra_service.webhooks import actions
 from infra_service.webhooks.models import Delivery, WebhookEndpoint, WebhookEvent
 from tests.support.people import person, reads_of, statements, text_of
+from workloads.models import Cluster
 
 ACTOR = Actor(name="test")
 HOOKS, DELIVERIES = "/admin/webhooks/webhookendpoint/", "/admin/webhooks/delivery/"
@@ -142,6 +143,19 @@ def test_pages_show_an_endpoint_and_its_delivery(delivery: Delivery) -> None:
     for part in ("chat", "state.push", "Failed", "the receiver responded with status 500",
                  f"msg_{delivery.event_id.hex}"):  # fmt: skip
         assert part in page_of_delivery
+
+
+def test_delivery_about_workloads_names_their_cluster(endpoint: WebhookEndpoint) -> None:
+    cluster = Cluster.objects.create(name="edge-1")
+    event = WebhookEvent.objects.create(
+        id=uuid.uuid4(), type="workload.health_changed", occurred_at=timezone.now(),
+        resource_id=cluster.pk,
+    )  # fmt: skip
+    delivery = Delivery.objects.create(endpoint=endpoint, event=event, resource_id=cluster.pk)
+
+    page = person("viewer").get(f"{DELIVERIES}{delivery.pk}/change/").content.decode()
+
+    assert f'<a href="/admin/workloads/cluster/{cluster.pk}/change/">edge-1</a>' in page
 
 
 def test_no_page_has_a_secret(delivery: Delivery) -> None:

@@ -55,6 +55,13 @@ def test_page_shows_versions_and_charts(recorded: Backend) -> None:
     assert "Download version 2" in text_of(person("administrator").get(page(recorded)))
 
 
+def test_a_single_version_has_no_button_to_compare(admin: Backend) -> None:
+    assert admin.push(document(1)).status_code == 200
+    assert "Compare versions" not in text_of(person("viewer").get(page(admin)))
+    assert admin.push(document(2)).status_code == 200
+    assert "Compare versions" in text_of(person("operator").get(page(admin)))
+
+
 def test_state_without_versions_is_shown(backend: Backend, lock_id: Any) -> None:
     assert backend.lock(lock_id).status_code == 200
     assert "No versions." in text_of(person("viewer").get(page(backend)))
