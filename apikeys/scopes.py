@@ -21,7 +21,7 @@ class Scope(TextChoices):
     )
     STATE_ADMIN = (
         "state:admin",
-        "Force-unlock, delete and force-push states; rename and move catalogue entries",
+        "Freeze, force-unlock, delete and force-push states; rename and move catalogue entries",
     )
     STATE_SECRETS = "state:secrets", "Read the sensitive values of states"
     STATE_OUTPUTS = "state:outputs", "Read the outputs of states, except sensitive values"
