@@ -267,6 +267,15 @@ def test_missing_key_is_reported_once(name: str) -> None:
     assert done.stdout == ""
 
 
+def missing_column() -> sqlite3.Error:
+    with contextlib.closing(sqlite3.connect(":memory:")) as database:
+        try:
+            database.execute("SELECT unknown")
+        except sqlite3.Error as error:
+            return error
+    raise AssertionError
+
+
 @pytest.mark.parametrize(
     ("cause", "start"),
     [
@@ -274,7 +283,7 @@ def test_missing_key_is_reported_once(name: str) -> None:
         (psycopg.errors.DiskFull("closed"), f"{DatabaseFull.meaning} Check "),
         (psycopg.errors.UndefinedTable("closed"), "The database is not ready for this command: "),
         (psycopg.errors.UndefinedColumn("closed"), "The database is not ready for this command: "),
-        (sqlite3.OperationalError("no such column: x"), "The database is not ready for this "),
+        (missing_column(), "The database is not ready for this command: "),
     ],
 )
 def test_failures_of_the_database_are_a_sentence(cause: Exception, start: str) -> None:
