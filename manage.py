@@ -1,6 +1,7 @@
 #!/usr/bin/env python
 """Django's command line for this project."""
 
+import errno
 import io
 import os
 import signal
@@ -33,11 +34,14 @@ def main() -> None:
         stopped = f"Stopped {stop}".rstrip()
         sys.stderr.write(f"{over_the_echo}{stopped}; what was done stays done.\n")
         sys.exit(128 + signal.SIGINT)
-    except BrokenPipeError:
-        # The reader of the output, such as `head`, has ended. Without this redirection, Python
-        # would write the remaining output when it exits, and report the error again.
+    except OSError as error:
+        # The reader of the output, such as `head`, has ended, or a disk is full.
+        if error.errno not in (errno.EPIPE, errno.ENOSPC):
+            raise
+        # Otherwise, Python would write the remaining output when it exits, and report the error
+        # again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(128 + signal.SIGPIPE)
+        sys.exit(128 + signal.SIGPIPE if error.errno == errno.EPIPE else error.strerror)
 
 
 def _run(argv: list[str], *, is_agent: bool) -> None:

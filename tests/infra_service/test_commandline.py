@@ -97,6 +97,16 @@ def test_a_closed_pipe_is_no_traceback(unbuffered: str) -> None:
     assert (done.returncode, done.stderr) == (128 + signal.SIGPIPE, "")
 
 
+def test_a_full_disk_is_no_traceback() -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "manage.py", "version"],
+            stdout=full, stderr=subprocess.PIPE, text=True, cwd=ROOT, timeout=60, check=False,
+        )  # fmt: skip
+
+    assert (done.returncode, done.stderr) == (1, "No space left on device\n")
+
+
 def test_help_lists_our_commands_by_purpose_and_then_those_of_django() -> None:
     text = ServiceUtility(["manage.py"]).main_help_text()
 
