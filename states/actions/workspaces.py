@@ -101,7 +101,8 @@ def check_empty(state: State) -> None:
     """Refuse to delete a workspace whose state has resources.
 
     Raises:
-        WorkspaceNotEmpty: the state has resources, or its document cannot be read.
+        WorkspaceNotEmpty: the state has resources, or its format is not supported.
+        DocumentUnreadable, StorageUnavailable: see ``reading.find_version``.
     """
     if state.current_version_id is None:
         return

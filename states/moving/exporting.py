@@ -101,17 +101,17 @@ def _written(
     target: Target, state: State, attempts: Attempts, problems: list[str], *, history: bool
 ) -> Iterator[ExportedVersion]:
     """Write the documents of a state, and yield the written versions, oldest first."""
-    versions = with_imported(state.versions.order_by("number"))
-    # Versions pushed during the export belong to the next export.
-    last = state.version_number
-    wanted = versions.filter(number__lte=last) if history else versions.filter(number=last)
+    newest_first = with_imported(state.versions.order_by("-number"))
+    # A later push is the current version. Retention could have removed the version in ``state``.
+    wanted = list(newest_first if history else newest_first[:1])[::-1]
     for version in wanted:
         document, problem = attempts.run(partial(_document, version), version=str(version.pk))
         if problem:
             problems.append(f"version {version.number}: {problem}")
         if document is None:
             continue  # unreadable, or pruned during the export
-        path = path_of(state) if version.number == last else path_of_version(state, version.number)
+        is_current = version is wanted[-1]
+        path = path_of(state) if is_current else path_of_version(state, version.number)
         target.write(path, document)
         yield ExportedVersion.of(version, path)
 

@@ -238,6 +238,26 @@ def test_history_is_locked_until_all_of_it_is_here(client: ApiClient, tmp_path: 
     assert (state.version_number, state.lock_id) == (3, None)
 
 
+@pytest.mark.parametrize("history", [(), ("--history",)], ids=["current", "history"])
+def test_version_that_is_replaced_and_pruned_during_the_export(
+    client: ApiClient, tmp_path: Path, settings: Any, monkeypatch: Any, history: tuple[str, ...]
+) -> None:
+    settings.STATE_VERSIONS_KEPT, settings.STATE_VERSIONS_DAYS = 1, 0
+    pushed = document(10, lineage(0))
+
+    def in_batches(states: Any) -> Any:
+        batch = list(states.order_by("pk"))
+        path = f"/api/v1/state/{ADDRESSES['network/prod']}"
+        assert client.post(path, pushed, "application/json").status_code == 200
+        call_command("prune_states", stdout=StringIO())
+        return batch
+
+    monkeypatch.setattr(exporting, "in_batches", in_batches)
+
+    assert export(tmp_path / "out", *history)["states"] == 3
+    assert (tmp_path / "out/network/prod.tfstate").read_bytes() == pushed
+
+
 def test_failed_first_version_leaves_no_records(
     client: ApiClient, tmp_path: Path, store: UnsteadyStorage, settings: Any
 ) -> None:
