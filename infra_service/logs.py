@@ -12,6 +12,8 @@ import msgspec
 import structlog
 from django.core.exceptions import ImproperlyConfigured
 
+from infra_service.lib.commandline.tables import printable
+
 if TYPE_CHECKING:
     import logging
 
@@ -52,12 +54,8 @@ def _line(_logger: WrappedLogger, _method: str, event: EventDict) -> str:
         words += [event[key] for key in ("user", "reason") if key in event]
     else:
         words = [level, name, *(f"{key}={value}" for key, value in event.items())]
-    line = _printable(redact(" ".join(map(str, (time, *words)))))
-    return "\n  ".join([line, *map(_printable, redact(trace).splitlines())])
-
-
-def _printable(text: str) -> str:
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+    line = printable(redact(" ".join(map(str, (time, *words)))))
+    return "\n  ".join([line, *map(printable, redact(trace).splitlines())])
 
 
 def is_for_people() -> bool:

@@ -151,7 +151,7 @@ def _row(credential: ApiKey | AccessToken) -> tuple[str, ...]:
         credential.pk,
         credential.created_by.username,
         getattr(credential, "kind", _API_KEY),
-        tables.name(credential.name),
+        tables.printable(credential.name),
         status_word(reason).lower(),
         tables.moment(credential.last_used_at),
         tables.moment(credential.expiry),

@@ -136,7 +136,7 @@ class Command(ServiceCommand):
             "trust_policies": _ListedPolicy(policies, many=True).data,
         }
         shown = (
-            f"issuer {tables.name(issuer.name)} {issuer.pk} {issuer.kind} {issuer.url}"
+            f"issuer {tables.printable(issuer.name)} {issuer.pk} {issuer.kind} {issuer.url}"
             + (" disabled" if issuer.disabled_at else "")
             for issuer in issuers
         )
@@ -180,8 +180,8 @@ def _row(policy: TrustPolicy) -> tuple[str, ...]:
     return (
         policy.pk,
         policy.owner.username,
-        tables.name(policy.name),
-        tables.name(policy.issuer.name or policy.issuer.url),
+        tables.printable(policy.name),
+        tables.printable(policy.issuer.name or policy.issuer.url),
         (_unusable_reason(policy) or "active").replace("_", " "),
         tables.moment(policy.last_used_at),
         tables.moment(policy.expires_at),

@@ -16,8 +16,8 @@ def lines(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[st
         yield "  ".join(map(str.ljust, row, widths)).rstrip()
 
 
-def name(text: str) -> str:
-    """Return a name on a single line, without terminal control characters."""
+def printable(text: str) -> str:
+    """Return the text on a single line, with escapes for control and format characters."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 

@@ -11,6 +11,7 @@ from django.core.management.base import CommandError
 
 from apikeys.actors import Actor
 from infra_service.lib.commandline.base import ServiceCommand
+from infra_service.lib.commandline.tables import printable
 from states.errors import StorageUnavailable
 from states.moving.backends import write_backend
 from states.moving.importing import Import, read_back
@@ -123,13 +124,13 @@ class Command(ServiceCommand):
         with self.progress("states", lambda: plan.count(*wanted)) as bar:
             for row in work.execute_plan(plan):
                 if row.result == FAILED:
-                    self.problem(_printable(f"{row.key}: {row.reason}"))
+                    self.problem(printable(f"{row.key}: {row.reason}"))
                 bar.advance()
         with self.progress("states read back", lambda: plan.count(IMPORTED, UNCHANGED)) as bar:
             for row in read_back(plan):
                 if row.result == FAILED:
                     plan.change(row)
-                    self.problem(_printable(f"{row.key}: {row.reason}"))
+                    self.problem(printable(f"{row.key}: {row.reason}"))
                 bar.advance()
 
     def _show_table(self, plan: Plan) -> None:
@@ -139,7 +140,7 @@ class Command(ServiceCommand):
         for row in plan.rows():
             size = "" if row.size_bytes is None else row.size_bytes
             self.stdout.write(
-                form.format(_printable(row.key), row.address, row.versions, size, _step_text(row))
+                form.format(printable(row.key), row.address, row.versions, size, _step_text(row))
             )
 
     def _print_result(self, work: Import, plan: Plan, *, dry_run: bool) -> None:
@@ -196,8 +197,3 @@ def _step_text(row: Row) -> str:
     if row.outstanding < row.versions:
         return f"import: {row.outstanding} of {row.versions} versions are missing"
     return row.result
-
-
-def _printable(text: str) -> str:
-    """Return a text with escape sequences in place of unprintable characters."""
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
