@@ -48,6 +48,12 @@ def stored(person: Client) -> Path:
     return person.home / ".config" / "infra" / "credentials.json"
 
 
+def test_a_user_without_a_home_directory(tmp_path: Path) -> None:
+    person = Client(tmp_path, HOME="~")
+
+    assert "INFRA_URL and INFRA_TOKEN" in person.run("states", code=3).stderr
+
+
 def test_a_token_on_standard_input(
     person: Client, live: LiveServer, tokens: dict[str, str]
 ) -> None:
