@@ -148,6 +148,14 @@ def test_secret_settings_are_no_values(tmp_path: Path) -> None:
         assert f"settings.{name} is secret: add it to the Secret infra-service" in message
 
 
+@needs_helm
+@pytest.mark.parametrize("release", ["1infra", "infra.service"])
+def test_release_name_is_a_name_of_a_service(release: str) -> None:
+    assert "set fullnameOverride" in helm("template", release, CHART, "--values", INGRESS).stderr
+    override = ("--set", "fullnameOverride=infra")
+    assert helm("template", release, CHART, "--values", INGRESS, *override).returncode == 0
+
+
 def test_values_that_the_schema_types_as_texts() -> None:
     text: Any = {**yaml.safe_load(INGRESS.read_text()), "nodeSelector": {"gpu": True}}
 

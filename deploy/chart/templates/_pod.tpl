@@ -1,5 +1,10 @@
 {{- define "infra-service.name" -}}
-{{ default .Release.Name .Values.fullnameOverride }}
+{{- $name := default .Release.Name .Values.fullnameOverride }}
+{{- /* Kubernetes would refuse the Service after the migrations. */}}
+{{- if not (regexMatch "^[a-z][-a-z0-9]*$" $name) }}
+{{- fail (printf "the release name %s is not a DNS label that begins with a letter: set fullnameOverride" $name) }}
+{{- end }}
+{{- $name }}
 {{- end }}
 
 {{- /* The labels of a component: a list of the root context and the component's name. */}}
