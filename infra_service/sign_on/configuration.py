@@ -72,5 +72,5 @@ def _require_extra(setting: str) -> None:
     if importlib.util.find_spec("allauth") is None:
         raise ImproperlyConfigured(
             f"{setting} needs the extra: pip install 'infra-service[sso]', or "
-            "pip install --require-hashes -r requirements-sso.txt"
+            ".venv/bin/pip install --require-hashes -r requirements-sso.txt"
         )

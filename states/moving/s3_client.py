@@ -36,7 +36,7 @@ def _client() -> Any:
         from botocore.exceptions import BotoCoreError  # noqa: PLC0415
     except ImportError as error:
         raise SourceError(
-            "boto3 is not installed: pip install --require-hashes -r requirements-s3.txt"
+            "boto3 is not installed: .venv/bin/pip install --require-hashes -r requirements-s3.txt"
         ) from error
     # Buckets at private endpoints rarely have host names, so their names are part of the path.
     custom_endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")

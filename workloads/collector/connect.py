@@ -104,7 +104,7 @@ def _installed() -> Iterator[None]:
     except ImportError as error:
         raise ConnectionSetupError(
             "The kubernetes package is not installed: "
-            "pip install --require-hashes -r requirements-kubernetes.txt"
+            ".venv/bin/pip install --require-hashes -r requirements-kubernetes.txt"
         ) from error
 
 
