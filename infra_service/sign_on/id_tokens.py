@@ -49,11 +49,11 @@ def verified_claims(
     if not hmac.compare_digest(str(claims["nonce"]).encode(errors="replace"), nonce.encode()):
         raise IdTokenRefusedError("the nonce belongs to another login")
     subject = claims["sub"]
-    if not 0 < len(subject) <= _LONGEST_SUBJECT or not (
-        subject.isascii() and subject.isprintable()
+    if not subject.strip() or not (
+        len(subject) <= _LONGEST_SUBJECT and subject.isascii() and subject.isprintable()
     ):
         raise IdTokenRefusedError(
-            f"sub is not 1 to {_LONGEST_SUBJECT} printable characters of ASCII"
+            f"sub is empty, or not up to {_LONGEST_SUBJECT} printable characters of ASCII"
         )
     return claims
 

@@ -272,6 +272,7 @@ def unsigned(claims: Claims) -> str:
         {"nonce": "\ud800"},
         {"exp": 1_000_000_000},
         {"sub": ""},
+        {"sub": "  "},
         {"sub": "x" * 192},
         {"sub": "a\0b"},
     ],
