@@ -230,7 +230,10 @@ class TestImport:
         assert "ada@laptop" in client.run("import", "s.tfstate", state.name, code=5).stderr
         assert client.json("show", state.name)["state"]["lock"]["lock_id"] == lock_id
 
-    @pytest.mark.parametrize("content", [b"", b"[1]", b"{}", b'{"resource": {}}', b"\xff"])
+    @pytest.mark.parametrize(
+        "content",
+        [b"", b"[1]", b"{}", b'{"resource": {}}', b'{"version": 4, "serial": "1"}', b"\xff"],
+    )
     def test_other_files_are_refused(
         self, client: Client, state: SomeState, content: bytes
     ) -> None:
