@@ -88,7 +88,7 @@ def test_unreadable_objects_do_not_stop_the_pass(
     bad = {str(each.record.pk).encode() for each in ordered[:4]}
     line.fault, line.broken = "object", bad
 
-    with pytest.raises(CommandError, match="1 states indexed; 4 failed"):
+    with pytest.raises(CommandError, match="1 state indexed; 4 failed"):
         call_command("index_states")
     line.fault = "before"
     with pytest.raises(CommandError, match="stopped after 0 states"):

@@ -12,6 +12,7 @@ from apikeys.actors import Actor
 from apikeys.archiving import ArchiveError, archive_next, check_archives
 from apikeys.models import AuditArchive, AuditEvent
 from infra_service.lib.commandline.base import ServiceCommand
+from infra_service.lib.commandline.progress import counted
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -57,13 +58,13 @@ class Command(ServiceCommand):
             with self.progress("events", old.count) as bar:
                 while archive := archive_next(before=before, directory=options["to"], actor=actor):
                     archives, events = archives + 1, events + archive.events
-                    self.note(f"{archive}: {archive.events} events")
+                    self.note(f"{archive}: {counted(archive.events, 'event')}")
                     bar.advance(archive.events)
         except ArchiveError as error:
             raise CommandError(str(error)) from error
         self.report(
             {"archives": archives, "events": events},
-            f"{events} events moved to {archives} archives",
+            f"{counted(events, 'event')} moved to {counted(archives, 'archive')}",
         )
 
     def _check(self, directory: Path) -> None:
@@ -79,7 +80,7 @@ class Command(ServiceCommand):
         self.report(
             {"checked": checked, "problems": problems},
             *(f"{found['archive']}: {found['problem']}" for found in problems),
-            f"{checked} archives checked, {len(problems)} problems",
+            f"{counted(checked, 'archive')} checked, {counted(len(problems), 'problem')}",
         )
         if problems:
             raise CommandError("the archives differ from the archived events")

@@ -15,6 +15,11 @@ _WITHOUT_TOTAL: Final = "{desc} {n_fmt}, {rate_noinv_fmt}"
 _SECONDS: Final = 0.1
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number and its noun, such as ``1 state`` or ``2 states``."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 class Progress:
     """A progress counter, shown as a bar on a terminal."""
 

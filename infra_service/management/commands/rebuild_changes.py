@@ -8,6 +8,7 @@ from django.core.management.base import CommandError
 
 from infra_service.change_history import recording
 from infra_service.lib.commandline.base import ServiceCommand
+from infra_service.lib.commandline.progress import counted
 from states.errors import StorageUnavailable
 from states.models import State
 
@@ -38,4 +39,4 @@ class Command(ServiceCommand):
                     bar.advance()
         except StorageUnavailable as error:
             raise CommandError(f"stopped after {rebuilt} states: {error.detail}") from error
-        self.report({"rebuilt": rebuilt}, f"changes of {rebuilt} states rebuilt")
+        self.report({"rebuilt": rebuilt}, f"changes of {counted(rebuilt, 'state')} rebuilt")

@@ -8,6 +8,7 @@ from django.core.management.base import CommandError
 
 from infra_service import key_rotation
 from infra_service.lib.commandline.base import ServiceCommand
+from infra_service.lib.commandline.progress import counted
 from states.errors import StorageUnavailable
 from states.keeping import verification
 from states.models import StateVersion
@@ -45,8 +46,7 @@ class Command(ServiceCommand):
         except StorageUnavailable as error:
             raise CommandError(f"stopped after {checked} documents: {error.detail}") from error
         damaged, older = len(problems), self._older_values(problems)
-        plural = "" if len(problems) == 1 else "s"
-        lines = [f"{checked} documents checked, {len(problems)} problem{plural}"]
+        lines = [f"{counted(checked, 'document')} checked, {counted(len(problems), 'problem')}"]
         needing = ", ".join(f"{count} {name}" for name, count in older.items() if count)
         lines.append(f"older keys are needed by: {needing or 'nothing'}")
         if unnumbered:

@@ -10,6 +10,7 @@ from django.core.management.base import CommandError
 
 from apikeys.actors import Actor
 from infra_service.lib.commandline.base import ServiceCommand
+from infra_service.lib.commandline.progress import counted
 from states.errors import StorageUnavailable
 from states.moving import exporting
 from states.moving.files import DirectoryTarget
@@ -74,7 +75,11 @@ class Command(ServiceCommand):
             raise CommandError(str(error)) from error
         except StorageUnavailable as error:
             raise CommandError(f"stopped: {error.detail}") from error
-        self.report(counts, f"{counts['states']} states exported, {counts['versions']} versions")
+        self.report(
+            counts,
+            f"{counted(counts['states'], 'state')} exported, "
+            f"{counted(counts['versions'], 'version')}",
+        )
         if counts["unreadable"]:
             raise CommandError(f"{counts['unreadable']} documents are damaged and were skipped")
 

@@ -11,6 +11,7 @@ from django.db import Error as DatabaseFailure
 from django.db import connection
 
 from infra_service.lib.commandline.base import ServiceCommand
+from infra_service.lib.commandline.progress import counted
 from infra_service.lib.commandline.stopping import stopped_by_signals
 from infra_service.lib.commandline.watching import add_watch_options, stop_of
 from states.errors import StorageUnavailable
@@ -82,10 +83,11 @@ class Command(ServiceCommand):
         except StorageUnavailable as error:
             raise CommandError(f"stopped after {indexed} states: {error.detail}") from error
         except IncompleteError as error:
-            raise CommandError(f"{indexed} states indexed; {error}") from error
+            raise CommandError(f"{counted(indexed, 'state')} indexed; {error}") from error
         self.report(
             {"indexed": indexed, "resources": resources, "problems": problems},
-            f"{indexed} states indexed, with {resources} resources; {len(problems)} cannot be read",
+            f"{counted(indexed, 'state')} indexed, with {counted(resources, 'resource')}; "
+            f"{len(problems)} cannot be read",
         )
 
     def _watch(self, stop: threading.Event, interval: float) -> None:

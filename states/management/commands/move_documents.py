@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from django.core.management.base import CommandError
 
 from infra_service.lib.commandline.base import ServiceCommand
+from infra_service.lib.commandline.progress import counted
 from states.errors import StorageUnavailable
 from states.keeping import reencryption, storage
 
@@ -54,7 +55,7 @@ class Command(ServiceCommand):
             raise CommandError(
                 f"stopped after {counts['moved']} documents: {error.detail}"
             ) from error
-        self.report(counts, f"{counts['moved']} documents moved")
+        self.report(counts, f"{counted(counts['moved'], 'document')} moved")
         if counts["damaged"]:
             raise CommandError(f"{counts['damaged']} damaged documents were not moved")
 

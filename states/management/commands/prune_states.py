@@ -8,6 +8,7 @@ from django.core.management.base import CommandError
 
 from apikeys.actors import Actor
 from infra_service.lib.commandline.base import ServiceCommand
+from infra_service.lib.commandline.progress import counted
 from states.keeping import pruning
 from states.keeping.attempts import IncompleteError
 
@@ -57,8 +58,10 @@ class Command(ServiceCommand):
             incomplete = error
         self.report(
             {**total, "dry_run": dry_run},
-            f"{'would be removed' if dry_run else 'removed'}: {total['versions']} versions and "
-            f"{total['states']} deleted states, {total['size_bytes']} bytes of documents",
+            f"{'would be removed' if dry_run else 'removed'}: "
+            f"{counted(total['versions'], 'version')} and "
+            f"{counted(total['states'], 'deleted state')}, "
+            f"{counted(total['size_bytes'], 'byte')} of documents",
         )
         if incomplete is not None:
             raise CommandError(str(incomplete)) from incomplete

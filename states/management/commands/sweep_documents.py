@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from django.core.management.base import CommandError
 
 from infra_service.lib.commandline.base import ServiceCommand
+from infra_service.lib.commandline.progress import counted
 from states.errors import StorageUnavailable
 from states.keeping import storage, sweeping
 from states.keeping.attempts import IncompleteError
@@ -72,7 +73,7 @@ class Command(ServiceCommand):
             incomplete = error
         self.report(
             {"swept": swept, "dry_run": options["dry_run"]},
-            f"{swept} objects {'would be deleted' if options['dry_run'] else 'deleted'}",
+            f"{counted(swept, 'object')} {'would be deleted' if options['dry_run'] else 'deleted'}",
         )
         if incomplete is not None:
             raise CommandError(str(incomplete)) from incomplete
