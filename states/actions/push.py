@@ -54,7 +54,8 @@ def push(
     """Store a new version, and make it current. An identical document changes nothing.
 
     With ``force``, a writer without a lock can replace a newer version or another lineage, and any
-    writer can replace a state with a document that is not a state. With ``must_follow``, the serial
+    writer can replace a state with a document that is not a state, or store an identical document,
+    which repairs a damaged version. With ``must_follow``, the serial
     and lineage are also checked for the owner of the lock. They are also checked if another version
     was stored during the push, because the owner could have repeated this push after a timeout, and
     then pushed the next serial.
@@ -97,7 +98,7 @@ def _push(
     rules.check_lock(state, lock_id, actor)
     rules.check_demand(state, lock_id)
     # 3. Skip a document that is already current.
-    if rules.is_current(state, upload):
+    if not force and rules.is_current(state, upload):
         metrics.UNCHANGED.inc()
         return
     # 4. Check that the document may replace the current document.

@@ -134,6 +134,16 @@ def test_force_replaces_a_newer_version(backend: Backend, admin: Backend) -> Non
     assert (backend.record.serial, backend.record.lineage) == (2, "another")
 
 
+def test_force_replaces_a_damaged_document_by_an_identical_document(admin: Backend) -> None:
+    admin.push(document(4))
+    StateVersion.objects.update(document=b"damaged")
+    assert admin.get().status_code == 500
+
+    assert admin.push(document(4), "?force=true").status_code == 200
+
+    assert admin.get().content == document(4)
+
+
 def test_force_needs_its_scope(backend: Backend) -> None:
     backend.push(document(4))
 
