@@ -91,5 +91,4 @@ class Command(ServiceCommand):
                 for name, outcome in outcomes.items()
             ),
         )
-        self.stdout.flush()  # so that the log shows the outcomes immediately
         return [name for name, outcome in outcomes.items() if outcome.error]
