@@ -114,6 +114,11 @@ REFUSED: dict[str, tuple[Any, str, list[tuple[str, str]]]] = {
         "",
         [("api_key.nam", "UNKNOWN_FIELD")],
     ),
+    "unknown fields named like the parts of an error": (
+        {"api_key": {"message": "x", "code": "y"}},
+        "",
+        [("api_key.message", "UNKNOWN_FIELD"), ("api_key.code", "UNKNOWN_FIELD")],
+    ),
     "the name cleared": ({"name": None}, "", [("name", "NULL")]),
     "all without the name": (
         {"api_key": {"scopes": ["state:read"]}, "update_mask": "*"},

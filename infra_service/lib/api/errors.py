@@ -190,13 +190,18 @@ def _message(error: exceptions.APIException, violations: list[dict[str, str]]) -
 
 def _violations(details: Any, field: str) -> list[dict[str, str]]:
     """Flatten DRF's nested error details into one entry per error, with a dotted path."""
-    if isinstance(details, dict) and set(details) == {"message", "code"}:
+    if _is_leaf(details):
         description, reason = str(details["message"]), str(details["code"]).upper()
         return [{"field": field or "body", "description": description, "reason": reason}]
     pairs = enumerate(details) if isinstance(details, list) else details.items()
     found = []
     for key, value in pairs:
-        is_leaf = isinstance(details, list) and isinstance(value, dict) and "message" in value
+        is_leaf = isinstance(details, list) and _is_leaf(value)
         part = "" if is_leaf or key == "non_field_errors" else str(key)
         found += _violations(value, ".".join(filter(None, (field, part))))
     return found
+
+
+def _is_leaf(details: Any) -> bool:
+    """Return whether these details are an error, and not fields, which may have the same names."""
+    return isinstance(details, dict) and isinstance(details.get("message"), str)
