@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin, messages
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
+from django.core.exceptions import BadRequest
 from django.template.response import TemplateResponse
 
 from infra_service.lib.admin import ReadOnlyAdmin
@@ -30,6 +32,12 @@ class RevokeSelected(ReadOnlyAdmin):
 
     def has_revoke_permission(self, request: HttpRequest) -> bool:
         return bool(request.user.has_perm(f"apikeys.revoke_{self.opts.model_name}"))
+
+    def response_action(self, request: HttpRequest, *args: Any, **options: Any) -> Any:
+        """Run the action. PostgreSQL rejects a NUL, so an id with a NUL is malformed."""
+        if "\0" in "".join(request.POST.getlist(ACTION_CHECKBOX_NAME)):
+            raise BadRequest("NUL in an id")
+        return super().response_action(request, *args, **options)
 
     @admin.action(description="Revoke", permissions=["revoke"])
     def revoke_selected(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:

@@ -33,9 +33,6 @@ CSV: Final = "csv"
 # Databases reject NUL and unpaired surrogates.
 _NO_TEXT: Final = re.compile("[\0\ud800-\udfff]")
 
-#: The range of integer columns, and of SQLite's integers.
-_NO_NUMBER: Final = 2**63
-
 
 class KeysetChangeList(ChangeList):
     """The change list of an admin that declares a ``page_key``."""
@@ -159,7 +156,7 @@ class KeysetChangeList(ChangeList):
                 size=self.list_per_page,
                 backwards=name == BEFORE,
             )
-        except ValidationError as error:
+        except (ValidationError, OverflowError) as error:  # numbers beyond SQLite's integers
             raise IncorrectLookupParameters from error
         self.stopped_early = end is not None and len(rows) < self.list_per_page
         if name == BEFORE:
@@ -177,7 +174,6 @@ def _read_position(text: str) -> list[int | str]:
         not isinstance(position, list)
         or not position
         or not all(isinstance(value, int | str) for value in position)
-        or not all(abs(value) < _NO_NUMBER for value in position if isinstance(value, int))
         or _NO_TEXT.search("".join(map(str, position)))
     ):
         raise IncorrectLookupParameters

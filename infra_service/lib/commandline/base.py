@@ -95,7 +95,7 @@ class ServiceCommand(HelpfulCommand):
         """Print the result: the outcome with ``--json``, otherwise the lines.
 
         A command that prints a new secret calls this method in the transaction of the change. If
-        the output fails, the change is rolled back. The flush also shows results in logs immediately.
+        the output fails, the change is rolled back. The flush also shows results at once.
         """
         self._clear_bar()
         self.stdout.write(json.dumps(outcome) if self._as_json else "\n".join(lines))

@@ -6,6 +6,7 @@ A key is a tuple of columns that are unique together and indexed, all ascending 
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import TYPE_CHECKING, Any
 
 from django.core.exceptions import ValidationError
@@ -63,6 +64,7 @@ def converted(field: Any, value: Any) -> Any:
         ValidationError: the value is invalid for the column.
     """
     try:
-        return field.to_python(value)
+        found = field.to_python(value)
+        return found.astimezone(dt.UTC) if isinstance(found, dt.datetime) else found
     except (TypeError, ValueError, OverflowError) as error:  # a number instead of a time
         raise ValidationError("not a value of the column") from error

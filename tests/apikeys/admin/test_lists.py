@@ -6,6 +6,7 @@ import io
 import json
 import re
 import time
+import uuid
 from typing import Any
 
 import pytest
@@ -151,6 +152,24 @@ def test_invalid_position_redirects_to_the_first_page(position: str) -> None:
 
     assert answer.status_code == 302
     assert answer["Location"] == f"{AUDIT_LOG}?e=1"
+
+
+@pytest.mark.both
+@pytest.mark.parametrize(
+    ("path", "order", "value"),
+    [
+        (AUDIT_LOG, "", "2024-01-01"),
+        (AUDIT_LOG, "", "0001-01-01T00:00:00+14:00"),
+        (AUDIT_LOG, "", "9999-12-31T23:59:59-14:00"),
+        ("/admin/states/state/", "serial", "9" * 20),
+        ("/admin/states/state/", "serial", 10**20),
+    ],
+)
+def test_no_position_is_an_error(db: None, path: str, order: str, value: str | int) -> None:
+    position = json.dumps([0, value, str(uuid.UUID(int=0))])
+    answer = person("viewer").get(path, {"after": position, "order": order})
+
+    assert answer.status_code in (200, 302)
 
 
 def test_an_unknown_position_is_a_place(operator: User) -> None:
@@ -400,3 +419,11 @@ def test_events_are_filtered_by_action_and_resource() -> None:
     offered = client.get(AUDIT_LOG).context["cl"].filter_specs[0].suggestions
     assert offered == ["group.change", "test.one", "test.two"]
     assert AuditEvent.objects.filter(action="test.two").count() == 2
+
+
+@pytest.mark.both
+def test_an_id_with_nul_is_malformed(operator: User) -> None:
+    make_key(operator)
+    ticked = {"action": "revoke_selected", "_selected_action": ["a\0b"]}
+
+    assert person("operator").post(KEYS, ticked).status_code == 400
