@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from apikeys.api.serializers import CredentialSerializer
 from apikeys.bindings import EVERYWHERE, LISTS
-from apikeys.models import AccessToken, User
+from apikeys.models import MAX_BOUND_IDS, AccessToken, User
 from apikeys.networks import ANYWHERE
 from apikeys.scopes import Scope
 from infra_service.lib.admin.names import names_of
@@ -141,6 +141,8 @@ class CredentialForm(forms.Form):
             return None
         if not (entries := _entries(text)):
             raise forms.ValidationError(f"There is no such {kind}. Check the name or id.")
+        if len(entries) > MAX_BOUND_IDS:
+            raise forms.ValidationError(f"More than {MAX_BOUND_IDS} names and ids.")
         return self._ids(kind, entries)
 
     def _ids(self, kind: str, texts: list[str]) -> list[str]:

@@ -340,6 +340,7 @@ def test_a_secret_is_kept_nowhere(operator: User, capfd: pytest.CaptureFixture[s
         ({"expires_at": "2020-01-01T00:00"}, "Choose a time in the future."),
         ({"cluster_id": "x"}, "There is no cluster named x."),
         ({"component_ids": "x y"}, "There is no component named x y."),
+        ({"component_ids": "x\n" * 1001}, "More than 1000 names and ids."),
         ({"environment_ids": "twice"}, "There are 2 environments named twice: enter an id."),
         (
             {"cluster_id": str(uuid.UUID(int=1)), "component_ids": str(uuid.UUID(int=2))},
