@@ -119,6 +119,7 @@ def test_list_is_filtered_by_cluster_and_fields(cluster: Cluster, workload: NewW
     assert found(q="WE") == [web]
     assert found(q="dat d") == [database]
     assert found(q="web data") == found(q="%") == found(q="_") == []
+    assert found(q="w e b " * 1000) == [web]  # only the first words
     assert found(cluster=str(uuid.uuid4())) == []
     # The search form keeps the other filters.
     kept = '<input type="hidden" name="health" value="ERROR">'

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import msgspec
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.db.models import Q
 from django.http import Http404
 from django.urls import reverse
@@ -40,6 +40,9 @@ if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
 
     from infra_service.lib.database.bounded_pages.segments import Segment
+
+#: The maximum number of words of a search.
+MOST_WORDS: Final = 4
 
 
 @admin.register(Workload)
@@ -116,11 +119,16 @@ class WorkloadAdmin(ReadOnlyAdmin):
             # A cluster may have been deleted since its workloads were read.
             row.cluster = clusters.get(row.cluster_id) or _deleted(row.cluster_id)
 
-    def found(self, queryset: QuerySet[Workload], term: str) -> QuerySet[Workload]:
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Workload], search_term: str
+    ) -> tuple[QuerySet[Workload], bool]:
         """Return the workloads with each word in the name or the namespace."""
-        for word in term.split():
+        words = search_term.split()
+        if len(words) > MOST_WORDS:
+            messages.warning(request, f"Only the first {MOST_WORDS} words are used.")
+        for word in words[:MOST_WORDS]:
             queryset = queryset.filter(Q(name__icontains=word) | Q(namespace__icontains=word))
-        return queryset
+        return queryset, False
 
     @admin.display(description="cluster")
     def cluster_name(self, workload: Workload) -> str:
