@@ -57,15 +57,16 @@ LOCK_INFO: Final = Named("LockInfo", {**_LOCK_INFO, "required": list(_FIELDS)})
 _LOCK_TIME: Final = Named(
     "LockTime",
     {
-        "description": "A time, or an empty string.",
+        "description": "A time, an empty string, or null.",
         "anyOf": [
             {"type": "string", "format": "date-time"},
             {"type": "string", "maxLength": 0},
+            {"type": "null"},
         ],
     },
 )
 _NEW_FIELDS: Final = {
-    **_FIELDS,
+    **{name: {**field, "type": ["string", "null"]} for name, field in _FIELDS.items()},
     "ID": {
         "type": "string",
         "format": "uuid",

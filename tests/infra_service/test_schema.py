@@ -121,3 +121,14 @@ def test_lists_are_the_only_pages(described: dict[str, Any]) -> None:
 
     assert "parameters" not in whoami
     assert described["info"]["version"] == __version__
+
+
+def test_a_client_may_send_null_for_the_optional_members_of_a_lock(
+    described: dict[str, Any],
+) -> None:
+    schemas = described["components"]["schemas"]
+    members = schemas["NewLockInfo"]["properties"]
+
+    assert {"type": "null"} in schemas["LockTime"]["anyOf"]
+    texts = [name for name, member in members.items() if member.get("type") == ["string", "null"]]
+    assert {*members} - {*texts} == {"ID", "Created"}
