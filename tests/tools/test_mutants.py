@@ -31,6 +31,17 @@ def test_an_unknown_module_fails() -> None:
         main("states/rules")
 
 
+def test_surviving_mutants_change_existing_lines() -> None:
+    alive = tomllib.loads((ROOT / "tools/mutants/alive.toml").read_text())["alive"]
+    text = {
+        room: " ".join(line.strip() for line in (ROOT / room).read_text().splitlines())
+        for room in {entry["room"] for entry in alive}
+    }
+    lines = [(entry["room"], change["was"]) for entry in alive for change in entry["changes"]]
+
+    assert [(room, was) for room, was in lines if was not in text[room]] == []
+
+
 def test_functions_are_found_though_they_are_frozen() -> None:
     gc.freeze()
     found = swapping.functions_of(swapping.__file__)
