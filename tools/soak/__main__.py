@@ -66,7 +66,7 @@ def _course(server: LiveServer, removed: list[str]) -> Iterator[Sample]:
 
 
 def _run_housekeeping(server: LiveServer) -> str:
-    make_events_older(server, days=3)
+    make_events_older(server)
     found = json.loads(server.manage("housekeeping", "--json"))
     output = {part: (one["status"], one["removed"]) for part, one in found.items()}
     return f"housekeeping: {output}"

@@ -63,7 +63,8 @@ _QUERY = """SELECT
     (SELECT coalesce(sum(autovacuum_count), 0) FROM pg_stat_user_tables)::bigint AS vacuums,
     pg_database_size(current_database()) AS database_bytes,
     pg_total_relation_size('states_stateversion') AS version_bytes,
-    pg_total_relation_size('apikeys_auditevent') AS event_bytes,
+    (SELECT sum(pg_total_relation_size(relid)) FROM pg_partition_tree('apikeys_auditevent'))::bigint
+        AS event_bytes,
     (SELECT count(*) FROM states_stateversion) AS versions,
     (pg_current_wal_insert_lsn() - '0/0')::bigint AS wal_bytes"""
 
@@ -112,18 +113,20 @@ def memory_after(samples: list[Sample], pid: int, requests: int) -> int | None:
     return int(statistics.median(later)) if later else None
 
 
-def make_events_older(server: LiveServer, days: int) -> None:
-    """Move today's audit events into the past, so that housekeeping archives them.
+_MOVE = """UPDATE apikeys_auditevent SET occurred_at = occurred_at - interval '40 days',
+    id = (lpad(to_hex(('x' || translate(left(id::text, 13), '-', ''))::bit(48)::bigint
+        - 40 * 86400000::bigint), 12, '0') || right(translate(id::text, '-', ''), 20))::uuid
+    WHERE occurred_at > now() - interval '1 day'"""
 
-    The audit log is append-only, so the function disables the trigger as the administrator.
-    Writers wait during the transaction.
+
+def make_events_older(server: LiveServer) -> None:
+    """Move today's audit events before this month, so that housekeeping archives them.
+
+    The ids begin with the time, and determine the partition. The audit log is append-only, so the
+    function disables the trigger as the administrator. Writers wait during the transaction.
     """
     with psycopg.connect(server.environment["DATABASE_URL"]) as connection:
         trigger = "TRIGGER auditevent_append_only"
         connection.execute(f"ALTER TABLE apikeys_auditevent DISABLE {trigger}")
-        connection.execute(
-            "UPDATE apikeys_auditevent SET occurred_at = occurred_at - make_interval(days => %s)"
-            " WHERE occurred_at > now() - interval '1 day'",
-            [days],
-        )
+        connection.execute(_MOVE)
         connection.execute(f"ALTER TABLE apikeys_auditevent ENABLE ALWAYS {trigger}")
