@@ -106,7 +106,9 @@ def _said(facts: VersionFacts) -> dict[str, Any]:
 def _use(version: StateVersion, providers: Sequence[Provider], modules: Sequence[Module]) -> None:
     """Index the facts for filters of states, unless a newer version of the state has facts."""
     of_state = UsedVersion.objects.filter(state_id=version.state_id)
-    if of_state.filter(version__number__gt=version.number).exists():
+    # On Citus, the condition on the version's own state prevents a scan of all versions.
+    newer = {"version__state_id": version.state_id, "version__number__gt": version.number}
+    if of_state.filter(**newer).exists():
         return
     of_state.delete()
     # A set, because several module calls can have the same source and version.

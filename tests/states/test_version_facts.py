@@ -6,6 +6,8 @@ import json
 from typing import Any, Final
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -165,6 +167,16 @@ def test_facts_of_a_version_that_is_removed_meanwhile_are_refused(
     assert not VersionFacts.objects.exists()
     assert not UsedVersion.objects.exists()
     assert events() == []
+
+
+def test_facts_are_compared_only_with_versions_of_their_state(pushed: Backend) -> None:
+    """Citus would otherwise read all versions on all workers."""
+    with CaptureQueriesContext(connection) as queries:
+        put(pushed, FACTS)
+
+    joins = [q["sql"] for q in queries if 'JOIN "states_stateversion"' in q["sql"]]
+    assert joins
+    assert all('"states_stateversion"."state_id" = ' in sql for sql in joins)
 
 
 @pytest.mark.both
