@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from infra_service import key_rotation
 from infra_service.lib import encryption
@@ -43,6 +45,16 @@ def both(backend: Backend, store: UnsteadyStorage, settings: Any) -> Backend:
 
 def test_all_is_well(both: Backend) -> None:
     assert verify() == all_well(checked=2, unnumbered=0)
+
+
+def test_versions_are_read_without_a_join(backend: Backend) -> None:
+    """For each batch, Citus would read all versions on all workers."""
+    backend.push(document())
+    with CaptureQueriesContext(connection) as queries:
+        verify()
+    of_versions = [q["sql"] for q in queries if 'FROM "states_stateversion"' in q["sql"]]
+    assert of_versions
+    assert not any("JOIN" in sql for sql in of_versions)
 
 
 def test_problems_in_both_stores(both: Backend, store: UnsteadyStorage) -> None:
