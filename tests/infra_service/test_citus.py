@@ -199,6 +199,7 @@ def test_a_cluster_from_its_report_to_the_summary(server: CitusServer, backend: 
         ("field['image.repository'] = 'registry.example/web'", ["web"]),
         ("field['image.repository'] STARTS_WITH 'registry.'", ["web"]),
         ("NOT field['image.digest'] = 'sha256:none'", ["web", "worker"]),
+        ("field['image.digest'] IN ('sha256:none', 'sha256:no')", []),
         ("field['managed'] = true", ["web"]),
         ("field['managed'] = false", ["worker"]),
     ):

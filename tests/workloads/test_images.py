@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -14,6 +15,7 @@ from django.test.utils import CaptureQueriesContext
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from infra_service.lib.database.bounded_pages import semi_joins
 from infra_service.operations.housekeeping import PARTS
 from tests.conftest import ApiClient, ClientWith, error_reason
 from tests.workloads.conftest import NewWorkload
@@ -113,6 +115,16 @@ def test_where_does_it_run(reader: ApiClient, cluster: Cluster, other: Cluster) 
         if "'cluster'" not in text:
             summary = reader.get(f"{own}:summary", {"filter": text}).json()["summary"]
             assert summary["total"]["workloads"] == len(here)
+
+
+def test_no_workload_runs_one_of_several_images(
+    reader: ApiClient, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On Citus, a separate statement reads the keys of the workloads."""
+    monkeypatch.setattr(semi_joins, "citus", SimpleNamespace(is_used=lambda: True))
+    apply(cluster, report(0, runs("a", "nginx:1")))
+
+    assert names(reader, "field['image.repository'] IN ('caddy', 'envoy')") == []
 
 
 def test_filters_select_images(reader: ApiClient, cluster: Cluster) -> None:

@@ -160,7 +160,10 @@ def few_rows(queryset: Any, parts: Sequence[Any], key: Sequence[str]) -> Any:
     if second is None or _is_decided(first, key):
         return None
     whole = _settled(queryset)
-    return _few(whole, conditions_of(whole.query), _most_rows(whole))
+    try:
+        return _few(whole, conditions_of(whole.query), _most_rows(whole))
+    except EmptyResultSet:  # on Citus, the first step found no keys
+        return whole.none()
 
 
 def _settled(queryset: Any) -> Any:
