@@ -45,7 +45,7 @@ def server() -> Iterator[LiveServer]:
 
 @pytest.fixture(scope="module")
 def token(server: LiveServer) -> str:
-    command = re.search(r"^python manage\.py (issue_token.+)$", GUIDE, re.MULTILINE)
+    command = re.search(r"^\.venv/bin/python manage\.py (issue_token.+)$", GUIDE, re.MULTILINE)
     assert command is not None
     scopes = re.search(r"--scopes (\S+)", command[1])
     assert scopes is not None

@@ -37,7 +37,7 @@ def test_routes_and_methods_match() -> None:
 @pytest.fixture
 def remote(tmp_path: Path) -> Iterator[LiveServer]:
     """A service with the settings of the page."""
-    block = re.search(r"```\n(REMOTE_BACKEND=.*?)```", PAGE.read_text(), re.DOTALL)
+    block = re.search(r"```sh\n(REMOTE_BACKEND=.*?)```", PAGE.read_text(), re.DOTALL)
     assert block is not None
     settings = dict(line.split("=") for line in block[1].split())
     (tmp_path / "server").mkdir()
