@@ -65,6 +65,10 @@ def test_postgresql_errors_are_classified(db: None, sql: str, expected: str | No
         ("failed to COPY to shard 102008 on 10.0.0.41:5432", "58030"),
         ("failed to complete COPY on 10.0.0.41:5432", "58030"),
         ("server closed the connection unexpectedly", "XX000"),
+        ("SSL SYSCALL error: EOF detected", "XX000"),
+        ("SSL connection has been closed unexpectedly", "XX000"),
+        ("could not send data to server: Broken pipe", "XX000"),
+        ("no connection to the server", "XX000"),
     ],
 )
 def test_a_worker_of_citus_that_is_lost_before_the_commit_is_unavailable(

@@ -114,6 +114,10 @@ _LOST_WORKER: Final = (
     "failed to prepare transaction",
     "server closed the connection unexpectedly",
     "could not receive data from server",
+    "could not send data to server",
+    "no connection to the server",
+    "SSL SYSCALL error",
+    "SSL connection has been closed unexpectedly",
 )
 
 # Complete codes take precedence over classes, which are the first two characters of codes.
