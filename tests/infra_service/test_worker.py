@@ -348,18 +348,21 @@ def test_complete_requests_without_a_thread_count_towards_the_budget(
     loop.connect(push)
     incomplete = loop.connect(HEAD)
     refused = loop.connect(push)
-    loop.connect(b"GET / HTTP/1.1\r\n\r\n")
-
-    assert incomplete.recv(13) == b"HTTP/1.1 408 "
     answer = refused.recv(1000)
     assert answer.startswith(b"HTTP/1.1 503 ")
     assert b"\r\nRetry-After: 3\r\n" in answer
     assert b"MEMORY_UNAVAILABLE" in answer
-    assert loop.begun == [push, b"GET / HTTP/1.1\r\n\r\n"]
+    assert len(loop.worker._waiting) == 1  # ending the incomplete request would not help
+
+    fitting = HEAD + b"Content-Length: 280\r\n\r\n" + b"x" * 280
+    loop.connect(fitting)
+    assert incomplete.recv(13) == b"HTTP/1.1 408 "
+    loop.connect(b"GET / HTTP/1.1\r\n\r\n")
+    assert loop.begun == [push, fitting, b"GET / HTTP/1.1\r\n\r\n"]
 
     loop.worker._queued.clear()  # as the threads do
     loop.connect(push)
-    assert loop.begun[2:] == [push]
+    assert loop.begun[3:] == [push]
 
 
 def test_endless_headers_are_refused_without_a_thread(loop: Loop) -> None:
@@ -542,7 +545,8 @@ def test_pipelined_requests_do_not_exclude_new_connections(
 
 
 def test_requests_with_a_thread_do_not_count_towards_the_budget(running: Running) -> None:
-    assert running.probe() == b"HTTP/1.1 200 OK"
+    peer = running.open(HEAD + b"Content-Length: 20000\r\n\r\n" + b"x" * 20000)
+    assert peer.recv(15) == b"HTTP/1.1 200 OK"
     wait_until(lambda: not running.worker._queued)
 
 

@@ -7,7 +7,8 @@ headers, and a body of up to 1 MiB, are complete. Larger bodies require a token,
 receives them at a minimum rate.
 
 The loop ends requests that are incomplete at their deadline. If the buffers of all requests exceed
-the budget, it ends the oldest incomplete requests, and then refuses complete requests.
+the budget, it ends the oldest incomplete requests, or refuses a complete request if ending all of
+them would not be enough.
 
 The methods of the loop belong to gunicorn. `tests/infra_service/test_worker.py` verifies the
 expected behaviour of these methods.
@@ -37,10 +38,10 @@ from infra_service.lib.server.connection_end import announce_end
 from infra_service.lib.server.pace import CONTINUE, HEADER_TIMEOUT, PacedSocket
 from infra_service.lib.server.server_errors import StatusCapture, refusal
 
-# The maximum bytes that a worker buffers: incomplete requests, complete requests that wait for a
-# thread, and unsent responses.
+# The maximum bytes that a worker buffers: incomplete requests, unsent responses, and large complete
+# requests that wait for a thread.
 _BUDGET: Final = 32 * 1024 * 1024
-# The size of complete requests that the budget never refuses. Probes are smaller.
+# The size of complete requests that the budget ignores. Probes are smaller.
 _SMALL: Final = 16 * 1024
 #: The maximum number of connections that the client has not closed after the last response.
 _MOST_LINGERING: Final = 250
@@ -72,7 +73,7 @@ class ServiceWorker(ThreadWorker):  # type: ignore[misc,unused-ignore]
         self._waiting: dict[Any, Arrival | Departure] = {}
         self._lingering: dict[Any, Arrival | Departure] = {}
         self._connections: set[Any] = set()
-        # The size of each complete request that waits for a thread. The thread removes it.
+        # The size of each large request that waits for a thread. The thread removes it.
         self._queued: dict[Any, int] = {}
         self._buffered = 0
         self._next_sweep = 0.0
@@ -189,11 +190,12 @@ class ServiceWorker(ThreadWorker):  # type: ignore[misc,unused-ignore]
             return
         if is_ready:
             self._forget(conn)
-            self._queued[conn] = arrival.size
-            if self._keep_within_budget() or arrival.size <= _SMALL:
+            if arrival.size > _SMALL:
+                self._queued[conn] = arrival.size
+            if self._keep_within_budget():
                 self._begin(conn, bytes(arrival.received))
             else:
-                del self._queued[conn]
+                self._queued.pop(conn, None)
                 self._refuse(conn, HTTPStatus.SERVICE_UNAVAILABLE)
             return
         if arrival.is_expecting:
@@ -312,12 +314,12 @@ class ServiceWorker(ThreadWorker):  # type: ignore[misc,unused-ignore]
         self._count()
 
     def _keep_within_budget(self) -> bool:
-        """End the oldest connections with buffered data, and return whether this was enough.
+        """End the oldest connections with buffered data, unless ending all would not be enough.
 
-        Idle connections would free nothing.
+        Idle connections would free nothing. Return whether the buffers are within the budget.
         """
         left = _BUDGET - sum(tuple(self._queued.values()))  # a copy, because threads remove values
-        if self._buffered > left:
+        if 0 <= left < self._buffered:
             for conn, pending in list(self._waiting.items()):
                 if pending.size and self._buffered > left:
                     self._end_slow(conn, pending)
