@@ -51,14 +51,14 @@ def push(
     actor: Actor,
     must_follow: bool = False,
 ) -> State:
-    """Store a new version, and make it current. An identical document changes nothing.
+    """Store a new version, and make it current. Without ``force``, ignore an identical document.
 
     With ``force``, a writer without a lock can replace a newer version or another lineage, and any
     writer can replace a state with a document that is not a state, or store an identical document,
-    which repairs a damaged version. With ``must_follow``, the serial
-    and lineage are also checked for the owner of the lock. They are also checked if another version
-    was stored during the push, because the owner could have repeated this push after a timeout, and
-    then pushed the next serial.
+    which repairs a damaged version. With ``must_follow``, the serial and lineage are also checked
+    for the owner of the lock. They are also checked if another version was stored during the push,
+    because the owner could have repeated this push after a timeout, and then pushed the next
+    serial.
 
     Raises:
         StateLocked, StateFrozen, LockNotHeld, LockRequired, SerialConflict, LineageMismatch: see

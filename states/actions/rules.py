@@ -78,8 +78,8 @@ def is_current(state: State, upload: Upload) -> bool:
 def check_succession(state: State, upload: Upload) -> None:
     """Reject a document with another lineage, or without a newer serial.
 
-    A push with the lock skips this check: Terraform already compared the serials and lineages, and
-    ``state push -force`` must work.
+    A push with the lock skips this check, unless another version was stored during the push:
+    Terraform already compared the serials and lineages, and ``state push -force`` must work.
 
     Raises:
         LineageMismatch: the document belongs to another state.
