@@ -6,12 +6,13 @@ import datetime as dt
 import uuid
 
 import pytest
-from django.db import DatabaseError, IntegrityError, connection, transaction
+from django.db import DatabaseError, IntegrityError, OperationalError, connection, transaction
 from django.utils import timezone
 
 from apikeys.models import AuditEvent
 from infra_service.lib.api.identifiers import uuid7_of
 from infra_service.lib.database.months import first_id, moment_of, month_of
+from infra_service.lib.database.postgresql import partitions
 from infra_service.lib.database.postgresql.partitioning import convert
 from infra_service.lib.database.postgresql.partitions import (
     AHEAD,
@@ -67,7 +68,7 @@ def test_event_without_a_partition_is_stored_and_its_partition_created_around_it
     made = event(timezone.now())
     assert place(made) == f"{TABLE}_default"
 
-    assert create_ahead(TABLE) == AHEAD + 1
+    assert create_ahead(TABLE) == AHEAD  # the first has two months
 
     assert place(made) == f"{TABLE}_{timezone.now():%Y_%m}"
     assert months_ready(TABLE) == AHEAD
@@ -95,6 +96,30 @@ def test_months_without_partitions_become_one_partition() -> None:
 
     assert place(previous) == place(present) == f"{TABLE}_{moment_of(upper):%Y_%m}"
     assert months_ready(TABLE) == AHEAD
+
+
+@pytest.mark.parametrize("failure", [OperationalError, KeyboardInterrupt])
+def test_failed_adoption_leaves_no_limit(
+    monkeypatch: pytest.MonkeyPatch, failure: type[BaseException]
+) -> None:
+    remove_months()
+    event(timezone.now())
+
+    def run_until_validation(cursor: object, statement: str, *names: str) -> None:
+        if "VALIDATE CONSTRAINT" in statement:
+            event(month_of(timezone.now(), later=1))  # the month ends during the adoption
+            raise failure
+        partitions_run(cursor, statement, *names)
+
+    partitions_run = partitions.run
+    monkeypatch.setattr(partitions, "run", run_until_validation)
+    with pytest.raises(failure):
+        create_ahead(TABLE)
+    monkeypatch.undo()
+
+    event(month_of(timezone.now(), later=6))
+    create_ahead(TABLE)
+    assert run(f"SELECT count(*) FROM {TABLE}_default") == [(0,)]
 
 
 @pytest.mark.parametrize("role", ["origin", "replica"])

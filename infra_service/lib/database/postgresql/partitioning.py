@@ -15,6 +15,7 @@ from infra_service.lib.database.postgresql.partitions import (
     Partition,
     attach,
     create_ahead,
+    limit_removed_on_failure,
     protect,
     run,
 )
@@ -42,7 +43,7 @@ def convert(table: str) -> None:
     # Clients insert rows until the last step, possibly in the next month.
     until = first_id(month_of(timezone.now(), later=2 if has_rows else 0))
     first = Partition(table, f"{table}_first", None, until)
-    try:
+    with limit_removed_on_failure(table):
         if has_rows:
             _limit_ids(first)
         for attempt in range(_ATTEMPTS):
@@ -55,11 +56,6 @@ def convert(table: str) -> None:
                 if attempt == _ATTEMPTS - 1:
                     raise
                 time.sleep(_PAUSE)
-    except BaseException:
-        # The limit must not remain in the table: it would reject rows of later months.
-        with transaction.atomic(), connection.cursor() as cursor:
-            run(cursor, "ALTER TABLE {} DROP CONSTRAINT IF EXISTS {}", table, LIMIT)
-        raise
     create_ahead(table)
 
 

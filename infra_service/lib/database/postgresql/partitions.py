@@ -12,13 +12,17 @@ from __future__ import annotations
 
 import re
 import uuid
-from typing import Any, Final, NamedTuple
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from django.db import connection, transaction
 from django.utils import timezone
 
 from infra_service.lib.database.months import first_id, moment_of, month_of
 from infra_service.lib.database.postgresql.lock_waits import limit_wait
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 #: The number of months after the current month for which partitions are created.
 AHEAD: Final = 3
@@ -127,7 +131,8 @@ def create_ahead(table: str) -> int:
     months = [month_of(timezone.now(), later=number) for number in range(AHEAD + 2)]
     last = _last_by_default(table)
     if last is not None:
-        end = month_of(max(timezone.now(), moment_of(last)), later=1)
+        # Clients insert rows until the last step, possibly in the next month.
+        end = month_of(max(timezone.now(), moment_of(last)), later=2)
         newest = _adopt_default(newest, first_id(end))
         created += 1
     for end in months[1:]:
@@ -143,22 +148,34 @@ def create_ahead(table: str) -> int:
 def _adopt_default(newest: Partition, upper: uuid.UUID) -> Partition:
     """Turn the default partition, with its rows, into the partition of its months."""
     adopted, default = name_month(newest.table, newest.upper, upper), f"{newest.table}_default"
-    with transaction.atomic(), connection.cursor() as cursor:
-        limit_wait(cursor)
-        run(cursor, "ALTER TABLE {} DROP CONSTRAINT IF EXISTS {}", default, LIMIT)
-        check = f"CHECK (id >= '{adopted.lower}' AND id < '{upper}')"
-        run(cursor, f"ALTER TABLE {{}} ADD CONSTRAINT {{}} {check} NOT VALID", default, LIMIT)
-    with transaction.atomic(), connection.cursor() as cursor:
-        run(cursor, "ALTER TABLE {} VALIDATE CONSTRAINT {}", default, LIMIT)
-    with transaction.atomic(), connection.cursor() as cursor:
-        limit_wait(cursor)
-        run(cursor, "ALTER TABLE {} DETACH PARTITION {}", adopted.table, default)
-        run(cursor, "ALTER TABLE {} RENAME TO {}", default, adopted.name)
-        attach(cursor, adopted)
-        run(cursor, "ALTER TABLE {} DROP CONSTRAINT {}", adopted.name, LIMIT)
-        run(cursor, "CREATE TABLE {} PARTITION OF {} DEFAULT", default, adopted.table)
-        protect(cursor, adopted.table, default)
+    with limit_removed_on_failure(default):
+        with transaction.atomic(), connection.cursor() as cursor:
+            limit_wait(cursor)
+            run(cursor, "ALTER TABLE {} DROP CONSTRAINT IF EXISTS {}", default, LIMIT)
+            check = f"CHECK (id >= '{adopted.lower}' AND id < '{upper}')"
+            run(cursor, f"ALTER TABLE {{}} ADD CONSTRAINT {{}} {check} NOT VALID", default, LIMIT)
+        with transaction.atomic(), connection.cursor() as cursor:
+            run(cursor, "ALTER TABLE {} VALIDATE CONSTRAINT {}", default, LIMIT)
+        with transaction.atomic(), connection.cursor() as cursor:
+            limit_wait(cursor)
+            run(cursor, "ALTER TABLE {} DETACH PARTITION {}", adopted.table, default)
+            run(cursor, "ALTER TABLE {} RENAME TO {}", default, adopted.name)
+            attach(cursor, adopted)
+            run(cursor, "ALTER TABLE {} DROP CONSTRAINT {}", adopted.name, LIMIT)
+            run(cursor, "CREATE TABLE {} PARTITION OF {} DEFAULT", default, adopted.table)
+            protect(cursor, adopted.table, default)
     return adopted
+
+
+@contextmanager
+def limit_removed_on_failure(table: str) -> Iterator[None]:
+    """Remove the limit from the table if the block fails: it would reject rows of later months."""
+    try:
+        yield
+    except BaseException:
+        with transaction.atomic(), connection.cursor() as cursor:
+            run(cursor, "ALTER TABLE {} DROP CONSTRAINT IF EXISTS {}", table, LIMIT)
+        raise
 
 
 def _last_by_default(table: str) -> uuid.UUID | None:
