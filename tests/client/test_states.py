@@ -270,6 +270,8 @@ def test_facts_are_recorded_from_a_directory(client: Client, state: SomeState) -
     state.push(BEFORE)
     client.run("facts", state.name, code=4)
     client.run("facts", state.name, "--record", code=2)
+    assert "--record" in client.run("facts", state.name, "--commit", "8f2c1d7", code=2).stderr
+    assert "--record" in client.run("facts", state.name, "--directory", "..", code=2).stderr
     lock = 'provider "registry.terraform.io/hashicorp/aws" {\n  version = "5.31.0"\n}\n'
     (client.home / ".terraform.lock.hcl").write_text(lock)
     modules = {"Key": "vpc", "Source": "acme/vpc/aws", "Version": "5.1.0", "Dir": "x"}
