@@ -44,9 +44,9 @@ def not_a_state(upload: Upload) -> InvalidDocument:
     with contents.written(upload.gzipped) as (document, _effort):
         kind = foreign.describe(document)
     return InvalidDocument(
-        f"The document looks like {kind}. It has neither a numeric `version` nor `encrypted_data`, "
-        "so it does not replace a state. To replace the state anyway, push the document with "
-        "?force=true, which requires the scope state:admin."
+        f"The document looks like {kind}, so it does not replace a state. A state has a numeric "
+        "`version` or `encrypted_data`, and no `backend`. To replace the state anyway, push the "
+        "document with ?force=true, which requires the scope state:admin."
     )
 
 

@@ -23,10 +23,13 @@ class _Members(msgspec.Struct, frozen=True, gc=False):
     errors: msgspec.Raw | msgspec.UnsetType = UNSET
     message: msgspec.Raw | msgspec.UnsetType = UNSET
     data: msgspec.Raw | msgspec.UnsetType = UNSET
+    backend: msgspec.Raw | msgspec.UnsetType = UNSET
     resources: msgspec.Raw | msgspec.UnsetType = UNSET
 
 
 _members: Final = msgspec.json.Decoder(_Members)
+#: The content of ``.terraform/terraform.tfstate``.
+BACKEND: Final = "Terraform's record of its backend (`.terraform/terraform.tfstate`)"
 #: The kind of a document, by the first of these members that it contains.
 _KINDS: Final[Mapping[str, str]] = {
     "planned_values": "a plan as JSON (`terraform show -json PLANFILE`)",
@@ -36,6 +39,7 @@ _KINDS: Final[Mapping[str, str]] = {
     "errors": "the error response of a server",
     "message": "the error response of a server",
     "data": "the response of another API",
+    "backend": BACKEND,
     "resources": "a state whose `version` is missing",
 }
 

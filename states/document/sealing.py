@@ -28,6 +28,8 @@ MAX_LINEAGE: Final = 255
 
 
 _NULL: Final = msgspec.Raw(b"null")
+#: The format version of ``.terraform/terraform.tfstate``, and of states before Terraform 0.12.
+_BACKEND_FORMAT: Final = msgspec.Raw(b"3")
 _BEGIN_NUMBERS: Final = frozenset(b"%c" % character for character in b"-0123456789")
 
 
@@ -35,7 +37,8 @@ class Head(NamedTuple):
     """The members that the service reads from every pushed document.
 
     ``is_state`` is true if the document has a numeric format version or is encrypted by OpenTofu.
-    Terraform and OpenTofu write only such documents.
+    Terraform and OpenTofu push only such documents. They also write a numeric version to
+    ``.terraform/terraform.tfstate``, which contains their backend instead of a state.
     """
 
     serial: int | None
@@ -53,9 +56,12 @@ class _Members(msgspec.Struct, frozen=True):
     lineage: str | None = None
     version: msgspec.Raw = _NULL
     encrypted_data: msgspec.Raw = _NULL
+    backend: msgspec.Raw = _NULL
 
     @property
     def is_state(self) -> bool:
+        if self.version == _BACKEND_FORMAT and self.backend != _NULL:
+            return False
         begins_with = bytes(memoryview(self.version)[:1])
         return begins_with in _BEGIN_NUMBERS or self.encrypted_data != _NULL
 

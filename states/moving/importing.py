@@ -21,6 +21,7 @@ from states.actions.importing import (
     outstanding,
 )
 from states.actions.workspaces import keep_name
+from states.document import foreign
 from states.document.uploads import Upload, demanding_utf8
 from states.keeping import verification
 from states.models import ImportedVersion, StateVersion
@@ -192,6 +193,8 @@ class Import:
         with demanding_utf8():
             document.decode()
         upload = Upload.of(document)
+        if not upload.head.is_state and foreign.describe(document) == foreign.BACKEND:
+            raise SourceError(f"The file is not a state, but {foreign.BACKEND}.")
         announced = (version.md5 or upload.md5, version.size_bytes or upload.size_bytes)
         if (upload.md5, upload.size_bytes) != announced:
             raise SourceError(

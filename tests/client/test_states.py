@@ -232,8 +232,11 @@ class TestImport:
 
     @pytest.mark.parametrize(
         "content",
-        [b"", b"[1]", b"{}", b'{"resource": {}}', b'{"version": 4, "serial": "1"}', b"\xff"],
-    )
+        [
+            b"", b"[1]", b"{}", b'{"resource": {}}', b'{"version": 4, "serial": "1"}', b"\xff",
+            b'{"version": 3, "backend": {"type": "http"}}',
+        ],
+    )  # fmt: skip
     def test_other_files_are_refused(
         self, client: Client, state: SomeState, content: bytes
     ) -> None:

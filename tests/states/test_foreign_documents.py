@@ -42,6 +42,7 @@ FOREIGN = {
     b'{"version": null, "encrypted_data": null}': "another JSON object",
     b'{"version": [4]}': "another JSON object",
     b'{"version": true}': "another JSON object",
+    b'{"version": 3, "backend": {"type": "http"}}': "Terraform's record of its backend",
     b'{"a": {"version": 4}}': "another JSON object",
 }
 

@@ -370,6 +370,21 @@ def test_other_json_does_not_replace_a_state(tree: Path) -> None:
     )
 
 
+def test_terraforms_record_of_its_backend_is_no_state(tmp_path: Path) -> None:
+    """It is a copy from outside a ``.terraform`` folder. A state of Terraform 0.11 is imported."""
+    old = b'{"version": 3, "serial": 2, "backend": null, "modules": []}'
+    write(tmp_path / "prod/old/terraform.tfstate", old)
+    pointer = b'{"version": 3, "backend": {"type": "http", "config": {}}}'
+    write(tmp_path / "prod/shop/terraform.tfstate", pointer)
+
+    rehearsed, done = run(tmp_path, "--dry-run"), run(tmp_path)
+
+    assert rehearsed.reasons == done.reasons
+    assert list(done.reasons) == ["prod/shop/terraform.tfstate"]
+    assert "record of its backend" in done.reasons["prod/shop/terraform.tfstate"]
+    assert stored("old/prod").serial == State.objects.get().serial == 2
+
+
 def test_a_dry_run_finds_the_serial_that_cannot_follow(tree: Path) -> None:
     write(tree / "prod/shop/terraform.tfstate", document(MAX_SERIAL, lineage(1)))
     run(tree)
