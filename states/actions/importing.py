@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from django.db import IntegrityError
 from django.db.models import Q
 from django.utils import timezone
 
@@ -202,7 +203,8 @@ def import_version(
     state = find_or_register(target=destination, actor=actor)
     same = ImportedVersion.objects.filter(digest=imported.digest)
     if (found := same.values_list("version__state_id", flat=True).first()) is not None:
-        if found != state.pk:
+        if found != state.pk:  # a concurrent run imports the state to another address
+            _unregister(state, origin, actor)
             raise ImportRefusedError(_ELSEWHERE)
         return False
     _check(state, origin, Offered(imported.source_version, number))
@@ -222,13 +224,22 @@ def import_version(
             key=imported.key,
             source_version=imported.source_version,
         )
+    except IntegrityError as error:
+        if not same.exists():
+            raise
+        raise RaceLostError from error  # another run stored the version
     except StorageUnavailable:
-        if state.version_number == 0:  # a failed first version leaves no records
-            locks.unlock(target=StateTarget.of(state), lock_id=origin.lock.uuid, actor=actor)
+        _unregister(state, origin, actor)  # a failed first version leaves no records
         raise
     if version is None:
         raise RaceLostError
     return True
+
+
+def _unregister(state: State, origin: Origin, actor: Actor) -> None:
+    """Release the lock of the import, and remove the state, if the state has no version."""
+    if state.version_number == 0 and state.lock_id in (None, origin.lock.uuid):
+        locks.unlock(target=StateTarget.of(state), lock_id=origin.lock.uuid, actor=actor)
 
 
 class Rehearsal:

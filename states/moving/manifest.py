@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: The value ranges of the database columns.
-Number = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
+#: Half of the range of the database column, so that later versions also have numbers.
+Number = Annotated[int, msgspec.Meta(ge=1, le=2**30)]
+#: The range of the database column.
 Size = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 PlainPath = Annotated[str, msgspec.Meta(pattern=r"\A[^\x00]*\Z")]
 Title = Annotated[str, msgspec.Meta(max_length=200, pattern=r"\A[^\x00]*\Z")]

@@ -54,6 +54,21 @@ def test_each_member_in_each_odd_form_is_handled(tmp_path: Path, place: str) -> 
                 assert done.out or done.error
 
 
+def test_the_greatest_number_has_a_successor(tmp_path: Path, client_with: Any) -> None:
+    given: Any = {"installation": uuid.uuid4(), "state_id": uuid.uuid4()}
+    too_great = exported(tmp_path / "1", **given, numbers={2**30 + 1: document(1)})
+    assert "`int` <= 1073741824" in Run("--from", too_great).error
+    assert (
+        Run("--from", exported(tmp_path / "2", **given, numbers={2**30: document(1)})).error == ""
+    )
+
+    pushed = client_with("state:write").post(
+        "/api/v1/state/at/net/prod", document(2), "application/json"
+    )
+
+    assert pushed.status_code == 200
+
+
 def test_duplicate_state_is_refused(tmp_path: Path) -> None:
     lines = lines_of(export(tmp_path))
     text = "".join(json.dumps(line) + "\n" for line in (*lines, lines[1]))
