@@ -13,6 +13,9 @@ from infra_service.lib.commandline.environment_files import EnvironmentFileError
 
 def main() -> None:
     """Run one management command, with the settings of each ``--env-file FILE`` before its name."""
+    if sys.stdout is None:
+        # Otherwise, the database or a connection would get the descriptor of the standard output.
+        sys.exit("The standard output is closed. Redirect it, for example to /dev/null.")
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.encoding.lower() != "utf-8":
         # A terminal that is not UTF-8 must not prevent the output of a new secret.
         sys.stdout.reconfigure(errors="backslashreplace")
@@ -27,8 +30,7 @@ def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", module)
     try:
         _run(sys.argv, is_agent=is_agent)
-        if sys.stdout is not None:  # None if the descriptor is closed
-            sys.stdout.flush()
+        sys.stdout.flush()
     except KeyboardInterrupt as stop:
         over_the_echo = "\r" if sys.stderr.isatty() else ""
         stopped = f"Stopped {stop}".rstrip()

@@ -97,6 +97,17 @@ def test_a_closed_pipe_is_no_traceback(unbuffered: str) -> None:
     assert (done.returncode, done.stderr) == (128 + signal.SIGPIPE, "")
 
 
+def test_a_closed_output_is_refused() -> None:
+    done = subprocess.run(
+        [sys.executable, "manage.py", "version"],
+        preexec_fn=lambda: os.close(1), stderr=subprocess.PIPE, text=True, cwd=ROOT, timeout=60,
+        check=False,
+    )  # fmt: skip
+
+    assert done.returncode == 1
+    assert done.stderr == "The standard output is closed. Redirect it, for example to /dev/null.\n"
+
+
 def test_a_full_disk_is_no_traceback() -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
