@@ -71,8 +71,12 @@ def is_as_recorded(version: StateVersion, document: bytes) -> bool:
 
 
 def _problem(version: StateVersion, gzipped: bytes) -> str | None:
-    if not is_as_recorded(version, sealing.decompress(gzipped)):
+    document = sealing.decompress(gzipped)
+    if not is_as_recorded(version, document):
         return "The document does not match its recorded digest and size."
+    head = sealing.read_head(document)
+    if head.serial not in (None, version.serial) or head.lineage not in (None, version.lineage):
+        return "The document does not match its recorded serial and lineage."
     state = version.state
     is_current = version.pk == state.current_version_id
     same = (version.number, version.serial, version.lineage, version.md5, version.size_bytes) == (

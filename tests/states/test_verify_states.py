@@ -87,6 +87,22 @@ def test_damage_is_reported(both: Backend, change: Any) -> None:
     assert [p["version"] for p in verify()["problems"]] == [2]
 
 
+@pytest.mark.parametrize("change", [{"serial": 1}, {"lineage": "other"}])
+def test_other_serial_or_lineage_is_reported(both: Backend, change: Any) -> None:
+    """Pushes would be compared with the changed columns."""
+    StateVersion.objects.filter(number=2).update(**change)
+    State.objects.filter(pk=both.record.pk).update(**change)
+
+    (problem,) = verify()["problems"]
+    assert problem["problem"] == "The document does not match its recorded serial and lineage."
+
+
+def test_documents_without_serial_and_lineage_are_well(both: Backend) -> None:
+    both.push(b'{"version": 4}')
+
+    assert verify() == all_well(checked=3, unnumbered=0)
+
+
 def test_the_store_is_away(both: Backend, store: UnsteadyStorage, settings: Any) -> None:
     """Three documents in a row without an answer stop the check."""
     settings.STATE_STORAGE_WRITES = True
