@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
+from msgspec import Raw
 
 from infra_service.lib.api.duplicate_members import duplicate_member
 from workloads.reporting.errors import InvalidJson, InvalidReport
@@ -16,9 +17,7 @@ from workloads.reporting.wire import Delta, Item, PlaceForm, Snapshot
 from workloads.reporting.wire_types import PATTERNS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from msgspec import Raw
+    from collections.abc import Callable, Iterator, Sequence
 
 #: An earlier time means a clock that was never set: Kubernetes was first released in 2014.
 _EARLIEST: Final = dt.datetime(2014, 1, 1, tzinfo=dt.UTC)
@@ -52,6 +51,12 @@ _REASONS: Final = (
 _PATTERN: Final = re.compile(r"matching regex (.*)$")
 _PATTERN_WORDS: Final = {repr(pattern): f"The text {words}" for pattern, words in PATTERNS.items()}
 _WORDS: Final = 300
+
+
+class _Member(str):
+    """The name of a member of the report."""
+
+    __slots__ = ()
 
 
 class _TooManyFaultsError(Exception):
@@ -104,14 +109,15 @@ def read_report(body: bytes | bytearray, *, complete: bool) -> Report:
     if faults.found:
         raise InvalidReport(faults.found, more=more)
     if (duplicate := duplicate_member(body)) is not None:
-        raise InvalidJson(f"The member {duplicate[:64]!a} is repeated in an object.")
+        raise _repeated(duplicate)
     return report
 
 
 def _read_head(body: bytes | bytearray, *, complete: bool) -> Snapshot | Delta:
     faults = _Faults()
     try:
-        return _SNAPSHOT.decode(body) if complete else _DELTA.decode(body)
+        head = _SNAPSHOT.decode(body) if complete else _DELTA.decode(body)
+        msgspec.json.decode(body, type=dict[_Member, Raw], dec_hook=_unrepeated())
     except msgspec.ValidationError as error:
         faults.add_error("", error)
         raise InvalidReport(faults.found) from error
@@ -119,6 +125,24 @@ def _read_head(body: bytes | bytearray, *, complete: bool) -> Snapshot | Delta:
         raise InvalidJson("The JSON is nested too deeply.") from error
     except ValueError as error:  # msgspec's error, or Python's for bytes that are not UTF-8
         raise InvalidJson(f"The body is not JSON: {error}") from error
+    return head
+
+
+def _unrepeated() -> Callable[[type, str], _Member]:
+    """Return a hook that refuses a repeated member. Its first value would not be validated."""
+    seen: set[str] = set()
+
+    def member(_type: type, name: str) -> _Member:
+        if name in seen:
+            raise _repeated(name)
+        seen.add(name)
+        return _Member(name)
+
+    return member
+
+
+def _repeated(name: str) -> InvalidJson:
+    return InvalidJson(f"The member {name[:64]!a} is repeated in an object.")
 
 
 def _check_moment(reported_at: dt.datetime, faults: _Faults) -> None:
