@@ -23,7 +23,7 @@ def reactivation_notice(user: User) -> str:
         return ""
     return (
         f"If you make this user active, {get_text_list(counts, 'and')} will work again. Anyone "
-        "with the secret of a key or token can then use it."
+        "with the secret of a key or token can then use this key or token."
     )
 
 
