@@ -193,7 +193,8 @@ def delete_endpoint(
         WebhookNotFound: the endpoint is not in ``endpoints``.
         SecretRetired: the actor's secret was replaced.
     """
-    endpoint = _locked(endpoints, endpoint_id, actor)
+    # New deliveries wait for this lock. Otherwise, they would prevent the deletion.
+    endpoint = _locked(endpoints, endpoint_id, actor, no_key=False)
     audit.authorize_and_record(actor, "webhook.delete", endpoint.pk, name=endpoint.name)
     Delivery.objects.filter(endpoint=endpoint).delete()
     endpoint.delete()
@@ -237,20 +238,23 @@ def reencrypt_secrets() -> int:
 
 
 def _locked(
-    endpoints: WebhookEndpointQuerySet, endpoint_id: uuid.UUID, actor: Actor
+    endpoints: WebhookEndpointQuerySet,
+    endpoint_id: uuid.UUID,
+    actor: Actor,
+    *,
+    no_key: bool = True,
 ) -> WebhookEndpoint:
     refuse_retired(actor)
-    endpoint = _row_locked(endpoints, endpoint_id)
+    endpoint = _row_locked(endpoints, endpoint_id, no_key=no_key)
     if endpoint is None:
         raise WebhookNotFound
     return endpoint
 
 
 def _row_locked(
-    endpoints: WebhookEndpointQuerySet, endpoint_id: uuid.UUID
+    endpoints: WebhookEndpointQuerySet, endpoint_id: uuid.UUID, *, no_key: bool = True
 ) -> WebhookEndpoint | None:
-    # Without ``no_key``, so that new deliveries wait. A deletion would otherwise fail.
-    rows = endpoints.select_for_update(of=("self",))
+    rows = endpoints.select_for_update(no_key=no_key, of=("self",))
     endpoint: WebhookEndpoint | None = rows.filter(pk=endpoint_id).first()
     return endpoint
 
