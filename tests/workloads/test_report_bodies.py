@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -15,6 +16,9 @@ from tests.workloads.records import (
     snapshot_body,
 )
 from workloads.models import Cluster
+from workloads.reporting.bodies import FACTOR
+from workloads.reporting.errors import InvalidReport
+from workloads.reporting.incoming import read_report
 
 MEGABYTE = 1024 * 1024
 
@@ -113,11 +117,24 @@ def test_the_limit_is_inclusive(agent: Agent, settings: Any) -> None:
     assert agent.put(gzipped(body + b" "), Content_Encoding="gzip").status_code == 413
 
 
+@pytest.mark.parametrize("element", [b"1", b"{}"])
+def test_memory_of_many_elements_is_bounded(element: bytes) -> None:
+    body = b'{"workloads": [' + b",".join([element] * 1_000_000) + b"]}"
+
+    tracemalloc.start()
+    try:
+        with pytest.raises(InvalidReport):
+            read_report(body, complete=True)
+        assert tracemalloc.get_traced_memory()[1] < (FACTOR + 1) * len(body)
+    finally:
+        tracemalloc.stop()
+
+
 def test_repeated_member_is_rejected(agent: Agent, cluster: Cluster) -> None:
     snapshot = snapshot_body(0, [healthy("web")])
     for body in (
         snapshot[:-1] + b', "workloads": []}',
-        b'{"workloads": ["\xff"], ' + snapshot[1:],  # decoders do not validate the first value
+        b'{"workloads": [{"x": "\xff"}], ' + snapshot[1:],  # not validated by decoders
         snapshot.replace(b'"name": ', b'"name": "api", "name": ', 1),
     ):
         response = agent.put(body)

@@ -167,4 +167,5 @@ def test_number_of_reported_faults_is_limited(agent: Agent, cluster: Cluster) ->
 
 
 def test_too_many_workloads_are_rejected(agent: Agent) -> None:
-    assert violations(agent.put(snapshot_body(0, [1] * 100_001))) == [("workloads", "OUT_OF_RANGE")]
+    body = snapshot_body(0, [{}] * 100_001)
+    assert violations(agent.put(body)) == [("workloads", "OUT_OF_RANGE")]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Annotated, Final, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Raw
@@ -13,7 +13,7 @@ from infra_service.lib.api.duplicate_members import duplicate_member
 from workloads.reporting.errors import InvalidJson, InvalidReport
 from workloads.reporting.items import record_of
 from workloads.reporting.reports import Place, Report
-from workloads.reporting.wire import Delta, Item, PlaceForm, Snapshot
+from workloads.reporting.wire import MAX_WORKLOADS, Delta, Item, PlaceForm, Snapshot
 from workloads.reporting.wire_types import PATTERNS
 
 if TYPE_CHECKING:
@@ -51,6 +51,21 @@ _REASONS: Final = (
 _PATTERN: Final = re.compile(r"matching regex (.*)$")
 _PATTERN_WORDS: Final = {repr(pattern): f"The text {words}" for pattern, words in PATTERNS.items()}
 _WORDS: Final = 300
+
+
+class _Object(msgspec.Struct, gc=False):
+    """An object with skipped members."""
+
+
+_Objects: TypeAlias = Annotated[list[_Object], msgspec.Meta(max_length=MAX_WORKLOADS)]
+
+
+class _Lists(msgspec.Struct):
+    """The lists of a report. A ``Raw`` for each of millions of elements would exceed the memory."""
+
+    workloads: _Objects = []
+    upserts: _Objects = []
+    deletes: _Objects = []
 
 
 class _Member(str):
@@ -116,6 +131,7 @@ def read_report(body: bytes | bytearray, *, complete: bool) -> Report:
 def _read_head(body: bytes | bytearray, *, complete: bool) -> Snapshot | Delta:
     faults = _Faults()
     try:
+        msgspec.json.decode(body, type=_Lists)
         head = _SNAPSHOT.decode(body) if complete else _DELTA.decode(body)
         msgspec.json.decode(body, type=dict[_Member, Raw], dec_hook=_unrepeated())
     except msgspec.ValidationError as error:
