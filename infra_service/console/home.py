@@ -39,5 +39,4 @@ class AdminRedirectView(RedirectView):
     """A redirect from ``/admin``, which people type, to the admin."""
 
     public = True
-    http_method_names = ("get", "head")
     pattern_name = "admin:index"

@@ -33,8 +33,9 @@ def test_a_browser_gets_a_page(accept: str) -> None:
     assert b'href="/admin/"' in answer.content
 
 
-def test_address_of_the_admin_without_a_slash_is_redirected() -> None:
-    answer = Client().get("/admin", headers={"Accept": CHROMIUM})
+@pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "OPTIONS"])
+def test_address_of_the_admin_without_a_slash_is_redirected(method: str) -> None:
+    answer = Client().generic(method, "/admin", headers={"Accept": CHROMIUM})
 
     assert (answer.status_code, answer["Location"]) == (302, "/admin/")
 
