@@ -130,18 +130,6 @@ def test_memory_of_many_elements_is_bounded(element: bytes) -> None:
         tracemalloc.stop()
 
 
-def test_repeated_member_is_rejected(agent: Agent, cluster: Cluster) -> None:
-    snapshot = snapshot_body(0, [healthy("web")])
-    for body in (
-        snapshot[:-1] + b', "workloads": []}',
-        b'{"workloads": [{"x": "\xff"}], ' + snapshot[1:],  # not validated by decoders
-        snapshot.replace(b'"name": ', b'"name": "api", "name": ', 1),
-    ):
-        response = agent.put(body)
-        assert (response.status_code, error_reason(response)) == (400, "INVALID_JSON")
-    assert nothing_is_stored(cluster)
-
-
 @pytest.mark.parametrize("body", [b" ", b"{", b"\xff", b"[" * 100_000, b'{"reported_at": "\xff"}',
                                   b'{"workloads": ' + b"[" * 100_000])  # fmt: skip
 def test_non_json_is_rejected(agent: Agent, cluster: Cluster, body: bytes) -> None:

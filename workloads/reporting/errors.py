@@ -106,7 +106,7 @@ class InvalidReport(APIException):
 
 
 class InvalidJson(APIException):
-    meaning = "The body is not JSON, or an object in it repeats a member."
+    meaning = "The body is not JSON."
     status_code = HTTPStatus.BAD_REQUEST
     default_code = "INVALID_JSON"
 

@@ -7,9 +7,7 @@ import re
 from typing import TYPE_CHECKING, Annotated, Final, TypeAlias, TypeVar
 
 import msgspec
-from msgspec import Raw
 
-from infra_service.lib.api.duplicate_members import duplicate_member
 from workloads.reporting.errors import InvalidJson, InvalidReport
 from workloads.reporting.items import record_of
 from workloads.reporting.reports import Place, Report
@@ -17,7 +15,9 @@ from workloads.reporting.wire import MAX_WORKLOADS, Delta, Item, PlaceForm, Snap
 from workloads.reporting.wire_types import PATTERNS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
+
+    from msgspec import Raw
 
 #: An earlier time means a clock that was never set: Kubernetes was first released in 2014.
 _EARLIEST: Final = dt.datetime(2014, 1, 1, tzinfo=dt.UTC)
@@ -68,12 +68,6 @@ class _Lists(msgspec.Struct):
     deletes: _Objects = []
 
 
-class _Member(str):
-    """The name of a member of the report."""
-
-    __slots__ = ()
-
-
 class _TooManyFaultsError(Exception):
     """The report has more faults than the limit."""
 
@@ -109,7 +103,7 @@ def read_report(body: bytes | bytearray, *, complete: bool) -> Report:
     """Parse a snapshot (`complete`) or a delta.
 
     Raises:
-        InvalidJson: the body is not JSON, or repeats a member of an object.
+        InvalidJson: the body is not JSON.
         InvalidReport: the report has faults. The error contains each fault, with the index of its
         item, up to ``MAX_FAULTS``.
     """
@@ -123,8 +117,6 @@ def read_report(body: bytes | bytearray, *, complete: bool) -> Report:
         more = True
     if faults.found:
         raise InvalidReport(faults.found, more=more)
-    if (duplicate := duplicate_member(body)) is not None:
-        raise _repeated(duplicate)
     return report
 
 
@@ -132,8 +124,7 @@ def _read_head(body: bytes | bytearray, *, complete: bool) -> Snapshot | Delta:
     faults = _Faults()
     try:
         msgspec.json.decode(body, type=_Lists)
-        head = _SNAPSHOT.decode(body) if complete else _DELTA.decode(body)
-        msgspec.json.decode(body, type=dict[_Member, Raw], dec_hook=_unrepeated())
+        return _SNAPSHOT.decode(body) if complete else _DELTA.decode(body)
     except msgspec.ValidationError as error:
         faults.add_error("", error)
         raise InvalidReport(faults.found) from error
@@ -141,24 +132,6 @@ def _read_head(body: bytes | bytearray, *, complete: bool) -> Snapshot | Delta:
         raise InvalidJson("The JSON is nested too deeply.") from error
     except ValueError as error:  # msgspec's error, or Python's for bytes that are not UTF-8
         raise InvalidJson(f"The body is not JSON: {error}") from error
-    return head
-
-
-def _unrepeated() -> Callable[[type, str], _Member]:
-    """Return a hook that refuses a repeated member. Its first value would not be validated."""
-    seen: set[str] = set()
-
-    def member(_type: type, name: str) -> _Member:
-        if name in seen:
-            raise _repeated(name)
-        seen.add(name)
-        return _Member(name)
-
-    return member
-
-
-def _repeated(name: str) -> InvalidJson:
-    return InvalidJson(f"The member {name[:64]!a} is repeated in an object.")
 
 
 def _check_moment(reported_at: dt.datetime, faults: _Faults) -> None:
