@@ -24,6 +24,7 @@ from tests.deployment.chart import (
     plain,
     pods,
     refusal,
+    template,
 )
 from tests.deployment.test_container import COMPOSE
 from tests.docs.walk import steps
@@ -154,6 +155,22 @@ def test_release_name_is_a_name_of_a_service(release: str) -> None:
     assert "set fullnameOverride" in helm("template", release, CHART, "--values", INGRESS).stderr
     override = ("--set", "fullnameOverride=infra")
     assert helm("template", release, CHART, "--values", INGRESS, *override).returncode == 0
+
+
+@needs_helm
+def test_kubernetes_expands_nothing_in_settings() -> None:
+    given = ("--set", "settings.SITE_NAME=a$(HOSTNAME)$$b$")
+    found = template(INGRESS, *given)
+
+    assert 'value: "a$$(HOSTNAME)$$$$b$$"' in found
+
+
+@needs_helm
+def test_autoscaler_has_no_inverted_range(tmp_path: Path) -> None:
+    given = {"autoscaling": {"enabled": True, "minReplicas": 3, "maxReplicas": 2}}
+    values = merged(yaml.safe_load(INGRESS.read_text()), given)
+
+    assert "minReplicas is greater than autoscaling.maxReplicas" in refusal(tmp_path, values)
 
 
 def test_values_that_the_schema_types_as_texts() -> None:

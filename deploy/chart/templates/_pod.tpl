@@ -30,8 +30,9 @@ app.kubernetes.io/component: {{ index . 1 }}
 {{- end }}
 {{- end }}
 {{- range $name, $value := merge (dict) .Values.settings $settings }}
+{{- /* Kubernetes replaces $$ by $, and $(NAME) by another setting. */}}
 - name: {{ $name }}
-  value: {{ $value | quote }}
+  value: {{ $value | replace "$" "$$" | quote }}
 {{- end }}
 {{- end }}
 
