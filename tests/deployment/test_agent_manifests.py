@@ -158,6 +158,19 @@ def test_helm_renders_the_same_manifests(given: dict[str, Any], tmp_path: Path) 
     assert sorted(found, key=_kind) == sorted(chart(given), key=_kind)
 
 
+@needs_helm
+def test_openshift_can_assign_the_user(tmp_path: Path) -> None:
+    values = tmp_path / "values.json"
+    nothing = dict.fromkeys(VALUES["podSecurityContext"])
+    values.write_text(json.dumps({**PLAIN, "podSecurityContext": nothing}))
+    command = (HELM, "template", "infra-agent", CHART, "--values", values)
+
+    found = subprocess.run(command, check=True, capture_output=True).stdout
+
+    context = pod(list(yaml.safe_load_all(found)))["securityContext"]
+    assert context == {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+
+
 def _kind(document: dict[str, Any]) -> str:
     kind: str = document["kind"]
     return kind

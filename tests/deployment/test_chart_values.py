@@ -173,6 +173,15 @@ def test_autoscaler_has_no_inverted_range(tmp_path: Path) -> None:
     assert "minReplicas is greater than autoscaling.maxReplicas" in refusal(tmp_path, values)
 
 
+@needs_helm
+def test_openshift_can_assign_the_user() -> None:
+    nothing = (f"--set=podSecurityContext.{name}=null" for name in VALUES["podSecurityContext"])
+
+    for pod in pods(list(yaml.safe_load_all(template(INGRESS, *nothing)))).values():
+        context = pod["spec"]["securityContext"]
+        assert context == {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+
+
 def test_values_that_the_schema_types_as_texts() -> None:
     text: Any = {**yaml.safe_load(INGRESS.read_text()), "nodeSelector": {"gpu": True}}
 

@@ -85,9 +85,9 @@ spec:
   {{- end }}
   securityContext:
     runAsNonRoot: true
-    runAsUser: 10001
-    runAsGroup: 10001
-    fsGroup: 10001
+    {{- with $values.podSecurityContext }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
     seccompProfile:
       type: RuntimeDefault
   containers:
