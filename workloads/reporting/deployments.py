@@ -9,6 +9,7 @@ import msgspec
 from django.dispatch import Signal
 
 from workloads.kubernetes.facts import WorkloadKind
+from workloads.kubernetes.records import UNREADABLE
 
 if TYPE_CHECKING:
     import uuid
@@ -73,7 +74,9 @@ def changes_between(
     key: uuid.UUID, place: Place, before: Deployment, after: Deployment
 ) -> Iterator[DeploymentChange]:
     """Yield at most one change per action between a stored and a reported workload."""
-    if before.containers != after.containers:
+    # An unreadable workload has no containers and no replicas.
+    is_readable = UNREADABLE not in (before.status_reason, after.status_reason)
+    if is_readable and before.containers != after.containers:
         old, new = _images(before.containers), _images(after.containers)
         names = tuple(name for name in {**old, **new} if old.get(name) != new.get(name))
         if names:
@@ -86,7 +89,7 @@ def changes_between(
                 names,
             )
     old_number, new_number = before.replicas_desired, after.replicas_desired
-    if old_number != new_number and place.kind != WorkloadKind.DAEMON_SET:
+    if is_readable and old_number != new_number and place.kind != WorkloadKind.DAEMON_SET:
         numbers = str(old_number), str(new_number)
         yield DeploymentChange(key, place, DeploymentAction.SCALED, *numbers)
     if before.health_status != after.health_status:

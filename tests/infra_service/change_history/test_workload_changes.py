@@ -18,7 +18,7 @@ from tests.workloads.records import apply, place, record, report, stored
 from workloads.actions import delete_cluster
 from workloads.kubernetes.facts import WorkloadKind
 from workloads.kubernetes.health import HealthStatus
-from workloads.kubernetes.records import ContainerRecord
+from workloads.kubernetes.records import UNREADABLE, ContainerRecord
 from workloads.models import Cluster
 
 LIST = "/api/v1/changes"
@@ -83,6 +83,18 @@ def test_unchanged_report_and_another_reason_record_nothing(cluster: Cluster) ->
     apply(cluster, report(120, record(**{**DOWN, "status_reason": "OOMKilled"})))
 
     assert changes() == []
+
+
+def test_an_unreadable_workload_changes_only_its_health(cluster: Cluster) -> None:
+    readable = record(containers=(_container("app", "app:1"),))
+    unreadable = record(
+        containers=(), replicas_desired=0, health_status=HealthStatus.UNSPECIFIED,
+        status_reason=UNREADABLE,
+    )  # fmt: skip
+    for seconds, workload in ((0, readable), (60, unreadable), (120, readable)):
+        apply(cluster, report(seconds, workload))
+
+    assert [action for action, *_ in changes()] == ["HEALTH_CHANGED", "HEALTH_CHANGED"]
 
 
 def test_nodes_scale_a_daemon_set(cluster: Cluster) -> None:
