@@ -135,6 +135,15 @@ def test_a_webhook_keeps_its_values(root: Client, leaver: User) -> None:
     assert (endpoint.event_types, endpoint.expires_at) == (["state.push"], expires_at)
 
 
+def test_a_link_fills_in_no_field_of_a_webhook(root: Client, leaver: User) -> None:
+    endpoint = make_endpoint(leaver)
+    path = f"/admin/webhooks/webhookendpoint/{endpoint.pk}/edit/"
+
+    form = root.get(path, {"name": "linked"}).context["form"]
+
+    assert form["name"].value() == endpoint.name
+
+
 def test_changed_fields_are_saved(root: Client) -> None:
     environment = Environment.objects.create(name="prod", require_lock=True)
 

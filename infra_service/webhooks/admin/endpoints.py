@@ -187,7 +187,7 @@ class WebhookEndpointAdmin(BindingColumns, IssuePages):
         permission=_MANAGE,
         question="The service sends queued events to the new URL.",
         form=WebhookChangeForm,
-        defaults=_shown,
+        initial=_shown,
     )
     def edit(self, obj: WebhookEndpoint, actor: Actor, **fields: Any) -> str:
         endpoints = WebhookEndpoint.objects.all()
