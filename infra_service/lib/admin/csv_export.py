@@ -27,6 +27,7 @@ MOST_ROWS: Final = 10_000
 _AT_ONCE: Final = 500
 #: The maximum number of pages to read. Some pages may be short.
 _MOST_PAGES: Final = 40
+_INCOMPLETE: Final = "This file is incomplete, because the list is too long. Use more filters."
 #: A relative time on a page. The CSV has the exact time.
 _MOMENT: Final = re.compile('<time datetime="([^"]*)"[^>]*>[^<]*</time>')
 #: The first characters of a formula, some of them full-width.
@@ -58,6 +59,8 @@ def csv_of(request: HttpRequest, cl: KeysetChangeList) -> HttpResponse:
         left -= len(rows)
         if position is None or not left:
             break
+    if position is not None:
+        writer.writerow([_INCOMPLETE])
     response = HttpResponse(file.getvalue(), content_type="text/csv; charset=utf-8")
     response["Content-Disposition"] = f'attachment; filename="{cl.opts.model_name}s.csv"'
     return response
