@@ -9,7 +9,7 @@ from django.urls import reverse
 from django.utils.html import format_html
 
 from infra_service.change_history.models import Change, Kind
-from infra_service.change_history.signs import WORDS, mark
+from infra_service.change_history.signs import WORDS, mark, shown
 from infra_service.lib.admin import ReadOnlyAdmin
 from infra_service.lib.admin.choice_filter import ChoiceFilter
 from infra_service.lib.admin.input_filters import IdFilter, InputFilter
@@ -82,8 +82,8 @@ class ChangeAdmin(ReadOnlyAdmin):
     search_help_text = "Part of the address."
     fields = (
         "occurred", "shown_action", "shown_address", "previous_address", "place",
-        "version_number", "type", "provider", "shown_attributes", "before", "after", "problem",
-        "created_by", "token_id", "id",
+        "version_number", "type", "provider", "shown_attributes", "shown_before", "shown_after",
+        "problem", "created_by", "token_id", "id",
     )  # fmt: skip
     occurred = moment_of("occurred_at", "occurred")
 
@@ -108,6 +108,14 @@ class ChangeAdmin(ReadOnlyAdmin):
     @admin.display(description="changed attributes")
     def shown_attributes(self, change: Change) -> str:
         return ", ".join(change.attributes)
+
+    @admin.display(description="before")
+    def shown_before(self, change: Change) -> str:
+        return shown(change, change.before)
+
+    @admin.display(description="after")
+    def shown_after(self, change: Change) -> str:
+        return shown(change, change.after)
 
     @admin.display(description="state or cluster")
     def place(self, change: Change) -> str:

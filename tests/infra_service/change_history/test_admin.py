@@ -97,7 +97,7 @@ def test_pages_of_a_state_and_a_workload_show_their_changes(
     workload = f"/admin/workloads/workload/{changed}/change/"
     for page, expected, other in (
         (state, "Removed thing.a", "CrashLoopBackOff"),
-        (workload, "HEALTHY → ERROR: CrashLoopBackOff", "thing."),
+        (workload, "Healthy → Error: CrashLoopBackOff", "thing."),
     ):
         answer = client.get(page)
         text = text_of(answer).partition("Latest changes")[2].partition("All changes")[0]
@@ -106,6 +106,8 @@ def test_pages_of_a_state_and_a_workload_show_their_changes(
         found = answer.context["latest"]
         shown = [row["change"].address for row in found["rows"]]
         assert addresses(client, found["url"]) == shown
+    (change,) = Change.objects.filter(kind="WORKLOAD")
+    assert "Before: Healthy After: Error" in text_of(client.get(f"{LIST}{change.pk}/change/"))
     monkeypatch.setattr(latest, "SHOWN", 2)
     assert len(client.get(state).context["latest"]["rows"]) == 2
     Change.objects.all().delete()
