@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from django.conf import settings
 from rest_framework.exceptions import APIException
 
+from infra_service.lib.commandline.progress import counted
 from states.actions.destinations import Destination, name_as_before
 from states.actions.importing import (
     ImportRefusedError,
@@ -175,8 +176,8 @@ class Import:
             if not done:
                 raise
             raise ImportRefusedError(
-                f"{_sentence(error)} {done} versions are imported. The state stays locked until "
-                "another run imports the remaining versions."
+                f"{_sentence(error)} {counted(done, 'version')} imported. The state stays "
+                "locked until another run imports the remaining versions."
             ) from error
         found = finish_import(destination=destination, origin=self._origin(state), actor=self.actor)
         name_as_before(destination=destination, state_id=found.pk, actor=self.actor)

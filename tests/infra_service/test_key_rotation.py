@@ -120,7 +120,7 @@ def test_values_whose_key_is_missing(
         "resource_digests": 0,
         "second_factors": 0,
     }
-    assert error.startswith("5 values are not re-encrypted")
+    assert error.startswith("5 values not re-encrypted")
     state_id = pushed.record.pk
     assert problems == [
         f"failed: state {state_id} version 1: {DocumentKeyMissing.default_detail}",
@@ -149,7 +149,7 @@ def test_damaged_value_does_not_stop_the_rotation(
 
     assert done["webhook_secrets"] == {"reencrypted": 1, "failed": 0}
     assert done["idempotent_answers"] == {"reencrypted": 0, "failed": 1}
-    assert error.startswith("1 values are not re-encrypted")
+    assert error.startswith("1 value not re-encrypted")
     assert problems == [
         f"failed: idempotent response {answer.pk}: It cannot be decrypted with its key."
     ]

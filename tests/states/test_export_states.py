@@ -222,7 +222,7 @@ def test_history_is_locked_until_all_of_it_is_here(client: ApiClient, tmp_path: 
 
     assert done.reasons == {
         "network/prod.tfstate": "The document does not match the size or digest that the source "
-        "reports. 1 versions are imported. The state stays locked until another run "
+        "reports. 1 version imported. The state stays locked until another run "
         "imports the remaining versions."
     }
     state = State.objects.get(component__slug="network")
@@ -313,7 +313,7 @@ def test_damaged_document_is_reported_and_skipped(client: ApiClient, tmp_path: P
     state = State.objects.get(component__slug="network")
     StateVersion.objects.filter(pk=state.current_version_id).update(document=b"x" * 99)
 
-    with pytest.raises(CommandError, match="1 documents are damaged and were skipped"):
+    with pytest.raises(CommandError, match="1 damaged document skipped"):
         export(tmp_path / "out")
     lines = (tmp_path / "out/manifest.jsonl").read_text().splitlines()
     assert len(lines) == 3
@@ -334,7 +334,7 @@ def test_store_fails_for_a_single_document(
 
     monkeypatch.setattr(UnsteadyStorage, "open", open_others)
 
-    with pytest.raises(CommandError, match="1 documents are damaged and were skipped"):
+    with pytest.raises(CommandError, match="1 damaged document skipped"):
         export(tmp_path / "out")
     assert len((tmp_path / "out/manifest.jsonl").read_text().splitlines()) == 3
     store.failing = True

@@ -85,7 +85,7 @@ def test_missing_key_is_reported(backend: Backend, settings: Any) -> None:
     backend.push(document())
     settings.STATE_ENCRYPTION_KEYS = [new_key()]
 
-    with pytest.raises(CommandError, match="1 values are not re-encrypted"):
+    with pytest.raises(CommandError, match="1 value not re-encrypted"):
         _rotate()
 
 
@@ -100,7 +100,7 @@ def test_damaged_document_is_reported_and_does_not_stop_the_run(
     settings.STATE_ENCRYPTION_KEYS = [new, *settings.STATE_ENCRYPTION_KEYS]
     out, err = io.StringIO(), io.StringIO()
 
-    with pytest.raises(CommandError, match="1 values are not re-encrypted"):
+    with pytest.raises(CommandError, match="1 value not re-encrypted"):
         call_command("rotate_state_keys", stdout=out, stderr=err)
 
     assert out.getvalue().startswith("2 documents re-encrypted\n")
@@ -128,7 +128,7 @@ def test_error_in_a_document_does_not_stop_the_run(
 
     monkeypatch.setattr(sealing, "seal", seal)
 
-    with pytest.raises(CommandError, match="1 values are not re-encrypted"):
+    with pytest.raises(CommandError, match="1 value not re-encrypted"):
         _rotate()
 
     assert list(reencryption.outdated().values_list("number", flat=True)) == [2]

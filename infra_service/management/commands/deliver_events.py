@@ -11,6 +11,7 @@ from django.db import connection
 
 from infra_service.lib.commandline.base import ServiceCommand
 from infra_service.lib.commandline.isolation import recording_failures
+from infra_service.lib.commandline.progress import counted
 from infra_service.lib.commandline.stopping import stopped_by_signals
 from infra_service.lib.commandline.watching import add_watch_options, stop_of
 from infra_service.webhooks.delivering import Deliverer
@@ -63,7 +64,9 @@ class Command(ServiceCommand):
                 with recording_failures() as failures:
                     deliverer.run(None)
         self.report(
-            counts, f"{counts['delivered']} messages delivered; {counts['failed']} attempts failed"
+            counts,
+            f"{counted(counts['delivered'], 'message')} delivered; "
+            f"{counted(counts['failed'], 'attempt')} failed",
         )
         if failures:
             works = ", ".join(sorted(set(failures)))

@@ -38,5 +38,6 @@ class Command(ServiceCommand):
                     rebuilt += 1
                     bar.advance()
         except StorageUnavailable as error:
-            raise CommandError(f"stopped after {rebuilt} states: {error.detail}") from error
+            done = counted(rebuilt, "state")
+            raise CommandError(f"stopped after {done}: {error.detail}") from error
         self.report({"rebuilt": rebuilt}, f"changes of {counted(rebuilt, 'state')} rebuilt")

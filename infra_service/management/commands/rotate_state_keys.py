@@ -8,6 +8,7 @@ from django.core.management.base import CommandError
 
 from infra_service import key_canary, key_rotation
 from infra_service.lib.commandline.base import ServiceCommand
+from infra_service.lib.commandline.progress import counted
 from states.errors import StorageUnavailable
 from states.keeping import reencryption
 
@@ -61,7 +62,7 @@ class Command(ServiceCommand):
             stopped = ""
         except StorageUnavailable as error:
             done = counts["documents"]["reencrypted"]
-            stopped = f"stopped after {done} documents: {error.detail}"
+            stopped = f"stopped after {counted(done, 'document')}: {error.detail}"
         for kind in key_rotation.KINDS:
             try:
                 counts[kind.name] = self._reencrypt(kind)
@@ -76,15 +77,15 @@ class Command(ServiceCommand):
         self.report(
             # The member of release 1.0.0, which counted only documents.
             {"reencrypted": counts["documents"]["reencrypted"], **counts},
-            *(f"{counted['reencrypted']} {labels[name]} re-encrypted"
-              for name, counted in counts.items()),
+            *(f"{count['reencrypted']} {labels[name]} re-encrypted"
+              for name, count in counts.items()),
         )  # fmt: skip
         if stopped:
             raise CommandError(stopped)
-        if failed := sum(counted["failed"] for counted in counts.values()):
+        if failed := sum(count["failed"] for count in counts.values()):
             raise CommandError(
-                f"{failed} values are not re-encrypted: keep the old keys as long as you need "
-                "these values"
+                f"{counted(failed, 'value')} not re-encrypted: keep the old keys as long as you "
+                "need the values"
             )
 
     def _reencrypt_documents(self, counts: dict[str, int], *, everything: bool) -> None:

@@ -44,7 +44,8 @@ class Command(ServiceCommand):
                         self.problem(" ".join(map(str, problems[-1].values())))
                     bar.advance()
         except StorageUnavailable as error:
-            raise CommandError(f"stopped after {checked} documents: {error.detail}") from error
+            done = counted(checked, "document")
+            raise CommandError(f"stopped after {done}: {error.detail}") from error
         damaged, older = len(problems), self._older_values(problems)
         lines = [f"{counted(checked, 'document')} checked, {counted(len(problems), 'problem')}"]
         needing = ", ".join(f"{count} {name}" for name, count in older.items() if count)

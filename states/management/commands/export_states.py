@@ -81,7 +81,7 @@ class Command(ServiceCommand):
             f"{counted(counts['versions'], 'version')}",
         )
         if counts["unreadable"]:
-            raise CommandError(f"{counts['unreadable']} documents are damaged and were skipped")
+            raise CommandError(f"{counted(counts['unreadable'], 'damaged document')} skipped")
 
 
 def _target(text: str) -> Target:

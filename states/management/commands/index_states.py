@@ -81,7 +81,8 @@ class Command(ServiceCommand):
                     resources += done.resources
                     problems += [_described(done)] if done.problem else []
         except StorageUnavailable as error:
-            raise CommandError(f"stopped after {indexed} states: {error.detail}") from error
+            number = counted(indexed, "state")
+            raise CommandError(f"stopped after {number}: {error.detail}") from error
         except IncompleteError as error:
             raise CommandError(f"{counted(indexed, 'state')} indexed; {error}") from error
         self.report(

@@ -53,7 +53,7 @@ class Command(ServiceCommand):
                     bar.advance()
         except StorageUnavailable as error:
             raise CommandError(
-                f"stopped after {counts['moved']} documents: {error.detail}"
+                f"stopped after {counted(counts['moved'], 'document')}: {error.detail}"
             ) from error
         self.report(counts, f"{counted(counts['moved'], 'document')} moved")
         if counts["damaged"]:

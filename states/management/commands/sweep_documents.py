@@ -68,7 +68,8 @@ class Command(ServiceCommand):
                         swept += 1
                         self.note(name)
         except StorageUnavailable as error:
-            raise CommandError(f"stopped after {swept} objects: {error.detail}") from error
+            done = counted(swept, "object")
+            raise CommandError(f"stopped after {done}: {error.detail}") from error
         except IncompleteError as error:
             incomplete = error
         self.report(
