@@ -87,6 +87,17 @@ def test_a_token_at_the_prompt_is_not_echoed(
     assert "--token-stdin" in person.run("login", live.url, code=2).stderr
 
 
+def test_a_file_that_others_can_read(person: Client) -> None:
+    file = stored(person)
+    file.parent.mkdir(parents=True)
+    file.write_text(json.dumps({"url": "http://127.0.0.1:9", "token": f"isp_{'0' * 38}"}))
+    file.chmod(0o640)
+
+    assert f"chmod 600 {file}" in person.run("token", "print").stderr
+    file.chmod(0o600)
+    assert person.run("token", "print").stderr == ""
+
+
 def test_ctrl_c_at_the_prompt(person: Client, live: LiveServer) -> None:
     shown = person.on_terminal("login", live.url, typed="\x03", code=-signal.SIGINT)
 
