@@ -105,6 +105,11 @@ REFUSED: dict[str, tuple[Any, str, list[tuple[str, str]]]] = {
         "?update_mask=name",
         [("update_mask", "DUPLICATE")],
     ),
+    "a misspelt mask": (
+        {"api_key": ALL},
+        "?updatemask=name",
+        [("updatemask", "UNKNOWN_PARAMETER")],
+    ),
     "a number for a mask": ({"api_key": NEW, "update_mask": 5}, "", [("update_mask", "INVALID")]),
     "numbers in a mask": ({"api_key": NEW, "update_mask": [5]}, "", [("update_mask", "INVALID")]),
     "all and more": ({"api_key": ALL, "update_mask": "*,name"}, "", [("update_mask", "INVALID")]),

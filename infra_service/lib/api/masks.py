@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rest_framework.exceptions import ErrorDetail, ValidationError
 from rest_framework.fields import empty
 
+from infra_service.lib.api.parameters import refuse_unknown
 from infra_service.lib.api.suggestions import did_you_mean
 
 if TYPE_CHECKING:
@@ -29,7 +30,9 @@ def read_mask(
 
     Raises:
         ValidationError: the mask is repeated, has a wrong type or contains an unknown path.
+        InvalidParameter: the query has another parameter, such as a misspelt mask.
     """
+    refuse_unknown(query, NAMES)
     given = [body[name] for name in NAMES if name in body]
     given += [text for name in NAMES for text in query.getlist(name)]
     if len(given) > 1:
