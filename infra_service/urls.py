@@ -35,6 +35,6 @@ urlpatterns = [
     re_path(r"^api/docs/?$", SwaggerView.as_view(), name="docs"),
     path("admin/", admin.site.urls),
     # Only the pages of the admin need the slash.
-    path("admin", AdminRedirectView.as_view()),
+    path("admin", AdminRedirectView.as_view(), name="admin-redirect"),
     path("", HomeView.as_view(), name="home"),
 ]

@@ -45,9 +45,7 @@ def _undeclared(
             if entry.namespace not in _OTHER_NAMESPACES:
                 yield from _undeclared(entry.url_patterns, path)
             continue
-        # Views of DRF and class-based views of Django name their class; functions have none.
-        view = getattr(entry.callback, "view_class", entry.callback)
-        view = getattr(entry.callback, "cls", view)
+        view = getattr(entry.callback, "cls", entry.callback)
         if getattr(view, "public", False):
             continue
         if not getattr(view, "token_kinds", None):

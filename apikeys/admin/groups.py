@@ -8,8 +8,6 @@ from django import forms
 from django.contrib import admin
 from django.contrib.auth.admin import GroupAdmin as DjangoGroupAdmin
 from django.contrib.auth.models import Group
-from django.contrib.contenttypes.models import ContentType
-from django.db.models import Q
 
 from apikeys.admin.audited import AuditedAdmin, person_of
 from apikeys.admin.choices import CheckboxesByGroup, PermissionChoices
@@ -31,8 +29,8 @@ else:
 admin.site.unregister(Group)
 
 
-# A permission for the overview, of a model without a page.
-_OF_THE_OVERVIEW: Final = "view_housekeepingpart"
+# Apps without admin pages. The form omits their permissions, which have no effect.
+_WITHOUT_PAGES: Final = ("account", "admin", "contenttypes", "mfa", "sessions", "socialaccount")
 
 
 class GroupForm(ShownValues, GroupFormOfOurs):
@@ -48,11 +46,7 @@ class GroupForm(ShownValues, GroupFormOfOurs):
         field: Any = self.fields.get("permissions")
         if field is None:  # with view permission only
             return
-        # Permissions of models without a page have no effect.
-        models = ContentType.objects.get_for_models(*admin.site._registry).values()
-        offered = grantable(self.person).filter(
-            Q(content_type__in=models) | Q(codename=_OF_THE_OVERVIEW)
-        )
+        offered = grantable(self.person).exclude(content_type__app_label__in=_WITHOUT_PAGES)
         field.queryset = offered
         field.error_messages["invalid_choice"] = (
             "You cannot grant permissions that you do not have."

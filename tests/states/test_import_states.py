@@ -585,7 +585,8 @@ def test_number_of_statements_is_constant(tree: Path) -> None:
         done = run(tree)
 
     assert (done.json["imported"], done.json["unchanged"]) == (10, 3)
-    per_state = len(seen) / 13
+    # The verification also reads the states of each batch of 200 versions.
+    per_state = (len(seen) - 1) / 13
     assert per_state <= 22, per_state
 
 

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from tools.mutants import swapping
-from tools.mutants.__main__ import main
-from tools.mutants.rooms import ROOMS
+from tools.mutants.rooms import ROOMS, rooms_below
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -28,7 +27,7 @@ def test_surviving_mutants_belong_to_known_modules() -> None:
 
 def test_an_unknown_module_fails() -> None:
     with pytest.raises(SystemExit, match="no module"):
-        main("states/rules")
+        rooms_below("states/rules")
 
 
 def test_surviving_mutants_change_existing_lines() -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tools.mutants.fresh import judge_fresh
 from tools.mutants.mutant import mutants
-from tools.mutants.rooms import ON_POSTGRESQL, ROOMS
+from tools.mutants.rooms import ON_POSTGRESQL, rooms_below
 from tools.mutants.verdicts import Verdict
 from tools.mutants.warm import judge_warm
 
@@ -27,10 +27,12 @@ def main(prefix: str = "") -> int:
     """Judge the mutants of the rooms, print the table, and return 0 on success."""
     start = time.monotonic()
     on_postgresql = os.environ.get("DATABASE_URL", "").startswith("postgres")
-    rooms = [room for room in ROOMS if on_postgresql or not room.startswith(ON_POSTGRESQL)]
-    found = [mutant for room in rooms if room.startswith(prefix) for mutant in mutants(room)]
-    if not found:
-        sys.exit(f"tools/mutants/rooms.py lists no module that begins with {prefix}")
+    found = [
+        mutant
+        for room in rooms_below(prefix)
+        if on_postgresql or not room.startswith(ON_POSTGRESQL)
+        for mutant in mutants(room)
+    ]
     print(f"{len(found)} mutants", flush=True)
     reasons = _reasons()
     listed = {key for key in reasons if key[0] in {mutant.room for mutant in found}}

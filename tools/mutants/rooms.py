@@ -6,6 +6,7 @@ the mutant.
 
 from __future__ import annotations
 
+import sys
 from typing import Final
 
 _STATES: Final = (
@@ -225,3 +226,11 @@ ROOMS: Final[dict[str, tuple[str, ...]]] = {
     "filterlang/versions.py": ("tests/filterlang/test_versions.py",),
     **{f"{ON_POSTGRESQL}{name}.py": _PAGES for name in _BOUNDED_PAGES},
 }
+
+
+def rooms_below(prefix: str) -> list[str]:
+    """Return the modules whose path begins with the prefix, or exit if there are none."""
+    found = [room for room in ROOMS if room.startswith(prefix)]
+    if not found:
+        sys.exit(f"tools/mutants/rooms.py lists no module that begins with {prefix}")
+    return found

@@ -114,18 +114,6 @@ def test_the_group_form_offers_only_permissions_of_the_user() -> None:
     assert {permission.codename for permission in offered} == {"change_group", "view_user"}
 
 
-def test_the_group_form_offers_no_permissions_of_internal_tables() -> None:
-    client = holder("change_group", "view_slugclaim", "view_state", "view_housekeepingpart")
-    own = Group.objects.create(name="own")
-
-    form = client.get(f"{GROUPS}{own.pk}/change/").context["adminform"].form
-
-    offered = form.fields["permissions"].queryset
-    assert {permission.codename for permission in offered} == {
-        "change_group", "view_state", "view_housekeepingpart",
-    }  # fmt: skip
-
-
 def test_a_group_keeps_permissions_that_the_form_hides() -> None:
     client = person(username="root", is_superuser=True)
     own = Group.objects.create(name="own")
