@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from django.conf import settings
-from django.http import HttpResponseRedirect
+from django.http import HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from drf_spectacular.utils import extend_schema
 from rest_framework.renderers import TemplateHTMLRenderer
@@ -30,7 +30,7 @@ class HomeView(APIView):
     renderer_classes = (JsonRenderer, TemplateHTMLRenderer)
 
     @extend_schema(exclude=True)  # not part of the API
-    def get(self, _request: object) -> Response:
+    def get(self, _request: object) -> HttpResponse:
         """Return links to the admin and the API documentation."""
         documentation = {"docs": "/docs/"} if settings.WHITENOISE_ROOT else {}
         return Response(_PLACES | documentation, template_name="home.html")

@@ -70,8 +70,8 @@ def doors(patterns: list[Any], prefix: str = "") -> Iterator[tuple[str, str]]:
 def test_every_view_is_described() -> None:
     """LOCK and UNLOCK are described in prose; HEAD is GET, and views do not support OPTIONS."""
     there = {(p, m) for p, m in doors(get_resolver().url_patterns) if m != "head"}
-    # The operators' endpoints, in Prometheus' format, the page that links the document, the redirect
-    # to the admin, and the assistants' endpoint, which its protocol describes.
+    # The operators' endpoints, in Prometheus' format, the page that links the document, the
+    # redirect to the admin, and the assistants' endpoint, which its protocol describes.
     there -= {("/metrics", "get"), ("/", "get"), ("/admin", "get"), ("/mcp", "post")}
     described = {(path, method) for path, method, _ in operations()}
     backends = {path for path, method in there if method == "lock"}
