@@ -15,7 +15,7 @@ run: .venv/run  ## Start the service on 127.0.0.1 with its data in var/; PORT=80
 	@exec $(BIN)/python -m infra_service.quickstart --port $(PORT)
 
 # Lint runs in parallel; its output is shown only on failure.
-check: .venv/dev  ## Quick gate of a minute: lint, and tests without processes and sockets
+check: .venv/dev  ## Quick gate: lint, and tests without processes and sockets
 	@log=$$(mktemp); trap 'rm -f "$$log"' EXIT; \
 	$(MAKE) --no-print-directory lint >"$$log" 2>&1 & lint=$$!; \
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal --quick; tests=$$?; \
