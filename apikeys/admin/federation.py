@@ -167,7 +167,7 @@ class TrustPolicyAdmin(GrantColumns, AddByForm):
 
     def add_form(self, data: Any, requested: Mapping[str, Any]) -> forms.Form:
         # A link must not fill in other fields, such as the ids of a repository.
-        chosen = {name: requested[name] for name in ("issuer",) if name in requested}
+        chosen = {name: value for name, value in requested.items() if name == "issuer"}
         return TrustPolicyForm(data, initial=chosen, site=self.admin_site)
 
     def add_view(
