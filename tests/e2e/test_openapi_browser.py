@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 
 from tests.support.server import LiveServer
 
@@ -18,8 +18,8 @@ def test_swagger_ui_sends_requests(page: Page, live: LiveServer, token: str) -> 
     # 1. The document is complete.
     page.goto("/api/docs/")
     page.get_by_role("heading", name="Infrastructure management service").wait_for()
-    assert page.locator(".opblock").count() == 114
-    assert page.locator(".opblock-tag").count() == 17
+    expect(page.locator(".opblock")).to_have_count(114)
+    expect(page.locator(".opblock-tag")).to_have_count(17)
     # The instructions for a token, and its field, which Authorize shows with the same name.
     top = page.locator(".information-container")
     assert "Get a token" in top.inner_text()

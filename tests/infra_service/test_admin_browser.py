@@ -42,8 +42,8 @@ def test_token_is_issued_and_revoked_in_the_browser(page: Page, live: LiveServer
     assert live.request("GET", "/api/v1/states", token=secret).status == 401
 
     page.get_by_role("link", name="History").click()
-    actions = page.locator("td.field-action").all_inner_texts()
-    assert actions == ["access_token.revoke", "access_token.issue"]
+    actions = page.locator("td.field-action")
+    expect(actions).to_have_text(["access_token.revoke", "access_token.issue"])
     assert secret not in live.log.read_text()
 
 
@@ -135,6 +135,7 @@ def test_a_telephone_has_a_menu_on_every_page(browser: Browser, live: LiveServer
         menu = page.get_by_role("navigation", name="Menu")
         expect(menu).not_to_be_visible()
         page.get_by_role("button", name="Menu").click()
+        expect(menu).to_be_visible()
         named = menu.locator("a:not(.add)").all_inner_texts()
         # On a wider screen the open menu would cover parts of links.
         assert faults(page, [(390, "light"), (390, "dark")], between=()) == []
