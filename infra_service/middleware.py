@@ -1,4 +1,4 @@
-"""Middleware of every request: request id, access log, and errors instead of redirects."""
+"""Middleware of every request: ids, access log, size of the body, errors instead of redirects."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ import structlog
 from django.conf import settings
 from django.core.exceptions import BadRequest, DisallowedHost
 from django.db import connection
+from django.urls import Resolver404, resolve
 from uuid_utils.compat import uuid7
 
 from infra_service.lib.api import throttling
+from infra_service.lib.api.bodies import BodyTooLarge, LengthRequired
 from infra_service.lib.api.client_address import settle_client
-from infra_service.lib.api.encodings import UnsupportedCharset, query_fault
-from infra_service.lib.api.handlers import bad_request, insecure_transport
-from infra_service.lib.api.trace_context import trace_id_of
+from infra_service.lib.api.handlers import bad_request, insecure_transport, refused
+from infra_service.lib.api.parameters import encoding_fault
+from infra_service.lib.api.parsers import UnsupportedCharset
 from infra_service.lib.database import replica
 from infra_service.lib.server.handler import OTHER_ENCODING
 from infra_service.operations import access_log, tracing
@@ -25,10 +27,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from django.http import HttpRequest, HttpResponse
+    from rest_framework.exceptions import APIException
 
 log = structlog.get_logger("infra_service.requests")
 
 _WELL_FORMED_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
+# Version, trace id, parent id and flags (https://www.w3.org/TR/trace-context/). Version ff and ids
+# of zeros are invalid. Version 00 has exactly 55 characters. A later version may continue after a
+# hyphen.
+_TRACEPARENT: Final = re.compile(
+    r"(?!ff|00.{54})[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)?"
+)
 _PAGES: Final = ("/admin/", "/docs/")
 _PAGE: Final = re.compile(r"/|/api/docs/?")
 # Only the service's own files: no inline scripts or styles, nothing from other hosts.
@@ -102,13 +111,54 @@ class RequestContextMiddleware:
         if (encoding := request.META.get(OTHER_ENCODING)) is not None:
             refusal = UnsupportedCharset(encoding) if encoding else BadRequest(OTHER_ENCODING)
             return bad_request(request, refusal)
-        if (fault := query_fault(request)) is not None:
+        if (fault := encoding_fault(request)) is not None:
             return bad_request(request, fault)
         is_insecure = settings.SECURE_SSL_REDIRECT and not request.is_secure()
         path = request.path.lstrip("/")
         if is_insecure and any(exempt.search(path) for exempt in self.exempt_from_redirect):
             return insecure_transport(request)
         return None
+
+
+def trace_id_of(traceparent: str) -> str:
+    """Return the 32 hexadecimal digits of the trace id, or "" if the header is malformed."""
+    match = _TRACEPARENT.fullmatch(traceparent)
+    return match[1] if match else ""
+
+
+class BodyLengthMiddleware:
+    """Middleware that rejects chunked bodies, and bodies over 1 MiB, before they are read.
+
+    Most views never read the body, but the server would still have to receive it. The middleware
+    skips the methods in ``reads_bodies_of`` of a view, which apply the view's own limit.
+    """
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        fault = _length_fault(request)
+        if fault is not None and request.method not in _read_by_view(request):
+            return refused(request, fault)
+        return self.get_response(request)
+
+
+def _length_fault(request: HttpRequest) -> APIException | None:
+    if "HTTP_TRANSFER_ENCODING" in request.META:
+        return LengthRequired()
+    limit: int = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+    if int(request.META.get("CONTENT_LENGTH") or 0) > limit:
+        return BodyTooLarge(limit)
+    return None
+
+
+def _read_by_view(request: HttpRequest) -> frozenset[str]:
+    try:
+        view = resolve(request.path_info).func
+    except Resolver404:
+        return frozenset()
+    methods: frozenset[str] = getattr(getattr(view, "cls", None), "reads_bodies_of", frozenset())
+    return methods
 
 
 class PagePolicyMiddleware:

@@ -82,7 +82,7 @@ MIDDLEWARE = [
     # Before all middleware that can fail, so that error pages also have these headers.
     "infra_service.middleware.PagePolicyMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
-    "infra_service.lib.api.lengths.BodyLengthMiddleware",
+    "infra_service.middleware.BodyLengthMiddleware",
     "infra_service.lib.api.memory.MemoryMiddleware",
     "apikeys.middleware.TokenExpiryMiddleware",
     "django.middleware.security.SecurityMiddleware",

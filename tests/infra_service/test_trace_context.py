@@ -9,7 +9,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from apikeys.models import AuditEvent
-from infra_service.lib.api.trace_context import trace_id_of
+from infra_service.middleware import trace_id_of
 from tests.conftest import ClientWith
 from tests.infra_service.test_middleware import events
 

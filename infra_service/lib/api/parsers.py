@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from django.http import UnreadablePostError
-from rest_framework.exceptions import ParseError
+from rest_framework.exceptions import APIException, ParseError
 from rest_framework.parsers import BaseParser
 
 from infra_service.lib.api.duplicate_members import duplicate_member
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+_SHOWN: Final = 64
+
+
+class UnsupportedCharset(APIException):
+    meaning = "The `Content-Type` specifies a charset other than UTF-8."
+    status_code = 415
+    default_code = "UNSUPPORTED_MEDIA_TYPE"
+
+    def __init__(self, charset: str) -> None:
+        super().__init__(
+            f"The charset {charset[:_SHOWN]!a} of the Content-Type is not supported. Send UTF-8, "
+            "with 'Content-Type: application/json'."
+        )
 
 
 class JsonParser(BaseParser):
@@ -59,7 +73,7 @@ def decoded(body: bytes) -> Any:
     if has_nul(body):
         raise ParseError("A NUL character (\\u0000) is not allowed.")
     if duplicate is not None:
-        raise ParseError(f"The member {duplicate[:64]!a} is repeated in an object.")
+        raise ParseError(f"The member {duplicate[:_SHOWN]!a} is repeated in an object.")
     return value
 
 
