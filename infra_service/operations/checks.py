@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Tags, register
 from django.core.checks.security.base import check_secret_key
-from django.db import DatabaseError, OperationalError, connections
+from django.db import DatabaseError, OperationalError, ProgrammingError, connections
 from django.db.migrations.loader import MigrationLoader
 
 from apikeys.archiving import missing_privilege
@@ -83,8 +83,9 @@ def database_is_recent(
     try:
         if not is_too_old(MigrationLoader(connections["default"])):
             return []
-    except DatabaseError:
-        return []  # The command that needs the database reports the error.
+    except ProgrammingError:
+        # The command that needs the table reports the error. An unreachable database fails here.
+        return []
     return [
         Error(
             TOO_OLD,

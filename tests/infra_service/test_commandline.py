@@ -323,23 +323,35 @@ def test_programming_errors_are_not_explained() -> None:
     assert explanation_of(error) is None
 
 
-def test_missing_table_is_explained_without_a_traceback(tmp_path: Path) -> None:
+def run_on(database: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     environment = {
         **os.environ,
         "DJANGO_SETTINGS_MODULE": "infra_service.settings",
-        "DATABASE_URL": f"sqlite:///{tmp_path}/empty.sqlite3",
+        "DATABASE_URL": database,
         "SECRET_KEY": "a key for this test, of the necessary length and variety",
     }
+    return subprocess.run(
+        [sys.executable, "manage.py", *arguments],
+        cwd=ROOT, env=environment, check=False, capture_output=True, text=True,
+    )  # fmt: skip
 
-    def run(*options: str) -> str:
-        return subprocess.run(
-            [sys.executable, "manage.py", "verify_states", *options],
-            cwd=ROOT, env=environment, check=False, capture_output=True, text=True,
-        ).stderr  # fmt: skip
 
-    assert run() == (
+def test_missing_table_is_explained_without_a_traceback(tmp_path: Path) -> None:
+    empty = f"sqlite:///{tmp_path}/empty.sqlite3"
+
+    assert run_on(empty, "verify_states").stderr == (
         "The database is not ready for this command: no such table: states_stateversion. Run "
         "'manage.py migrate', on PostgreSQL as the owner of the tables and followed by "
         "'manage.py grant_service_role'.\n"
     )
-    assert "Traceback" in run("--traceback")
+    assert "Traceback" in run_on(empty, "verify_states", "--traceback").stderr
+
+
+def test_check_fails_without_the_database(tmp_path: Path) -> None:
+    done = run_on(f"sqlite:///{tmp_path}/missing/db.sqlite3", "check", "--database", "default")
+
+    assert done.returncode == 1
+    assert done.stderr == (
+        f"{DatabaseUnavailable.meaning} Check DATABASE_URL and the database (unable to open "
+        "database file).\n"
+    )

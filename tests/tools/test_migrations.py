@@ -44,7 +44,7 @@ HARMLESS_IF_SMALL: Final = (
     migrations.RemoveIndex,
     migrations.AlterField,
 )
-HOW = "docs/how-to/upgrade.md says what to do"
+HOW = "follow 'Write a migration' in CONTRIBUTING.md"
 
 
 def new_migrations() -> list[migrations.Migration]:
