@@ -100,6 +100,7 @@ def prepared() -> Iterator[tuple[LiveServer, str]]:
         try:
             yield server, server.token("state:read", "state:write")
         finally:
+            os.environ["DATABASE_URL"] = url  # a benchmark may have replaced it
             with psycopg.connect(url, autocommit=True) as connection:
                 connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
 
