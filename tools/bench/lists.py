@@ -11,9 +11,11 @@ Without ``--url``, the benchmark starts and fills a PostgreSQL server, which tak
 from __future__ import annotations
 
 import argparse
+import base64
 import contextlib
 import json
 import os
+import secrets
 import socket
 import statistics
 import subprocess
@@ -33,6 +35,8 @@ from tools.bench.figures import Figure, publish
 ROUNDS = 120
 LATE = 5_000
 LIST = "/api/v1/states?page_size=100"
+# The servers of a benchmark use the same database, and therefore the same key.
+KEYS = os.environ.get("STATE_ENCRYPTION_KEYS") or base64.b64encode(secrets.token_bytes(32)).decode()
 
 
 def cpu_seconds(*roots: int) -> float:
@@ -53,7 +57,7 @@ def cpu_seconds(*roots: int) -> float:
 def serving(**environment: str) -> Iterator[LiveServer]:
     """Run a server on a database that an earlier run may have prepared."""
     with tempfile.TemporaryDirectory(prefix="infra-bench-") as directory:
-        server = LiveServer(Path(directory), **environment)
+        server = LiveServer(Path(directory), STATE_ENCRYPTION_KEYS=KEYS, **environment)
         with contextlib.suppress(subprocess.CalledProcessError):
             server.prepare()  # fails if the user already exists
         server.start()
