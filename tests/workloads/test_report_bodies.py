@@ -7,7 +7,9 @@ import tracemalloc
 from typing import Any
 
 import pytest
+from django.test import RequestFactory
 
+from infra_service.lib.api import memory
 from tests.conftest import error_reason
 from tests.workloads.agent import Agent, nothing_is_stored
 from tests.workloads.records import (
@@ -16,7 +18,7 @@ from tests.workloads.records import (
     snapshot_body,
 )
 from workloads.models import Cluster
-from workloads.reporting.bodies import FACTOR
+from workloads.reporting.bodies import read_body
 from workloads.reporting.errors import InvalidReport
 from workloads.reporting.incoming import read_report
 
@@ -117,15 +119,27 @@ def test_the_limit_is_inclusive(agent: Agent, settings: Any) -> None:
     assert agent.put(gzipped(body + b" "), Content_Encoding="gzip").status_code == 413
 
 
-@pytest.mark.parametrize("element", [b"1", b"{}"])
-def test_memory_of_many_elements_is_bounded(element: bytes) -> None:
-    body = b'{"workloads": [' + b",".join([element] * 1_000_000) + b"]}"
+@pytest.mark.parametrize(
+    ("start", "element", "end"),
+    [
+        (b'{"workloads": [', b"1", b"]}"),
+        (b'{"workloads": [', b"{}", b"]}"),
+        (b'{"workloads": [{"containers": [{"running": [', b'"a"', b"]}]}]}"),
+    ],
+)
+def test_memory_of_many_elements_is_reserved(
+    start: bytes, element: bytes, end: bytes, rf: RequestFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent = start + b",".join([element] * 1_000_000) + end
+    reserved: list[int] = []
+    monkeypatch.setattr(memory, "reserve", reserved.append)
+    body = read_body(rf.put("/", sent), len(sent))
 
     tracemalloc.start()
     try:
         with pytest.raises(InvalidReport):
             read_report(body, complete=True)
-        assert tracemalloc.get_traced_memory()[1] < (FACTOR + 1) * len(body)
+        assert tracemalloc.get_traced_memory()[1] < sum(reserved)
     finally:
         tracemalloc.stop()
 

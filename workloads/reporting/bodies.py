@@ -19,6 +19,8 @@ _GZIP: Final = 31  # zlib's window bits for only gzip
 _STEP: Final = 1024 * 1024
 #: Bytes of memory that a decoded report requires per byte of its body.
 FACTOR: Final = 8
+#: Bytes of memory that each element of a list or object requires, however short its text is.
+_ELEMENT: Final = 72
 #: The maximum number of gzip members. Each member costs memory and time, even if it is empty. bgzip
 #: writes one member per 64 KiB.
 _MOST_MEMBERS: Final = 1000
@@ -38,7 +40,7 @@ def read_body(request: HttpRequest, limit: int) -> bytearray:
     sent = blocks(request, limit)
     body = bytearray()
     for block in _unfolded(sent) if encoding.endswith("gzip") else sent:
-        memory.reserve(FACTOR * len(block))
+        memory.reserve(max(FACTOR * len(block), _ELEMENT * block.count(b",")))
         body += block
         if len(body) > limit:
             raise BodyTooLarge(limit)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from typing import TYPE_CHECKING, Annotated, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 
 from workloads.reporting.errors import InvalidJson, InvalidReport
 from workloads.reporting.items import record_of
 from workloads.reporting.reports import Place, Report
-from workloads.reporting.wire import MAX_WORKLOADS, Delta, Item, PlaceForm, Snapshot
+from workloads.reporting.wire import Delta, Item, PlaceForm, Snapshot
 from workloads.reporting.wire_types import PATTERNS
 
 if TYPE_CHECKING:
@@ -51,21 +51,6 @@ _REASONS: Final = (
 _PATTERN: Final = re.compile(r"matching regex (.*)$")
 _PATTERN_WORDS: Final = {repr(pattern): f"The text {words}" for pattern, words in PATTERNS.items()}
 _WORDS: Final = 300
-
-
-class _Object(msgspec.Struct, gc=False):
-    """An object with skipped members."""
-
-
-_Objects: TypeAlias = Annotated[list[_Object], msgspec.Meta(max_length=MAX_WORKLOADS)]
-
-
-class _Lists(msgspec.Struct):
-    """The lists of a report. A ``Raw`` for each of millions of elements would exceed the memory."""
-
-    workloads: _Objects = []
-    upserts: _Objects = []
-    deletes: _Objects = []
 
 
 class _TooManyFaultsError(Exception):
@@ -123,7 +108,6 @@ def read_report(body: bytes | bytearray, *, complete: bool) -> Report:
 def _read_head(body: bytes | bytearray, *, complete: bool) -> Snapshot | Delta:
     faults = _Faults()
     try:
-        msgspec.json.decode(body, type=_Lists)
         return _SNAPSHOT.decode(body) if complete else _DELTA.decode(body)
     except msgspec.ValidationError as error:
         faults.add_error("", error)
