@@ -7,8 +7,6 @@ from urllib.parse import unquote_to_bytes
 
 from rest_framework.exceptions import APIException
 
-from filterlang.backend import PARAMETER, InvalidFilter
-from filterlang.errors import Code, FilterError
 from infra_service.lib.api.suggestions import did_you_mean
 
 if TYPE_CHECKING:
@@ -65,6 +63,10 @@ def encoding_fault(request: HttpRequest) -> APIException | None:
 
 
 def _not_utf8(name: str, before: bytes) -> APIException:
+    # Imported here to keep the filter language out of commands that do not use it.
+    from filterlang.backend import PARAMETER, InvalidFilter  # noqa: PLC0415
+    from filterlang.errors import Code, FilterError  # noqa: PLC0415
+
     position = len(before.decode())
     if name == PARAMETER:
         message = "a byte that is not UTF-8 is not allowed in a filter"
