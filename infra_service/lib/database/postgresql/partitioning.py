@@ -12,6 +12,7 @@ from infra_service.lib.database.months import first_id, month_of
 from infra_service.lib.database.postgresql.lock_waits import limit_wait
 from infra_service.lib.database.postgresql.partitions import (
     LIMIT,
+    PAUSE,
     Partition,
     attach,
     create_ahead,
@@ -20,9 +21,7 @@ from infra_service.lib.database.postgresql.partitions import (
     run,
 )
 
-# While an attempt waits for the lock on the table, other statements wait, too.
 _ATTEMPTS: Final = 5
-_PAUSE: Final = 2.0
 
 
 def convert(table: str) -> None:
@@ -55,7 +54,7 @@ def convert(table: str) -> None:
             except OperationalError:
                 if attempt == _ATTEMPTS - 1:
                     raise
-                time.sleep(_PAUSE)
+                time.sleep(PAUSE)
     create_ahead(table)
 
 

@@ -11,11 +11,12 @@ The service's role reads and writes through the table, and needs no privileges o
 from __future__ import annotations
 
 import re
+import time
 import uuid
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from django.db import connection, transaction
+from django.db import OperationalError, connection, transaction
 from django.utils import timezone
 
 from infra_service.lib.database.months import first_id, moment_of, month_of
@@ -29,6 +30,9 @@ AHEAD: Final = 3
 #: The CHECK constraint on the ids of a table, because of which attaching the table does not read
 #: it.
 LIMIT: Final = "limit_of_partition"
+#: The seconds between two attempts to lock a table. While an attempt waits for the lock, other
+#: statements wait, too.
+PAUSE: Final = 2.0
 _BOUNDS: Final = re.compile(r"FROM \((?:'(.+)'|MINVALUE)\) TO \('(.+)'\)", re.ASCII)
 
 
@@ -169,13 +173,30 @@ def _adopt_default(newest: Partition, upper: uuid.UUID) -> Partition:
 
 @contextmanager
 def limit_removed_on_failure(table: str) -> Iterator[None]:
-    """Remove the limit from the table if the block fails: it would reject rows of later months."""
+    """Remove the limit from the table if the block fails: it would reject rows of later months.
+
+    The removal is repeated while a long statement, such as a backup, locks the table.
+    """
     try:
         yield
     except BaseException:
-        with transaction.atomic(), connection.cursor() as cursor:
-            run(cursor, "ALTER TABLE {} DROP CONSTRAINT IF EXISTS {}", table, LIMIT)
+        while _has_limit(table):
+            with suppress(OperationalError), transaction.atomic(), connection.cursor() as cursor:
+                limit_wait(cursor)
+                run(cursor, "ALTER TABLE {} DROP CONSTRAINT {}", table, LIMIT)
+                break
+            time.sleep(PAUSE)
         raise
+
+
+def _has_limit(table: str) -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT EXISTS (SELECT FROM pg_constraint"
+            " WHERE conrelid = to_regclass(%s) AND conname = %s)",
+            [connection.ops.quote_name(table), LIMIT],
+        )
+        return bool(cursor.fetchone()[0])
 
 
 def _last_by_default(table: str) -> uuid.UUID | None:
