@@ -13,7 +13,11 @@ from typing import Any
 import pytest
 import yaml
 from django.db import connection
+from django.urls import URLPattern
 
+from states.api.backend import StateView
+from states.errors import DocumentUnreadable, StorageMisconfigured, StorageUnavailable
+from states.urls import urlpatterns
 from tests.e2e.backend import Backend, document
 from tests.support.figures import Figures, parsed, value
 from tests.support.server import LiveServer, live_server
@@ -128,6 +132,20 @@ def named(expression: str) -> set[str]:
     return set(re.findall(r"\b(?:infra|django)_\w+", expression))
 
 
+def panels_by_expression() -> dict[str, str]:
+    dashboard: dict[str, Any] = json.loads((HOW_TO / "grafana-dashboard.json").read_text())
+    return {
+        target["expr"]: panel["title"]
+        for panel in dashboard["panels"]
+        for target in panel["targets"]
+    }
+
+
+def alerts_by_expression() -> dict[str, str]:
+    rules = yaml.safe_load((HOW_TO / "alerts.yaml").read_text())["groups"][0]["rules"]
+    return {rule["expr"]: rule["alert"] for rule in rules}
+
+
 def test_dashboard_and_alerts_use_existing_metrics(live: LiveServer) -> None:
     token = live.token("state:read", "state:write", "cluster:write")
     cluster = {"cluster": {"name": "metrics"}}
@@ -150,19 +168,39 @@ def test_dashboard_and_alerts_use_existing_metrics(live: LiveServer) -> None:
     if connection.vendor == "sqlite":
         scraped.add("infra_partitions_ready")  # which only PostgreSQL has
 
-    dashboard: dict[str, Any] = json.loads((HOW_TO / "grafana-dashboard.json").read_text())
-    panels = {
-        target["expr"]: panel["title"]
-        for panel in dashboard["panels"]
-        for target in panel["targets"]
-    }
-    rules = yaml.safe_load((HOW_TO / "alerts.yaml").read_text())["groups"][0]["rules"]
-    alerts = {rule["expr"]: rule["alert"] for rule in rules}
-
+    panels, alerts = panels_by_expression(), alerts_by_expression()
     for expression, title in (panels | alerts).items():
         assert named(expression) <= scraped, title
         assert named(expression) or "up{" in expression, title
     assert (len(panels), len(alerts)) == (23, 27)
+
+
+def test_only_counters_are_added_up() -> None:
+    """Each instance returns the gauges of the database."""
+    for expression, title in (panels_by_expression() | alerts_by_expression()).items():
+        assert "sum" not in expression or "_total" in expression or "_bucket" in expression, title
+
+
+def test_alerts_cover_each_fault_of_documents_and_their_store() -> None:
+    faults = {*DocumentUnreadable.__subclasses__(), StorageUnavailable, StorageMisconfigured}
+    patterns = [p for e in alerts_by_expression() for p in re.findall(r'reason=~?"(.*?)"', e)]
+
+    reasons = {fault.default_code for fault in faults}
+    missing = {r for r in reasons if not any(re.fullmatch(pattern, r) for pattern in patterns)}
+    assert missing == {"STORAGE_INCONSISTENT"}  # infra_storage_faults counts it
+
+
+def test_dashboard_shows_refused_pushes_at_each_address() -> None:
+    (pattern,) = re.findall(r'view=~"(state.*?)"', " ".join(panels_by_expression()))
+    routes = [route for route in urlpatterns if isinstance(route, URLPattern)]
+
+    pushes = {
+        str(route.name)
+        for route in routes
+        if issubclass(getattr(route.callback, "view_class", object), StateView)
+    }
+    shown = {name for name in pushes if re.fullmatch(pattern, name)}
+    assert pushes - shown == {"state-no-address"}
 
 
 def test_each_alert_has_a_documented_response() -> None:
