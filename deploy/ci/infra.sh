@@ -96,13 +96,12 @@ infra_facts() (
     set +x
     service=${TF_HTTP_ADDRESS%%/api/v1/state/at/*}
     place=${TF_HTTP_ADDRESS#*/api/v1/state/at/}
-    environment=${place##*/} component=${place%/*} application=
-    case $component in */*) application=${component%/*} component=${component##*/} ;; esac
+    environment=${place##*/} component=${place%/*} application='IS NULL'
+    case $component in */*) application="= '${component%/*}'" component=${component##*/} ;; esac
     caller=$(infra_get "$service/v1/whoami") || exit 1
-    found=$(infra_get "$service/api/v1/states" --get \
-        --data-urlencode "filter=field['component'] = '$component' AND field['environment'] = '$environment'") || exit 1
-    state=$(printf %s "$found" | jq -r --arg application "$application" \
-        'first(.states[] | select((.application_slug // "") == $application)).id')
+    found=$(infra_get "$service/api/v1/states" --get --data-urlencode \
+        "filter=field['component'] = '$component' AND field['environment'] = '$environment' AND field['application'] $application") || exit 1
+    state=$(infra_field "$found" '.states[0].id')
     [ -n "$state" ] ||
         infra_fail "The service has no state at $place. Check that the configuration has 'backend \"http\" {}', and that the names are current." || exit 1
     versions=$(infra_get "$service/api/v1/states/$state/versions?page_size=100") || exit 1

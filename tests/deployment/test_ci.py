@@ -221,13 +221,30 @@ def test_facts_belong_to_the_last_version_of_the_job(jobs: Jobs) -> None:
     assert f"Recorded facts of shop/{STATE} with version 2." in pipeline.log
     shown = [line for line in pipeline.log.splitlines() if not line.startswith("::add-mask::")]
     assert token not in "\n".join(shown)
-    states = jobs.server.request("GET", "/api/v1/states", token=token).json()["states"]
-    (state,) = [state["id"] for state in states if state["application_slug"] == "shop"]
+    listed = "/api/v1/states?filter=field%5B'application'%5D='shop'"
+    (state,) = [s["id"] for s in jobs.server.request("GET", listed, token=token).json()["states"]]
     recorded = jobs.server.request("GET", f"/api/v1/states/{state}/versions/2/facts", token=token)
     found = recorded.json()["facts"]
     assert [provider["version"] for provider in found["providers"]] == ["5.31.0"]
     assert [module["key"] for module in found["modules"]] == ["own"]
     assert found["repository"] == "octo/infra"
+
+
+def test_facts_of_a_component_in_many_applications(jobs: Jobs) -> None:
+    """In more applications than a page of a list has states."""
+    token, kind = jobs.server.token("state:write"), {"Content-Type": "application/json"}
+    for number in range(50):
+        path = f"/api/v1/state/at/area-{number}/ledger/live"
+        sent = jobs.server.request("POST", path, document(1), token=token, headers=kind)
+        assert sent.status == 200
+    pipeline = jobs.pipeline("GITHUB", "many")
+    pipeline.github({"steps": exchange(jobs, state="zone/ledger/live")})
+    own, path = exported(pipeline)["TF_HTTP_PASSWORD"], "/api/v1/state/at/zone/ledger/live"
+    jobs.server.request("POST", path, document(1), token=own, headers=kind)
+
+    pipeline.github({"steps": [{"uses": FACTS}]})
+
+    assert "Recorded facts of zone/ledger/live with version 1." in pipeline.log
 
 
 @pytest.mark.parametrize(("token", "message"), [
