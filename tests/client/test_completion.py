@@ -67,13 +67,13 @@ def test_files_complete_the_import(client: Client) -> None:
 def test_without_a_service(tmp_path: Path) -> None:
     person = Client(tmp_path)
 
-    assert person.run("_complete", "show", "").stdout == "\n"
-    assert person.run("_complete", "nonsense", "").stdout == "\n"
+    assert person.run("_complete", "show", "").stdout == ""
+    assert person.run("_complete", "nonsense", "").stdout == ""
     assert "states\n" in person.run("_complete").stdout
 
 
 def test_a_slow_service_delays_a_shell_by_two_seconds(through_front: Client, front: Front) -> None:
     front.script.append(silent(front))
 
-    assert through_front.run("_complete", "show", "").stdout == "\n"
+    assert through_front.run("_complete", "show", "").stdout == ""
     assert len(front.requests) == 1

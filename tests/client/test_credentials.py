@@ -87,6 +87,13 @@ def test_a_token_at_the_prompt_is_not_echoed(
     assert "--token-stdin" in person.run("login", live.url, code=2).stderr
 
 
+def test_ctrl_d_at_the_prompt(person: Client) -> None:
+    shown = person.on_terminal("login", "http://127.0.0.1:9", typed="\x04", code=3)
+
+    assert "The token is malformed" in shown
+    assert "Traceback" not in shown
+
+
 def test_a_file_that_others_can_read(person: Client) -> None:
     file = stored(person)
     file.parent.mkdir(parents=True)
@@ -295,6 +302,13 @@ def test_a_key_is_created_rotated_and_revoked(
     client.run("keys", "revoke", "../../api/v1/states", code=4)
     shown = [item for item in client.json("keys") if item["id"] == key_id]
     assert shown[0]["unusable_reason"] == "REVOKED"
+
+
+def test_an_option_may_precede_the_action(tmp_path: Path) -> None:
+    token = f"isp_{'0' * 38}"
+    client = Client(tmp_path, "http://127.0.0.1:9", token)
+
+    assert json.loads(client.run("token", "--json", "print").stdout) == {"token": token}
 
 
 def test_the_token_is_no_argument_of_a_process(
