@@ -70,14 +70,21 @@ def _write_secrets(var: Path) -> None:
 
 def _prepare_database() -> None:
     import django  # noqa: PLC0415 - the secrets must exist before the settings are read
-
-    django.setup()
-    from django.core.management import CommandError, call_command  # noqa: PLC0415 - after set-up
+    from django.core.exceptions import ImproperlyConfigured  # noqa: PLC0415 - the same
+    from django.core.management import CommandError, call_command  # noqa: PLC0415 - the same
+    from django.db import Error  # noqa: PLC0415 - the same
 
     try:
+        django.setup()
         call_command("migrate", verbosity=0, skip_checks=False)
-    except CommandError as error:  # such as a database that is too old
+    except (CommandError, ImproperlyConfigured) as error:  # such as a database that is too old
         sys.exit(str(error))
+    except Error as error:
+        from infra_service.lib.database.failures import explanation_of  # noqa: PLC0415 - rare
+
+        if (explanation := explanation_of(error)) is None:
+            raise
+        sys.exit(explanation)
     call_command("setup_groups", stdout=io.StringIO())
 
 

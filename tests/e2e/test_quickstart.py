@@ -98,6 +98,27 @@ def test_invalid_port_is_rejected(port: str, monkeypatch: pytest.MonkeyPatch) ->
     assert refused.value.code == message
 
 
+@pytest.mark.parametrize(("name", "value", "message"), [
+    ("DATABASE_URL", "postgres://x:x@127.0.0.1:1/x", "Check DATABASE_URL and the database"),
+    ("RATE_LIMIT_TOKEN", "many", "RATE_LIMIT_TOKEN"),
+])  # fmt: skip
+def test_an_unusable_setting_is_an_error(
+    quickstart: Quickstart, name: str, value: str, message: str
+) -> None:
+    refused = subprocess.run(
+        quickstart.command,
+        cwd=ROOT,
+        env={**quickstart.environment, name: value},
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+
+    assert refused.returncode == 1
+    assert message in refused.stderr
+    assert "Traceback" not in refused.stderr
+
+
 def test_a_background_command_that_ended_is_started_again(quickstart: Quickstart) -> None:
     """A killed command is restarted; when the server's pipe is closed, all of it ends."""
     environment = quickstart.place.environment

@@ -105,6 +105,15 @@ def test_second_run_adds_only_missing_rows() -> None:
     assert (State.objects.count(), Workload.objects.count()) == (9, 25)
 
 
+def test_other_workloads_of_a_demo_cluster_stay() -> None:
+    seed(states=0, clusters=1, workloads=5)
+    other = Workload.objects.all()[0]
+    Workload.objects.filter(pk=other.pk).update(name="web")
+
+    assert seed(states=0, clusters=1, workloads=5)["workloads"] == 1
+    assert Workload.objects.count() == 6
+
+
 def test_second_run_reports_nothing_added() -> None:
     seed(states=1, clusters=0, workloads=0)
     out = io.StringIO()
