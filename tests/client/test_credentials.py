@@ -304,6 +304,24 @@ def test_a_key_is_created_rotated_and_revoked(
     assert shown[0]["unusable_reason"] == "REVOKED"
 
 
+def test_a_full_disk_of_the_output(tmp_path: Path) -> None:
+    client = Client(tmp_path, "http://127.0.0.1:9", f"isp_{'0' * 38}")
+
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [*BARE, "token", "print"],
+            env=client.environment,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+
+    assert (done.returncode, done.stderr) == (
+        1, "infra: Cannot write the output: No space left on device.\n",
+    )  # fmt: skip
+
+
 def test_an_option_may_precede_the_action(tmp_path: Path) -> None:
     token = f"isp_{'0' * 38}"
     client = Client(tmp_path, "http://127.0.0.1:9", token)
