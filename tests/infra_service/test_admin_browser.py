@@ -20,7 +20,9 @@ def test_token_is_issued_and_revoked_in_the_browser(page: Page, live: LiveServer
     page.get_by_role("link", name="Add access token").click()
     page.get_by_role("textbox", name="Name").fill("a browser's token")
     page.get_by_label("state:read").check()
-    page.get_by_role("button", name="Issue").click()
+    # With the script of the next page, which copies the secret.
+    with page.expect_navigation():
+        page.get_by_role("button", name="Issue").click()
 
     secret = page.locator("#secret").inner_text()
     assert re.fullmatch(TOKEN_PATTERN, secret)
@@ -29,7 +31,8 @@ def test_token_is_issued_and_revoked_in_the_browser(page: Page, live: LiveServer
     assert page.evaluate("navigator.clipboard.readText()") == secret
     assert live.request("GET", "/api/v1/states", token=secret).status == 200
 
-    page.get_by_role("link", name="Continue to the access token").click()
+    with page.expect_navigation():
+        page.get_by_role("link", name="Continue to the access token").click()
     assert secret not in page.content()
     page.get_by_role("link", name="Revoke").click()
     expect(
@@ -72,7 +75,8 @@ def test_pages_work_with_the_keyboard_alone(page: Page, live: LiveServer) -> Non
     keys.press("Tab")
     expect(page.get_by_label("apikey:read")).to_be_focused()
     keys.press("Space")
-    keys.press("Enter")
+    with page.expect_navigation():
+        keys.press("Enter")
 
     expect(page.get_by_role("heading", level=1)).to_have_text("Copy the secret now")
     page.get_by_role("button", name="Copy the secret").focus()
@@ -85,7 +89,8 @@ def test_components_are_found_by_name_with_the_keyboard(page: Page, live: LiveSe
     for name in ("finder-network", "finder-queue"):
         page.goto("/admin/states/component/add/")
         page.get_by_role("textbox", name="Name").fill(name)
-        page.get_by_role("button", name="Save", exact=True).click()
+        with page.expect_navigation():
+            page.get_by_role("button", name="Save", exact=True).click()
     page.goto("/admin/apikeys/apikey/add/")
     page.locator("#id_name").fill("bound by name")
     page.get_by_label("state:read").check()
@@ -111,7 +116,8 @@ def test_without_a_clipboard_the_secret_is_selected(page: Page, live: LiveServer
     page.goto("/admin/apikeys/apikey/add/")
     page.get_by_role("textbox", name="Name").fill("no clipboard")
     page.get_by_label("state:read").check()
-    page.get_by_role("button", name="Issue").click()
+    with page.expect_navigation():
+        page.get_by_role("button", name="Issue").click()
     page.evaluate("() => { navigator.clipboard.writeText = () => Promise.reject(Error('no')) }")
 
     page.get_by_role("button", name="Copy the secret").click()

@@ -82,7 +82,8 @@ def test_comparison_shows_changes_without_secrets(operator_page: Page, story: St
 
     page.get_by_label("Compare from version 1").check()
     page.get_by_label("Compare to version 2").check()
-    page.get_by_role("button", name="Compare versions").click()
+    with page.expect_navigation():
+        page.get_by_role("button", name="Compare versions").click()
 
     expect(page.get_by_text("Sensitive values are hidden.")).to_be_visible()
     expect(page.get_by_role("rowheader").nth(3)).to_be_visible()

@@ -79,6 +79,7 @@ def faults(
 
     At the widths in between links may be stacked, so the size of targets is checked there too.
     """
+    page.wait_for_load_state()
     page.emulate_media(reduced_motion="reduce")  # or colours are in transition while they are read
     page.evaluate(_axe())
     found = []

@@ -77,3 +77,4 @@ def log_in(page: Page, live: LiveServer, username: str = "operator", password: s
     page.get_by_label("Password").fill(password or live.environment["DJANGO_SUPERUSER_PASSWORD"])
     page.get_by_role("button", name="Log in").click()
     page.get_by_role("button", name="Log out").wait_for()
+    page.wait_for_load_state()  # until then, buttons have no scripts

@@ -33,7 +33,8 @@ def test_user_signs_on(page: Page, service: Service, provider: Provider) -> None
 
     expect(page.get_by_role("heading", level=1)).to_have_text("States")
     expect(page.get_by_text("grace")).to_be_visible()
-    page.get_by_role("button", name="Log out").click()
+    with page.expect_navigation():
+        page.get_by_role("button", name="Log out").click()
     page.goto("/admin/")
     expect(page.get_by_role("link", name="Sign on at 127.0.0.1")).to_be_visible()
 

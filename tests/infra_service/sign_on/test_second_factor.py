@@ -348,7 +348,8 @@ def test_passkey_is_accepted(guarded: Guarded, provider: Provider, chromium_page
     form.get_by_role("button", name="Add a passkey").click()
     expect(page.get_by_role("button", name="Remove a key of the test")).to_be_visible()
 
-    page.get_by_role("button", name="Log out").click()
+    with page.expect_navigation():
+        page.get_by_role("button", name="Log out").click()
     give_password(page, guarded)
     page.get_by_role("button", name="Use a passkey").click()
 
@@ -367,6 +368,7 @@ def give_password(page: Page, guarded: Guarded) -> None:
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("button", name="Log in").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Second factor")
+    page.wait_for_load_state()  # with the script for passkeys
 
 
 @pytest.fixture
