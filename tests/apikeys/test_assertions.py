@@ -56,7 +56,7 @@ CLAIMS: dict[str, tuple[dict[str, Any], str]] = {
     "with a text for its end": ({"exp": str(NOW + 60)}, "assertion_invalid"),
     "long before 1970": ({"iat": -(10**4299 * 9)}, "assertion_invalid"),
     "before 1970 until a fraction": ({"iat": -(10**400), "exp": NOW + 60.5}, "assertion_invalid"),
-    "good for too long": ({"exp": NOW + 2 * HOUR}, "assertion_too_long"),
+    "good for too long": ({"iat": NOW, "exp": NOW + 2 * HOUR}, "assertion_too_long"),
     "with an id that is no text": ({"jti": 7}, "assertion_invalid"),
 }
 

@@ -143,9 +143,10 @@ def test_lost_connection_is_reported(db: None, end: str, expected: str) -> None:
     try:
         own.set_autocommit(False)
         with own.cursor() as cursor:
-            cursor.execute("SET idle_in_transaction_session_timeout = 100")
             cursor.execute("SELECT pg_backend_pid()")
             (pid,) = cursor.fetchone()
+            if not end:
+                cursor.execute("SET idle_in_transaction_session_timeout = 100")
         if end:
             execute(end.format(pid=pid))
         time.sleep(1)

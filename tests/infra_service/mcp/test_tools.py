@@ -13,6 +13,7 @@ from django.test.utils import CaptureQueriesContext
 
 from apikeys.models import AccessToken, AuditEvent
 from filterlang.parser import parse
+from infra_service.lib.api import limits
 from infra_service.mcp.tools import TOOLS
 from states.api.states import StateViewSet
 from tests.conftest import ClientWith, error_reason
@@ -149,9 +150,10 @@ def test_each_call_is_an_event_without_its_arguments(mcp: Mcp) -> None:
 
 
 def test_calls_count_once_for_the_rate_limits(
-    client_with: ClientWith, settings: LazySettings
+    client_with: ClientWith, settings: LazySettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.RATE_LIMIT_TOKEN = 3
+    monkeypatch.setattr(limits.time, "time", lambda: 1_800_000_000.0)  # within the same window
     mcp = Mcp(client_with("state:read"))
 
     statuses = [mcp.send("tools/call", {"name": "list_states"}).status_code for _ in range(4)]
