@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
 import uuid
 
 import pytest
@@ -138,6 +139,8 @@ def test_triggers_protect_each_partition_directly(role: str) -> None:
 
 
 OLD = "old_events"
+#: All databases of a server share its roles.
+READER = f"old_reader_{os.getpid()}"
 
 
 @pytest.fixture
@@ -150,9 +153,8 @@ def old_table() -> str:
             f"CREATE TRIGGER old_{level} BEFORE {verbs} ON {OLD} FOR EACH {level} "
             "EXECUTE FUNCTION apikeys_auditevent_refuse()"
         )
-    run("DROP ROLE IF EXISTS old_reader")
-    run("CREATE ROLE old_reader")
-    run(f"GRANT SELECT, INSERT ON {OLD} TO old_reader")
+    run(f"CREATE ROLE {READER}")
+    run(f"GRANT SELECT, INSERT ON {OLD} TO {READER}")
     for moment in (timezone.now(), timezone.now() - dt.timedelta(days=300)):
         run(f"INSERT INTO {OLD} (id) VALUES ('{uuid7_of(moment)}')")
     return OLD
@@ -161,7 +163,7 @@ def old_table() -> str:
 def privileges(table: str) -> set[object]:
     found = run(
         f"SELECT verb FROM unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) AS verb "
-        f"WHERE has_table_privilege('old_reader', '{table}', verb)"
+        f"WHERE has_table_privilege('{READER}', '{table}', verb)"
     )
     return {verb for (verb,) in found}
 
