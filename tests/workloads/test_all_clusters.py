@@ -105,7 +105,7 @@ def test_command_exits_with_1_and_names_the_clusters_when_all_have_ended(
         wait_until(lambda: all(clusters.count(name) == 54 for name in names))
         for name in names:
             clusters.unregister(name)
-        _out, err = following.communicate(timeout=60)
+        _out, err = following.communicate(timeout=MAX_WAIT)
     finally:
         following.kill()
     assert following.returncode == 1

@@ -12,6 +12,7 @@ import pytest
 
 from tests.e2e.together import in_threads
 from tests.support.server import LiveServer
+from tests.support.waiting import MAX_WAIT
 from tests.workloads.records import gzipped, healthy
 
 pytestmark = pytest.mark.both
@@ -19,7 +20,6 @@ pytestmark = pytest.mark.both
 AGENTS = ("red", "blue")
 SIZE = 60
 ENOUGH = 25
-MAX_WAIT_SECONDS = 60.0
 
 
 def snapshot(agent: str, moment: dt.datetime) -> bytes:
@@ -43,7 +43,7 @@ def test_two_agents_and_a_reader_see_consistent_rows(live: LiveServer) -> None:
     body = json.dumps({"cluster": {"name": "simultaneous"}}).encode()
     cluster = live.request("POST", "/api/v1/clusters", body, token=token, headers=kind).json()
     path = f"/api/v1/clusters/{cluster['cluster']['id']}/workloads"
-    until = time.monotonic() + MAX_WAIT_SECONDS
+    until = time.monotonic() + MAX_WAIT
     statuses: Counter[tuple[str, int]] = Counter()
     pages: Counter[str] = Counter()
 

@@ -11,6 +11,7 @@ import pytest
 from apikeys.actors import Actor
 from tests.apiserver import ReplayServer
 from tests.support.server import LiveServer
+from tests.support.waiting import MAX_WAIT
 from tests.workloads.collector.between import Between
 from tests.workloads.collector.registered import Registered
 from workloads.collector import client as client_module
@@ -62,7 +63,7 @@ def collector(client: ClusterClient, cluster: Cluster, pauses: list[float]) -> C
 def stop() -> Iterator[threading.Event]:
     """An event that comes by itself, so that no test waits for ever."""
     event = threading.Event()
-    timer = threading.Timer(20, event.set)
+    timer = threading.Timer(MAX_WAIT, event.set)
     timer.start()
     yield event
     timer.cancel()

@@ -359,14 +359,16 @@ def test_a_wait_has_an_end(
 def test_stop_interrupts_the_run(
     registered: Registered, between: Between, token_file: Path
 ) -> None:
-    between.actions.append(hanging)
     there = destination(between.url, registered, token_file)
-    timer = threading.Timer(0.3, there.stop)
-    timer.start()
+
+    def stopped(proxy: Between, handler: BaseHTTPRequestHandler, body: bytes) -> None:
+        there.stop()
+        hanging(proxy, handler, body)
+
+    between.actions.append(stopped)
 
     for _ in range(2):
         with pytest.raises(NotReportedError):
             there._send("PUT", there._path, b"{}", JSON)
 
-    timer.join()
     assert len(between.requests) == 1
