@@ -93,7 +93,8 @@ def clients(db: None, client_with: ClientWith, operator: User) -> Clients:
 
 def vary(random: Random) -> None:
     """Spread nulls, extreme numbers and texts with wildcards over the rows."""
-    end = dt.datetime(2027, 1, 31, 12, 0, 0, 1, tzinfo=dt.UTC)
+    # After the creation of the rows, on any day.
+    end = dt.datetime(2099, 1, 31, 12, 0, 0, 1, tzinfo=dt.UTC)
     changes: dict[Any, dict[str, tuple[Any, ...]]] = {
         ApiKey: {"name": NASTY, "expires_at": (None, end)},
         AccessToken: {"name": NASTY, "expires_at": (None, end)},

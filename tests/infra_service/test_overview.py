@@ -60,9 +60,8 @@ def key(owner: User, name: str, expires_at: dt.datetime | None = None) -> ApiKey
     )[0]
 
 
-def pushed(ago: dt.timedelta) -> None:
-    """Add a version pushed this long ago."""
-    moment = NOW() - ago
+def pushed(moment: dt.datetime) -> None:
+    """Add a version pushed at this time."""
     key = uuid.UUID(int=int(moment.timestamp() * 1000) << 80 | 0x7 << 76 | uuid.uuid4().int >> 64)
     version = StateVersion.objects.exclude(pk__in=State.objects.values("current_version")).first()
     version = version or StateVersion.objects.get(pk=State.objects.all()[0].current_version_id)
@@ -209,23 +208,25 @@ def test_a_lock_of_the_release_before(db: None) -> None:
 
 def test_pushes_are_counted_per_day(db: None) -> None:
     load_states(1, nothing)  # pushed in 2025
+    now = NOW()
     for days in (0, 0, 1, 13, 14):
-        pushed(days * DAY)
+        pushed(now - days * DAY)
 
-    days = states.pushes_per_day(NOW())
+    days = states.pushes_per_day(now)
 
     assert len(days) == 14
-    assert days[-1] == (f"{NOW():%d %b}", 2)
+    assert days[-1] == (f"{now:%d %b}", 2)
     assert [number for _, number in days] == [1, *[0] * 11, 1, 2]
 
 
 def test_a_day_is_counted_up_to_a_bound(monkeypatch: pytest.MonkeyPatch, db: None) -> None:
     load_states(1, nothing)
+    now = NOW()
     for _ in range(4):
-        pushed(dt.timedelta(0))
+        pushed(now)
     monkeypatch.setattr(states, "EXACT", 3)
 
-    assert states.pushes_per_day(NOW())[-1][1] == 3
+    assert states.pushes_per_day(now)[-1][1] == 3
 
 
 def test_many_are_estimated(monkeypatch: pytest.MonkeyPatch, db: None) -> None:
@@ -493,7 +494,7 @@ def test_number_of_queries_is_constant(db: None, operator: User) -> None:
 def test_the_page_is_for_everybody_and_without_styles_or_scripts(five: list[Cluster]) -> None:
     load_states(5, nothing)
     lock(State.objects.all()[0], DAY * 2)
-    pushed(dt.timedelta(0))
+    pushed(NOW())
 
     page = person("viewer").get("/admin/").content.decode()
 

@@ -36,6 +36,13 @@ def run(statement: str) -> list[tuple[object, ...]]:
         return cursor.fetchall() if cursor.description else []
 
 
+@pytest.fixture(autouse=True)
+def in_the_month_of_the_migration(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The database was migrated at the start of the run, and the month may have ended since."""
+    ((migrated_at,),) = run("SELECT max(applied) FROM django_migrations WHERE app = 'apikeys'")
+    monkeypatch.setattr(timezone, "now", lambda: migrated_at)
+
+
 def remove_months() -> None:
     """Remove the partitions of all months, as if the owner's job had never run."""
     for partition in partitions_of(TABLE):
