@@ -59,7 +59,7 @@ def test_later_expiry_than_the_maker_is_rejected(
     ending: KeyOwner, owner: KeyOwner, later: str | None
 ) -> None:
     assert refused_for_its_end(create(ending, expires_at=later), ending.key.expires_at)
-    short = minted(owner, ttl=2)
+    short = minted(owner, ttl=60)
     end = AccessToken.objects.get(name="minted").expires_at
     assert refused_for_its_end(create(short, expires_at=later), end)
     assert not ApiKey.objects.filter(name="new").exists()

@@ -10,6 +10,7 @@ import pytest
 from django.conf import settings
 from django.db import OperationalError, connection, connections, transaction
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 from apikeys.models import ApiKey, User
 from infra_service.lib.database import busy_timeout
@@ -22,15 +23,17 @@ def writes(owner: KeyOwner) -> int:
     return sum(q["sql"].startswith("UPDATE") for q in queries.captured_queries)
 
 
-def test_single_write_per_minute(owner: KeyOwner) -> None:
+def test_single_write_per_minute(owner: KeyOwner, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = NOW()
+    monkeypatch.setattr(timezone, "now", lambda: now)
     assert [writes(owner) for _ in range(3)] == [1, 0, 0]
 
-    used = NOW() - dt.timedelta(seconds=59)
+    used = now - dt.timedelta(seconds=59)
     ApiKey.objects.update(last_used_at=used)
     assert writes(owner) == 0
     assert owner.key.last_used_at == used
 
-    ApiKey.objects.update(last_used_at=NOW() - dt.timedelta(seconds=60))
+    ApiKey.objects.update(last_used_at=now - dt.timedelta(seconds=60))
     assert writes(owner) == 1
 
 

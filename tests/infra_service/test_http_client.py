@@ -12,6 +12,7 @@ import pytest
 from infra_service.lib.http_client.connection import Connection, Response
 from infra_service.lib.http_client.deadline import Deadline
 from infra_service.lib.http_client.errors import FetchError, NoResponseError, TooLargeError
+from tests.support.waiting import MAX_WAIT, wait_until
 
 Talk = Callable[[socket.socket], None]
 
@@ -63,13 +64,13 @@ def sends(data: bytes) -> Talk:
 
 def waits(over: threading.Event) -> Talk:
     def talk(_: socket.socket) -> None:
-        over.wait(10)
+        over.wait(MAX_WAIT)
 
     return talk
 
 
 def get(connection: Connection, url: str, *, limit: int | None = 100) -> Response:
-    return connection.exchange("GET", url, {}, deadline=Deadline(5), limit=limit)
+    return connection.exchange("GET", url, {}, deadline=Deadline(MAX_WAIT), limit=limit)
 
 
 def test_a_kept_connection_is_used_again(peer: Peer) -> None:
@@ -150,7 +151,7 @@ def test_a_refusal_before_the_body_is_read(peer: Peer) -> None:
     peer.talk = refuse
     body = b"x" * 5_000_000
     response = Connection(peer.url).exchange(
-        "POST", peer.url, {}, body, deadline=Deadline(5), limit=9
+        "POST", peer.url, {}, body, deadline=Deadline(MAX_WAIT), limit=9
     )
 
     assert (response.status, response.is_success) == (413, False)
@@ -168,7 +169,7 @@ def test_stalled_receiver_is_timed_out(peer: Peer, limits: tuple[float, ...]) ->
         )
 
     over.set()
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 20
 
 
 def test_rejected_address_is_not_connected(peer: Peer) -> None:
@@ -207,7 +208,7 @@ def test_an_interruption_before_or_while_it_waits(peer: Peer) -> None:
 
     peer.talk = lambda _: late.shut_down()
     with pytest.raises(NoResponseError):
-        late.exchange("GET", peer.url, {}, deadline=Deadline(30), limit=9)
+        late.exchange("GET", peer.url, {}, deadline=Deadline(MAX_WAIT), limit=9)
     assert len(peer.received) == 1
 
 

@@ -168,8 +168,11 @@ def test_over_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     assert limiter.hit(two) is None
 
 
-def test_all_limits_are_counted_and_the_first_exceeded_is_returned() -> None:
+def test_all_limits_are_counted_and_the_first_exceeded_is_returned(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     limiter = Limiter(MemoryCounters())
+    monkeypatch.setattr(limits.time, "time", lambda: 120.0)  # within the same window
     token, other = Limit("token", "a", 2), Limit("token", "b", 2)
     owner = Limit("owner", "a", 3)
 

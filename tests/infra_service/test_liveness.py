@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import select
 from collections.abc import Iterator
 from typing import Any
 
@@ -45,11 +45,19 @@ def ended(administrator: Any, pid: int) -> bool:
     return administrator.execute(query, [pid]).fetchone() is None
 
 
+def wait_until_closed(one: Any) -> None:
+    """Wait until the end of a server process has reached the socket of its connection."""
+    poll = select.poll()
+    poll.register(one.fileno(), select.POLLRDHUP)
+    wait_until(lambda: poll.poll(0))
+
+
 def test_terminated_connection_in_the_pool_is_replaced(administrator: Any) -> None:
     pid = backend_pid()
+    one = connection.pool.getconn()
+    connection.pool.putconn(one)
     administrator.execute("SELECT pg_terminate_backend(%s)", [pid])
-    wait_until(lambda: ended(administrator, pid))
-    time.sleep(0.1)
+    wait_until_closed(one)
 
     assert User.objects.count() == 0
     assert backend_pid() != pid
@@ -64,8 +72,7 @@ def test_lost_connection_empties_the_pool(administrator: Any) -> None:
     pool.putconn(mine)
     pool.putconn(other)
     administrator.execute("SELECT pg_terminate_backend(%s)", [mine.info.backend_pid])
-    wait_until(lambda: ended(administrator, mine.info.backend_pid))
-    time.sleep(0.1)
+    wait_until_closed(mine)
 
     seen = {backend_pid() for _ in range(4)}
 

@@ -102,9 +102,16 @@ def test_unreachable_server_gives_database_unavailable(
 
 
 def test_exhausted_pool_with_a_silent_server_gives_database_unavailable(
-    wrapper: Wrapper, server: postgres.Server
+    wrapper: Wrapper, server: postgres.Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The error must not blame other requests when the server is silent."""
+    own = wrapper()
+    wait = own.pool.getconn
+
+    def suspect_and_wait() -> Any:
+        own.watch.suspect()  # as another thread does meanwhile
+        return wait()
+
     with held(wrapper), server.frozen():
-        threading.Timer(0.1, wrapper().watch.suspect).start()
+        monkeypatch.setattr(own.pool, "getconn", suspect_and_wait)
         assert isinstance(failure(wrapper), DatabaseUnavailable)

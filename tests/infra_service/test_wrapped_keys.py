@@ -32,8 +32,13 @@ def transit() -> Iterator[Transit]:
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Attempts without pauses, until a deadline of two seconds."""
+    """Attempts with short pauses."""
     monkeypatch.setattr(wrapped_keys, "_PAUSE", 0.05)
+
+
+@pytest.fixture
+def impatient(quick: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such attempts, until a deadline of two seconds."""
     monkeypatch.setattr(wrapped_keys, "_DEADLINE", 2.0)
 
 
@@ -135,7 +140,7 @@ def test_busy_server_is_tried_again(transit: Transit, statuses: list[int], quick
     assert transit.requests == len(statuses) + 1
 
 
-def test_sealed_server_is_given_up_after_the_deadline(transit: Transit, quick: None) -> None:
+def test_sealed_server_is_given_up_after_the_deadline(transit: Transit, impatient: None) -> None:
     transit.failures = [503] * 1000
     with pytest.raises(ImproperlyConfigured, match="responds with 503: the server is sealed"):
         unwrap([transit.wrap(KEY)], settings_of(transit))
@@ -143,11 +148,11 @@ def test_sealed_server_is_given_up_after_the_deadline(transit: Transit, quick: N
     assert 1 < transit.requests < 1000
 
 
-def test_absent_and_silent_servers_are_given_up(quick: None, monkeypatch: Any) -> None:
-    monkeypatch.setattr(wrapped_keys, "_ATTEMPT", 0.2)
+def test_absent_and_silent_servers_are_given_up(impatient: None, monkeypatch: Any) -> None:
     absent = wrapped_keys.Transit(f"http://127.0.0.1:{free_port()}", "t", "", "transit/k")
     with pytest.raises(ImproperlyConfigured, match="the connection failed"):
         unwrap(["vault:v1:x"], absent)
+    monkeypatch.setattr(wrapped_keys, "_ATTEMPT", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         with pytest.raises(ImproperlyConfigured, match="took too long"):

@@ -21,6 +21,7 @@ from tests.conftest import ClientWith
 from tests.states.conftest import Backend
 from tests.states.indexed import due, found, with_things
 from tests.support.committed import db, twice_at_once  # noqa: F401 - a fixture
+from tests.support.waiting import MAX_WAIT
 
 pytestmark = pytest.mark.skipif(connection.vendor != "postgresql", reason="about row locks")
 
@@ -100,7 +101,7 @@ def test_facts_of_a_version_that_is_being_indexed_do_not_wait(
     def find(loaded: LoadedDocument) -> Any:
         worker = threading.Thread(target=record)
         worker.start()
-        worker.join(5)
+        worker.join(MAX_WAIT)
         answers.append(None)  # the index has not finished
         return real(loaded)
 

@@ -403,7 +403,16 @@ def test_in_a_quiet_cluster_a_failure_is_over_when_the_watch_holds(
     api: ReplayServer, client: ClusterClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No event comes, and the watch goes on: the trouble would last until its end."""
-    monkeypatch.setattr(Backoff, "next_pause", lambda *_: 0.01)
+    after_failures: list[tuple[bool, bool]] = []
+
+    def state() -> tuple[bool, bool]:
+        return reflector.is_current, reflector.trouble is not None
+
+    def next_pause(*_: Any) -> float:
+        after_failures.append(state())
+        return 0.01
+
+    monkeypatch.setattr(Backoff, "next_pause", next_pause)
     stop = threading.Event()
     api.faults[f"{DEPLOYMENTS}?watch"] += [UNAVAILABLE] * 4
     reflector = Reflector(client, WORKLOADS[WorkloadKind.DEPLOYMENT], Mirror(), stop, no_progress)
@@ -411,19 +420,17 @@ def test_in_a_quiet_cluster_a_failure_is_over_when_the_watch_holds(
     states: list[tuple[bool, bool]] = []
 
     def recovered() -> bool:
-        state = (reflector.is_current, reflector.trouble is not None)
-        if not states or states[-1] != state:
-            states.append(state)
-        return state == (True, False)
+        states.append(state())
+        return states[-1] == (True, False)
 
     try:
-        wait_until(lambda: reflector.trouble is not None)
+        wait_until(lambda: len(after_failures) == 4)
         wait_until(recovered)
         time.sleep(0.3)
         assert recovered()
         # Another failure is the first of its row.
         api.watches.send(DEPLOYMENTS, b"no JSON")
-        wait_until(lambda: not reflector.is_current)
+        wait_until(lambda: len(after_failures) == 5)
         wait_until(recovered)
     finally:
         stop.set()
@@ -431,6 +438,8 @@ def test_in_a_quiet_cluster_a_failure_is_over_when_the_watch_holds(
         reflector.join(60)
 
     assert set(states) <= {(False, True), (False, False), (True, False)}
+    untroubled, troubled = (False, False), (False, True)
+    assert after_failures[:5] == [untroubled, untroubled, troubled, troubled, untroubled]
 
 
 @pytest.mark.usefixtures("soon_believed")
