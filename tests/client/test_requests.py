@@ -100,8 +100,8 @@ def test_a_wait_beyond_the_limit_is_an_error(through_front: Client, front: Front
 
     assert "Try again in 61 s." in through_front.run("states", code=6).stderr
     assert len(front.requests) == 1
-    front.script.extend([BUSY] * 9)
-    through_front.run("states", "--timeout", "2", code=6)
+    front.script.extend([answer("503 Busy", refusal(503, "DATABASE_BUSY"), Retry_After=3)] * 9)
+    through_front.run("states", "--timeout", "5", code=6)
     assert len(front.requests) == 3
 
 
@@ -196,11 +196,11 @@ def test_a_large_document_extends_the_limit_of_an_import(
     through = passed(front)
 
     def slow(connection: socket.socket) -> None:
-        time.sleep(3)
+        time.sleep(6)
         through(connection)
 
     front.script.extend([through, through, slow])  # the lookup, the lock and the read
-    through_front.run("import", "s.tfstate", state.name, "--force", "--timeout", "2")
+    through_front.run("import", "s.tfstate", state.name, "--force", "--timeout", "5")
 
 
 def test_an_unreachable_service(tmp_path: Path, tokens: dict[str, str]) -> None:

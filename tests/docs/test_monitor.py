@@ -71,7 +71,7 @@ def test_each_documented_command_works(server: LiveServer, place: Path) -> None:
             for placeholder, meant in words.items():
                 command = command.replace(placeholder, meant)
             if "--watch" in command:
-                command += " > /dev/null 2>&1 & for i in $(seq 100); do "
+                command += " > /dev/null 2>&1 & for i in $(seq 500); do "
                 command += f"test -e {place}/heartbeat && break; sleep 0.2; done"
             code, lines = shell.run(command)
             assert code == 0, (step.command, lines)

@@ -18,7 +18,7 @@ from tests.e2e.backend import Backend, document
 from tests.e2e.database import problems, versions_of
 from tests.e2e.wire import Wire
 from tests.support.server import LiveServer
-from tests.support.waiting import wait_until
+from tests.support.waiting import MAX_WAIT, wait_until
 
 BODY = document(1, filler="x" * 500_000)
 
@@ -93,7 +93,7 @@ def test_the_port_is_closed_while_requests_are_answered(running: Backend) -> Non
         assert wire.line() == b"\r\n"
         wire.send(BODY[:250_000])
         server.signal(signal.SIGTERM)
-        wait_until(lambda: outcome(server.port) == "ConnectionRefusedError", 5)
+        wait_until(lambda: outcome(server.port) == "ConnectionRefusedError")
         wire.send(BODY[250_000:])
         assert wire.answer().status == 200
     assert server.ended() == 0
@@ -104,22 +104,23 @@ def test_no_client_waits_in_vain(running: Backend) -> None:
     server = running.server
     outcomes: Counter[str] = Counter()
     slowest = 0.0
-    stopped_at = time.monotonic() + 1
-    signalled = False
+    began = time.monotonic()
+    signalled, latest = False, Counter[str]()
     with ThreadPoolExecutor(16) as clients:
-        while time.monotonic() < stopped_at + 1:
-            if not signalled and time.monotonic() > stopped_at:
+        while latest["ConnectionRefusedError"] < 16:
+            assert time.monotonic() < began + MAX_WAIT
+            if not signalled and time.monotonic() > began + 1:
                 server.signal(signal.SIGTERM)
                 signalled = True
-            began = time.monotonic()
-            outcomes.update(clients.map(outcome, [server.port] * 16))
-            slowest = max(slowest, time.monotonic() - began)
+            asked = time.monotonic()
+            latest = Counter(clients.map(outcome, [server.port] * 16))
+            slowest = max(slowest, time.monotonic() - asked)
+            outcomes += latest
     assert server.ended() == 0
     assert outcomes["HTTP/1.1 200"] > 0
-    assert outcomes["ConnectionRefusedError"] > 0
     # Between the last check of the queue and the close of the port there is a short gap.
     assert outcomes.total() - outcomes["HTTP/1.1 200"] - outcomes["ConnectionRefusedError"] <= 1
-    assert slowest < 5
+    assert slowest < 20
 
 
 def assert_gone(processes: list[int]) -> None:

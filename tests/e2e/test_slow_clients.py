@@ -193,8 +193,7 @@ def test_moderately_slow_push_is_accepted(server: LiveServer, token: str) -> Non
 @pytest.fixture(scope="module")
 def small_pool() -> Iterator[LiveServer]:
     """A server whose only worker has two connections."""
-    pool = {"WEB_WORKERS": "1", "DATABASE_POOL_MAX": "2", "DATABASE_POOL_TIMEOUT": "2"}
-    with live_server(**pool) as server:
+    with live_server(WEB_WORKERS="1", DATABASE_POOL_MAX="2") as server:
         yield server
 
 

@@ -179,7 +179,7 @@ def check_four(backend: Backend, codes: list[int]) -> None:
 
 
 def test_four_applies_at_once_queue(terraform: MakeTerraform, backend: Backend) -> None:
-    codes = run_four(terraform, "-lock-timeout=60s")
+    codes = run_four(terraform, "-lock-timeout=110s")
     assert codes == [0, 0, 0, 0]
     check_four(backend, codes)
 

@@ -21,18 +21,23 @@ from structlog.testing import capture_logs
 from infra_service.lib.commandline import heartbeat
 from infra_service.lib.commandline.heartbeat import BeatingEvent, Heartbeat
 from tests.support.installation import ROOT, Installation
-from tests.support.waiting import wait_until
+from tests.support.waiting import MAX_WAIT, wait_until
 
 WATCHES = ("index_states", "deliver_events", "housekeeping")
 
 
-def renewed(file: Path) -> bool:
-    """Return whether the file is renewed within a while."""
+def wait_until_renewed(file: Path) -> None:
     before = file.stat().st_mtime_ns
+    wait_until(lambda: file.stat().st_mtime_ns > before)
+
+
+def stands_still(file: Path) -> bool:
+    """Return whether the file is not renewed within a while."""
     with contextlib.suppress(AssertionError):
+        before = file.stat().st_mtime_ns
         wait_until(lambda: file.stat().st_mtime_ns > before, 5)
-        return True
-    return False
+        return False
+    return True
 
 
 def test_a_wait_beats(tmp_path: Path) -> None:
@@ -40,7 +45,7 @@ def test_a_wait_beats(tmp_path: Path) -> None:
     stop = BeatingEvent(Heartbeat(str(file)))
     with contextlib.closing(Looping(stop.wait)):
         try:
-            assert renewed(file)
+            wait_until_renewed(file)
         finally:
             stop.set()
 
@@ -55,17 +60,18 @@ def test_a_loop_that_does_not_return_stops_the_heartbeat(tmp_path: Path) -> None
             beating.beat(name)
 
     with contextlib.ExitStack() as loops:
+        running = {}
         for name, stop in stops.items():
-            loops.enter_context(contextlib.closing(Looping(follow, name)))
+            running[name] = loops.enter_context(contextlib.closing(Looping(follow, name)))
             loops.callback(stop.set)
-        assert renewed(file)
+        wait_until_renewed(file)
         stops["one"].set()
+        running["one"].close()
         # Its last turn may count for one more renewal.
-        time.sleep(heartbeat._RENEW_EVERY + 0.2)
-        assert not renewed(file)
+        wait_until(lambda: stands_still(file))
         # A loop that has ended is not awaited.
         beating.end("one")
-        assert renewed(file)
+        wait_until_renewed(file)
 
 
 class Looping:
@@ -76,7 +82,7 @@ class Looping:
         self._thread.start()
 
     def close(self) -> None:
-        self._thread.join(20)
+        self._thread.join(MAX_WAIT)
         assert not self._thread.is_alive()
 
 
@@ -149,7 +155,7 @@ def test_command_blocked_by_the_database_writes_no_heartbeat(
     )  # fmt: skip
     try:
         wait_until(file.exists)
-        assert renewed(file)
+        wait_until_renewed(file)
         if url:
             with psycopg.connect(url) as other:
                 tables = other.execute(
@@ -158,9 +164,9 @@ def test_command_blocked_by_the_database_writes_no_heartbeat(
                 ).fetchone()
                 assert tables
                 other.execute(f"LOCK TABLE {tables[0]} IN ACCESS EXCLUSIVE MODE")
-                wait_until(lambda: not renewed(file))
+                wait_until(lambda: stands_still(file))
                 assert running.poll() is None
-            assert renewed(file)
+            wait_until_renewed(file)
         running.terminate()
         assert running.wait(60) == 0
     finally:
