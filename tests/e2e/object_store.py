@@ -8,12 +8,11 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from xml.etree import ElementTree
 
 from tests.support.postgres import free_port
-from tests.support.waiting import MAX_WAIT
+from tests.support.waiting import MAX_WAIT, wait_until
 
 BUCKET = "states"
 
@@ -30,12 +29,15 @@ def running() -> Iterator[int]:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
+
+    def has_a_bucket() -> bool:
+        with contextlib.suppress(OSError):
+            _requested(port, "PUT", f"/{BUCKET}")
+            return True
+        return False
+
     try:
-        for _ in range(300):
-            with contextlib.suppress(OSError):
-                _requested(port, "PUT", f"/{BUCKET}")
-                break
-            time.sleep(0.1)
+        wait_until(has_a_bucket)
         yield port
     finally:
         process.terminate()

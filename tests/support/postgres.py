@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import itertools
 import os
 import pwd
 import shutil
@@ -22,6 +23,9 @@ from pathlib import Path
 from typing import Any
 
 _SETTINGS = ("-c", "max_connections=200", "-c", "shared_buffers=256MB")
+
+# Each process begins elsewhere, so that two processes do not find the same port at the same moment.
+_numbers = itertools.count(os.getpid() * 211)
 
 # Tests without a server need 1.4 GB there; each server's database has 10 MB.
 _AMPLE = 6 * 2**30
@@ -57,10 +61,17 @@ def _copy_of_the_wheel(scratch: Path) -> Path:
 
 
 def free_port() -> int:
-    """Return an unused loopback port."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """Return an unused loopback port.
+
+    The kernel assigns higher ports to connections and listeners of other tests. It could assign the
+    port before the server is started, or while the server is restarted.
+    """
+    for number in _numbers:
+        port = 10_000 + number % 22_000
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError
 
 
 class Server:
@@ -108,7 +119,7 @@ class Server:
                 **self._unprivileged,
             )
         ready = ("pg_isready", "-q", "-h", "127.0.0.1", "-p", str(self.port), "-t", "1")
-        for _ in range(300):
+        for _ in range(1200):
             if self._process.poll() is not None:
                 raise RuntimeError((self.directory / "log").read_text())
             if subprocess.run([self.binaries / ready[0], *ready[1:]], check=False).returncode == 0:
