@@ -12,7 +12,7 @@ import pytest
 from infra_service.lib.http_client.connection import Connection, Response
 from infra_service.lib.http_client.deadline import Deadline
 from infra_service.lib.http_client.errors import FetchError, NoResponseError, TooLargeError
-from tests.support.waiting import MAX_WAIT, wait_until
+from tests.support.waiting import MAX_WAIT
 
 Talk = Callable[[socket.socket], None]
 
