@@ -69,7 +69,7 @@ def test_request_in_flight_is_answered(
     assert (answer.status, answer.body) == (200, b"")
     assert server.ended() == 0
     assert_free(server.port)
-    assert_gone(workers)
+    wait_for_end_of(workers)
     assert [version["size_bytes"] for version in versions_of(running)] == [len(BODY)]
     assert problems(running) == []
 
@@ -123,8 +123,9 @@ def test_no_client_waits_in_vain(running: Backend) -> None:
     assert slowest < 20
 
 
-def assert_gone(processes: list[int]) -> None:
-    assert [pid for pid in processes if Path(f"/proc/{pid}").exists()] == []
+def wait_for_end_of(processes: list[int]) -> None:
+    """Wait until workers have ended, which may be shortly after the main process."""
+    wait_until(lambda: not [pid for pid in processes if Path(f"/proc/{pid}").exists()])
 
 
 def test_idle_server_ends_at_once(running: Backend) -> None:
