@@ -25,6 +25,7 @@ from tests.support import postgres
 from tests.support.installation import ROOT
 from tests.support.issuer import issuer_server
 from tests.support.server import LiveServer, running
+from tests.support.waiting import MAX_WAIT
 from tools.bench.day import tables
 from tools.bench.day.access import subscribe
 from tools.bench.day.company import Company
@@ -64,7 +65,7 @@ def _command(server: LiveServer, name: str) -> Iterator[int]:
         assert process.poll() is None, f"{name} ended with {process.returncode}"
     finally:
         process.terminate()
-        process.wait(60)
+        process.wait(MAX_WAIT)
 
 
 def show(step: Step) -> None:

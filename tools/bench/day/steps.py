@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tests.support.installation import ROOT
+from tests.support.waiting import MAX_WAIT
 from tools.bench.day import proportions
 from tools.bench.day.company import Arrival, Company
 from tools.bench.day.resources import Resources, memory, settle
@@ -72,7 +73,7 @@ def take(company: Company, teams: int, seconds: float, commands: tuple[int, ...]
     )  # fmt: skip
     send(company, company.arrivals(seconds, random.Random(teams)))
     used = Resources.used(company.server, (*commands, housekeeping.pid)).since(before)
-    assert housekeeping.wait(60) == 0
+    assert housekeeping.wait(MAX_WAIT) == 0
     return Step(
         teams=teams,
         clusters=len(company.clusters),
