@@ -15,6 +15,7 @@ _STATES: Final = (
     "tests/states/test_races.py",
     "tests/states/test_named.py",
     "tests/states/test_require_lock.py",
+    "tests/states/test_freeze.py",
 )
 _PULLED: Final = (
     "tests/states/test_masking.py",
@@ -57,7 +58,12 @@ _PAGES: Final = (
 
 ROOMS: Final[dict[str, tuple[str, ...]]] = {
     "states/actions/rules.py": (*_STATES, "tests/states/test_restore.py"),
-    "states/actions/locks.py": (*_STATES, "tests/states/test_force_unlock.py"),
+    "states/actions/locks.py": (
+        *_STATES,
+        "tests/states/test_force_unlock.py",
+        "tests/states/test_leftovers.py",
+        "tests/states/remote/test_locking.py",
+    ),
     "states/lockinfo.py": (*_STATES, "tests/states/test_force_unlock.py"),
     "states/lock_holders.py": (
         "tests/states/test_admin_state_list.py",
