@@ -26,8 +26,6 @@ from tests.support.server import Answer, LiveServer
 from tests.support.silent_line import SilentLine
 from tests.support.waiting import wait_until
 
-#: Seconds of a list without the replica, at most: its limits, and the delay of a busy machine.
-LONGEST = settings.DATABASE_REPLICA_MAX_LAG + replica.QUERY + 2
 SCOPES = ("state:read", "state:write", "state:admin", "cluster:read", "cluster:write")
 
 
@@ -239,7 +237,8 @@ def test_without_it_the_primary_is_read(
     finally:
         come_back(pair.replica)
     wait_until(pair.is_from_replica, 60)
-    assert max(seconds) < LONGEST
+    # The lag of 0.1 s plus the delay of a busy machine.
+    assert max(seconds) < 1.5
 
 
 def test_replica_of_a_former_primary_is_not_read(pair: Pair) -> None:
@@ -315,13 +314,14 @@ def test_unreachable_replica_delays_lists_within_its_limits(pair: Pair) -> None:
         wait_until(cut_off.is_from_replica)
         before = cut_off.vain_reads()
         line.cut()
-        started, slowest = time.monotonic(), 0.0
+        started, slowest, reads = time.monotonic(), 0.0, 0
         while time.monotonic() - started < 8:
             began = time.monotonic()
             assert not cut_off.is_from_replica()
-            slowest = max(slowest, time.monotonic() - began)
+            slowest, reads = max(slowest, time.monotonic() - began), reads + 1
         passed = time.monotonic() - started
-        assert slowest < LONGEST
+        assert slowest < settings.DATABASE_REPLICA_MAX_LAG + replica.QUERY
+        assert reads > 20
         assert 1 <= cut_off.vain_reads() - before <= 1 + passed / replica.PAUSE
         line.mend()
         wait_until(cut_off.is_from_replica)

@@ -86,7 +86,7 @@ def test_recovered_receiver_is_served_beside_forty_slow_receivers(
     client: ApiClient, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The other queues are older and never empty."""
-    monkeypatch.setattr(fair_share, "SLOW_AFTER", 1.5)
+    monkeypatch.setattr(fair_share, "SLOW_AFTER", 1.0)
     hang = threading.Event()
 
     def slowly(handler: BaseHTTPRequestHandler) -> None:
@@ -104,5 +104,4 @@ def test_recovered_receiver_is_served_beside_forty_slow_receivers(
             wait_until(lambda: bool(receiver.received), 40)
             receiver.answer = answers(204)
             wait_until(lambda: len(receiver.received) == 6, 40)
-            # The slow receivers' queues are not nearly empty.
-            assert len(slow.received) < 6 * _SLOW * 3 / 4
+            assert len(slow.received) < 6 * _SLOW / 2
