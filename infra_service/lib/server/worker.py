@@ -35,6 +35,7 @@ from uuid_utils.compat import uuid7
 
 from infra_service.lib.server.arrivals import LINGER, Arrival, Departure
 from infra_service.lib.server.connection_end import announce_end
+from infra_service.lib.server.listeners import ignore_new_connections
 from infra_service.lib.server.pace import CONTINUE, HEADER_TIMEOUT, PacedSocket
 from infra_service.lib.server.server_errors import StatusCapture, refusal
 
@@ -106,6 +107,8 @@ class ServiceWorker(ThreadWorker):  # type: ignore[misc,unused-ignore]
             return
         listeners, self.sockets = self.sockets, []
         for listener in listeners:
+            if self.cfg.reuse_port:  # otherwise, other processes use the same socket
+                ignore_new_connections(listener)
             for _ in range(self.cfg.backlog):
                 if self._is_full() or not self.accept(listener):
                     break
