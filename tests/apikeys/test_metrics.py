@@ -36,6 +36,15 @@ def test_successful_authentication_is_counted(client_with: ClientWith) -> None:
     assert counted(NAME, result="ok") == 1
 
 
+def test_refused_address_is_counted(client_with: ClientWith) -> None:
+    client, counted = client_with("state:read", allowed_networks=["192.0.2.0/24"]), Since()
+
+    answer = client.get("/v1/whoami")
+
+    assert (answer.status_code, error_reason(answer)) == (403, "ADDRESS_NOT_ALLOWED")
+    assert (counted(NAME, result="address"), counted(NAME, result="ok")) == (1, 0)
+
+
 @pytest.mark.parametrize(
     ("header", "result"),
     [

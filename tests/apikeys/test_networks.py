@@ -105,7 +105,10 @@ def test_descendants_are_never_wider(owner: KeyOwner) -> None:
         )
 
     for wider in (["0.0.0.0/0"], ["10.0.0.0/8"], ["10.1.0.0/16", "192.0.2.0/24"], None):
-        assert refusal(try_to_make(allowed_networks=wider)) == (403, "GRANT_EXCEEDED")
+        refused = try_to_make(allowed_networks=wider)
+        assert refusal(refused) == (403, "GRANT_EXCEEDED")
+        limits = refused.json()["error"]["details"][0]["metadata"]
+        assert limits == {"allowed_networks": ",".join(OFFICE)}
     assert try_to_make().json()["api_key"]["allowed_networks"] == OFFICE
     narrower = try_to_make(allowed_networks=["10.1.7.0/24"])
     assert narrower.json()["api_key"]["allowed_networks"] == ["10.1.7.0/24"]
@@ -157,7 +160,10 @@ def test_a_key_cannot_inherit_too_many_networks(owner: KeyOwner) -> None:
     token = KeyClient(minted["secret"])
     wish = {"name": "inherited", "scopes": ["apikey:write"]}
 
-    assert refusal(token.send("POST", KEYS, wish)) == (403, "GRANT_EXCEEDED")
+    refused = token.send("POST", KEYS, wish)
+    assert refusal(refused) == (403, "GRANT_EXCEEDED")
+    limits = refused.json()["error"]["details"][0]["metadata"]
+    assert limits["allowed_networks"].startswith("10.0.0.0/24,10.0.2.0/24,")
     narrower = token.send("POST", KEYS, {**wish, "allowed_networks": tens})
     assert narrower.status_code == 201
 

@@ -10,7 +10,7 @@ from django.db import connection
 from apikeys.actors import Actor
 from apikeys.models import AuditEvent
 from states.errors import StateLocked
-from states.lockinfo import LockInfo
+from states.lockinfo import LockInfo, terminal_text
 from states.models import State
 from states.targets import StateTarget
 from tests.conftest import ClientWith, error_reason
@@ -60,7 +60,8 @@ def test_other_client_is_rejected_with_the_lock_holder(
 
 def test_lock_applies_to_a_single_state(backend: Backend, lock_id: uuid.UUID) -> None:
     other = Backend(backend.client)
-    other.push(document())
+    for state in (backend, other):
+        state.push(document())
     backend.lock(lock_id)
     assert other.record.lock_id is None
     other.lock(lock_id)
@@ -228,6 +229,24 @@ def test_no_lock_info(backend: Backend, method: str, body: str | bytes) -> None:
 
     assert (response.status_code, error_reason(response)) == (400, "INVALID_LOCK_INFO")
     assert not State.objects.exists()
+
+
+def test_a_long_duplicate_member_is_shortened(backend: Backend) -> None:
+    name = "x" * 65
+    message = backend.send("LOCK", f'{{"{name}": 1, "{name}": 2, "ID": "{OTHER}"}}').json()["error"]
+    assert f" '{name[:64]}' " in message["message"]
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("x" * 1000, "x" * 1000),
+        ("x" * 1001, "x" * 999 + "…"),
+        ("two\r\n \x1b lines\u202e", "two lines"),
+    ],
+)
+def test_text_for_a_terminal(text: str, line: str) -> None:
+    assert terminal_text(text) == line
 
 
 def test_a_lock_needs_a_body(backend: Backend) -> None:

@@ -103,6 +103,8 @@ def test_texts_are_safe_to_print(pipeline: Backend, backend: Backend, lock_id: u
     assert all(text.isprintable() for text in (*map(str, body.values()),))
     assert len(json.dumps(body)) < 8_000
     assert body["Who"].startswith("[31m aaa")
+    shortened = "[31m " + "a" * 194 + "…"
+    assert [body[name] for name in ("Operation", "Version", "Path")] == [shortened] * 3
 
 
 def test_operators_and_commands_see_the_client_alone(pipeline: Backend, lock_id: uuid.UUID) -> None:

@@ -36,6 +36,7 @@ _CALLERS: Final = (
     "tests/apikeys/test_whoami.py",
     "tests/apikeys/test_metrics.py",
     "tests/apikeys/test_callers.py",
+    "tests/apikeys/test_networks.py",
 )
 #: The modules that are mutated only on PostgreSQL, because SQLite runs little of their code.
 ON_POSTGRESQL: Final = "infra_service/lib/database/bounded_pages/"
@@ -62,15 +63,27 @@ ROOMS: Final[dict[str, tuple[str, ...]]] = {
         *_STATES,
         "tests/states/test_force_unlock.py",
         "tests/states/test_leftovers.py",
+        "tests/states/test_moved_components.py",
+        "tests/states/remote/test_deleted.py",
         "tests/states/remote/test_locking.py",
     ),
-    "states/lockinfo.py": (*_STATES, "tests/states/test_force_unlock.py"),
+    "states/lockinfo.py": (
+        *_STATES,
+        "tests/states/test_force_unlock.py",
+        "tests/states/remote/test_locking.py",
+    ),
     "states/lock_holders.py": (
         "tests/states/test_admin_state_list.py",
         "tests/states/test_admin_states.py",
+        "tests/states/test_lock_holder.py",
         "tests/infra_service/test_overview.py",
     ),
-    "states/targets.py": (*_STATES, "tests/states/test_import_states.py"),
+    "states/targets.py": (
+        *_STATES,
+        "tests/states/test_import_states.py",
+        "tests/states/test_moved_components.py",
+        "tests/infra_service/test_access_log.py",
+    ),
     "apikeys/races.py": (*_STATES, "tests/apikeys/test_patch_key.py"),
     "states/actions/registration.py": (
         *_STATES,

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import uuid
 
 import pytest
+from django.utils import timezone
 
 from apikeys.models import AuditEvent
+from states.lockinfo import LockInfo
 from states.models import State
 from tests.conftest import ClientWith
 from tests.e2e.backend import document, lock_info
-from tests.states.remote.conftest import FIRST, RemoteClient, error_of
+from tests.states.remote.conftest import FIRST, MEDIA_TYPE, RemoteClient, error_of
 
 pytestmark = [pytest.mark.django_db, pytest.mark.urls("tests.states.remote.urls")]
 
@@ -30,6 +33,23 @@ def test_a_lock_names_its_user(remote: RemoteClient, workspace_id: str) -> None:
     assert state.lock_info["Info"] == "Locked by Terraform"
     assert state.lock_info["Path"] == "default/network-prod"
     assert state.lock_taken_by["door"] == "remote"
+
+
+@pytest.mark.parametrize(("version", "stored"), [("1.11.4-rc1", "1.11.4-rc1"), ("1 11", "")])
+def test_a_lock_shows_its_reason_and_the_version_of_the_client(
+    remote: RemoteClient, workspace_id: str, version: str, stored: str
+) -> None:
+    body = json.dumps({"data": {"type": "workspaces", "attributes": {"reason": "x" * 1001}}})
+    path = f"/api/v2/workspaces/{workspace_id}/actions/lock"
+    before = timezone.now()
+    answer = remote.client.generic("POST", path, body, MEDIA_TYPE, HTTP_TERRAFORM_VERSION=version)
+
+    assert answer.status_code == 200
+    lock = LockInfo(**State.objects.get().lock_info)
+    assert (lock.Info, lock.Version) == ("x" * 1000, stored)
+    assert lock.Who == "operator"
+    assert lock.Created.endswith("Z")
+    assert before <= dt.datetime.fromisoformat(lock.Created) <= timezone.now()
 
 
 def test_a_locked_workspace_is_not_locked_again(remote: RemoteClient, locked: str) -> None:
