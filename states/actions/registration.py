@@ -30,7 +30,7 @@ def find_or_register(*, target: StateTarget, actor: Actor) -> State:
     if state is not None:
         return state
     component_id, environment_id = target.component_id, target.environment_id
-    new = State(**actor.dated("created_at"), environment_id=environment_id)
+    new = State(**actor.dated("created_at"))
     with transaction.atomic():
         if target.names is not None:
             component_id, environment_id = catalogue.register(

@@ -12,6 +12,8 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
+from apikeys.federation import assertions
+from apikeys.federation.exchange_errors import AssertionRefused
 from apikeys.models import AccessToken, AuditEvent, Issuer, UsedAssertion
 from tests.apikeys.exchanging import (
     GRANT,
@@ -93,6 +95,25 @@ def test_assertion_without_a_positive_lifetime_is_rejected(
     most = pipeline.issuer.max_assertion_seconds
     because = f"The exp claim is {seconds} seconds after iat, and the maximum is {most}"
     assert AuditEvent.objects.get().details["because"] == because
+
+
+@pytest.mark.parametrize(
+    ("begins", "ends", "because"),
+    [
+        (-1, 59, "The iat claim is before 1970"),
+        (0, 61, "The exp claim is 61 seconds after iat, and the maximum is 60"),
+        (0, 60, None),
+        (0.1, 60.9, None),  # 60.8 seconds, but fractions do not count
+    ],
+)
+def test_limits_of_the_lifetime(begins: float, ends: float, because: str | None) -> None:
+    claims, issuer = {"iat": begins, "exp": ends}, Issuer(max_assertion_seconds=60)
+    if because is None:
+        assert assertions._end(claims, issuer) == dt.datetime.fromtimestamp(120, dt.UTC)
+    else:
+        with pytest.raises(AssertionRefused) as refused:
+            assertions._end(claims, issuer)
+        assert refused.value.because == because
 
 
 @pytest.mark.parametrize("seconds", [1, 3600])

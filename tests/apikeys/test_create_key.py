@@ -8,6 +8,8 @@ import pytest
 from django.utils import timezone
 
 from apikeys import tokens
+from apikeys.actions import rules
+from apikeys.errors import ExpiryPast
 from apikeys.models import ApiKey, AuditEvent, User
 from tests.apikeys.conftest import KeyOwner, KeyWith, violations, wire
 from tests.conftest import error_reason
@@ -207,3 +209,12 @@ def test_it_needs_its_scope(key_with: KeyWith) -> None:
     assert response["WWW-Authenticate"] == (
         'Bearer error="insufficient_scope", scope="apikey:write"'
     )
+
+
+def test_an_expiry_of_this_moment_is_past(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = timezone.now()
+    monkeypatch.setattr(timezone, "now", lambda: now)
+
+    with pytest.raises(ExpiryPast):
+        rules.refuse_expired(ApiKey(expires_at=now))
+    rules.refuse_expired(ApiKey(expires_at=now + dt.timedelta(microseconds=1)))

@@ -9,8 +9,12 @@ import pytest
 from django.db import connection
 from django.test import Client
 
+from apikeys.actors import Actor
 from apikeys.models import AuditEvent
-from states.models import Application, Component, Environment, StateVersion
+from states.actions.push import push
+from states.document.uploads import Upload
+from states.models import Application, Component, Environment, State, StateVersion
+from states.targets import StateTarget
 from tests.conftest import ClientWith, error_reason
 from tests.states.conftest import LINEAGE, Backend, document, lock_info
 
@@ -436,6 +440,18 @@ def test_audit_event_contains_the_lock_of_the_push(backend: Backend) -> None:
     taken_by = {"name": "operator", "token_id": token_id}
     assert pushed() == {"lock": {**lock, "taken_by": taken_by}}
     assert lock_id not in str(list(AuditEvent.objects.values_list()))
+
+
+def test_the_action_returns_the_state() -> None:
+    target = StateTarget(component_id=uuid.uuid4(), environment_id=uuid.uuid4())
+    pushed = push(
+        target=target,
+        upload=Upload.of(document()),
+        lock_id=None,
+        force=False,
+        actor=Actor(name="test"),
+    )
+    assert pushed == State.objects.get()
 
 
 def test_forced_push_is_audited(client_with: ClientWith) -> None:
