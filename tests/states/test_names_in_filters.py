@@ -6,6 +6,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from filterlang.lookups import Piece
 from states.models import Application, Component, Environment, State, of_state
 from tests.conftest import ApiClient, error_reason
 
@@ -77,6 +78,34 @@ def test_parts_of_names(
     reader: ApiClient, states: dict[str, State], text: str, expected: set[str]
 ) -> None:
     assert listed(reader, states, text) == expected
+
+
+@pytest.mark.parametrize(
+    ("piece", "most_names", "most_ids", "found"),
+    [
+        (Piece("etwork"), 3, 2, {"Network", "network_2"}),
+        (Piece("etwork"), 3, 1, None),
+        (Piece("etwork"), 2, 2, None),
+        (Piece("network", at_start=True), 2, 2, {"network_2"}),
+        (Piece("network", at_start=True, ignore_case=True), 2, 2, None),
+    ],
+)
+def test_limits_of_the_look_up(
+    states: dict[str, State],
+    monkeypatch: pytest.MonkeyPatch,
+    piece: Piece,
+    most_names: int,
+    most_ids: int,
+    found: set[str] | None,
+) -> None:
+    """There are three names of components."""
+    monkeypatch.setattr(of_state, "_MOST_NAMES", most_names)
+    monkeypatch.setattr(of_state, "_MOST_IDS", most_ids)
+
+    ids = of_state.with_part_of_name(Component, piece)
+
+    names = {component.pk: component.name for component in Component.objects.all()}
+    assert (ids if ids is None else {names[pk] for pk in ids}) == found
 
 
 def test_names_are_looked_up_once_for_a_page(reader: ApiClient, states: dict[str, State]) -> None:

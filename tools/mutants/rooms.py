@@ -135,6 +135,7 @@ ROOMS: Final[dict[str, tuple[str, ...]]] = {
         "tests/states/test_dependencies.py",
         "tests/states/test_list_states.py",
         "tests/states/test_models.py",
+        "tests/states/test_names_in_filters.py",
         "tests/states/test_outside_a_binding.py",
         "tests/states/test_slugs.py",
     ),
@@ -207,6 +208,7 @@ ROOMS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "infra_service/webhooks/subscriptions.py": (
         "tests/infra_service/webhooks/test_delivering.py",
+        "tests/infra_service/webhooks/test_enabled_times.py",
         "tests/infra_service/webhooks/test_passes.py",
         "tests/infra_service/webhooks/test_trail.py",
         "tests/infra_service/webhooks/test_waiting.py",

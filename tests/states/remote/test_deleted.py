@@ -12,7 +12,11 @@ from apikeys.actors import Actor
 from apikeys.models import AuditEvent
 from states.actions import history, locks, workspaces
 from states.models import State, StateVersion
+from states.targets import StateTarget
+from tests.e2e.backend import document
 from tests.states.remote.conftest import FIRST, SECOND, RemoteClient, error_of
+
+BACKEND = "/api/v1/state/at/network/prod"
 
 pytestmark = [pytest.mark.django_db, pytest.mark.urls("tests.states.remote.urls")]
 
@@ -103,3 +107,27 @@ def test_a_concurrent_deletion_wins(
     assert (answer.status_code, error_of(answer)) == (404, "STATE_NOT_FOUND")
     assert not State.objects.workspaces().exists()
     assert not State.objects.filter(lock_id__isnull=False).exists()
+
+
+@pytest.mark.parametrize("workspace", ["workspace_id", "created_again"])
+def test_a_version_that_is_pushed_during_a_deletion_is_deleted_too(
+    remote: RemoteClient,
+    workspace: str,
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    id_ = request.getfixturevalue(workspace)
+    find, pending = StateTarget.find, [lambda: remote.client.generic("POST", BACKEND, document(7))]
+
+    def find_before_a_push(target: StateTarget, actor: Actor) -> State | None:
+        seen = find(target, actor)
+        if pending:
+            assert pending.pop()().status_code == 200
+        return seen
+
+    monkeypatch.setattr(StateTarget, "find", find_before_a_push)
+
+    assert remote.send("DELETE", f"workspaces/{id_}").status_code == 204
+    state = State.objects.get()
+    assert (state.workspace, state.serial) == (None, 7)
+    assert state.deleted_at is not None
