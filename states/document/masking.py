@@ -84,9 +84,8 @@ def masked(secrets: Secrets, *sides: tuple[Any, Marks]) -> list[Any]:
 
 def _hides_in_its_object(scalar: Scalar) -> bool:
     """Return whether equal values in the same object are hidden, even if the value is short."""
-    value = scalar.value
-    is_scalar = value != "" and not isinstance(value, bool | None)
-    return is_scalar and scalar.evidence > Evidence.MEMBER and not is_public(_as_text(value))
+    is_named = scalar.evidence > Evidence.MEMBER
+    return is_named and scalar.value != "" and not is_public(_as_text(scalar.value))
 
 
 #: The cost in steps of normalizing a number with a fraction or an exponent.

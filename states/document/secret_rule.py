@@ -18,7 +18,8 @@ the region were a secret, it would hide every ARN. The evidence that a value is 
   value with a public name such as ``host`` or ``vpc_id``. Such a value hides other texts only if it
   looks like a secret. It looks like a secret if it has at least 8 characters that alternate between
   letters, digits and symbols like a generated value, is a phrase of at least 20 characters, has
-  more than 4096 characters, or is a connection string with a password.
+  more than 4096 characters, or is a connection string with a password. A line with spaces, symbols
+  or both cases is not a phrase, because such lines are often ordinary text.
 
 The password in a connection string (``://user:password@``, ``password=…``) is also compared with
 all marked values except public vocabulary. If it equals one of them, the string is hidden.
@@ -88,7 +89,9 @@ def reach(text: str, name: Name, *, is_member: bool, is_line: bool = False) -> R
     reason = evidence(name, is_member=is_member)
     if reason is Evidence.MEMBER and len(text) <= MEASURED and not _has_credentials(text):
         looks = _looks_generated(text, name) or (
-            name is Name.NEUTRAL and not is_line and _looks_like_phrase(text)
+            name is Name.NEUTRAL
+            and (not is_line or _is_single_run(text))
+            and _looks_like_phrase(text)
         )
         return Reach.CONTAINING if looks else Reach.NOTHING
     is_named = reason is Evidence.NAMED
@@ -166,6 +169,11 @@ def _looks_like_phrase(text: str) -> bool:
         and not text.strip().isdigit()
         and _bits(text) >= _PHRASE_BITS
     )
+
+
+def _is_single_run(text: str) -> bool:
+    """Return whether a text has only letters of one case, and digits, such as a base32 key."""
+    return text.isalnum() and (text.isupper() or text.islower())
 
 
 def _is_mixed(text: str) -> bool:

@@ -127,8 +127,11 @@ class Secrets:
                     self._add_text(inner_text, inner, cause, depth + 1)
 
     def _add_line(self, line: str, scalar: Scalar, cause: Cause) -> None:
-        """Collect a line of a text. In ``password: x``, the name classifies the value."""
-        parts = [(line, scalar.name)]
+        """Collect a line of a text. In ``password: x``, the name classifies the value.
+
+        A public name such as ``file`` describes the whole text, and not a line.
+        """
+        parts = [(line, Name.NEUTRAL if scalar.name is Name.PUBLIC else scalar.name)]
         if found := _ASSIGNMENT.fullmatch(line):
             parts = [(line, Name.NEUTRAL), (found[2].strip("\"',;"), read_name(found[1]))]
         for text, name in parts:

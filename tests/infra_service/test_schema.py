@@ -12,6 +12,7 @@ from django.test import Client
 from drf_spectacular.generators import SchemaGenerator
 
 from infra_service import __version__
+from infra_service.lib.api import orders
 from infra_service.openapi import pages
 from infra_service.openapi.schema import ApiSchema
 
@@ -22,6 +23,11 @@ def described() -> dict[str, Any]:
     assert response.status_code == 200
     schema: dict[str, Any] = yaml.load(response.content, yaml.CSafeLoader)
     return schema
+
+
+def test_an_order_whose_values_change_is_described() -> None:
+    view = SimpleNamespace(page_key=("id",), other_keys=[("name", "id")], moving_orders=("name",))
+    assert "ordered by `name`, an item whose value" in orders.described(view)["description"]
 
 
 @pytest.mark.parametrize(

@@ -92,6 +92,7 @@ def test_a_dynamic_value_keeps_its_type_to_itself() -> None:
         ({"password": "hunter2"}, {"hunter2": 1}, True),
         ({"user": "hunter2"}, {"user": "ann"}, False),
         ({"a": {"b": ["x"]}}, {"a": {"b": ["x"]}}, True),
+        ({"a": "open", "b": "hunter2hunter2"}, {"a": "open", "b": "hunter2hunter2"}, True),
         (True, "True", False),
         (None, "None", False),
         ("{not-json", "{not-json}", True),
@@ -125,7 +126,9 @@ def test_short_secrets_are_masked_within_their_object(secret: Any) -> None:
     assert found == {"input": MASK, "output": MASK, "other": [MASK, None, "open"]}
 
 
-@pytest.mark.parametrize("value", [True, False, "eu-west-1", "admin", 5432, "5432", "10.0.0.0/16"])
+@pytest.mark.parametrize(
+    "value", ["", None, True, False, "eu-west-1", "admin", 5432, "5432", "10.0.0.0/16"]
+)
 def test_public_vocabulary_in_the_same_object_is_masked(value: Any) -> None:
     found, _ = attributes({"input": value, "other": [value]}, path("input"))
 

@@ -81,26 +81,25 @@ def test_parts_of_names(
 
 
 @pytest.mark.parametrize(
-    ("piece", "most_names", "most_ids", "found"),
+    ("piece", "limits", "found"),
     [
-        (Piece("etwork"), 3, 2, {"Network", "network_2"}),
-        (Piece("etwork"), 3, 1, None),
-        (Piece("etwork"), 2, 2, None),
-        (Piece("network", at_start=True), 2, 2, {"network_2"}),
-        (Piece("network", at_start=True, ignore_case=True), 2, 2, None),
+        (Piece("etwork"), (3, 2), {"Network", "network_2"}),
+        (Piece("etwork"), (3, 1), None),
+        (Piece("etwork"), (2, 2), None),
+        (Piece("network", at_start=True), (2, 2), {"network_2"}),
+        (Piece("network", at_start=True, ignore_case=True), (2, 2), None),
     ],
 )
 def test_limits_of_the_look_up(
     states: dict[str, State],
     monkeypatch: pytest.MonkeyPatch,
     piece: Piece,
-    most_names: int,
-    most_ids: int,
+    limits: tuple[int, int],
     found: set[str] | None,
 ) -> None:
-    """There are three names of components."""
-    monkeypatch.setattr(of_state, "_MOST_NAMES", most_names)
-    monkeypatch.setattr(of_state, "_MOST_IDS", most_ids)
+    """There are three names of components. The limits are of names, and of matches."""
+    for name, limit in zip(("_MOST_NAMES", "_MOST_IDS"), limits, strict=True):
+        monkeypatch.setattr(of_state, name, limit)
 
     ids = of_state.with_part_of_name(Component, piece)
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import base64
+import random
 import string
 import time
 import tracemalloc
+from collections import Counter
 
 import pytest
 from hypothesis import given
@@ -14,7 +16,7 @@ from hypothesis import strategies as st
 from states.document.public_words import is_public
 from states.document.secret_rule import Reach, reach
 from states.document.value_names import Name, name_of_member, read_name
-from tests.states.generated import generated
+from tests.states.generated import ALPHABETS, generated
 
 NOTHING, EQUAL, CONTAINING = Reach.NOTHING, Reach.EQUAL, Reach.CONTAINING
 
@@ -67,6 +69,14 @@ def test_member_in_the_form_of_a_secret_is_masked(text: str) -> None:
 def test_generated_member_of_twenty_characters_is_masked(secret: str) -> None:
     for name in (Name.NEUTRAL, Name.SECRET):
         assert reach(secret, name, is_member=True) is CONTAINING
+
+
+@pytest.mark.parametrize("alphabet", ALPHABETS)
+def test_almost_all_generated_lines_are_masked(alphabet: str) -> None:
+    drawn = random.Random(1)
+    lines = ["".join(drawn.choices(alphabet, k=drawn.randint(20, 64))) for _ in range(5000)]
+    reaches = Counter(reach(line, Name.NEUTRAL, is_member=True, is_line=True) for line in lines)
+    assert reaches[CONTAINING] >= 4990
 
 
 @given(generated(string.ascii_letters + string.digits, least=32))
@@ -178,8 +188,14 @@ def test_a_long_name_is_not_kept() -> None:
 
 
 def test_lines_of_a_marked_key_are_masked() -> None:
-    line = base64.b64encode(bytes(range(48))).decode()
+    key = base64.b64encode(bytes(range(48))).decode()
 
-    assert reach(line, Name.NEUTRAL, is_member=True, is_line=True) is CONTAINING
-    for line in ("apt-get install -y nginx curl", "set -euo pipefail", "  region: eu-west-1"):
+    for line in (key, "LAFOZOQFOJZMTDGNSPA2", "lafozoqfojzmtdgnspaz"):
+        assert reach(line, Name.NEUTRAL, is_member=True, is_line=True) is CONTAINING
+    for line in (
+        "apt-get install -y nginx curl",
+        "set -euo pipefail",
+        "  region: eu-west-1",
+        "GettingStartedWithTerraform",
+    ):
         assert reach(line, Name.NEUTRAL, is_member=True, is_line=True) is NOTHING

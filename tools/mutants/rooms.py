@@ -119,7 +119,11 @@ ROOMS: Final[dict[str, tuple[str, ...]]] = {
         "tests/states/remote/test_workspaces.py",
     ),
     "states/actions/replacement.py": ("tests/states/test_foreign_documents.py",),
-    "states/document/masking.py": (*_PULLED, "tests/states/test_outputs_document.py"),
+    "states/document/masking.py": (
+        *_PULLED,
+        "tests/states/test_copies.py",
+        "tests/states/test_outputs_document.py",
+    ),
     "states/document/sensitive_paths.py": (*_PULLED, "tests/states/test_marks.py"),
     "states/document/secret_values.py": (*_PULLED, "tests/states/test_copies.py"),
     "states/document/secret_rule.py": ("tests/states/test_secret_rule.py",),
