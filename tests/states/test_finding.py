@@ -11,6 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from states.document.encodings import PART, search_patterns
 from states.document.finding import Finder
 from states.document.marked_places import ESCAPED, Cause, HiddenReason, MarkedPlace
 from states.document.work_limit import Effort
@@ -105,3 +106,16 @@ def test_each_text_has_its_cause() -> None:
     )
 
     assert found == {0: CAUSE, 1: other, 3: ESCAPED}
+
+
+@pytest.mark.parametrize(
+    "secret", ["a&b c+d", "a&b+cd", "".join(f"{number}&" for number in range(100, 160))]
+)
+def test_patterns_of_a_secret_with_escapes(secret: str) -> None:
+    """They are the middle of the secret without its escapes, with the least length at 6."""
+    start = max(0, (len(secret) - PART) // 2)
+    middle = secret[start : start + PART].encode()
+
+    patterns = search_patterns(secret.replace("&", r"\u0026"), Effort(1_000))
+
+    assert {middle, middle.hex().encode()} <= patterns

@@ -83,7 +83,8 @@ def odd_document() -> bytes:
           for n, number in enumerate(NUMBERS)),
         *({**written, "name": f"t{n}", "instances": [{"index_key": text}]}
           for n, text in enumerate(("", " ", "${a}%{b}", "$${c", "é", "\u3000", "\u200d", "\0",
-                                    "\U0001f600", "a\u0301", 'q"\\\n\r\t', "\u2066"))),
+                                    "\U0001f600", "a\u0301", 'q"\\\n\r\t', "\u2066",
+                                    "\uffff"))),
     ]  # fmt: skip
     head = {"version": 4, "terraform_version": None, "serial": None, "lineage": None}
     rest = {"outputs": None, "check_results": None, "resources": things}
