@@ -15,11 +15,12 @@ from hypothesis import strategies as st
 from apikeys.actors import Actor
 from apikeys.audit import authorize_and_record
 from apikeys.models import AuditEvent
+from infra_service.lib.database import citus
 from infra_service.lib.database.bounded_pages import read_page, reading
 from infra_service.lib.database.bounded_pages.conditions import Kind, conditions_of
 from infra_service.lib.database.bounded_pages.indexes import walk
 from infra_service.lib.database.bounded_pages.planning import is_selective, planned_for_values
-from states.models import Component, State
+from states.models import Application, Component, Environment, State
 
 WORDS = st.sampled_from(["a", "b", "c"])
 COLUMNS = st.sampled_from(["action", "token_id", "resource_id", "actor_name"])
@@ -60,13 +61,18 @@ def all_pages(queryset: Any, key: tuple[str, ...], size: int) -> tuple[list[Any]
     key=st.sampled_from([("-occurred_at", "-id"), ("occurred_at", "id"), ("id",)]),
     size=st.integers(1, 7),
     most=st.integers(1, 9),
+    is_on_citus=st.booleans(),
 )
 def test_any_filter_returns_every_match(
     db: None, monkeypatch: pytest.MonkeyPatch, **given: Any
 ) -> None:
+    """The statements for Citus return the same rows without Citus."""
     monkeypatch.setattr(reading, "MOST_ROWS", given["most"])
     monkeypatch.setattr(reading, "_LEAST_ROWS", 1)
-    with transaction.atomic():  # rolled back, because the audit log is append-only
+    with transaction.atomic(), monkeypatch.context() as patch:
+        # Rolled back, because the audit log is append-only.
+        if given["is_on_citus"]:
+            patch.setattr(citus, "joins_laterally", lambda: False)
         for action, token_id, resource_id, actor_name in given["rows"]:
             authorize_and_record(Actor(name=actor_name, token_id=token_id), action, resource_id)
         events = AuditEvent.objects.filter(given["condition"])
@@ -107,6 +113,20 @@ def test_unindexed_filter_takes_a_page_per_segment(events: None) -> None:
     assert pages(actor_name="rare") == 5  # the fifth is behind the last full piece
     assert pages(actor_name="nobody", action="test.done") == 5
     assert pages(token_id="common", actor_name="nobody") == 4
+
+
+def test_missing_value_is_the_first_column_of_an_index(db: None) -> None:
+    environment = Environment.objects.create(name="prod")
+    shop = Application.objects.create(name="shop")
+    for application in (None, shop, None):
+        component = Component.objects.create(application=application)
+        State.objects.create(component=component, environment=environment, application=application)
+    states = State.objects.filter(deleted_at=None, application=None)
+
+    found, _ = all_pages(states, ("id",), size=1)
+
+    assert found == list(states.order_by("id"))
+    assert len(found) == 2
 
 
 def test_a_piece_is_smaller_when_each_row_is_searched_often() -> None:
