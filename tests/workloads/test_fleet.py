@@ -13,6 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from infra_service.lib.database.bounded_pages import segments as segments_module
 from infra_service.lib.database.bounded_pages.segments import read_segments
 from infra_service.lib.database.keyset import position_of
 from tests.conftest import LONG_AGO, ApiClient, ClientWith, error_reason
@@ -164,10 +165,17 @@ def test_statements_do_not_grow_with_the_rows(
         assert statements("field['cluster'] = 'prod-eu-1'", SUMMARY) == 4
 
 
-def test_a_list_of_few_rows_is_read_both_ways(
-    workload: NewWorkload, cluster: Cluster, other: Cluster
+@pytest.mark.parametrize("is_few", [True, False])
+def test_a_list_of_segments_is_read_both_ways(
+    workload: NewWorkload,
+    cluster: Cluster,
+    other: Cluster,
+    monkeypatch: pytest.MonkeyPatch,
+    is_few: bool,
 ) -> None:
-    """An operator turns its pages: all healths are read at once, and each of them only once."""
+    """An operator turns the pages. If the rows are few, all segments are read at once."""
+    if not is_few:
+        monkeypatch.setattr(segments_module, "few_rows", lambda *_: None)
     for number in range(11):
         workload(name=f"w{number:02}", health_status=WORST_FIRST[number % 4])
         workload(name=f"w{number:02}", cluster=other)
@@ -193,7 +201,9 @@ def test_a_list_of_few_rows_is_read_both_ways(
     assert walk([2], backwards=False) == wanted[6:]
 
 
-@pytest.mark.parametrize("position", [[4], [-1], ["0"], [0, "in-a-cluster"]])
+@pytest.mark.parametrize(
+    "position", [[4], [-1], ["0"], [0, "in-a-cluster"], [0, str(uuid.UUID(int=1))]]
+)
 def test_a_position_outside_the_segments_is_rejected(position: list[Any], db: None) -> None:
     rows, segments = Workload.objects.all(), by_health(PLACE)
     assert len(segments) == 4
