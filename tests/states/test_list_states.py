@@ -13,7 +13,7 @@ from django.utils import timezone
 from infra_service.lib.api import rendering
 from states.models import Application, Component, Environment, State
 from tests.conftest import LONG_AGO, ApiClient, ClientWith, error_reason
-from tests.states.conftest import Backend, document
+from tests.states.conftest import Backend, document, lock_info
 
 PATH = "/api/v1/states"
 MOMENT = "%Y-%m-%dT%H:%M:%S.%fZ"
@@ -211,6 +211,24 @@ def test_in_the_order_of_change(
     assert [
         s["id"] for s in reader.items(PATH, "states", filter=here, order_by="updated_at desc")
     ] == [found for found in expected[::-1] if found in ids(*states[:2])]
+
+
+@pytest.mark.both
+def test_in_the_order_of_locks(reader: ApiClient, catalogue: dict[str, list[Any]]) -> None:
+    """States without a lock are last in both directions."""
+    locked = ids(*catalogue["states"][::2])
+    for at, pk in enumerate(locked):  # some equal times
+        lock = {"lock_id": uuid.uuid4(), "lock_info": lock_info(uuid.uuid4())}
+        acquired_at = LONG_AGO - dt.timedelta(hours=at // 2)
+        State.objects.filter(pk=pk).update(**lock, lock_acquired_at=acquired_at)
+    taken = ids(*State.objects.exclude(lock_id=None).order_by("lock_acquired_at", "id"))
+    free = ids(*State.objects.filter(lock_id=None).order_by("id"))
+
+    for size in (1, 2, 3, 100):
+        found = reader.items(PATH, "states", page_size=size, order_by="lock.acquired_at")
+        assert [state["id"] for state in found] == [*taken, *free]
+        found = reader.items(PATH, "states", page_size=size, order_by="lock.acquired_at desc")
+        assert [state["id"] for state in found] == [*taken[::-1], *free[::-1]]
 
 
 def test_ordering_by_a_nullable_field_is_rejected(reader: ApiClient) -> None:

@@ -230,7 +230,9 @@ ROOMS: Final[dict[str, tuple[str, ...]]] = {
     "infra_service/lib/api/pagination.py": (
         "tests/infra_service/test_pagination.py",
         "tests/infra_service/test_schema.py",
+        "tests/apikeys/test_list_keys.py",
         "tests/states/test_counts.py",
+        "tests/states/test_list_states.py",
         "tests/states/test_resource_index.py",
         "tests/workloads/test_fleet.py",
     ),
