@@ -9,7 +9,7 @@ the region were a secret, it would hide every ARN. The evidence that a value is 
 - *Public vocabulary* (``public_words``) hides nothing, even if it is marked, because it is easy to
   guess.
 - *A secret name*: the value or its member is named ``password``, ``api_token`` or similar. A value
-  with at least 4 characters hides equal texts. A value with at least 8 characters, or 6 if it mixes
+  with at least 4 characters hides equal texts. A value with at least 8 characters, or 7 if it mixes
   letters with digits or symbols, also hides texts that contain it.
 - *Its own mark*: only this value is marked, and its name indicates nothing. A value with at least 4
   characters hides equal texts, and a value with at least 8 hides texts that contain it. A value
@@ -25,7 +25,8 @@ The password in a connection string (``://user:password@``, ``password=…``) is
 all marked values except public vocabulary. If it equals one of them, the string is hidden.
 
 A value hides texts that contain it only if it has at least 16 bits of entropy. The entropy is the
-Shannon entropy per character, multiplied by the length. ``aaaaaaaa`` has no entropy.
+Shannon entropy per character, multiplied by the length. ``aaaaaaaa`` has no entropy, and a value
+with 16 bits has at least 7 characters.
 """
 
 from __future__ import annotations
@@ -41,24 +42,24 @@ from states.document.public_words import has_public_form, is_public
 from states.document.value_names import Name
 
 
-class Reach(enum.IntEnum):
+class Reach(enum.Enum):
     """The other texts that a value hides: none, equal texts, or texts that contain the value."""
 
-    NOTHING = 0
-    EQUAL = 1
-    CONTAINING = 2
+    NOTHING = enum.auto()
+    EQUAL = enum.auto()
+    CONTAINING = enum.auto()
 
 
 class Evidence(enum.IntEnum):
     """Reasons to treat a value as a secret, from the weakest to the strongest."""
 
-    MEMBER = 0
-    MARKED = 1
-    NAMED = 2
+    MEMBER = enum.auto()
+    MARKED = enum.auto()
+    NAMED = enum.auto()
 
 
 LEAST_EQUAL: Final = 4
-_LEAST_MIXED: Final = 6
+_LEAST_DIGITS: Final = 6
 _LEAST: Final = 8
 _LEAST_UNIFORM: Final = 12
 _LEAST_LONG: Final = 16
@@ -96,10 +97,9 @@ def reach(text: str, name: Name, *, is_member: bool, is_line: bool = False) -> R
         return Reach.CONTAINING if looks else Reach.NOTHING
     is_named = reason is Evidence.NAMED
     if text.isdigit() and not is_named:
-        return Reach.EQUAL if len(text) >= _LEAST_MIXED else Reach.NOTHING
-    least = _LEAST_MIXED if is_named and _is_mixed(text) else _LEAST
-    is_long = len(text) >= least and _bits(text) >= _LEAST_BITS
-    return Reach.CONTAINING if is_long else Reach.EQUAL
+        return Reach.EQUAL if len(text) >= _LEAST_DIGITS else Reach.NOTHING
+    is_long = len(text) >= _LEAST or (is_named and _is_mixed(text))
+    return Reach.CONTAINING if is_long and _bits(text) >= _LEAST_BITS else Reach.EQUAL
 
 
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
@@ -133,9 +133,8 @@ def passwords_in(text: str) -> set[str]:
 def _looks_generated(text: str, name: Name) -> bool:
     if _UUID.fullmatch(text):
         return name is not Name.IDENTIFIER
-    if has_public_form(text) or _EMAIL.fullmatch(text):
-        return False
-    return any(_is_generated(token[0]) for token in _TOKEN.finditer(text))
+    is_email = _EMAIL.fullmatch(text) is not None
+    return not is_email and any(_is_generated(token[0]) for token in _TOKEN.finditer(text))
 
 
 def _is_generated(token: str) -> bool:
@@ -144,8 +143,6 @@ def _is_generated(token: str) -> bool:
     The kinds are upper-case letters, lower-case letters, digits and symbols.
     """
     odd = len(_ODD.findall(token))
-    if odd == 0 and _CHANGE.search(token) is None:
-        return False
     runs = _RUN.findall(token)
     changes = odd + sum(len(_CHANGE.findall(run)) for run in runs if not _WORD.fullmatch(run))
     size = odd + sum(map(len, runs))
@@ -154,9 +151,8 @@ def _is_generated(token: str) -> bool:
     is_varied = changes >= _LEAST_CHANGES and changes * _CHARACTERS_A_CHANGE >= size
     if not is_varied:
         least = 1 if size >= _LEAST_LONG else 2
-        longest = max(map(len, runs), default=0)
-        is_long = changes >= least and longest >= _LEAST_UNIFORM
-        if not is_long or _bits(token) < _BITS_A_CHARACTER * min(len(token), MEASURED):
+        is_long = changes >= least and max(map(len, runs)) >= _LEAST_UNIFORM
+        if not is_long or _bits(token) < _BITS_A_CHARACTER * len(token):
             return False
     return not (is_public(token) or has_public_form(token))
 

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from states.document.public_words import is_public
-from states.document.secret_rule import Reach, reach
+from states.document.secret_rule import Evidence, Reach, evidence, passwords_in, reach
 from states.document.value_names import Name, name_of_member, read_name
 from tests.states.generated import ALPHABETS, generated
 
@@ -36,6 +36,7 @@ ORDINARY = [
     "Standard_D4s_v3", "1.11.4", "v1beta1", "2024-01-01T00:00:00Z", "2001:db8::1", "ip-10-0-1-15",
     "projects/shop/locations/europe-west1/keyRings/main", "db-r6g-2xlarge-az1", "hunter2", "fsn1",
     "https://0123456789ABCDEF0123456789ABCDEF.gr7.eu-west-1.eks.amazonaws.com", "", "abc",
+    "aB3dE5fG7.hJ9@shop.example", "see arn:aws:iam::111122223333:role/aB3dE5fG7hJ9",
 ]  # fmt: skip
 SECRETS = [
     "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "kP#9x!Zq@7Lm", "9f86d081884c7d659a2feaa0c55ad015",
@@ -91,11 +92,20 @@ def test_a_generated_member_under_a_public_name(secret: str) -> None:
         ("abcd", EQUAL, EQUAL),
         ("hunter2", CONTAINING, EQUAL),
         ("hunter", EQUAL, EQUAL),
+        ("qwertyu", EQUAL, EQUAL),
+        ("qwerty1", CONTAINING, EQUAL),
+        ("qwert12", CONTAINING, EQUAL),
+        ("9-3-4-7", EQUAL, EQUAL),
         ("hunter22", CONTAINING, CONTAINING),
         ("correct.horse", CONTAINING, CONTAINING),
         ("aaaaaaaaaaaa", EQUAL, EQUAL),
+        # The entropy of the first is 15.2 bits, and of the second 16 bits.
+        ("aaabbccd", EQUAL, EQUAL),
+        ("aabbccdd", CONTAINING, CONTAINING),
         ("1234", EQUAL, NOTHING),
+        ("65432", EQUAL, NOTHING),
         ("654321", EQUAL, EQUAL),
+        ("8392017", EQUAL, EQUAL),
         ("83920174", CONTAINING, EQUAL),
         ("111122223333", CONTAINING, EQUAL),
         ("db.shop.example", CONTAINING, CONTAINING),
@@ -107,6 +117,85 @@ def test_value_with_a_secret_name_or_its_own_mark_is_masked(
     assert reach(text, Name.SECRET, is_member=True) is named
     assert reach(text, Name.SECRETS, is_member=False) is named
     assert reach(text, Name.NEUTRAL, is_member=False) is marked
+
+
+@pytest.mark.parametrize(
+    ("name", "of_member", "of_value"),
+    [
+        (Name.SECRET, Evidence.NAMED, Evidence.NAMED),
+        (Name.SECRETS, Evidence.NAMED, Evidence.NAMED),
+        (Name.NEUTRAL, Evidence.MEMBER, Evidence.MARKED),
+        (Name.PUBLIC, Evidence.MEMBER, Evidence.MEMBER),
+        (Name.IDENTIFIER, Evidence.MEMBER, Evidence.MEMBER),
+    ],
+)
+def test_evidence_of_a_name(name: Name, of_member: Evidence, of_value: Evidence) -> None:
+    assert evidence(name, is_member=True) is of_member
+    assert evidence(name, is_member=False) is of_value
+
+
+@pytest.mark.parametrize(
+    ("varied", "too_uniform"),
+    [
+        # At least 8 characters, without the characters "-_./:,=".
+        ("abcdeF2g", "abcdF2g_"),
+        # At least 3 changes between kinds of characters, and one per 5 characters on average.
+        ("abcdeF2g_hi", "abcdeF2_gh"),
+        ("abcdeF2g_hijklmn", "abcdeF2g_hijklmno"),
+        # Or a run of at least 12 characters, with a change in at least 16 characters.
+        ("abcdefghijkL_mnop", "abcdefghijK_lmnop"),
+        ("abcdefghijkL_mnop", "abcdefghijkL_mno"),
+        ("abcdefghijkL_mnop", "abcdefghijkl_mnop"),
+        # Two changes are necessary in fewer than 16 characters.
+        ("abcdeFghijkL", "abcdefghijkL"),
+        # Such a run also needs an entropy of at least 3 bits per character.
+        ("abcdefgHabcdefgH", "abcdefeHabcdefeH"),
+    ],
+)
+def test_generated_member_changes_between_kinds_of_characters(
+    varied: str, too_uniform: str
+) -> None:
+    for name in (Name.NEUTRAL, Name.PUBLIC):
+        assert reach(varied, name, is_member=True) is CONTAINING
+        assert reach(too_uniform, name, is_member=True) is NOTHING
+
+
+@pytest.mark.parametrize(
+    ("phrase", "no_phrase"),
+    [
+        # At least 20 characters.
+        ("correct-horse-batter", "correct-horse-batte"),
+        # At least 45 bits of entropy: 45.2 and 44.9.
+        ("aaaaabbbbbccccddddee", "aaaaabbbbbcccccdddee"),
+        ("correct horse battery", "correct/horse/battery"),
+    ],
+)
+def test_phrase_is_long_and_varied(phrase: str, no_phrase: str) -> None:
+    assert reach(phrase, Name.NEUTRAL, is_member=True) is CONTAINING
+    assert reach(phrase, Name.PUBLIC, is_member=True) is NOTHING
+    assert reach(no_phrase, Name.NEUTRAL, is_member=True) is NOTHING
+
+
+def test_member_of_more_than_4096_characters_is_masked() -> None:
+    text = "shop/" * 820
+
+    assert reach(text[:4096], Name.PUBLIC, is_member=True) is NOTHING
+    assert reach(text[:4097], Name.PUBLIC, is_member=True) is CONTAINING
+
+
+@pytest.mark.parametrize(
+    ("text", "passwords"),
+    [
+        ("postgres://app:hunter2@db.shop.example/shop", {"hunter2"}),
+        ("postgres://app:s%40fe@db/shop?sslmode=require", {"s%40fe", "s@fe"}),
+        ("host=db password='hunter2' user=app", {"hunter2"}),
+        ('Server=db;Pwd = "hunter2";AccountKey=a%2Bb', {"hunter2", "a%2Bb", "a+b"}),
+        ("redis://:first@db,redis://:second@db?token=third", {"first", "second", "third"}),
+        ("https://db.shop.example:5432/?user=app", set()),
+    ],
+)
+def test_passwords_of_a_connection_string(text: str, passwords: set[str]) -> None:
+    assert passwords_in(text) == passwords
 
 
 def test_the_mark_of_a_value_with_a_public_name() -> None:
