@@ -66,7 +66,7 @@ def read_name(name: str) -> Name:
 @lru_cache(maxsize=4096)
 def _classify(name: str) -> Name:
     words = [word.lower() for word in _NAME_PART.findall(name)]
-    while len(words) > 1 and words[-1].isdigit():
+    while words and words[-1].isdigit():
         words.pop()
     if not words:
         return Name.NEUTRAL

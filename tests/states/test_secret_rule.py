@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from states.document.public_words import is_public
+from states.document.public_words import has_public_form, is_public
 from states.document.secret_rule import Evidence, Reach, evidence, passwords_in, reach
 from states.document.value_names import Name, name_of_member, read_name
 from tests.states.generated import ALPHABETS, generated
@@ -53,6 +53,16 @@ def test_public_vocabulary_is_not_masked(text: str) -> None:
     for name in Name:
         for is_member in (False, True):
             assert reach(text, name, is_member=is_member) is NOTHING
+
+
+def test_public_vocabulary_has_at_most_300_characters() -> None:
+    arn = "arn:aws:s3:::" + "a" * 287
+    address = "https://" + ("a" * 57 + ".") * 5 + "io"
+
+    assert is_public(arn)
+    assert not is_public(arn + "a")
+    assert has_public_form(address)
+    assert not has_public_form(address + "s")
 
 
 @pytest.mark.parametrize("text", ORDINARY)
@@ -228,6 +238,11 @@ def test_uuid_is_public_only_as_an_identifier() -> None:
         ("secret_id", Name.PUBLIC),
         ("connection", Name.NEUTRAL), ("primary", Name.NEUTRAL), ("key", Name.NEUTRAL),
         ("", Name.NEUTRAL), ("密码", Name.NEUTRAL), ("bypass", Name.NEUTRAL),
+        # Numbers after the last word are ignored.
+        ("password_1", Name.SECRET), ("host_2", Name.PUBLIC), ("subnet_id_1_2", Name.IDENTIFIER),
+        ("2_host", Name.PUBLIC), ("1_2", Name.NEUTRAL), ("7", Name.NEUTRAL),
+        # The first 200 characters count.
+        ("x" * 196 + "_pass", Name.NEUTRAL), ("x" * 195 + "_pass", Name.SECRET),
     ],
 )  # fmt: skip
 def test_names_are_classified(name: str, expected: Name) -> None:
