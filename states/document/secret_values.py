@@ -135,11 +135,12 @@ class Secrets:
         if found := _ASSIGNMENT.fullmatch(line):
             parts = [(line, Name.NEUTRAL), (found[2].strip("\"',;"), read_name(found[1]))]
         for text, name in parts:
-            if self._is_new(text, Scalar(text, name, is_member=True), is_line=True):
+            if self._is_new(text, Scalar(text, name, is_member=True), depth=None):
                 self._hide(text, reach(text, name, is_member=True, is_line=True), cause)
 
-    def _is_new(self, text: str, scalar: Scalar, depth: int = 0, *, is_line: bool = False) -> bool:
-        key = hash((text, scalar.name, scalar.is_member, depth, is_line))
+    def _is_new(self, text: str, scalar: Scalar, depth: int | None) -> bool:
+        """Return whether a text is new at this depth of JSON, or as a line if the depth is None."""
+        key = hash((text, scalar.name, scalar.is_member, depth))
         if len(text) < LEAST_EQUAL or key in self._seen:
             return False
         self._seen.add(key)

@@ -173,6 +173,8 @@ def test_a_reason_is_short_however_long_the_name_is() -> None:
         {"account_id": "111122223333"},
         {"zones": {"a": {"zone": "eu-west-1a"}, "b": {"zone": "eu-west-1b"}}},
         {"cidrs": ["0.0.0.0/0", "10.0.0.0/16"]},
+        # The value in the JSON text is a member, although the text resembles a dynamic value.
+        {"encoded": '{"value": "payments", "type": "string"}'},
     ],
 )
 def test_public_values_are_not_masked(sensitive: dict[str, Any]) -> None:
@@ -207,11 +209,45 @@ def test_public_values_are_not_masked(sensitive: dict[str, Any]) -> None:
         ({"db": {"key": "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSj\n"}},
          "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSj"),
         ({"db": {"pin": 4711}}, [4711]),
+        ({"mark": "-abc-"}, "-abc-"),
         ({"pair": {"user": "ann", "note": "abc"}}, {"user": "ann", "note": "abc"}),
     ],
 )  # fmt: skip
 def test_secrets_are_still_hidden(sensitive: dict[str, Any], copy: Any) -> None:
     assert hidden_names(sensitive=sensitive, plain={"copy": copy, "open": "x"}) == {"copy"}
+
+
+@pytest.mark.parametrize(
+    ("sensitive", "equal", "containing"),
+    [
+        # The entropy is too low.
+        ({"password": "aaaabbbb"}, "aaaabbbb", "x aaaabbbb"),
+        ({"mark": "83920174"}, 83920174, "x 83920174"),
+        # The text hides equal numbers, but no texts that contain the number.
+        ({"password": "0083920174"}, 83920174, "x 83920174"),
+        ({"password": "abcd"}, "postgres://app:abcd@db/shop", "postgres://app:abcde@db/shop"),
+    ],
+)
+def test_value_hides_only_equal_values(
+    sensitive: dict[str, Any], equal: Any, containing: str
+) -> None:
+    plain = {"equal": equal, "containing": containing}
+
+    assert hidden_names(sensitive=sensitive, plain=plain) == {"equal"}
+
+
+def test_json_text_is_a_secret_only_by_its_own_mark() -> None:
+    text = '{"region": "eu-west-1", "port": 5432}'
+    plain = {"copy": text, "containing": f"x {text}"}
+
+    assert hidden_names(sensitive={"settings": text}, plain=plain) == plain.keys()
+    assert hidden_names(sensitive={"settings": [text]}, plain=plain) == set()
+
+
+def test_password_of_three_characters_hides_no_connection_string() -> None:
+    plain = {"url": "postgres://app:abc@db/shop"}
+
+    assert hidden_names(sensitive={"password": "abc"}, plain=plain) == set()
 
 
 KUBECONFIG = """apiVersion: v1
@@ -242,6 +278,15 @@ def test_the_password_of_a_connection_string_is_a_secret_by_its_place(copy: str)
     other = "postgres://alice:eu-west-1@db.shop.example/app"
 
     assert hidden_names(sensitive=sensitive, plain={"a": copy, "b": other}) == {"a"}
+
+
+def test_passwords_are_compared_in_connection_strings_of_at_most_4096_characters() -> None:
+    longest = "postgres://alice:Sommer2024!@db/".ljust(4096, "x")
+    plain = {"longest": longest, "too_long": longest + "x"}
+
+    found = hidden_names(sensitive={"logins": {"alice": "Sommer2024!"}}, plain=plain)
+
+    assert found == {"longest"}
 
 
 def test_line_of_a_text_does_not_unmask_a_member_of_another() -> None:
@@ -278,6 +323,17 @@ def test_a_name_in_a_line_counts(text: str) -> None:
     plain = {"url": "x://a:hunter2@h", "user": "app", "word": "export"}
 
     assert hidden_names(sensitive={"file": {"content": text}}, plain=plain) == {"url"}
+
+
+def test_a_name_in_a_line_describes_only_its_value() -> None:
+    lines = "password: payments-host\nuser: shop-token\napt-get install -y nginx curl\n"
+    plain = {
+        "secret": "x payments-host",
+        "user": "x shop-token",
+        "command": "run apt-get install -y nginx curl",
+    }
+
+    assert hidden_names(sensitive={"file": {"content": lines}}, plain=plain) == {"secret"}
 
 
 VOCABULARY = st.sampled_from([

@@ -48,6 +48,17 @@ def masked(value: Any) -> Callable[[Effort], None]:
     return mask
 
 
+def hidden(*texts: str) -> Callable[[Effort], None]:
+    """Search texts for a secret that hides only equal texts."""
+
+    def hide(effort: Effort) -> None:
+        secrets = Secrets(effort)
+        secrets.add("word", MarkedPlace())
+        secrets.hides(list(texts))
+
+    return hide
+
+
 def marked(*paths: Any) -> Callable[[Effort], None]:
     raw = msgspec.Raw(json.dumps(paths).encode())
 
@@ -101,7 +112,32 @@ def steps(work: Callable[[Effort], None]) -> int:
             1 + RULE_COST + 100 / 5,
             id="a text of 100 characters in a list",
         ),
+        pytest.param(
+            lambda n: added([f"{i:04}{'/a' * 2046}" for i in range(n)]),
+            1 + RULE_COST + 4096 // 5,
+            id="a text of 4096 characters in a list",
+        ),
         pytest.param(lambda n: added("\n".join(["line"] * n)), 1, id="a line of a secret"),
+        pytest.param(
+            lambda n: added("\n".join(f"{i:03}{'a' * 97}" for i in range(n))),
+            1 + RULE_COST + 100 / 5,
+            id="a new line of 100 characters",
+        ),
+        pytest.param(
+            lambda n: added(*["lines\nof text"] * n), 1, id="the same text, which is known"
+        ),
+        pytest.param(
+            lambda n: added(
+                *({"password": f"secret-{i}", "secret": f"secret-{i}"} for i in range(n))
+            ),
+            3 + 2 * RULE_COST + Finder.COST,
+            id="a new text under two kinds of names",
+        ),
+        pytest.param(
+            lambda n: hidden(*[f"={'a' * 99}"] * n),
+            0.5 + 100 / 5,
+            id="a text that may contain a password",
+        ),
         pytest.param(lambda n: added(json.dumps([{}] * n)), 1, id="a value in JSON in a secret"),
         pytest.param(lambda n: masked([1] * n), 1, id="a number"),
         pytest.param(lambda n: masked([Decimal("0.1")] * n), 4, id="a fraction"),
