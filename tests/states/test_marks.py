@@ -64,6 +64,23 @@ def test_several_paths_are_parsed() -> None:
 
 
 @pytest.mark.parametrize(
+    ("values", "steps"),
+    [
+        ({"a": [{"b": "x"}]}, ("a", 0, "b")),
+        ({"a": {"value": {"b": "x"}, "type": ["object", {}]}}, ("a", "b")),
+        ({"a": {"value": {"type": "x"}, "type": ["object", {}]}}, ("a", "type")),
+        # These maps are not wrappers.
+        ({"a": {"value": "x", "other": 1}}, ("a", "value")),
+        ({"a": {"value": "y", "type": "x"}}, ("a", "type")),
+    ],
+)
+def test_marked_value_has_its_path_without_wrappers(values: Any, steps: tuple[Any, ...]) -> None:
+    marks = marked(values, path(*steps))
+
+    assert (steps, "x") in sensitive_paths.marked_values(values, marks)
+
+
+@pytest.mark.parametrize(
     "step",
     [
         {"type": "index", "value": {"value": {"a": 1}, "type": ["object", {"a": "number"}]}},
