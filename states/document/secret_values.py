@@ -131,7 +131,8 @@ class Secrets:
 
         A public name such as ``file`` describes the whole text, and not a line.
         """
-        parts = [(line, Name.NEUTRAL if scalar.name is Name.PUBLIC else scalar.name)]
+        own_name: Name = Name.NEUTRAL if scalar.name is Name.PUBLIC else scalar.name
+        parts = [(line, own_name)]
         if found := _ASSIGNMENT.fullmatch(line):
             parts = [(line, Name.NEUTRAL), (found[2].strip("\"',;"), read_name(found[1]))]
         for text, name in parts:
