@@ -214,13 +214,14 @@ class _Warm:
 def _leave_connections() -> list[Any]:
     """Disconnect this fork from PostgreSQL and return the parent's connections.
 
-    The fork then opens its own connections. A SQLite database is in memory, so the fork has a copy.
+    The fork then opens its own connections, from its own pools, because it has no threads of the
+    parent's pools. A SQLite database is in memory, so the fork has a copy.
     """
-    left = []
+    left: list[Any] = []
     for wrapper in connections.all(initialized_only=True):
         if wrapper.vendor == "postgresql":
-            left.append(wrapper.connection)
-            wrapper.connection = None
+            left += [wrapper.connection, wrapper._connection_pools]
+            wrapper.connection, wrapper._connection_pools = None, {}
     return left
 
 
