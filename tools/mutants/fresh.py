@@ -21,7 +21,7 @@ from tools.mutants.mutant import Mutant
 from tools.mutants.rooms import ROOMS
 from tools.mutants.verdicts import PYTEST, Verdict, in_a_fork, skip_shrinking
 
-_SECONDS = 180
+_SECONDS = 400
 #: The id of the failed test, which a fork writes.
 _failed: Final = mmap.mmap(-1, 4096)
 #: The tests that killed mutants, per module, the latest first.

@@ -30,8 +30,10 @@ from tools.mutants.rooms import ROOMS
 from tools.mutants.swapping import RanAtImportError, change_of, functions_of, run_again
 from tools.mutants.verdicts import PYTEST, Verdict, in_a_fork, skip_shrinking
 
-#: The seconds that a test may take in addition to ten times its normal duration.
+#: The seconds that a test may take in addition to ten times that of the slowest test of its file.
 _SECONDS: Final = 20
+#: The duration of a file's slowest test above which the tests of other files run first.
+_CHEAP_SECONDS: Final = 2
 _Cache: Final = type(functools.cache(lambda: None))
 
 
@@ -85,6 +87,8 @@ class _Warm:
         self._failed: list[str] = []
         self._ends: list[Callable[[], None]] = []
         self._took: dict[str, float] = {}
+        # The slowest test of each file, usually because it creates the rows of the file's tests.
+        self._slowest: dict[str, float] = defaultdict(float)
         self._kills: dict[str, Counter[str]] = defaultdict(Counter)
         self._sound: set[str] = set()  # tests that pass alone, with empty caches
         self._caches: list[Any] = []
@@ -142,7 +146,8 @@ class _Warm:
             self.coverage.switch_context(item.nodeid)
             start = time.perf_counter()
             _run(item, session)
-            self._took[item.nodeid] = time.perf_counter() - start
+            took = self._took[item.nodeid] = time.perf_counter() - start
+            self._slowest[_file_of(item.nodeid)] = max(self._slowest[_file_of(item.nodeid)], took)
         self.coverage.stop()
         data = self.coverage.get_data()
         return {path: data.contexts_by_lineno(path) for path in self._paths.values()}
@@ -193,7 +198,12 @@ class _Warm:
         """Return the tests of the mutant's module, the most likely to fail first."""
         kills = self._kills[mutant.room]
         of_room = [name for name in names if name.startswith(ROOMS[mutant.room])]
-        return sorted(of_room, key=lambda name: (-kills[name], self._took[name]))
+
+        def order(name: str) -> tuple[bool, int, float]:
+            is_cheap = self._slowest[_file_of(name)] <= _CHEAP_SECONDS
+            return not is_cheap, -kills[name], self._took[name]
+
+        return sorted(of_room, key=order)
 
     def _outcome(self, session: pytest.Session, tests: list[str]) -> Verdict:
         """Run tests until the first failure, and start with empty caches."""
@@ -204,11 +214,15 @@ class _Warm:
         for place, name in enumerate(tests):
             self._place[:] = place.to_bytes(4)
             # The time limit per test detects an endless loop early.
-            signal.setitimer(signal.ITIMER_REAL, _SECONDS + 10 * self._took[name])
+            signal.setitimer(signal.ITIMER_REAL, _SECONDS + 10 * self._slowest[_file_of(name)])
             _run(items[name], session)
             if self._failed:
                 return Verdict.KILLED
         return Verdict.ALIVE
+
+
+def _file_of(name: str) -> str:
+    return name.partition("::")[0]
 
 
 def _leave_connections() -> list[Any]:
