@@ -232,6 +232,7 @@ def _leave_connections() -> list[Any]:
     parent's pools. A SQLite database is in memory, so the fork has a copy.
     """
     left: list[Any] = []
+    wrapper: Any
     for wrapper in connections.all(initialized_only=True):
         if wrapper.vendor == "postgresql":
             left += [wrapper.connection, wrapper._connection_pools]
