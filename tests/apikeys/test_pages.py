@@ -200,11 +200,15 @@ def test_selective_conditions_are_recognized(condition: Q, selective: bool) -> N
     assert is_selective(State.objects.filter(condition)) is selective
 
 
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has no prepared statements")
 @pytest.mark.django_db
-def test_statements_are_prepared_again_afterwards() -> None:
-    states = State.objects.filter(serial=1)
+@pytest.mark.parametrize(("condition", "threshold"), [({"serial": 1}, None), ({"serial": None}, 2)])
+def test_statements_with_values_are_not_prepared(
+    condition: dict[str, Any], threshold: int | None
+) -> None:
+    states = State.objects.filter(**condition)
     with planned_for_values(states):
         list(states)
+        assert connection.connection.prepare_threshold == threshold
 
-    if connection.vendor == "postgresql":
-        assert connection.connection.prepare_threshold == 2
+    assert connection.connection.prepare_threshold == 2
