@@ -229,6 +229,10 @@ def test_in_the_order_of_locks(reader: ApiClient, catalogue: dict[str, list[Any]
         assert [state["id"] for state in found] == [*taken, *free]
         found = reader.items(PATH, "states", page_size=size, order_by="lock.acquired_at desc")
         assert [state["id"] for state in found] == [*taken[::-1], *free[::-1]]
+    here = f"field['component_id'] = '{catalogue['states'][0].component_id}'"
+    found = reader.items(PATH, "states", filter=here, order_by="lock.acquired_at")
+    own = ids(*State.objects.filter(component_id=catalogue["states"][0].component_id))
+    assert [state["id"] for state in found] == [pk for pk in (*taken, *free) if pk in own]
 
 
 def test_ordering_by_a_nullable_field_is_rejected(reader: ApiClient) -> None:

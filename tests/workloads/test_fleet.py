@@ -165,40 +165,47 @@ def test_statements_do_not_grow_with_the_rows(
         assert statements("field['cluster'] = 'prod-eu-1'", SUMMARY) == 4
 
 
+@pytest.mark.parametrize("size", [1, 2, 3])
+@pytest.mark.parametrize("counts", [(3, 3, 3, 2), (2, 1, 0, 1)])
 @pytest.mark.parametrize("is_few", [True, False])
 def test_a_list_of_segments_is_read_both_ways(
     workload: NewWorkload,
     cluster: Cluster,
     other: Cluster,
     monkeypatch: pytest.MonkeyPatch,
+    *,
     is_few: bool,
+    counts: tuple[int, ...],
+    size: int,
 ) -> None:
     """An operator turns the pages. If the rows are few, all segments are read at once."""
     if not is_few:
         monkeypatch.setattr(segments_module, "few_rows", lambda *_: None)
-    for number in range(11):
-        workload(name=f"w{number:02}", health_status=WORST_FIRST[number % 4])
-        workload(name=f"w{number:02}", cluster=other)
+    names = [f"w{rank}{n}" for rank, count in enumerate(counts) for n in range(count)]
+    for name in names:
+        workload(name=name, health_status=WORST_FIRST[int(name[1])])
+        workload(name=name, cluster=other)
     rows = Workload.objects.filter(cluster=cluster, replicas_desired__gte=0)
     segments = by_health(PLACE)
 
-    def walk(position: Any, *, backwards: bool) -> list[str]:
-        found = []
+    def walk(position: Any, *, backwards: bool) -> list[list[str]]:
+        pages = []
         while True:
             page = read_segments(
-                rows, segments=segments, position=position, size=2, backwards=backwards
+                rows, segments=segments, position=position, size=size, backwards=backwards
             )
-            found += [row.name for row in page.rows]
+            pages.append([row.name for row in page.rows])
             position = page.end
             if position is None:
-                return found
+                return pages
 
-    wanted = [f"w{number:02}" for rest in range(4) for number in range(rest, 11, 4)]
-    assert walk(None, backwards=False) == wanted
-    last = Workload.objects.get(cluster=cluster, name=wanted[-1])
-    position = [3, *position_of(last, PLACE)]
-    assert walk(position, backwards=True) == wanted[-2::-1]
-    assert walk([2], backwards=False) == wanted[6:]
+    def pages(wanted: list[str]) -> list[list[str]]:
+        return [wanted[at : at + size] for at in range(0, len(wanted), size)]
+
+    assert walk(None, backwards=False) == pages(names)
+    last = Workload.objects.get(cluster=cluster, name=names[-1])
+    assert walk([3, *position_of(last, PLACE)], backwards=True) == pages(names[-2::-1])
+    assert walk([2], backwards=False) == pages([name for name in names if name[1] in "23"])
 
 
 @pytest.mark.parametrize(
