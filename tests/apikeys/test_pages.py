@@ -136,6 +136,8 @@ def test_a_piece_is_smaller_when_each_row_is_searched_often() -> None:
     assert reading.weight(AuditEvent.objects.filter(pieces).query) == 24
     labels = Q(("details__filterlang_label_in", {"a": ("b", "c", "d")}))
     assert reading.weight(AuditEvent.objects.filter(labels).query) == 3
+    label = Q(("details__filterlang_label_equals", {"a": "b"}))
+    assert reading.weight(AuditEvent.objects.filter(label).query) == 1
     assert reading.weight(AuditEvent.objects.filter(action="a").query) == 0
 
 
