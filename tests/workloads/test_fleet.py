@@ -195,6 +195,8 @@ def test_a_list_of_segments_is_read_both_ways(
                 rows, segments=segments, position=position, size=size, backwards=backwards
             )
             pages.append([row.name for row in page.rows])
+            first = page.rows[0]
+            assert page.start == [int(first.name[1]), *position_of(first, PLACE)]
             position = page.end
             if position is None:
                 return pages
