@@ -5,14 +5,17 @@ from __future__ import annotations
 import datetime as dt
 import json
 import uuid
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 from django.core.files.storage import InMemoryStorage, storages
 
+from apikeys.actors import Actor
 from states.keeping import faults
 from states.models import State
+from states.targets import StateTarget
 from tests.conftest import ApiClient, ClientWith
 from tests.e2e.backend import lock_info
 
@@ -80,6 +83,28 @@ class Backend:
     @property
     def record(self) -> State:
         return State.objects.get(component=self.component_id, environment=self.environment_id)
+
+
+Interrupt = Callable[[Callable[[], Any]], None]
+
+
+@pytest.fixture
+def after_the_first_look(monkeypatch: pytest.MonkeyPatch) -> Interrupt:
+    """Run something right after the next action has read the state."""
+
+    def arrange(event: Callable[[], Any]) -> None:
+        real = StateTarget.find
+        pending = [event]
+
+        def find(target: StateTarget, actor: Actor) -> State | None:
+            seen = real(target, actor)
+            if pending:
+                pending.pop()()
+            return seen
+
+        monkeypatch.setattr(StateTarget, "find", find)
+
+    return arrange
 
 
 @pytest.fixture

@@ -13,9 +13,8 @@ from apikeys.models import AuditEvent
 from states.actions import catalogue, freezing, history, locks
 from states.api import facts as api_facts
 from states.models import Application, Component
-from states.targets import StateTarget
 from tests.conftest import ClientWith
-from tests.states.conftest import document
+from tests.states.conftest import Interrupt, document
 from tests.states.test_named import ALL, Named
 
 pytestmark = pytest.mark.both
@@ -69,17 +68,9 @@ def assert_refused(answer: Any) -> None:
     ids=["push", "lock", "delete"],
 )
 def test_move_after_the_state_was_read(
-    moving: Moving, act: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch
+    moving: Moving, act: Callable[[Any], Any], after_the_first_look: Interrupt
 ) -> None:
-    real, pending = StateTarget.find, [moving.move]
-
-    def find(target: StateTarget, actor: Actor) -> Any:
-        state = real(target, actor)
-        if pending:
-            pending.pop()()
-        return state
-
-    monkeypatch.setattr(StateTarget, "find", find)
+    after_the_first_look(moving.move)
     assert_refused(act(moving.bound))
 
 

@@ -19,28 +19,7 @@ from infra_service.lib.database import retries
 from states.models import State, StateVersion
 from states.targets import StateTarget
 from tests.conftest import error_reason
-from tests.states.conftest import Backend, document, lock_info
-
-Interrupt = Callable[[Callable[[], Any]], None]
-
-
-@pytest.fixture
-def after_the_first_look(monkeypatch: pytest.MonkeyPatch) -> Interrupt:
-    """Run something right after the next action has read the state."""
-
-    def arrange(event: Callable[[], Any]) -> None:
-        real = StateTarget.find
-        pending = [event]
-
-        def find(target: StateTarget, actor: Actor) -> State | None:
-            seen = real(target, actor)
-            if pending:
-                pending.pop()()
-            return seen
-
-        monkeypatch.setattr(StateTarget, "find", find)
-
-    return arrange
+from tests.states.conftest import Backend, Interrupt, document, lock_info
 
 
 def test_two_pushes_with_the_same_serial(backend: Backend, after_the_first_look: Interrupt) -> None:

@@ -16,6 +16,8 @@ from tests.e2e.backend import document
 
 ORGANIZATION = "default"
 MEDIA_TYPE = "application/vnd.api+json"
+#: The address of the workspace `network-prod` in the http backend.
+BACKEND = "/api/v1/state/at/network/prod"
 
 
 class RemoteClient:

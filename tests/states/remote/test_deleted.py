@@ -12,11 +12,9 @@ from apikeys.actors import Actor
 from apikeys.models import AuditEvent
 from states.actions import history, locks, workspaces
 from states.models import State, StateVersion
-from states.targets import StateTarget
 from tests.e2e.backend import document
-from tests.states.remote.conftest import FIRST, SECOND, RemoteClient, error_of
-
-BACKEND = "/api/v1/state/at/network/prod"
+from tests.states.conftest import Interrupt
+from tests.states.remote.conftest import BACKEND, FIRST, SECOND, RemoteClient, error_of
 
 pytestmark = [pytest.mark.django_db, pytest.mark.urls("tests.states.remote.urls")]
 
@@ -114,18 +112,14 @@ def test_a_version_that_is_pushed_during_a_deletion_is_deleted_too(
     remote: RemoteClient,
     workspace: str,
     request: pytest.FixtureRequest,
-    monkeypatch: pytest.MonkeyPatch,
+    after_the_first_look: Interrupt,
 ) -> None:
     id_ = request.getfixturevalue(workspace)
-    find, pending = StateTarget.find, [lambda: remote.client.generic("POST", BACKEND, document(7))]
 
-    def find_before_a_push(target: StateTarget, actor: Actor) -> State | None:
-        seen = find(target, actor)
-        if pending:
-            assert pending.pop()().status_code == 200
-        return seen
+    def push() -> None:
+        assert remote.client.generic("POST", BACKEND, document(7)).status_code == 200
 
-    monkeypatch.setattr(StateTarget, "find", find_before_a_push)
+    after_the_first_look(push)
 
     assert remote.send("DELETE", f"workspaces/{id_}").status_code == 204
     state = State.objects.get()

@@ -14,11 +14,9 @@ from states.lockinfo import LockInfo
 from states.models import State
 from tests.conftest import ClientWith
 from tests.e2e.backend import document, lock_info
-from tests.states.remote.conftest import FIRST, MEDIA_TYPE, RemoteClient, error_of
+from tests.states.remote.conftest import BACKEND, FIRST, MEDIA_TYPE, RemoteClient, error_of
 
 pytestmark = [pytest.mark.django_db, pytest.mark.urls("tests.states.remote.urls")]
-
-BACKEND = "/api/v1/state/at/network/prod"
 
 
 def test_a_lock_names_its_user(remote: RemoteClient, workspace_id: str) -> None:

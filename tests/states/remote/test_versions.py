@@ -13,12 +13,10 @@ from apikeys.models import AccessToken
 from states.models import State, StateVersion
 from tests.conftest import ClientWith
 from tests.e2e.backend import document
-from tests.states.remote.conftest import FIRST, SECOND, RemoteClient, error_of
+from tests.states.remote.conftest import BACKEND, FIRST, SECOND, RemoteClient, error_of
 from tests.support.figures import Since
 
 pytestmark = [pytest.mark.django_db, pytest.mark.urls("tests.states.remote.urls")]
-
-BACKEND = "/api/v1/state/at/network/prod"
 
 
 def test_an_uploaded_version_is_finalized_and_read_by_both_backends(
