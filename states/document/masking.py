@@ -84,8 +84,8 @@ def masked(secrets: Secrets, *sides: tuple[Any, Marks]) -> list[Any]:
 
 def _hides_in_its_object(scalar: Scalar) -> bool:
     """Return whether equal values in the same object are hidden, even if the value is short."""
-    is_named = scalar.evidence > Evidence.MEMBER
-    return is_named and scalar.value != "" and not is_public(_as_text(scalar.value))
+    has_own_evidence = scalar.evidence > Evidence.MEMBER
+    return has_own_evidence and scalar.value != "" and not is_public(_as_text(scalar.value))
 
 
 #: The cost in steps of normalizing a number with a fraction or an exponent.

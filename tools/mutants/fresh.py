@@ -21,6 +21,7 @@ from tools.mutants.mutant import Mutant
 from tools.mutants.rooms import ROOMS
 from tools.mutants.verdicts import PYTEST, Verdict, in_a_fork, skip_shrinking
 
+#: The time limit of all tests of a module, which is several times their usual duration.
 _SECONDS = 400
 #: The id of the failed test, which a fork writes.
 _failed: Final = mmap.mmap(-1, 4096)
