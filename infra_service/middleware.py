@@ -68,11 +68,12 @@ class RequestContextMiddleware:
         request_id = uuid7().hex
         request.request_id = request_id  # type: ignore[attr-defined]
         ids = {"request_id": request_id}
-        given = request.headers.get("X-Request-ID", "")
+        # Not request.headers, which would convert all headers of the request.
+        given = request.META.get("HTTP_X_REQUEST_ID", "")
         if _WELL_FORMED_ID.fullmatch(given):
             # In addition to the service's id, because clients can reuse an id.
             request.client_request_id = ids["client_request_id"] = given  # type: ignore[attr-defined]
-        traceparent = request.headers.get("traceparent", "")
+        traceparent = request.META.get("HTTP_TRACEPARENT", "")
         trace_id = request.META.get(tracing.TRACE_ID) or trace_id_of(traceparent)
         request.trace_id = trace_id  # type: ignore[attr-defined]
         if trace_id:

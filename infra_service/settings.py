@@ -201,6 +201,7 @@ REST_FRAMEWORK = {
         "apikeys.permissions.HasScope",
     ],
     "DEFAULT_RENDERER_CLASSES": ["infra_service.lib.api.rendering.JsonRenderer"],
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "infra_service.lib.api.rendering.ContentNegotiation",
     "DEFAULT_PARSER_CLASSES": ["infra_service.lib.api.parsers.JsonParser"],
     "DEFAULT_FILTER_BACKENDS": ["filterlang.backend.FilterLanguageBackend"],
     "DEFAULT_PAGINATION_CLASS": "infra_service.lib.api.pagination.KeysetPagination",

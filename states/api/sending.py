@@ -54,7 +54,7 @@ def document_response(request: Request | HttpRequest, gzipped: bytes) -> HttpRes
 
 def _accepts_gzip(request: Request | HttpRequest) -> bool:
     """Return whether the client accepts gzip (RFC 9110 §12.5.3)."""
-    for entry in request.headers.get("Accept-Encoding", "").lower().split(","):
+    for entry in request.META.get("HTTP_ACCEPT_ENCODING", "").lower().split(","):
         coding, _, weight = entry.replace(" ", "").partition(";q=")
         if coding == "gzip":
             return weight.strip("0.") != "" or not weight

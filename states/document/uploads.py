@@ -76,7 +76,7 @@ def read_document(request: HttpRequest) -> Upload:
             digest.update(block)
             utf8.decode(block)
         utf8.decode(b"", final=True)
-    expected = request.headers.get("Content-MD5")
+    expected = request.META.get("HTTP_CONTENT_MD5")
     if expected is not None and _base64(expected) != digest.digest():
         raise ContentMd5Mismatch
     metrics.PUSHED_BYTES.inc(len(body))

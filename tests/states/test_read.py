@@ -170,6 +170,14 @@ def test_other_media_type_is_rejected(backend: Backend) -> None:
     assert (response.status_code, error_reason(response)) == (406, "NOT_ACCEPTABLE")
 
 
+@pytest.mark.parametrize("accept", ["*/*", "application/*", "text/html, */*;q=0.1"])
+def test_media_types_that_include_json_are_accepted(backend: Backend, accept: str) -> None:
+    response = backend.get(headers={"Accept": accept})
+
+    assert (response.status_code, error_reason(response)) == (404, "STATE_NOT_FOUND")
+    assert response["Content-Type"] == "application/json"
+
+
 def test_number_of_queries_is_constant(backend: Backend, django_assert_num_queries: Any) -> None:
     backend.push(document())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import ipaddress
 import re
 from typing import Any, Final
@@ -13,6 +14,7 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 _WITH_PORT: Final = re.compile(r"\[([^\]]*)\](?::\d*)?|([^:]*):\d*")
 
 
+@functools.lru_cache(maxsize=256)  # at most 8 KB each, like any header
 def parse_address(text: str) -> Address | None:
     """Return the address without port and zone, or None. IPv4-mapped addresses become IPv4."""
     text = text.strip()

@@ -9,21 +9,27 @@ same in each case.
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from django.db import connection
 from django.utils.functional import Promise
+from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.renderers import BaseRenderer
 
 from infra_service.lib.api.row_json import derive, is_served, names_of, row_json
 from infra_service.lib.database.bounded_pages.selecting import columns_sql, select
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from rest_framework.request import Request
 
     from infra_service.lib.api.row_json import Parts
     from infra_service.lib.database.bounded_pages.selecting import Columns
+
+
+_ANYTHING: Final = "*/*"
 
 
 def _as_text(value: Any) -> str:
@@ -52,6 +58,21 @@ class JsonRenderer(BaseRenderer):
     ) -> bytes:
         """Return the body, which is empty for None."""
         return b"" if data is None else msgspec.json.encode(data, enc_hook=_as_text)
+
+
+class ContentNegotiation(DefaultContentNegotiation):
+    """Content negotiation that parses only an ``Accept`` header that excludes some media types."""
+
+    def select_renderer(
+        self, request: Request, renderers: Iterable[BaseRenderer], format_suffix: str | None = None
+    ) -> tuple[BaseRenderer, str]:
+        """Return the renderer and its media type."""
+        if request.META.get("HTTP_ACCEPT", _ANYTHING) == _ANYTHING:
+            first = next(iter(renderers))
+            return first, str(first.media_type)
+        selected: tuple[BaseRenderer, str]
+        selected = super().select_renderer(request, renderers, format_suffix)
+        return selected
 
 
 class ListReader:

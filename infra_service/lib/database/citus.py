@@ -7,12 +7,9 @@ for SQLite.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from django.db import connection
-
-if TYPE_CHECKING:
-    from django.db.models import Model
 
 #: The distributed tables by the address of the database, or None without the extension.
 _known: Final[dict[tuple[str, str, str], frozenset[str] | None]] = {}
@@ -26,9 +23,9 @@ def is_used() -> bool:
     return _tables() is not None
 
 
-def distributes(model: type[Model]) -> bool:
-    """Return whether the rows of the model are on workers."""
-    return model._meta.db_table in (_tables() or ())
+def tables() -> frozenset[str]:
+    """Return the names of the tables whose rows are on workers."""
+    return _tables() or frozenset()
 
 
 def _tables() -> frozenset[str] | None:

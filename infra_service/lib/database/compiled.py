@@ -45,15 +45,21 @@ class _Statement(Generic[M]):
     def __init__(self, compiler: SQLCompiler) -> None:
         self.compiler = compiler
         self.sql, parameters = compiler.as_sql()
-        self.parameters: Sequence[Any] = parameters
+        self._values: list[Any] = list(parameters)
+        self._places: dict[str, tuple[Field[Any, Any], list[int]]] = {}
+        for place, value in enumerate(self._values):
+            if isinstance(value, Parameter):
+                _field, places = self._places.setdefault(value.name, (value.output_field, []))
+                places.append(place)
 
     def filled(self, given: Mapping[str, Any], database: BaseDatabaseWrapper) -> list[Any]:
-        return [
-            parameter.output_field.get_db_prep_value(given[parameter.name], database)
-            if isinstance(parameter, Parameter)
-            else parameter
-            for parameter in self.parameters
-        ]
+        """Return the values of all placeholders. A repeated parameter is converted once."""
+        values = self._values.copy()
+        for name, (field, places) in self._places.items():
+            value = field.get_db_prep_value(given[name], database)
+            for place in places:
+                values[place] = value
+        return values
 
 
 class CompiledQuery(Generic[M]):
@@ -180,7 +186,8 @@ def _run(
     On Citus, these are two statements, because a single statement would require all workers.
     """
     if database.vendor == "postgresql" and rows:
-        remote = [row for row in rows if citus.distributes(type(row))]
+        distributed = citus.tables()
+        remote = [row for row in rows if row._meta.db_table in distributed]
         sql, values = _combined(database, sql, values, [row for row in rows if row not in remote])
         rows = remote
     with transaction.atomic() if rows else nullcontext(), database.cursor() as cursor:
@@ -232,7 +239,7 @@ def insert(instance: Model) -> None:
     database = connections[DEFAULT_DB_ALIAS]
     into, places, values = _insertion(instance, database)
     given = f"VALUES ({places})"
-    if citus.distributes(type(instance)):
+    if instance._meta.db_table in citus.tables():
         given = f"SELECT {places} FROM generate_series(1, 1)"  # noqa: S608 - our own names
     with database.cursor() as cursor:
         cursor.execute(f"{into} {given}", values)
