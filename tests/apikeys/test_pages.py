@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import uuid
 from typing import Any
 
 import pytest
 from django.db import connection, transaction
 from django.db.models import F, Q
+from django.db.models.functions import Now
 from django.test.utils import CaptureQueriesContext
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -19,7 +21,9 @@ from infra_service.lib.database import citus
 from infra_service.lib.database.bounded_pages import read_page, reading
 from infra_service.lib.database.bounded_pages.conditions import Kind, conditions_of
 from infra_service.lib.database.bounded_pages.indexes import walk
+from infra_service.lib.database.bounded_pages.partitions import within_partitions
 from infra_service.lib.database.bounded_pages.planning import is_selective, planned_for_values
+from infra_service.lib.database.months import moment_of
 from states.models import Application, Component, Environment, State
 
 WORDS = st.sampled_from(["a", "b", "c"])
@@ -214,3 +218,45 @@ def test_statements_with_values_are_not_prepared(
         assert connection.connection.prepare_threshold == threshold
 
     assert connection.connection.prepare_threshold == 2
+
+
+MARCH, APRIL, MAY = (dt.datetime(2026, month, 15, tzinfo=dt.UTC) for month in (3, 4, 5))
+NEWEST, OLDEST = ("-occurred_at", "-id"), ("occurred_at", "id")
+NO_LIMIT = (None, None)
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="about partitions")
+@pytest.mark.parametrize(
+    ("condition", "after", "months"),
+    [
+        (Q(occurred_at=APRIL), None, (4, 5)),
+        (Q(occurred_at__in=[APRIL, MARCH, MAY]), None, (3, 6)),
+        (Q(occurred_at__range=(MARCH, MAY)), None, (3, 6)),
+        (Q(occurred_at__gt=MARCH), None, (3, None)),
+        (Q(occurred_at__gte=MARCH), None, (3, None)),
+        (Q(occurred_at__lt=MAY), None, (None, 6)),
+        (Q(occurred_at__lte=MAY), None, (None, 6)),
+        (Q(occurred_at__gt=MARCH) & Q(occurred_at__gt=APRIL), None, (4, None)),
+        (Q(occurred_at__lt=MAY) & Q(occurred_at__lt=APRIL), None, (None, 5)),
+        (Q(occurred_at__gt=Now()), None, NO_LIMIT),
+        (Q(occurred_at__gt=MARCH) | Q(action="a"), None, NO_LIMIT),
+        (Q(action="a"), None, NO_LIMIT),
+        (Q(), (NEWEST, (str(MAY), "")), (None, 6)),
+        (Q(), (OLDEST, (str(MARCH), "")), (3, None)),
+        (Q(), (("id",), ("",)), NO_LIMIT),
+        (Q(occurred_at__gt=MARCH), (NEWEST, (str(APRIL), "")), (3, 5)),
+    ],
+)
+def test_times_limit_the_months_of_the_ids(condition: Q, after: Any, months: Any) -> None:
+    """The months are the first month and the month after the last."""
+    events = AuditEvent.objects.filter(condition)
+
+    rows = within_partitions(events, events, after)
+
+    given = len(events.query.where.children)
+    found = {
+        lookup.lookup_name: moment_of(lookup.rhs).month
+        for lookup in rows.query.where.children[given:]
+    }
+    assert (found.get("gte"), found.get("lt")) == months
+    assert len(found) == sum(month is not None for month in months)
