@@ -93,6 +93,8 @@ MIDDLEWARE = [
     "apikeys.middleware.ActingMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
 ]
+# The default would also sign cookies, whose preparation costs each request of the API time.
+MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"
 
 TEMPLATES = [
     {

@@ -25,7 +25,7 @@ from states.api.resources import FindResourcesViewSet, ResourcesViewSet
 from states.api.states import StateViewSet
 from states.api.versions import ContentsViewSet, OutputsDocumentViewSet, VersionViewSet
 
-_KEY = r"^state/(?!at/)(?P<component_id>[^/]+)/env/(?P<environment_id>[^/]+)"
+_KEY = r"^state/(?P<component_id>[^/]+)/env/(?P<environment_id>[^/]+)"
 _AT = r"^state/at/(?P<component>[^/]+)/(?P<environment>[^/]+)"
 _IN = r"^state/at/(?P<application>[^/]+)/(?P<component>[^/]+)/(?P<environment>[^/]+)"
 
@@ -39,14 +39,6 @@ router.register("components", ComponentViewSet, basename="component")
 router.register("environments", EnvironmentViewSet, basename="environment")
 
 urlpatterns = [
-    # Each route accepts a trailing slash, because a redirect would lose a pushed document.
-    re_path(_KEY + r"/?$", StateBackendView.as_view(), name="state-backend"),
-    re_path(_KEY + r"/lock/?$", StateLockView.as_view(), name="state-lock"),
-    re_path(
-        _KEY + r"/outputs\.tfstate/?$",
-        OutputsBackendView.as_view(),
-        name="state-outputs-backend",
-    ),
     # These routes precede the routes that would match `outputs.tfstate` as an environment. A slug
     # cannot contain a dot.
     re_path(
@@ -59,7 +51,8 @@ urlpatterns = [
         OutputsInApplicationView.as_view(),
         name="state-outputs-in-application",
     ),
-    # An environment cannot have the slug "lock".
+    # Each route accepts a trailing slash, because a redirect would lose a pushed document. An
+    # environment cannot have the slug "lock".
     re_path(_AT + r"/?$", StateAtView.as_view(), name="state-at"),
     re_path(_AT + r"/lock/?$", StateLockAtView.as_view(), name="state-lock-at"),
     re_path(_IN + r"/?$", StateInApplicationView.as_view(), name="state-in-application"),
@@ -67,6 +60,13 @@ urlpatterns = [
         _IN + r"/lock/?$", StateLockInApplicationView.as_view(), name="state-lock-in-application"
     ),
     re_path(r"^state/at(?P<path>(?s:/.*)?)$", NoAddressView.as_view(), name="state-no-address"),
+    re_path(_KEY + r"/?$", StateBackendView.as_view(), name="state-backend"),
+    re_path(_KEY + r"/lock/?$", StateLockView.as_view(), name="state-lock"),
+    re_path(
+        _KEY + r"/outputs\.tfstate/?$",
+        OutputsBackendView.as_view(),
+        name="state-outputs-backend",
+    ),
     path("", include(router.urls)),
     re_path(r"^resources/?$", ResourcesViewSet.as_view({"get": "list"}), name="resource-list"),
     re_path(
