@@ -116,6 +116,24 @@ def test_a_bound_list_in_the_order_of_names(client_with: ClientWith, world: Worl
         assert [entry["name"] for entry in found] == names
 
 
+def test_filtered_pages_of_a_bound_list_are_complete(client_with: ClientWith, world: World) -> None:
+    """The filter excludes most components of the states inside the binding."""
+    actor, bank = Actor(name="test"), world["bank"]
+    for number in range(12):
+        target = StateTarget(component_id=uuid.uuid4(), environment_id=world["prod"])
+        find_or_register(target=target, actor=actor)
+        if number % 4 == 3:
+            Component.objects.filter(pk=target.component_id).update(application=bank)
+    client = bound(client_with, world, "prod")
+
+    of_bank = f"field['application_id'] = '{bank}'"
+    found = client.items("/api/v1/components", "components", page_size=1, filter=of_bank)
+
+    ids = Component.objects.filter(application=bank).values_list("pk", flat=True)
+    assert [entry["id"] for entry in found] == sorted(map(str, ids))
+    assert len(found) == 4
+
+
 @pytest.mark.both
 @pytest.mark.parametrize("name", BOUND)
 def test_bound_token_sees_and_changes_entries_inside_its_binding(
