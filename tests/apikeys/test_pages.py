@@ -18,11 +18,12 @@ from apikeys.actors import Actor
 from apikeys.audit import authorize_and_record
 from apikeys.models import AuditEvent
 from infra_service.lib.database import citus
-from infra_service.lib.database.bounded_pages import read_page, reading
+from infra_service.lib.database.bounded_pages import NamedBy, read_page, reading
 from infra_service.lib.database.bounded_pages.conditions import Kind, conditions_of
 from infra_service.lib.database.bounded_pages.indexes import walk
 from infra_service.lib.database.bounded_pages.partitions import within_partitions
 from infra_service.lib.database.bounded_pages.planning import is_selective, planned_for_values
+from infra_service.lib.database.bounded_pages.semi_joins import in_order
 from infra_service.lib.database.months import moment_of
 from states.models import Application, Component, Environment, State
 
@@ -218,6 +219,24 @@ def test_statements_with_values_are_not_prepared(
         assert connection.connection.prepare_threshold == threshold
 
     assert connection.connection.prepare_threshold == 2
+
+
+@pytest.mark.parametrize("lookup", ["environment", "environment__in"])
+def test_rows_that_other_rows_refer_to_are_complete(db: None, lookup: str) -> None:
+    environment, other = (Environment.objects.create(name=name) for name in ("dev", "prod"))
+    for number in range(7):
+        component = Component.objects.create(name=f"component {number}")
+        State.objects.create(component=component, environment=environment if number % 3 else other)
+    value = [environment] if lookup.endswith("__in") else environment
+    states = State.objects.filter(**{lookup: value}, deleted_at=None)
+    components = Component.objects.filter(NamedBy(states, "component_id"))
+    conditions = conditions_of(components.query)
+
+    rows, _ = all_pages(components, ("id",), size=2)
+
+    assert in_order(Component, conditions, ("id",)) is not None
+    assert rows == list(components.order_by("id"))
+    assert len(rows) == 4
 
 
 MARCH, APRIL, MAY = (dt.datetime(2026, month, 15, tzinfo=dt.UTC) for month in (3, 4, 5))
