@@ -258,6 +258,7 @@ NO_LIMIT = (None, None)
         (Q(occurred_at__gt=MARCH) & Q(occurred_at__gt=APRIL), None, (4, None)),
         (Q(occurred_at__lt=MAY) & Q(occurred_at__lt=APRIL), None, (None, 5)),
         (Q(occurred_at__gt=Now()), None, NO_LIMIT),
+        (Q(occurred_at__isnull=False), None, NO_LIMIT),
         (Q(occurred_at__gt=MARCH) | Q(action="a"), None, NO_LIMIT),
         (Q(action="a"), None, NO_LIMIT),
         (Q(), (NEWEST, (str(MAY), "")), (None, 6)),

@@ -55,7 +55,7 @@ def within_partitions(
 def _limits(comparison: Comparison) -> tuple[list[dt.datetime], list[dt.datetime]]:
     """Return the earliest and the latest time that satisfy a comparison, if they are known.
 
-    The times are unknown if the value is an SQL expression.
+    Comparisons with null have no time.
     """
     value: Any = comparison.lookup.rhs
     if comparison.kind is Kind.IN:
