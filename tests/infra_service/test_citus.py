@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import json
 import tempfile
@@ -156,24 +157,67 @@ def test_a_version_that_is_not_visible_yet_returns_503(
 def test_a_push_needs_only_the_worker_of_its_state(server: CitusServer, backend: Backend) -> None:
     ok(backend.push(document(1)))
     with server.connect() as coordinator:
+        of_state = "SELECT id FROM states_state WHERE component_id = %s"
+        key = coordinator.execute(of_state, [backend.component_id]).fetchone()
+    assert key is not None
+    with other_workers_unreachable(server, "states_stateversion", key[0]):
+        pushed = backend.push(document(2))
+    ok(pushed)
+    assert ok(backend.get()).body == document(2)
+
+
+@needs_citus
+def test_a_report_needs_only_the_worker_of_its_cluster(
+    server: CitusServer, backend: Backend
+) -> None:
+    made = _post(server, backend, "/api/v1/clusters", {"name": f"c{uuid.uuid4().hex[:8]}"})
+    cluster = made.json()["cluster"]["id"]
+    path = f"/api/v1/clusters/{cluster}/workloads"
+
+    def report(*items: dict[str, Any]) -> Answer:
+        body = {"reported_at": dt.datetime.now(dt.UTC).isoformat(), "workloads": items}
+        return _post(server, backend, path, body, method="PUT")
+
+    container = {"name": "app", "restart_count": 0, "state": "running", "ready": True}
+    old, new = ({**container, "image": f"registry.example/{name}:1"} for name in ("old", "new"))
+    before = [healthy(name, containers=[old]) for name in ("health", "image", "labels", "removed")]
+    ok(report(*before))
+    health, image, labels, _ = before
+    changed = [
+        health | {"health_status": "ERROR"},
+        image | {"containers": [new]},
+        labels | {"labels": {"team": "a"}},
+        healthy("added"),
+    ]
+    with other_workers_unreachable(server, "workloads_workload", cluster):
+        counts = ok(report(*changed)).json()["report"]
+    assert (counts["created"], counts["updated"], counts["deleted"]) == (1, 3, 1)
+    query = "field['image.repository'] = 'registry.example/new'"
+    found = ok(_get(server, backend, path, query)).json()["workloads"]
+    assert [one["name"] for one in found] == ["image"]
+    path = f"/api/v1/clusters/{cluster}"
+    assert server.request("DELETE", path, token=backend.token).status == 204
+
+
+@contextlib.contextmanager
+def other_workers_unreachable(server: CitusServer, table: str, key: object) -> Iterator[None]:
+    """Let the coordinator reach only the worker of the row with this distribution key."""
+    set_port = "UPDATE pg_dist_node SET nodeport = %s WHERE nodeid = %s"
+    with server.connect() as coordinator:
         others = coordinator.execute(
             "SELECT nodeport, nodeid FROM pg_dist_node WHERE groupid > 0 AND groupid <>"
             " (SELECT groupid FROM pg_dist_placement WHERE shardid ="
-            "   get_shard_id_for_distribution_column('states_stateversion',"
-            "     (SELECT id FROM states_state WHERE component_id = %s)))",
-            [backend.component_id],
+            "   get_shard_id_for_distribution_column(%s, %s::uuid))",
+            [table, key],
         ).fetchall()
         assert others
-        set_port = "UPDATE pg_dist_node SET nodeport = %s WHERE nodeid = %s"
         for _, node in others:
             coordinator.execute(set_port, [1, node])
         try:
-            pushed = backend.push(document(2))
+            yield
         finally:
             for port, node in others:
                 coordinator.execute(set_port, [port, node])
-    ok(pushed)
-    assert ok(backend.get()).body == document(2)
 
 
 @needs_citus

@@ -150,7 +150,7 @@ def _store(cluster: Cluster, report: Report, changes: Differences, actor: Actor)
             rows.update(observed_at=cluster.read_at)
         if gap is not None:
             gap.save(force_insert=True)
-        changes.write()
+        changes.write(cluster.pk)
         if changes.deployments and cluster.last_report_at is not None:
             deployments_changed.send(
                 Cluster,

@@ -109,14 +109,14 @@ class Differences:
         """Return whether there is nothing to write."""
         return not self.any() and not self.measured
 
-    def write(self) -> None:
+    def write(self, cluster_id: uuid.UUID) -> None:
         """Write the differences. The caller's transaction has locked the cluster's row."""
         for keys in batches(self.deleted_ids, _DELETED):
-            Workload.objects.filter(pk__in=keys).delete()
+            Workload.objects.filter(cluster=cluster_id, pk__in=keys).delete()
         _INSERTS.insert(self.new)
-        _CHANGES.update(self.changed)
-        _TURNS.update(self.turned)
-        _MEASUREMENTS.update(self.measured)
+        _CHANGES.update(self.changed, of_cluster=cluster_id)
+        _TURNS.update(self.turned, of_cluster=cluster_id)
+        _MEASUREMENTS.update(self.measured, of_cluster=cluster_id)
         self.transitions.write()
 
 
