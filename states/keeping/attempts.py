@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import structlog
 from django.db import InterfaceError, OperationalError
 
+from infra_service.lib.database.failures import is_of_worker
 from states.errors import DocumentUnreadable, StorageUnavailable
 from states.keeping import storage
 
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 #: The number of consecutive failures of the database or object store after which a run stops,
-#: unless the bucket responds. Each failure can take as long as the client's timeout.
+#: unless the bucket, or the coordinator of Citus, responds. Each failure can take as long as the
+#: client's timeout.
 OUTAGE: Final = 3
 UNEXPECTED: Final = "An unexpected error occurred. The log contains the traceback."
 
@@ -51,10 +53,12 @@ class Attempts:
         except (StorageUnavailable, InterfaceError, OperationalError) as error:
             self._unanswered += 1
             if self._unanswered == OUTAGE:
-                if not isinstance(error, StorageUnavailable):
+                # A few objects that the store cannot read, or a lost worker of Citus, must not
+                # stop each run.
+                if isinstance(error, StorageUnavailable):
+                    storage.find_bucket()
+                elif not is_of_worker(error):
                     raise
-                # A few objects that the store cannot read must not stop each run.
-                storage.find_bucket()
                 self._unanswered = 0
             problem = str(error)
         except DocumentUnreadable as error:

@@ -21,6 +21,7 @@ from django.test.utils import CaptureQueriesContext
 from infra_service.lib.database import citus
 from infra_service.operations import distribution
 from infra_service.operations.checks import tables_are_distributed
+from states.keeping.attempts import OUTAGE
 from tests.e2e.backend import Backend, document, lock_info
 from tests.e2e.together import Call, at_once
 from tests.infra_service.webhooks.receiver import receiving
@@ -197,6 +198,44 @@ def test_a_report_needs_only_the_worker_of_its_cluster(
     assert [one["name"] for one in found] == ["image"]
     path = f"/api/v1/clusters/{cluster}"
     assert server.request("DELETE", path, token=backend.token).status == 204
+
+
+@needs_citus
+def test_commands_continue_without_a_worker(server: CitusServer, token: str) -> None:
+    group_of = (
+        "SELECT groupid FROM pg_dist_placement, states_state WHERE component_id = %s AND shardid ="
+        " get_shard_id_for_distribution_column('states_stateversion', states_state.id)"
+    )
+    server.manage("index_states")
+    # The states of the lost worker are the first, and more than the failures that stop a run.
+    last, lost = None, 0
+    with server.connect() as coordinator, receiving() as receiver:
+        while last is None:
+            backend = Backend(server, token)
+            ok(backend.push(document()))
+            (group,) = coordinator.execute(group_of, [backend.component_id]).fetchone() or (0,)
+            lost += group == 1
+            last = backend.component_id if group != 1 and lost > OUTAGE else None
+        state = "SELECT id, indexed_number FROM states_state WHERE component_id = %s"
+        key, _ = coordinator.execute(state, [last]).fetchone() or (None, 0)
+        types = ["workload.health_changed", "cluster.create"]
+        fields = {"name": "lost", "url": receiver.url, "event_types": types}
+        assert _post(server, backend, "/api/v1/webhooks", {"webhook": fields}).status == 201
+        clusters: list[str] = []
+        while len(clusters) < 8:
+            made = _post(server, backend, "/api/v1/clusters", {"name": uuid.uuid4().hex})
+            clusters.append(f"/api/v1/clusters/{made.json()['cluster']['id']}")
+            now = dt.datetime.now(dt.UTC).isoformat()
+            report = {"reported_at": now, "workloads": [healthy()]}
+            ok(_post(server, backend, f"{clusters[-1]}/workloads", report, method="PUT"))
+        with other_workers_unreachable(server, "states_stateversion", key):
+            for command in ("index_states", "deliver_events"):
+                with pytest.raises(Exception, match="exit status 1"):
+                    server.manage(command)
+        assert coordinator.execute(state, [last]).fetchone() == (key, 1)
+    assert receiver.types().count("cluster.create") == 8
+    for path in clusters:
+        assert server.request("DELETE", path, token=token).status == 204
 
 
 @contextlib.contextmanager

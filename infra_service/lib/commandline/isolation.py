@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import structlog
 from django.db import Error
 
-from infra_service.lib.database.failures import failure_of
+from infra_service.lib.database.failures import failure_of, is_of_worker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -38,7 +38,8 @@ def recording_failures() -> Iterator[list[str]]:
 def isolated(work: str, item: object = "") -> Iterator[None]:
     """Log an exception of the block, and continue after the block.
 
-    Raise an exception that reports a failure of the database, because all items would then fail.
+    Raise an exception that reports a failure of the database, because all items would then fail,
+    unless only a worker of Citus failed.
     """
     try:
         yield
@@ -65,5 +66,5 @@ def process_isolated(work: str, items: Sequence[T], action: Callable[[Sequence[T
 
 
 def _raise_failure_of_database(error: Exception) -> None:
-    if isinstance(error, Error) and failure_of(error) is not None:
+    if isinstance(error, Error) and failure_of(error) is not None and not is_of_worker(error):
         raise error

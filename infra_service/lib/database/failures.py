@@ -15,6 +15,8 @@ from typing import Any, Final
 from django.db import Error, OperationalError
 from rest_framework.exceptions import APIException
 
+from infra_service.lib.database import citus
+
 
 class DatabaseFailure(APIException):
     """A failure of the database that the request did not cause."""
@@ -182,6 +184,17 @@ def explanation_of(error: Error) -> str | None:
 def is_repeatable(error: Error) -> bool:
     """Return whether the database rolled back the transaction because of a conflict."""
     return _kind_of(error) is DatabaseConflict
+
+
+def is_of_worker(error: Error) -> bool:
+    """Return whether the coordinator of Citus reported the loss of a worker.
+
+    Only the rows on this worker are then unavailable.
+    """
+    sqlstate = getattr(error.__cause__, "sqlstate", None) or ""
+    # 57 is a shutdown of the coordinator. Without a code, the driver lost its own connection.
+    is_reported = sqlstate[:2] not in {"", "40", "57"}
+    return is_reported and _kind_of(error) is DatabaseUnavailable and citus.is_used()
 
 
 def _kind_of(error: Error) -> type[DatabaseFailure] | None:
