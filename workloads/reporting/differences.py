@@ -114,9 +114,9 @@ class Differences:
         for keys in batches(self.deleted_ids, _DELETED):
             Workload.objects.filter(cluster=cluster_id, pk__in=keys).delete()
         _INSERTS.insert(self.new)
-        _CHANGES.update(self.changed, of_cluster=cluster_id)
-        _TURNS.update(self.turned, of_cluster=cluster_id)
-        _MEASUREMENTS.update(self.measured, of_cluster=cluster_id)
+        _CHANGES.update(self.changed, cluster_id=cluster_id)
+        _TURNS.update(self.turned, cluster_id=cluster_id)
+        _MEASUREMENTS.update(self.measured, cluster_id=cluster_id)
         self.transitions.write()
 
 

@@ -82,9 +82,9 @@ class ImageChanges:
 
     def write(self, cluster_id: uuid.UUID, *, anew: bool) -> None:
         """Write the changes without reading rows. ``anew`` means that no rows exist."""
-        _REMOVED.delete(self.removed, of_cluster=cluster_id)
+        _REMOVED.delete(self.removed, cluster_id=cluster_id)
         _LINKS.insert(self.links)
-        _HEALTH.update(self.turned, of_cluster=cluster_id)
+        _HEALTH.update(self.turned, cluster_id=cluster_id)
         # Sorted by the key, so that a first snapshot fills the index from the beginning to the end.
         # A generator creates the rows, because the garbage collector would scan a list of rows.
         images = sorted(self.counts)

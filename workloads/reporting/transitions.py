@@ -72,7 +72,7 @@ class Transitions:
     def write(self) -> None:
         """Write the transitions, and delete the oldest beyond the limit of each workload."""
         _INSERTS.insert(self._rows)
-        _KEYS.delete(self._superseded, of_cluster=self._cluster_id)
+        _KEYS.delete(self._superseded, cluster_id=self._cluster_id)
 
     def _add(
         self,

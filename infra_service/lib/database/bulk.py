@@ -27,8 +27,7 @@ from django.db.models import (
 
 if TYPE_CHECKING:
     import datetime as dt
-    import uuid
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from django.db.models import Model
 
@@ -110,18 +109,18 @@ class Writer:
         else:
             self._insert(rows)
 
-    def update(self, rows: Iterable[Sequence[Any]], *, of_cluster: uuid.UUID) -> None:
-        """Update the rows of a cluster with the key in the first column.
+    def update(self, rows: Iterable[Sequence[Any]], **scope: Any) -> None:
+        """Update the rows with the key in the first column.
 
-        On Citus, the condition on the cluster limits the statement to the cluster's worker.
+        All rows have the values in ``scope``. With the distribution column, Citus needs only one
+        worker.
         """
         key, *names = map(_quoted, self._columns)
         table = _quoted(self._table)
         if self._is_postgresql:
             changes = ", ".join(f"{name} = given.{name}" for name in names)
             given = f"FROM {self._given()} WHERE {table}.{key} = given.{key}"
-            sql = f"UPDATE {table} SET {changes} {given} AND {table}.cluster_id = %s"  # noqa: S608 - columns' names
-            self._execute(sql, rows, of_cluster)
+            self._execute(f"UPDATE {table} SET {changes} {given}", rows, scope)  # noqa: S608 - columns' names
         else:
             changes = ", ".join(f"{name} = %s" for name in names)
             self._execute_each(
@@ -129,13 +128,12 @@ class Writer:
                 [[*values, key] for key, *values in rows],
             )
 
-    def delete(self, rows: Iterable[Sequence[Any]], *, of_cluster: uuid.UUID) -> None:
-        """Delete the rows of a cluster that match the given values of all columns (``update``)."""
+    def delete(self, rows: Iterable[Sequence[Any]], **scope: Any) -> None:
+        """Delete the rows that match the given values of all columns. See ``update``."""
         names, table = list(map(_quoted, self._columns)), _quoted(self._table)
         if self._is_postgresql:
             same = " AND ".join(f"{table}.{name} = given.{name}" for name in names)
-            sql = f"DELETE FROM {table} USING {self._given()} WHERE {same}"  # noqa: S608 - columns' names
-            self._execute(f"{sql} AND {table}.cluster_id = %s", rows, of_cluster)
+            self._execute(f"DELETE FROM {table} USING {self._given()} WHERE {same}", rows, scope)  # noqa: S608 - columns' names
         else:
             same = " AND ".join(f"{name} = %s" for name in names)
             self._execute_each(f"DELETE FROM {table} WHERE {same}", rows)  # noqa: S608 - columns' names
@@ -203,11 +201,15 @@ class Writer:
         typed = ", ".join(f"{name} {kind}" for name, kind in columns)
         return f"json_to_recordset(%s::json) AS given ({typed})"
 
-    def _execute(self, sql: str, rows: Iterable[Sequence[Any]], *more: uuid.UUID) -> None:
+    def _execute(
+        self, sql: str, rows: Iterable[Sequence[Any]], scope: Mapping[str, Any] | None = None
+    ) -> None:
+        scope = scope or {}
+        sql += "".join(f" AND {_quoted(self._table)}.{_quoted(name)} = %s" for name in scope)
         with connection.cursor() as cursor:
             for batch in batches(rows, _BATCH):
                 named = [dict(zip(self._columns, row, strict=True)) for row in batch]
-                cursor.execute(sql, [msgspec.json.encode(named).decode(), *more])
+                cursor.execute(sql, [msgspec.json.encode(named).decode(), *scope.values()])
 
     def _execute_each(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
         if every := list(rows):
