@@ -81,7 +81,6 @@ class RequestContextMiddleware:
         settle_client(request.META)
         queries = access_log.Queries()
         replica.begin()
-        structlog.contextvars.clear_contextvars()
         structlog.contextvars.bind_contextvars(**ids)
         try:
             with connection.execute_wrapper(queries):
