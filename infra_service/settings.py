@@ -93,7 +93,7 @@ MIDDLEWARE = [
     "apikeys.middleware.ActingMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
 ]
-# The default would also sign cookies, whose preparation costs each request of the API time.
+# The default storage also prepares signed cookies, which takes time in each request of the API.
 MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"
 
 TEMPLATES = [
