@@ -124,7 +124,7 @@ class KeysetPagination(BasePagination):
         """Respond with a page of the list and the token of the next page.
 
         Raises:
-        InvalidParameter, InvalidPageToken: see the classes.
+            InvalidParameter, InvalidPageToken: see the classes.
         """
         key = orders.requested_key(request.query_params, view)
         segments = with_nulls_last(queryset.model, key)
@@ -179,7 +179,7 @@ class SegmentPagination(KeysetPagination):
         """Respond with a page of the list and the token of the next page.
 
         Raises:
-        InvalidParameter, InvalidPageToken: see the classes.
+            InvalidParameter, InvalidPageToken: see the classes.
         """
         return _answer_in_segments(queryset, request, view, view.segments)
 
