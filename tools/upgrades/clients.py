@@ -37,7 +37,7 @@ class Front(LiveServer):
         """Send a request and count its response; ``no answer`` is a broken connection.
 
         Raises:
-        GoneError: the service did not respond.
+            GoneError: the service did not respond.
         """
         try:
             answer = super().request(*given, **more)
