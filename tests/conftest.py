@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import gc
 import json
@@ -99,9 +100,16 @@ def pytest_collection() -> Iterator[object]:
 
 @pytest.fixture(scope="session")
 def django_db_setup(django_test_environment: None, django_db_blocker: Any) -> Iterator[None]:
-    """Use a copy of a database that is migrated once, instead of a migration in each process."""
-    with django_db_blocker.unblock(), templates.copied_for_tests():
+    """Use a copy of a database that is migrated once, instead of a migration in each process.
+
+    Between tests, the database stays blocked. Otherwise, a test without ``db`` would commit rows.
+    """
+    with contextlib.ExitStack() as copy:
+        with django_db_blocker.unblock():
+            copy.enter_context(templates.copied_for_tests())
         yield
+        with django_db_blocker.unblock():
+            copy.close()
 
 
 @pytest.fixture(scope="session")

@@ -442,7 +442,7 @@ def test_audit_event_contains_the_lock_of_the_push(backend: Backend) -> None:
     assert lock_id not in str(list(AuditEvent.objects.values_list()))
 
 
-def test_the_action_returns_the_state() -> None:
+def test_the_action_returns_the_state(db: None) -> None:
     target = StateTarget(component_id=uuid.uuid4(), environment_id=uuid.uuid4())
     pushed = push(
         target=target,
