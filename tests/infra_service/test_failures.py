@@ -19,7 +19,13 @@ from psycopg_pool import PoolTimeout, TooManyRequests
 
 from apikeys.models import User
 from infra_service.lib.api.errors import reason_of
-from infra_service.lib.database.failures import FAILURES, failure_of, is_repeatable
+from infra_service.lib.database import citus
+from infra_service.lib.database.failures import (
+    FAILURES,
+    failure_of,
+    is_of_worker,
+    is_repeatable,
+)
 from infra_service.operations.health import ReadyView
 from tests.conftest import error_reason
 
@@ -79,6 +85,41 @@ def test_a_worker_of_citus_that_is_lost_before_the_commit_is_unavailable(
         error = raised(lambda: cursor.execute(lost))
         transaction.set_rollback(True)
     assert reason(error) == "DATABASE_UNAVAILABLE"
+
+
+@postgresql
+@pytest.mark.parametrize(
+    ("code", "message", "is_worker"),
+    [
+        ("08006", "connection failure", True),
+        ("XX000", "failure on connection marked as essential", True),
+        ("57P01", "terminating connection due to administrator command", False),
+        ("40003", "statement completion unknown", False),
+        ("55P03", "canceling statement due to lock timeout", False),
+    ],
+)
+def test_only_lost_workers_of_citus_leave_other_rows_available(
+    db: None, monkeypatch: pytest.MonkeyPatch, code: str, message: str, is_worker: bool
+) -> None:
+    block = f"DO $$ BEGIN RAISE EXCEPTION '{message}' USING ERRCODE = '{code}'; END $$"
+    error = raised(lambda: execute_one(block))
+    assert isinstance(error, DatabaseError)
+
+    assert not is_of_worker(error)
+    monkeypatch.setattr(citus, "is_used", lambda: True)
+    assert is_of_worker(error) is is_worker
+
+
+@postgresql
+def test_lost_coordinator_is_no_lost_worker(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = connection.copy()  # type: ignore[attr-defined]
+    own.settings_dict |= {"PORT": "1", "HOST": "127.0.0.1"}
+    own.settings_dict["OPTIONS"]["pool"] = None
+    error = raised(own.ensure_connection)
+    assert isinstance(error, DatabaseError)
+    monkeypatch.setattr(citus, "is_used", lambda: True)
+
+    assert not is_of_worker(error)
 
 
 _TABLE = Path(__file__).parents[2] / "docs" / "explanation" / "consistency.md"

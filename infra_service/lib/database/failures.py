@@ -191,10 +191,11 @@ def is_of_worker(error: Error) -> bool:
 
     Only the rows on this worker are then unavailable.
     """
-    sqlstate = getattr(error.__cause__, "sqlstate", None) or ""
-    # 57 is a shutdown of the coordinator. Without a code, the driver lost its own connection.
-    is_reported = sqlstate[:2] not in {"", "40", "57"}
-    return is_reported and _kind_of(error) is DatabaseUnavailable and citus.is_used()
+    cause = error.__cause__
+    # Without a SQLSTATE, the driver lost its own connection to the coordinator.
+    sqlstate = getattr(cause, "sqlstate", None) or ""
+    is_of_connection = sqlstate.startswith("08") or str(cause).startswith(_LOST_WORKER)
+    return bool(sqlstate) and is_of_connection and citus.is_used()
 
 
 def _kind_of(error: Error) -> type[DatabaseFailure] | None:
