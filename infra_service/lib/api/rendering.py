@@ -61,7 +61,7 @@ class JsonRenderer(BaseRenderer):
 
 
 class ContentNegotiation(DefaultContentNegotiation):
-    """Content negotiation that parses only an ``Accept`` header that excludes some media types."""
+    """Content negotiation that does not parse ``Accept: */*``, the header of most clients."""
 
     def select_renderer(
         self, request: Request, renderers: Iterable[BaseRenderer], format_suffix: str | None = None

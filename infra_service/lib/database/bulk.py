@@ -27,7 +27,7 @@ from django.db.models import (
 
 if TYPE_CHECKING:
     import datetime as dt
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
     from django.db.models import Model
 
@@ -120,7 +120,7 @@ class Writer:
         if self._is_postgresql:
             changes = ", ".join(f"{name} = given.{name}" for name in names)
             given = f"FROM {self._given()} WHERE {table}.{key} = given.{key}"
-            self._execute(f"UPDATE {table} SET {changes} {given}", rows, scope)  # noqa: S608 - columns' names
+            self._execute(f"UPDATE {table} SET {changes} {given}", rows, **scope)  # noqa: S608 - columns' names
         else:
             changes = ", ".join(f"{name} = %s" for name in names)
             self._execute_each(
@@ -133,7 +133,7 @@ class Writer:
         names, table = list(map(_quoted, self._columns)), _quoted(self._table)
         if self._is_postgresql:
             same = " AND ".join(f"{table}.{name} = given.{name}" for name in names)
-            self._execute(f"DELETE FROM {table} USING {self._given()} WHERE {same}", rows, scope)  # noqa: S608 - columns' names
+            self._execute(f"DELETE FROM {table} USING {self._given()} WHERE {same}", rows, **scope)  # noqa: S608 - columns' names
         else:
             same = " AND ".join(f"{name} = %s" for name in names)
             self._execute_each(f"DELETE FROM {table} WHERE {same}", rows)  # noqa: S608 - columns' names
@@ -201,10 +201,7 @@ class Writer:
         typed = ", ".join(f"{name} {kind}" for name, kind in columns)
         return f"json_to_recordset(%s::json) AS given ({typed})"
 
-    def _execute(
-        self, sql: str, rows: Iterable[Sequence[Any]], scope: Mapping[str, Any] | None = None
-    ) -> None:
-        scope = scope or {}
+    def _execute(self, sql: str, rows: Iterable[Sequence[Any]], **scope: Any) -> None:
         sql += "".join(f" AND {_quoted(self._table)}.{_quoted(name)} = %s" for name in scope)
         with connection.cursor() as cursor:
             for batch in batches(rows, _BATCH):
