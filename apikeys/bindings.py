@@ -72,6 +72,11 @@ class Binding:
         return {name: getattr(self, name) for name in LISTS}
 
     @property
+    def is_for_states(self) -> bool:
+        """Return whether lists limit the binding to states, and thus exclude all clusters."""
+        return any(ids is not None for ids in self.lists.values())
+
+    @property
     def ids_by_kind(self) -> dict[str, list[str]]:
         """Return the sorted ids by kind, without kinds that have no ids."""
         named: dict[str, Iterable[uuid.UUID]] = {
@@ -102,9 +107,7 @@ class Binding:
 
     def allows_cluster(self, cluster_id: uuid.UUID) -> bool:
         """Return whether the binding contains the cluster."""
-        return self.cluster_id in (None, cluster_id) and not any(
-            ids is not None for ids in self.lists.values()
-        )
+        return self.cluster_id in (None, cluster_id) and not self.is_for_states
 
     def is_within(self, other: Binding) -> bool:
         """Return whether the other binding contains this binding."""
@@ -132,7 +135,7 @@ class Binding:
     def is_empty(self) -> bool:
         """Return whether the binding includes nothing. Rows never contain an empty binding."""
         lists = [ids for ids in self.lists.values() if ids is not None]
-        return not all(lists) or (self.cluster_id is not None and bool(lists))
+        return not all(lists) or (self.cluster_id is not None and self.is_for_states)
 
     def intersection(self, other: Binding) -> Binding:
         """Return the intersection of both bindings."""

@@ -77,7 +77,7 @@ class BindingSerializer(StrictSerializer):
         given = super().to_internal_value(data)
         lists = {name: self._ids(name.removesuffix("_ids"), given) for name in LISTS}
         binding = Binding(given.get("cluster_id"), **lists)
-        if binding.cluster_id is not None and any(ids is not None for ids in lists.values()):
+        if binding.cluster_id is not None and binding.is_for_states:
             detail = ErrorDetail("Specify a cluster, or other resources, not both.", "both")
             raise ValidationError({"cluster_id": [detail]})
         return binding

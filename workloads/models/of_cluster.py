@@ -14,6 +14,6 @@ Rows = TypeVar("Rows", bound="QuerySet[Any]")
 
 def inside_clusters(rows: Rows, binding: Binding, column: str) -> Rows:
     """Return the rows of clusters within the binding. The column contains the cluster's id."""
-    if any(ids is not None for ids in binding.lists.values()):
+    if binding.is_for_states:
         return rows.none()
     return rows.all() if binding.cluster_id is None else rows.filter((column, binding.cluster_id))
