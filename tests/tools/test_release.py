@@ -10,8 +10,6 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from cyclonedx.schema import SchemaVersion
-from cyclonedx.validation.json import JsonStrictValidator
 
 from tests.support.installation import ROOT
 from tools.release.__main__ import LISTS, write
@@ -48,6 +46,10 @@ def test_every_list_of_an_image_has_a_bill() -> None:
 
 @pytest.mark.parametrize("name", LISTS)
 def test_bills_are_valid_and_list_every_pinned_package(files: dict[str, Path], name: str) -> None:
+    # Imported only here: the validator's grammars take seconds, in each process of the tests.
+    from cyclonedx.schema import SchemaVersion  # noqa: PLC0415
+    from cyclonedx.validation.json import JsonStrictValidator  # noqa: PLC0415
+
     text = files[f"{name}.cdx.json"].read_text()
     pins = re.findall(
         r"^([\w.-]+)(?:\[.+?\])?==(\S+)", (ROOT / LISTS[name]).read_text(), re.MULTILINE
