@@ -23,7 +23,7 @@ from apikeys.federation.errors import (
     IssuerShared,
 )
 from apikeys.federation.fetching import MAX_BYTES
-from apikeys.federation.keys import KeySetError, undecodable, usable_keys
+from apikeys.federation.key_formats import KeySetError, undecodable, usable_keys
 from apikeys.federation.kinds import address_faults, is_known_platform, issuer_faults
 from apikeys.federation.platforms import PLATFORMS
 from apikeys.models import Issuer

@@ -11,7 +11,7 @@ from apikeys.api.binding_serializers import BindingSerializer, BoundSerializer, 
 from apikeys.api.exchange_parameters import MAX_BYTES
 from apikeys.api.serializers import ID, NAME, SCOPES, OwnerSerializer, RunField
 from apikeys.federation import conditions, kinds
-from apikeys.federation.keys import ALGORITHMS
+from apikeys.federation.key_formats import ALGORITHMS
 from apikeys.models import Issuer, TrustPolicy
 from apikeys.models.credentials import MAX_TOKEN_SECONDS
 from apikeys.models.federation import MAX_ASSERTION_SECONDS

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 import jwt
 
 from apikeys.federation.exchange_errors import AssertionRefused
-from apikeys.federation.key_sets import key_set_with
-from apikeys.federation.keys import KEYS_OF_ALGORITHMS, key_for
+from apikeys.federation.key_cache import key_set_with
+from apikeys.federation.key_formats import KEYS_OF_ALGORITHMS, key_for
 
 if TYPE_CHECKING:
     from apikeys.models import Issuer

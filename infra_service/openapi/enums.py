@@ -55,7 +55,7 @@ ENUMS: Final = {
         has_explaining_labels=True,
     ),
     "SigningAlgorithm": EnumDoc(
-        "apikeys.federation.keys.ALGORITHMS",
+        "apikeys.federation.key_formats.ALGORITHMS",
         "An algorithm of JSON Web Signatures (RFC 7518, RFC 8037).",
     ),
     "RecordedChangeAction": EnumDoc(

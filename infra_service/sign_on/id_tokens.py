@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import jwt
 
-from apikeys.federation.keys import verifies
+from apikeys.federation.key_formats import verifies
 
 _LEEWAY_SECONDS: Final = 30
 _REQUIRED: Final = ("iss", "sub", "aud", "exp", "iat", "nonce")

@@ -15,9 +15,9 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from apikeys.federation import fetching, key_sets
+from apikeys.federation import fetching, key_cache
 from apikeys.federation.fetching import is_allowed
-from apikeys.federation.keys import KeySetError, usable_keys
+from apikeys.federation.key_formats import KeySetError, usable_keys
 from apikeys.models import Issuer
 from infra_service.lib.http_client.addresses import is_protected
 from tests.apikeys.exchanging import (
@@ -87,7 +87,7 @@ def test_a_new_key_is_found(pipeline: Pipeline) -> None:
     pipeline.exchange()
     new = Key("two")
     pipeline.server.keys.append(new)
-    later(key_sets.PAUSE)
+    later(key_cache.PAUSE)
 
     assert pipeline.exchange(sign(claims_of("GITHUB", pipeline.server.url), new)).status_code == 200
 
@@ -110,13 +110,13 @@ def test_unknown_keys_are_fetched_at_most_twice_a_minute(pipeline: Pipeline) -> 
     key = pipeline.server.keys[0]
     pipeline.exchange()
     pipeline.server.requested.clear()
-    later(key_sets.PAUSE)
+    later(key_cache.PAUSE)
 
     for half in range(2):
         for number in range(20):
             token = sign(claims, key, kid=f"unknown {half} {number}")
             assert refusal(pipeline.exchange(token)) == REFUSED
-        later(key_sets.PAUSE)
+        later(key_cache.PAUSE)
 
     assert pipeline.server.requested == {DISCOVERY: 2, KEYS: 2}
     assert why() == "key_unknown"
@@ -145,7 +145,7 @@ def test_keys_end_when_the_issuer_is_away_for_two_days(pipeline: Pipeline) -> No
     assert why() == "keys_unavailable"
     # It is back.
     pipeline.server.reset()
-    later(key_sets.PAUSE)
+    later(key_cache.PAUSE)
     assert pipeline.exchange().status_code == 200
     assert pipeline.issuer.failures == 0
 
@@ -159,7 +159,7 @@ def test_keys_that_come_after_the_issuer_was_changed_are_not_kept(pipeline: Pipe
     Issuer.objects.update(jwks_url=f"{pipeline.server.url}{KEYS}")
     issuer = pipeline.issuer
     Issuer.objects.change(name="changed")
-    key_sets._fetch_into_row(issuer)
+    key_cache._fetch_into_row(issuer)
 
     assert pipeline.issuer.key_set is None
 
@@ -172,15 +172,15 @@ def test_concurrent_requests_fetch_once(
 ) -> None:
     """All later requests wait for the keys, across processes."""
     many, barrier = 12, threading.Barrier(12)
-    began = key_sets._begin_fetch
+    began = key_cache._begin_fetch
 
     def all_have_asked(issuer: Issuer) -> bool:
         barrier.wait(60)
         return began(issuer)
 
-    monkeypatch.setattr(key_sets, "_begin_fetch", all_have_asked)
+    monkeypatch.setattr(key_cache, "_begin_fetch", all_have_asked)
     found = in_threads(
-        [lambda: key_sets.key_set_with(pipeline_issuer(pipeline), "one") for _ in range(many)]
+        [lambda: key_cache.key_set_with(pipeline_issuer(pipeline), "one") for _ in range(many)]
     )
 
     assert len(found) == many
@@ -192,8 +192,8 @@ def pipeline_issuer(pipeline: Pipeline) -> Issuer:
 
 
 def test_few_wait_for_a_slow_issuer(pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(key_sets, "_waiting", threading.BoundedSemaphore(1))
-    key_sets._waiting.acquire()
+    monkeypatch.setattr(key_cache, "_waiting", threading.BoundedSemaphore(1))
+    key_cache._waiting.acquire()
     Issuer.objects.update(key_set_asked_at=timezone.now())
 
     answer = pipeline.exchange()
@@ -206,7 +206,7 @@ def test_abandoned_fetch_is_repeated(pipeline: Pipeline) -> None:
     Issuer.objects.update(key_set_asked_at=timezone.now() - dt.timedelta(seconds=10))
 
     assert refusal(pipeline.exchange()) == REFUSED
-    later_asked = timezone.now() - key_sets.PAUSE
+    later_asked = timezone.now() - key_cache.PAUSE
     Issuer.objects.update(key_set_asked_at=later_asked)
     assert pipeline.exchange().status_code == 200
 

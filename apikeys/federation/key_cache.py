@@ -18,12 +18,12 @@ from django.utils import timezone
 
 from apikeys.federation.exchange_errors import AssertionRefused, IssuerBusy
 from apikeys.federation.fetching import SECONDS, Deadline, fetch_json
-from apikeys.federation.keys import KeySetError, has_key, usable_keys
+from apikeys.federation.key_formats import KeySetError, has_key, usable_keys
 from apikeys.models.federation import Issuer
 from infra_service.lib.http_client.errors import FetchError
 
 if TYPE_CHECKING:
-    from apikeys.federation.keys import KeySet
+    from apikeys.federation.key_formats import KeySet
 
 log = structlog.get_logger("apikeys.federation")
 
