@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+import msgspec
 from django.utils import timezone
 
 from apikeys.runs import Run, find_token_run
@@ -17,10 +18,6 @@ if TYPE_CHECKING:
 
 #: The age above which a lock is probably stale. Locks do not expire.
 STALE_AFTER: Final = dt.timedelta(hours=1)
-
-
-#: Maximum characters of each text in a LockInfo that other clients see.
-_MOST: Final = 200
 
 
 class Holder(NamedTuple):
@@ -71,20 +68,21 @@ def lock_for(state: State, actor: Actor | None) -> LockInfo:
     texts are safe to print. ``ID`` and ``Created`` are unchanged.
     """
     held = LockInfo(**(state.lock_info or {}))
-    fields = {
-        name: terminal_text(text, _MOST)
-        for name, text in held.as_dict().items()
-        if name not in ("ID", "Created")
-    }
+    shown = held.printable()
     taken_by = held.described(state.lock_taken_by).get("taken_by")
     caller = actor.caller if actor else None
     if taken_by and caller is not None and Scope.STATE_READ in caller.scopes:
         token = find_token_run(taken_by["token_id"])
         named = f"token {token.name} of {taken_by['name']}" if token.name else taken_by["name"]
-        for name, more in (("Who", named), ("Info", _described(token.run))):
-            texts = [fields[name], terminal_text(more)]
-            fields[name] = ", ".join(filter(None, texts))
-    return LockInfo(ID=held.ID, Created=held.Created, **fields)
+        who, info = terminal_text(named), terminal_text(_described(token.run))
+        return msgspec.structs.replace(
+            shown, Who=_joined(shown.Who, who), Info=_joined(shown.Info, info)
+        )
+    return shown
+
+
+def _joined(*texts: str) -> str:
+    return ", ".join(filter(None, texts))
 
 
 def _described(run: Run) -> str:
@@ -94,4 +92,4 @@ def _described(run: Run) -> str:
         ("commit", run.commit),
         ("repository", run.repository),
     )
-    return ", ".join(f"{name} {value}" for name, value in parts if value)
+    return _joined(*(f"{name} {value}" for name, value in parts if value))

@@ -29,6 +29,8 @@ REMOTE: Final = "remote"
 
 _VERSION: Final = re.compile(r"[0-9A-Za-z.+-]{1,40}", re.ASCII)
 _LONGEST_REASON: Final = 1000
+#: Maximum characters of each text that other clients see.
+_MOST: Final = 200
 
 # Go cannot decode a LockInfo with another form of time, and the client would not show the lock.
 _RFC3339: Final = re.compile(
@@ -84,6 +86,18 @@ class LockInfo(msgspec.Struct, frozen=True):
     def as_dict(self) -> dict[str, str]:
         """Return the seven fields as they are stored and sent."""
         return msgspec.structs.asdict(self)
+
+    def printable(self) -> LockInfo:
+        """Return a LockInfo with short texts that are safe to print, for other clients.
+
+        ``ID`` and ``Created`` are unchanged.
+        """
+        texts = {
+            name: terminal_text(text, _MOST)
+            for name, text in self.as_dict().items()
+            if name not in ("ID", "Created")
+        }
+        return msgspec.structs.replace(self, **texts)
 
     def described(self, taken_by: Mapping[str, str] | None = None) -> dict[str, Any]:
         """Return a description of the lock for the audit log.

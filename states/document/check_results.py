@@ -39,6 +39,9 @@ class _Sum(msgspec.Struct, frozen=True, gc=False):
 
 #: The status of a failed check, or of a condition that Terraform could not evaluate (``error``).
 _FAILING: Final = frozenset({"fail", "error"})
+#: Maximum failing checks per state, and characters of an address. Lists of states show them.
+MOST_FAILING: Final = 50
+MOST_OF_ADDRESS: Final = 200
 _sums: Final = msgspec.json.Decoder(list[_Sum] | None)
 
 
@@ -98,7 +101,7 @@ def _results(document: Document, effort: Effort) -> dict[tuple[str, str], CheckR
 
 
 def failing_checks(document: Document, effort: Effort) -> list[str]:
-    """Return the addresses of ``check`` blocks that fail or cannot be evaluated, in order.
+    """Return the first addresses of ``check`` blocks that fail or cannot be evaluated, in order.
 
     Raises:
         StateFormatUnsupported, StateTooComplex: see ``compare``.
@@ -106,11 +109,12 @@ def failing_checks(document: Document, effort: Effort) -> list[str]:
     effort.admit(document.check_results)
     blocks = format4.decode_with(_sums, document.check_results) or ()
     effort.spend(len(blocks))
-    return sorted(
+    found = sorted(
         printable(block.config_addr or "")
         for block in blocks
         if block.object_kind == "check" and block.status in _FAILING
     )
+    return [address[:MOST_OF_ADDRESS] for address in found[:MOST_FAILING]]
 
 
 def describe(change: CheckChange, secrets: Secrets | None, _effort: Effort) -> CheckResultChange:

@@ -30,9 +30,6 @@ if TYPE_CHECKING:
 
 #: Maximum resource instances per state. More would need the memory of several documents.
 MOST_RESOURCES: Final = 100_000
-#: Maximum failing checks per state, and characters of an address. Lists of states show them.
-MOST_CHECKS: Final = 50
-MOST_OF_CHECK: Final = 200
 #: Maximum characters of a version of Terraform or OpenTofu.
 _MOST_OF_VERSION: Final = 100
 #: Attributes that identify a resource of any type.
@@ -101,11 +98,10 @@ def _version(text: str) -> str:
 
 
 def _failing_checks(document: Document, effort: Effort) -> list[str]:
-    """Return the first failing checks, or none if the results have an unknown format."""
-    found: list[str] = []
+    """Return the failing checks, or none if the results have an unknown format."""
     with contextlib.suppress(StateFormatUnsupported, StateTooComplex):
-        found = check_results.failing_checks(document, effort)
-    return [address[:MOST_OF_CHECK] for address in found[:MOST_CHECKS]]
+        return check_results.failing_checks(document, effort)
+    return []
 
 
 def _marks_anything(document: Document) -> bool:

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from apikeys.models import AuditEvent
+from states.document.check_results import MOST_FAILING, MOST_OF_ADDRESS
 from states.metrics import CheckCollector
 from states.models import State
 from states.resources import indexing
-from states.resources.extraction import MOST_CHECKS, MOST_OF_CHECK
 from tests.conftest import ApiClient
 from tests.states.conftest import Backend, document
 from tests.states.indexed import index
@@ -141,8 +141,8 @@ def test_names_are_bounded_and_printable(backend: Backend) -> None:
     index()
     found = failing(backend)
     assert found is not None
-    assert len(found) == MOST_CHECKS
-    assert all(one.isprintable() and len(one) <= MOST_OF_CHECK for one in found)
+    assert len(found) == MOST_FAILING
+    assert all(one.isprintable() and len(one) <= MOST_OF_ADDRESS for one in found)
     assert events(backend) == [(1, found)]
 
 

@@ -14,7 +14,7 @@ from tests.workloads.records import apply, place, record, report, stored
 from workloads.kubernetes.health import HealthStatus
 from workloads.kubernetes.records import WorkloadRecord
 from workloads.models import Cluster, Workload
-from workloads.reporting import differences
+from workloads.reporting import applying
 from workloads.reporting.reports import Applied
 
 USAGE = ("cpu_used_millicores", "memory_used_bytes")
@@ -22,7 +22,7 @@ USAGE = ("cpu_used_millicores", "memory_used_bytes")
 
 @pytest.fixture(autouse=True)
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(differences, "FEW_MEASURED", 3)
+    monkeypatch.setattr(applying, "_FEW_MEASURED", 3)
 
 
 def using(millicores: int, numbers: Iterable[int] = range(4)) -> list[WorkloadRecord]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from dataclasses import dataclass, field
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, Final
@@ -28,6 +27,7 @@ from workloads.reporting.reports import Place
 from workloads.reporting.transitions import Transitions
 
 if TYPE_CHECKING:
+    import datetime as dt
     import uuid
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
@@ -50,10 +50,6 @@ _HEALTH: Final = slice(2, 4)  # in the compared columns: the status and its reas
 _DEPLOYMENT: Final = slice(2, 5)  # also the desired replicas
 _MEASURED: Final = _COMPARED.index(_USAGE[0])
 _STATUS: Final = _COMPARED.index("health_status")
-# The usage of nearly every workload changes each minute. An update of all 15,000 rows would write
-# 20 MB of WAL. A report therefore writes a few rows immediately, but many rows only at this pace.
-FEW_MEASURED: Final = 1000
-USAGE_PACE: Final = dt.timedelta(minutes=5)
 # Rows read or deleted per statement.
 _PAGE: Final = 2000
 _DELETED: Final = 1000
@@ -90,11 +86,6 @@ class Differences:
     def updated(self) -> int:
         """Return the number of changed rows."""
         return len(self.changed) + len(self.turned) + len(self.measured)
-
-    @property
-    def measures_many(self) -> bool:
-        """Return whether too many rows differ only in usage to be written with each report."""
-        return len(self.measured) > FEW_MEASURED
 
     def postpone_usage(self) -> None:
         """Postpone rows that differ only in usage to a later report."""
