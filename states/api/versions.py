@@ -198,6 +198,17 @@ def _base_version(
     return version_of(versions, text)
 
 
+def _current_number(state: State) -> int:
+    """Return the number of the current version.
+
+    Raises:
+        VersionNotFound: the state was registered or locked, but never pushed.
+    """
+    if state.current_version_id is None:
+        raise VersionNotFound("The state has no version yet. The first push stores a version.")
+    return state.version_number
+
+
 def _private(body: Any) -> Response:
     """Return a response with values of a state, which caches must not store."""
     return Response(body, headers={"Cache-Control": "no-store"})
@@ -222,7 +233,7 @@ class ContentsViewSet(OfStateViewSet):
     def _page(self, request: Request, find: Callable[..., Page]) -> Response:
         page_request = PageRequest.read(request, self, {2})
         state = self.state()
-        number, start = page_request.position or (state.version_number, 0)
+        number, start = page_request.position or (_current_number(state), 0)
         gzipped = self.read(state.pk, number, self.action)
         page = find(gzipped, start=start, size=page_request.size, hide=self.hide)
         token = page_request.token(number, start + page_request.size) if page.more else ""
@@ -243,5 +254,5 @@ class OutputsDocumentViewSet(OfStateViewSet):
     def outputs_document(self, request: Request, **_path: str) -> HttpResponse:
         """Return the current document without its resources, for ``terraform_remote_state``."""
         state = self.state()
-        gzipped = self.read(state.pk, state.version_number, OUTPUTS_DOCUMENT)
+        gzipped = self.read(state.pk, _current_number(state), OUTPUTS_DOCUMENT)
         return document_response(request, contents.outputs_document(gzipped, hide=self.hide))

@@ -1,7 +1,9 @@
 """GET /api/v1/states/{id}/outputs."""
 
+import pytest
+
 from apikeys.models import AuditEvent
-from tests.conftest import error_reason
+from tests.conftest import ClientWith, error_reason
 from tests.states.conftest import Backend, document
 from tests.states.samples import AFTER, ENCRYPTED, PASSWORDS, state
 
@@ -76,12 +78,15 @@ def test_pages_stay_in_the_version_of_the_first_page(backend: Backend) -> None:
     assert backend.look("/outputs").json()["version_number"] == 2
 
 
-def test_before_the_first_push(backend: Backend, lock_id: object) -> None:
+@pytest.mark.parametrize("part", ["/outputs", "/resources", "/outputs.tfstate"])
+def test_before_the_first_push(client_with: ClientWith, lock_id: object, part: str) -> None:
+    backend = Backend(client_with("state:write", "state:read", "state:outputs"))
     backend.lock(str(lock_id))
 
-    response = backend.look("/outputs")
+    response = backend.look(part)
 
     assert (response.status_code, error_reason(response)) == (404, "VERSION_NOT_FOUND")
+    assert response.json()["error"]["message"].startswith("The state has no version yet.")
 
 
 def test_encrypted_state_is_rejected(backend: Backend) -> None:
