@@ -37,8 +37,8 @@ def main() -> None:
         sys.stderr.write(f"{over_the_echo}{stopped}; what was done stays done.\n")
         sys.exit(128 + signal.SIGINT)
     except OSError as error:
-        # The reader of the output, such as `head`, has ended, or a disk is full.
-        if error.errno not in (errno.EPIPE, errno.ENOSPC):
+        # The reader of the output, such as `head`, has ended, or a disk or a quota is full.
+        if error.errno not in (errno.EPIPE, errno.ENOSPC, errno.EDQUOT):
             raise
         # Otherwise, Python would write the remaining output when it exits, and report the error
         # again.

@@ -322,6 +322,23 @@ def test_a_full_disk_of_the_output(tmp_path: Path) -> None:
     )  # fmt: skip
 
 
+def test_a_full_quota_of_the_output() -> None:
+    full = (
+        "import errno, runpy, sys\n"
+        "class Full(sys.stdout.__class__):\n"
+        "    def writelines(self, lines): raise OSError(errno.EDQUOT, 'Disk quota exceeded')\n"
+        "sys.stdout = Full(sys.stdout.detach())\n"
+        "sys.argv = ['infra', 'completion', 'bash']\n"
+        f"runpy.run_path({BARE[-1]!r}, {{}}, '__main__')\n"
+    )
+
+    done = subprocess.run([sys.executable, "-c", full], capture_output=True, text=True, check=False)
+
+    assert (done.returncode, done.stderr) == (
+        1, "infra: Cannot write the output: Disk quota exceeded.\n",
+    )  # fmt: skip
+
+
 def test_an_option_may_precede_the_action(tmp_path: Path) -> None:
     token = f"isp_{'0' * 38}"
     client = Client(tmp_path, "http://127.0.0.1:9", token)

@@ -118,6 +118,17 @@ def test_a_full_disk_is_no_traceback() -> None:
     assert (done.returncode, done.stderr) == (1, "No space left on device\n")
 
 
+def test_a_full_quota_is_no_traceback() -> None:
+    full = "import errno, manage\ndef run(*_, **__): raise OSError(errno.EDQUOT, 'full')\n"
+
+    done = subprocess.run(
+        [sys.executable, "-c", f"{full}manage._run = run; manage.main()"],
+        capture_output=True, text=True, cwd=ROOT, timeout=60, check=False,
+    )  # fmt: skip
+
+    assert (done.returncode, done.stderr) == (1, "full\n")
+
+
 def test_help_lists_our_commands_by_purpose_and_then_those_of_django() -> None:
     text = ServiceUtility(["manage.py"]).main_help_text()
 

@@ -23,6 +23,7 @@ from infra_service.lib.database import citus
 from infra_service.lib.database.failures import (
     FAILURES,
     failure_of,
+    is_failure,
     is_of_worker,
     is_repeatable,
 )
@@ -85,6 +86,17 @@ def test_a_worker_of_citus_that_is_lost_before_the_commit_is_unavailable(
         error = raised(lambda: cursor.execute(lost))
         transaction.set_rollback(True)
     assert reason(error) == "DATABASE_UNAVAILABLE"
+
+
+@postgresql
+def test_full_disk_quota_is_a_full_disk(db: None) -> None:
+    """PostgreSQL has no SQLSTATE for EDQUOT."""
+    message = 'could not extend file "base/5/16387": Disk quota exceeded'
+    full = f"DO $$ BEGIN RAISE '{message}' USING ERRCODE = 'XX000'; END $$"
+
+    error = raised(lambda: execute_one(full))
+
+    assert (reason(error), is_failure(error)) == ("DATABASE_FULL", True)
 
 
 @postgresql

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import sqlite3
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
-from django.db import Error, OperationalError
+from django.db import Error, InterfaceError, OperationalError
 from rest_framework.exceptions import APIException
 
 from infra_service.lib.database import citus
@@ -122,6 +122,9 @@ _LOST_WORKER: Final = (
     "SSL connection has been closed unexpectedly",
 )
 
+#: PostgreSQL has no SQLSTATE for a full quota, and reports an internal error.
+_FULL_QUOTA: Final = "Disk quota exceeded"
+
 # Complete codes take precedence over classes, which are the first two characters of codes.
 _BY_SQLSTATE: Final[dict[str, type[DatabaseFailure]]] = {
     "08": DatabaseUnavailable,  # connection exceptions
@@ -164,6 +167,11 @@ def failure_of(error: BaseException | None) -> DatabaseFailure | None:
     """Return the failure for an exception, or None for a programming error."""
     kind = _kind_of(error) if isinstance(error, Error) else None
     return None if kind is None else kind()
+
+
+def is_failure(error: BaseException) -> TypeGuard[Error]:
+    """Return whether the database failed. Otherwise, the statement or its values are wrong."""
+    return isinstance(error, InterfaceError) or failure_of(error) is not None
 
 
 def explanation_of(error: Error) -> str | None:
@@ -209,6 +217,8 @@ def _kind_of(error: Error) -> type[DatabaseFailure] | None:
         # Their SQLSTATEs are those of programming errors and of disk errors.
         if str(cause).startswith(_LOST_WORKER):
             return DatabaseUnavailable
+        if sqlstate == "XX000" and _FULL_QUOTA in str(cause):
+            return DatabaseFull
         return next((_BY_SQLSTATE[c] for c in (sqlstate, sqlstate[:2]) if c in _BY_SQLSTATE), None)
     if (code := getattr(cause, "sqlite_errorcode", None)) is not None:
         return _BY_SQLITE.get(code & 0xFF)
