@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import structlog
-from django.db import InterfaceError, OperationalError
 
-from infra_service.lib.database.failures import is_of_worker
+from infra_service.lib.database.failures import is_failure, is_of_worker
 from states.errors import DocumentUnreadable, StorageUnavailable
 from states.keeping import storage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from django.db import Error
 
 T = TypeVar("T")
 
@@ -44,28 +45,21 @@ class Attempts:
         The log records the item with its problem, and the traceback of an unexpected error.
 
         Raises:
-            InterfaceError, OperationalError: the database failed for several consecutive items.
+            django.db.Error: the database failed for several consecutive items.
             StorageUnavailable: the object store failed for several consecutive items, and the
                 bucket does not respond.
         """
         try:
             result = work()
-        except (StorageUnavailable, InterfaceError, OperationalError) as error:
-            self._unanswered += 1
-            if self._unanswered == OUTAGE:
-                # A few objects that the store cannot read, or a lost worker of Citus, must not
-                # stop each run.
-                if isinstance(error, StorageUnavailable):
-                    storage.find_bucket()
-                elif not is_of_worker(error):
-                    raise
-                self._unanswered = 0
-            problem = str(error)
         except DocumentUnreadable as error:
             self._unanswered, problem = 0, str(error.detail)
-        except Exception:
-            self._unanswered, problem = 0, UNEXPECTED
-            log.exception("item_failed", **item)
+        except Exception as error:
+            if isinstance(error, StorageUnavailable) or is_failure(error):
+                self._count_outage(error)
+                problem = str(error)
+            else:
+                self._unanswered, problem = 0, UNEXPECTED
+                log.exception("item_failed", **item)
         else:
             self._unanswered = 0
             return result, ""
@@ -74,11 +68,24 @@ class Attempts:
             log.warning("item_failed", problem=problem, **item)
         return None, problem
 
+    def _count_outage(self, error: StorageUnavailable | Error) -> None:
+        """Raise the error if the item is the last of several consecutive items.
+
+        A few objects that the store cannot read, or a lost worker of Citus, must not stop each run.
+        """
+        self._unanswered += 1
+        if self._unanswered == OUTAGE:
+            if isinstance(error, StorageUnavailable):
+                storage.find_bucket()
+            elif not is_of_worker(error):
+                raise error
+            self._unanswered = 0
+
     def each(self, results: Iterator[T], **item: Any) -> Iterator[T]:
         """Yield the results of the work on an item until the work is complete or fails.
 
         Raises:
-            StorageUnavailable, InterfaceError, OperationalError: see ``run``.
+            StorageUnavailable, django.db.Error: see ``run``.
         """
         while True:
             result, _problem = self.run(lambda: next(results, None), **item)

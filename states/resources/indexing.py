@@ -14,13 +14,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import structlog
-from django.db import InterfaceError, OperationalError, connection, transaction
+from django.db import connection, transaction
 from django.db.models import Q
 from django.dispatch import Signal
 from rest_framework.exceptions import APIException
 
 from infra_service.lib import encryption
 from infra_service.lib.database.batches import in_batches
+from infra_service.lib.database.failures import is_failure
 from infra_service.lib.database.retries import retrying
 from states.errors import DocumentUnreadable, StateEncrypted
 from states.keeping.attempts import Attempts
@@ -194,9 +195,9 @@ def _index(state_id: uuid.UUID, version_id: uuid.UUID) -> Indexed | None:
         read = _read(state, load)
         try:
             is_replaced = _replace(state, read)
-        except (InterfaceError, OperationalError):
-            raise
-        except Exception:
+        except Exception as error:
+            if is_failure(error):
+                raise
             # The database would refuse the same data again in each pass.
             log.exception("document_not_indexed", state_id=str(state.pk))
             read = _Read(problem=UNEXPECTED, leaks=read.leaks)

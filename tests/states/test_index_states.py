@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
-from django.db import DataError, OperationalError, connection
+from django.db import DataError, InternalError, OperationalError, connection
 
 from states.management.commands import index_states
 from states.models import State, StateVersion
@@ -109,6 +109,33 @@ def test_error_in_a_state_does_not_stop_the_pass(
     assert out == "3 states indexed, with 2 resources; 1 cannot be read\n"
     assert err == f"{refused} 1 UNEXPECTED\n"
     assert json.loads(_index(json=True)[0]) == {"indexed": 0, "resources": 0, "problems": []}
+
+
+class DamagedPageError(Exception):
+    """The exception of the driver for a page that the database cannot read."""
+
+    sqlstate = "XX001"
+
+
+def test_failure_of_the_database_is_no_failure_of_the_document(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PostgreSQL reports some failures, such as a full quota, as internal errors."""
+    refused = first_of_three(backend)
+    real, attempts = indexing.write_entries, iter([InternalError("damaged page")])
+
+    def write(state: State, resources: Any) -> None:
+        if state.pk == refused and (error := next(attempts, None)):
+            raise error from DamagedPageError
+        real(state, resources)
+
+    monkeypatch.setattr(indexing, "write_entries", write)
+
+    with pytest.raises(CommandError, match="2 states indexed; 1 failed, and the rest succeeded"):
+        _index()
+
+    assert len(addresses()) == 2
+    assert _index()[0] == "1 state indexed, with 1 resource; 0 cannot be read\n"
 
 
 @pytest.mark.parametrize("error", [MemoryError(), RecursionError(), KeyError("unforeseen")])
