@@ -130,7 +130,7 @@ def _by_id() -> QuerySet[StateVersion, Any]:
 
 def _placed() -> QuerySet[StateVersion, Any]:
     versions = StateVersion.objects.filter(pk=Parameter("pk", UUIDField()), state__deleted_at=None)
-    places = (f"state__{name}" for name in ("current_version_id", *PLACE))
+    places = (f"state__{name}" for name in ("version_number", "updated_at", *PLACE))
     return _found(versions, "state_id", "", *places)
 
 
@@ -143,7 +143,8 @@ CURRENT: Final = CompiledQuery(_current)
 CURRENT_AT: Final = {
     flag: CompiledQuery(partial(_current_at, with_application=flag)) for flag in (False, True)
 }
-#: A version of a visible state, by id. The row has the id of the current version before ``PLACE``.
+#: A version of a visible state, by id. Before ``PLACE``, the row has the number of the current
+#: version and the time of its push.
 PLACED_VERSION: Final = CompiledQuery(_placed)
 _VERSION: Final = CompiledQuery(_version)
 _BY_ID: Final = CompiledQuery(_by_id)

@@ -7,6 +7,7 @@ in base64.
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 import uuid
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -50,6 +51,10 @@ _MD5: Final = re.compile(r"[0-9a-f]{32}", re.ASCII)
 _SNAPSHOTS: Final = {"X-Terraform-Snapshot-Interval": "20"}
 _OF_WORKSPACE: Final = ("filter[organization][name]", "filter[workspace][name]")
 _UPLOAD: Final = "states.remote.upload"
+#: The time after a push in which the previous version can be downloaded like the current version. A
+#: client requests the current version before it downloads the document, and a push can replace the
+#: version in between.
+_REPLACED: Final = dt.timedelta(minutes=1)
 
 
 class _Attributes(msgspec.Struct):
@@ -253,7 +258,7 @@ class VersionViewSet(OfVersionView):
         return Response({"data": version_document(self.version(), request)})
 
     def download(self, request: Request, **_path: str) -> HttpResponse:
-        """Return the document, exactly as it was pushed. Old versions require `state:secrets`.
+        """Return the document, exactly as it was pushed. Former versions require `state:secrets`.
 
         Raises:
             StateVersionNotFound: the version does not exist, or is outside the binding.
@@ -262,10 +267,12 @@ class VersionViewSet(OfVersionView):
         row = None if query is None else query.peek()
         if query is None or row is None:
             raise StateVersionNotFound
-        current_id, *place = row[-len(reading.PLACE) - 1 :]
+        number, pushed_at, *place = row[-len(reading.PLACE) - 2 :]
         if not caller_of(request).binding.allows_state(*place):
             raise StateVersionNotFound
-        if row[1] != current_id:
+        is_current = row[2] == number
+        was_current = row[2] == number - 1 and timezone.now() - pushed_at < _REPLACED
+        if not (is_current or was_current):
             demand_scope(request, Scope.STATE_SECRETS)
         gzipped = reading.read_current(current=query, actor=Actor.of(request))
         return document_response(request, gzipped)

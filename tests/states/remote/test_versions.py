@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import tracemalloc
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from django.test import override_settings
+from django.utils import timezone
 
 from apikeys.models import AccessToken
 from states.models import State, StateVersion
@@ -225,10 +228,22 @@ def test_former_versions_need_the_scope_for_secrets(
     remote: RemoteClient, locked: str, client_with: ClientWith
 ) -> None:
     first, second = remote.push(locked, FIRST), remote.push(locked, SECOND)
+    State.objects.update(updated_at=timezone.now() - dt.timedelta(minutes=1))
     assert remote.send("GET", f"state-versions/{second}/download").content == SECOND
     assert error_of(remote.send("GET", f"state-versions/{first}/download")) == "SCOPE_INSUFFICIENT"
     privileged = RemoteClient(client_with("state:read", "state:secrets"))
     assert privileged.send("GET", f"state-versions/{first}/download").content == FIRST
+
+
+def test_version_that_is_replaced_before_its_download(remote: RemoteClient, locked: str) -> None:
+    """A long apply stores a version every 20 seconds, while other clients read the state."""
+    first, second = remote.push(locked, FIRST), remote.push(locked, SECOND)
+    current = remote.send("GET", f"workspaces/{locked}/current-state-version").json()["data"]
+    remote.push(locked, document(3))
+
+    url = urlsplit(current["attributes"]["hosted-state-download-url"])
+    assert (current["id"], remote.client.get(url.path).content) == (second, SECOND)
+    assert error_of(remote.send("GET", f"state-versions/{first}/download")) == "SCOPE_INSUFFICIENT"
 
 
 OUTPUTS = {
