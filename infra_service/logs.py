@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 import sys
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TextIO, cast
 
 import msgspec
 import structlog
@@ -107,12 +108,29 @@ def minimum_severity(text: str) -> str:
     return found
 
 
+class _Output:
+    """Standard error, without its errors. A full disk or a closed pipe must not fail a request."""
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+
+    def write(self, text: str) -> None:
+        with contextlib.suppress(OSError):
+            self._file.write(text)
+
+    def flush(self) -> None:
+        with contextlib.suppress(OSError):
+            self._file.flush()
+
+
 def configure(level: str) -> None:
     """Set up structlog for the service's events, which bypass the standard library for speed."""
     shared, write = _processors()
     structlog.configure(
         processors=[*shared, write],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.WriteLoggerFactory(file=sys.__stderr__),
+        logger_factory=structlog.WriteLoggerFactory(
+            file=cast("TextIO", _Output(sys.__stderr__ or sys.stdout))
+        ),
         cache_logger_on_first_use=True,
     )

@@ -32,6 +32,22 @@ def test_own_events_are_json_lines(capfd: pytest.CaptureFixture[str]) -> None:
     assert json.loads(line)["nested"] == {"deep": ["[token]"]}
 
 
+def test_full_disk_of_the_log_fails_no_request() -> None:
+    code = (
+        "import structlog; from infra_service import logs; logs.configure('INFO')\n"
+        "for _ in range(1000): structlog.get_logger().info('event')\n"
+        "print('continues')"
+    )
+
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            stdout=subprocess.PIPE, stderr=full, text=True, cwd=ROOT, timeout=60, check=False,
+        )  # fmt: skip
+
+    assert done.stdout == "continues\n"
+
+
 def test_tracebacks_are_logged_without_secrets(capfd: pytest.CaptureFixture[str]) -> None:
     try:
         int(SECRET)
