@@ -7,6 +7,10 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
+#: The maximum size of an object that S3 accepts in a single request. Documents are far smaller. If
+#: an upload in parts were interrupted, its parts would stay in the bucket, and no list of objects
+#: contains them.
+_LARGEST_PUT: Final = 5 * 2**30
 _OPTIONS: Final = frozenset({"endpoint_url", "region_name", "addressing_style", "read_timeout"})
 
 
@@ -21,6 +25,7 @@ def s3_storage(url: str) -> dict[str, Any]:
             a secret, so the error message quotes only the name of an unknown option.
     """
     try:
+        from boto3.s3.transfer import TransferConfig  # noqa: PLC0415 - of an extra
         from botocore.config import Config  # noqa: PLC0415 - of an extra
     except ImportError as error:
         raise ImproperlyConfigured(
@@ -57,6 +62,7 @@ def s3_storage(url: str) -> dict[str, Any]:
             # Names are never reused, so no lookup is needed before a write.
             "file_overwrite": True,
             "default_acl": None,
+            "transfer_config": TransferConfig(multipart_threshold=_LARGEST_PUT),
             "client_config": Config(
                 signature_version="s3v4",
                 s3={"addressing_style": style},

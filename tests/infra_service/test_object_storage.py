@@ -4,6 +4,7 @@ import sys
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.core.files.storage import storages
 
@@ -23,7 +24,7 @@ def test_url_accepts_all_options() -> None:
         "?endpoint_url=https://minio.example:9000&region_name=eu-west-1&addressing_style=path&read_timeout=5"
     )
 
-    config = found.pop("client_config")
+    config, transfer = found.pop("client_config"), found.pop("transfer_config")
     assert found == {
         "access_key": "key",
         "secret_key": "se/cret",
@@ -36,6 +37,7 @@ def test_url_accepts_all_options() -> None:
     }
     assert config.s3 == {"addressing_style": "path"}
     assert (config.connect_timeout, config.read_timeout) == (3, 5)
+    assert transfer.multipart_threshold > settings.STATE_MAX_BYTES
 
 
 def test_a_bucket_is_enough() -> None:
