@@ -160,8 +160,7 @@ def _remove(state: State, batch: list[StateVersion]) -> None:
 
 def _discard_objects(batch: list[StateVersion], states: int = 0) -> Pruned:
     """Delete the objects of removed versions, and return the result of the batch."""
-    for version in batch:
-        storage.discard(version.object_name)
+    storage.discard(*(version.object_name for version in batch))
     return Pruned(len(batch), states, sum(version.size_bytes for version in batch))
 
 

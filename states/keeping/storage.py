@@ -147,11 +147,21 @@ def _matches_announcement(file: File[bytes], content: bytes) -> bool:
     return hashlib.md5(content, usedforsecurity=False).hexdigest() == tag
 
 
-def discard(name: str) -> None:
-    """Delete an object without a row. If the store is unavailable, a later sweep deletes it."""
-    if name:
-        with contextlib.suppress(StorageUnavailable, ObjectMissingError), answering("delete", name):
-            store().delete(name)
+def delete(name: str) -> None:
+    """Delete an object, which may already be deleted.
+
+    Raises:
+        StorageUnavailable: the store refused the request, or did not respond.
+    """
+    with contextlib.suppress(ObjectMissingError), answering("delete", name):
+        store().delete(name)
+
+
+def discard(*names: str) -> None:
+    """Delete objects without a row. If the store is unavailable, a later sweep deletes the rest."""
+    with contextlib.suppress(StorageUnavailable):
+        for name in filter(None, names):
+            delete(name)
 
 
 def written_at(name: str) -> dt.datetime:

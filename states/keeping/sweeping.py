@@ -71,5 +71,5 @@ def _sweep(name: str, before: dt.datetime, *, dry_run: bool) -> bool:
     except storage.ObjectMissingError:
         return False
     if is_old and not dry_run:
-        storage.discard(name)
+        storage.delete(name)
     return is_old

@@ -4,6 +4,7 @@ import datetime as dt
 import io
 import json
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -119,6 +120,22 @@ def test_objects_go_with_their_rows(six: Backend, store: UnsteadyStorage, settin
 
     assert numbers() == [8]
     assert store.names == {StateVersion.objects.get().object_name}
+
+
+def test_store_that_is_away_delays_a_batch_only_once(
+    six: Backend, store: UnsteadyStorage, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each request to such a store takes as long as its timeout."""
+    for serial in (7, 8, 9):
+        six.push(document(serial))
+    settings.STATE_VERSIONS_KEPT = 1
+    age(31)
+    deletion = Mock(side_effect=ConnectionError)
+    monkeypatch.setattr(store, "delete", deletion)
+
+    prune()
+
+    assert (numbers(), len(store.names), deletion.call_count) == ([9], 3, 1)
 
 
 def delete(backend: Backend, days: int) -> None:

@@ -128,6 +128,22 @@ def test_failing_object_does_not_stop_the_sweep(
     assert refused in store.names
 
 
+def test_refused_deletion_is_reported(
+    store: UnsteadyStorage, orphan: str, hours_later: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For example, the credentials lack s3:DeleteObject."""
+    hours_later(25)
+    refusal = ClientError({"Error": {"Code": "AccessDenied"}}, "DeleteObject")
+    monkeypatch.setattr(store, "delete", Mock(side_effect=refusal))
+    out, err = io.StringIO(), io.StringIO()
+
+    with pytest.raises(CommandError, match="1 failed, and the rest succeeded"):
+        call_command("sweep_documents", stdout=out, stderr=err, json=True)
+
+    assert (json.loads(out.getvalue())["swept"], err.getvalue()) == (0, "")
+    assert orphan in store.names
+
+
 @pytest.mark.parametrize("hours", [-25, 25])
 def test_wrong_clock_of_the_command_is_ignored(
     store: UnsteadyStorage, orphan: str, hours: int, monkeypatch: pytest.MonkeyPatch
