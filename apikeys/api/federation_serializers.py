@@ -17,6 +17,7 @@ from apikeys.models.credentials import MAX_TOKEN_SECONDS
 from apikeys.models.federation import MAX_ASSERTION_SECONDS
 from apikeys.scopes import Scope
 from infra_service.lib.api.fields import (
+    NameField,
     StrictSerializer,
     TextField,
     TimestampField,
@@ -59,9 +60,7 @@ class IssuerSerializer(StrictSerializer):
     kind = WordField(
         Issuer.Kind.choices, help_text="The platform. This field cannot be changed after creation."
     )
-    name = TextField(
-        max_length=200, help_text="A display name, by which `manage.py trust` identifies issuers."
-    )
+    name = NameField(help_text="A display name, by which `manage.py trust` identifies issuers.")
     url = TextField(
         max_length=500,
         required=False,
@@ -128,7 +127,7 @@ class TrustPolicySerializer(BoundSerializer):
         read_only=True,
         help_text="Assigned by the service. Pipelines send the id as `client_id`. Not a secret.",
     )
-    name = TextField(max_length=200, help_text=NAME)
+    name = NameField(help_text=NAME)
     issuer_id = TextField(
         max_length=40,
         help_text="The id of the issuer. This field cannot be changed after creation.",

@@ -14,9 +14,9 @@ from apikeys.scopes import Scope
 from apikeys.tokens import TokenKind
 from apikeys.usability import UnusableReason
 from infra_service.lib.api.fields import (
+    NameField,
     SecondsField,
     StrictSerializer,
-    TextField,
     TimestampField,
     WordField,
     WordsField,
@@ -44,7 +44,7 @@ class CredentialSerializer(BoundSerializer):
     """Shared fields of keys and tokens."""
 
     id = serializers.CharField(read_only=True)
-    name = TextField(max_length=200, help_text=NAME)
+    name = NameField(help_text=NAME)
     scopes = WordsField(Scope.choices, code="unknown_scope", allow_empty=False, help_text=SCOPES)
     binding = BindingSerializer(
         required=False,

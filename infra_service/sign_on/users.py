@@ -16,6 +16,7 @@ from django.db import IntegrityError, transaction
 from apikeys import audit
 from apikeys.actors import Actor
 from apikeys.models import User
+from infra_service.lib.display_names import visible
 from infra_service.sign_on.errors import SignOnRefusedError
 
 if TYPE_CHECKING:
@@ -153,7 +154,7 @@ def _profile(claims: Mapping[str, Any]) -> dict[str, str]:
         User._meta.get_field("email").run_validators(email)  # also of its length
     except ValidationError:
         email = ""
-    return {"display_name": _text(claims, "name")[:_LONGEST_DISPLAY_NAME], "email": email}
+    return {"display_name": visible(_text(claims, "name"))[:_LONGEST_DISPLAY_NAME], "email": email}
 
 
 def _text(claims: Mapping[str, Any], key: str) -> str:

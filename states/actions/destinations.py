@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from uuid_utils.compat import uuid7
 
+from infra_service.lib.display_names import visible
 from states import addresses
 from states.actions import catalogue
 from states.models import Component, Environment, State
@@ -69,8 +70,8 @@ def name_as_before(*, destination: Destination, state_id: uuid.UUID, actor: Acto
         "component": state.component,
         "environment": state.environment,
     }
-    for kind, title in destination.titles.given.items():
-        entry = entries[kind]
+    for kind, given in destination.titles.given.items():
+        entry, title = entries[kind], visible(given)
         if entry is not None and title and entry.slug == entry.name != title:
             changes = {"name": title}
             catalogue.change(model=type(entry), entry_id=entry.pk, changes=changes, actor=actor)

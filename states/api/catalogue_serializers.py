@@ -10,6 +10,7 @@ from rest_framework.exceptions import ErrorDetail, ValidationError
 from infra_service.lib.api.fields import (
     FlagField,
     IdField,
+    NameField,
     StrictSerializer,
     TextField,
     TimestampField,
@@ -68,7 +69,7 @@ class SlugSuffixField(FlagField):
 @described("A group of components.")
 class ApplicationSerializer(StrictSerializer):
     id = serializers.UUIDField(read_only=True, help_text=_ID)
-    name = TextField(max_length=200, help_text=_NAME)
+    name = NameField(help_text=_NAME)
     slug = SlugField(kind="application")
     slug_suffix = SlugSuffixField()
     created_at = TimestampField(read_only=True, help_text=_CREATED)
@@ -84,7 +85,7 @@ class EnvironmentSerializer(ApplicationSerializer):
 @described("A deployable unit of infrastructure. It has no name if a push registered it by its id.")
 class ComponentSerializer(StrictSerializer):
     id = serializers.UUIDField(read_only=True, help_text=_ID)
-    name = TextField(max_length=200, help_text=_NAME)
+    name = NameField(help_text=_NAME)
     slug = SlugField(kind="component")
     slug_suffix = SlugSuffixField()
     application_id = IdField(

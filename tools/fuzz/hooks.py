@@ -28,6 +28,8 @@ PLACES = [f"01941f29-7c00-7d82-b082-00000000000{digit}" for digit in range(3)]
 #: Literals of JSON, as they appear in a path.
 _NOT_TEXT = {"0", "true", "false", "null"}
 WORDS = ["web", "cache", "network", "production", "100%", "o'hara", "it\\s", "naïve", "_"]
+#: Reasons for rejections that JSON Schema cannot express.
+_NOT_IN_SCHEMAS = {"UNKNOWN_APPLICATION", "BLANK", "INVISIBLE_CHARACTER"}
 _BOUND = ("component", "environment", "application")
 
 
@@ -225,7 +227,8 @@ def filter_failure(_context: Any, failure: Any, _case: Any, response: Any) -> bo
         if error["details"][0]["reason"] == "INVALID_FILE":  # a Terraform file, too
             return False
         violations = [v for d in error["details"] for v in d.get("field_violations", [])]
-        is_invalid = {v["reason"] for v in violations} not in ({"UNKNOWN_APPLICATION"}, {"BLANK"})
+        reasons = {v["reason"] for v in violations}
+        is_invalid = not reasons or bool(reasons - _NOT_IN_SCHEMAS)
         replaces = "does not replace a state" in error["message"]
         return error["status"] != "FAILED_PRECONDITION" and is_invalid and not replaces
     if isinstance(failure, AcceptedNegativeData):

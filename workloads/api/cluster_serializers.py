@@ -8,6 +8,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from infra_service.lib.api.fields import (
+    NameField,
     StrictSerializer,
     TextField,
     TimestampField,
@@ -135,7 +136,7 @@ class ClusterSerializer(StrictSerializer):
         read_only=True,
         help_text="Assigned by the service. Ids increase in the order of registration.",
     )
-    name = TextField(max_length=200, help_text="A display name, unique among clusters.")
+    name = NameField(help_text="A display name, unique among clusters.")
     uid = serializers.CharField(
         read_only=True, allow_null=True, help_text="The uid of the cluster's kube-system namespace."
     )

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from django import forms
+
+from infra_service.lib.display_names import validate_display_name
+
+_NAMES: Final = frozenset({"name", "display_name"})
 
 
 class ShownValues(forms.BaseForm):
@@ -20,3 +24,13 @@ class ShownValues(forms.BaseForm):
         for name, field in self.fields.items():
             is_shown = self.add_initial_prefix(name) in self.data
             field.show_hidden_initial = is_shown or not self.is_bound
+
+    def clean(self) -> Any:
+        """Validate changed names. An existing name does not prevent changes of other fields."""
+        cleaned = super().clean()
+        for name in _NAMES.intersection(self.cleaned_data, self.changed_data):
+            try:
+                validate_display_name(self.cleaned_data[name])
+            except forms.ValidationError as error:
+                self.add_error(name, error)
+        return cleaned

@@ -11,6 +11,7 @@ from rest_framework.exceptions import ErrorDetail, ValidationError
 
 from infra_service.lib.api.identifiers import parse_uuid
 from infra_service.lib.api.suggestions import did_you_mean
+from infra_service.lib.display_names import validate_display_name
 
 if TYPE_CHECKING:
     import uuid
@@ -97,6 +98,15 @@ class TextField(serializers.CharField):
         if not isinstance(data, str):
             self.fail("invalid")
         return super().to_internal_value(data)
+
+
+class NameField(TextField):
+    """A display name: 1 to 200 characters, all of them visible."""
+
+    default_validators = [validate_display_name]
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(max_length=200, **kwargs)
 
 
 class IdField(serializers.UUIDField):

@@ -63,6 +63,8 @@ class WebhookChangeForm(ShownValues, forms.Form):
         data["expires_at"] = None if moment is None else moment.isoformat()
         if given.get("url"):
             data["url"] = given["url"]
+        if self.is_change:
+            data = {name: value for name, value in data.items() if name in self.changed_data}
         serializer = WebhookSerializer(data=data, partial=self.is_change)
         if not serializer.is_valid():
             for name, errors in serializer.errors.items():

@@ -12,6 +12,7 @@ from filterlang.compiler import compile_filter
 from filterlang.errors import FilterError
 from infra_service.lib.api.fields import (
     FlagField,
+    NameField,
     StrictSerializer,
     TextField,
     TimestampField,
@@ -42,7 +43,7 @@ class WebhookSerializer(StrictSerializer):
     id = serializers.UUIDField(
         read_only=True, help_text="Assigned by the service. Ids sort in the order of creation."
     )
-    name = TextField(max_length=200, help_text="A display name, which need not be unique.")
+    name = NameField(help_text="A display name, which need not be unique.")
     url = TextField(
         max_length=MAX_URL,
         help_text="An https URL. http is allowed only within WEBHOOK_NETWORKS.",

@@ -217,10 +217,10 @@ def test_an_unusable_email_address_is_omitted(
     assert user.email == ""
 
 
-def test_lone_surrogate_in_a_name_is_replaced(
+def test_hostile_characters_in_a_name_are_replaced_or_removed(
     service: Service, provider: Provider, visitor: Visitor
 ) -> None:
-    provider.person = person = a_user("platform-ops", name="a\ud800b")
+    provider.person = person = a_user("platform-ops", name="a\ud800\u202e\u200bb")
 
     assert visitor.sign_on().status_code == 200
 
