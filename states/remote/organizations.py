@@ -14,7 +14,7 @@ from apikeys.authentication import caller_of
 from apikeys.scopes import Scope
 from infra_service.lib.api.jsonapi import MOST_LISTED, Page, page_of, resource
 from states.models import Application
-from states.remote.views import RemoteViewSet
+from states.remote.views import READERS, RemoteViewSet, demand_any
 
 if TYPE_CHECKING:
     from rest_framework.request import Request
@@ -50,7 +50,12 @@ class OrganizationViewSet(RemoteViewSet):
     required_scopes = dict.fromkeys(("list", "retrieve", "entitlements", "projects", "account"))
 
     def list(self, request: Request) -> Response:
-        """Return the configured organization and the applications."""
+        """Return the configured organization and the applications.
+
+        Raises:
+            ScopeInsufficient: the token can neither read nor write states.
+        """
+        demand_any(request, *READERS)
         page, binding = Page(request), caller_of(request).binding
         slugs = Application.objects.inside(binding).filter(slug__isnull=False)
         others = slugs.exclude(slug=settings.REMOTE_ORGANIZATION).order_by("slug")

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from infra_service.lib.database.compiled import Prefetch
 
-#: A token requires one of these scopes to find a workspace.
-_READERS: Final = (Scope.STATE_READ, Scope.STATE_OUTPUTS, Scope.STATE_WRITE)
+#: A token requires one of these scopes to find an organization or a workspace.
+READERS: Final = (Scope.STATE_READ, Scope.STATE_OUTPUTS, Scope.STATE_WRITE)
 
 
 class RemoteViewSet(ViewSetMixin, DocumentAPIView):
@@ -61,7 +61,7 @@ class RemoteViewSet(ViewSetMixin, DocumentAPIView):
             WorkspaceNotFound: the workspace does not exist, has another name, or is outside the
                 binding.
         """
-        demand_any(self.request, *_READERS)
+        demand_any(self.request, *READERS)
         row = None if self.prefetched is None else self.prefetched.row()
         found = None if row is None else Workspace.of(row)
         if found is None or not found.is_inside(caller_of(self.request).binding):
@@ -75,8 +75,10 @@ class RemoteViewSet(ViewSetMixin, DocumentAPIView):
         """Return the organization of the path, if the caller can see it.
 
         Raises:
+            ScopeInsufficient: the token can neither read nor write states.
             OrganizationNotFound: the organization does not exist, or is outside the binding.
         """
+        demand_any(self.request, *READERS)
         name: str = self.kwargs["organization"]
         if not lookup.organization_exists(name, caller_of(self.request).binding):
             raise OrganizationNotFound

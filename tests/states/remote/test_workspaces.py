@@ -308,6 +308,19 @@ def test_organizations_are_applications(remote: RemoteClient) -> None:
         assert error_of(remote.send("GET", f"organizations/x{path}")) == "ORGANIZATION_NOT_FOUND"
 
 
+@pytest.mark.parametrize("scope", ["cluster:report", "webhook:write", "audit:read"])
+def test_organizations_are_hidden_from_tokens_without_a_scope_for_states(
+    client_with: ClientWith, scope: str
+) -> None:
+    Application.objects.create(name="Shop", slug="shop")
+    other = RemoteClient(client_with(scope))
+
+    for path in ("organizations", *(f"organizations/{name}" for name in ("shop", "missing"))):
+        assert error_of(other.send("GET", path)) == "SCOPE_INSUFFICIENT"
+    for path in ("entitlement-set", "projects"):
+        assert error_of(other.send("GET", f"organizations/shop/{path}")) == "SCOPE_INSUFFICIENT"
+
+
 def test_operations_and_renames_are_refused(remote: RemoteClient, workspace_id: str) -> None:
     for attributes in ({"execution-mode": "remote"}, {"operations": True}, {"name": "other"}):
         data = {"type": "workspaces", "attributes": attributes}
