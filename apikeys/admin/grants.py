@@ -28,16 +28,26 @@ class BindingColumns(ReadOnlyAdmin):
         """Return only the name, because the page shows the id as a field."""
         return str(obj.name)
 
-    def prepare_page(self, _request: HttpRequest, rows: Sequence[Any]) -> None:
-        """Look up the names for the bindings of all rows, once per kind."""
-        self._name(rows, _IN_A_ROW)
+    def get_object(
+        self, request: HttpRequest, object_id: str, from_field: str | None = None
+    ) -> Any:
+        """Return the object with the names for its binding."""
+        found: Any = super().get_object(request, object_id, from_field)
+        if found is not None:
+            self._name(request, [found], None)
+        return found
 
-    def _name(self, credentials: Sequence[Any], most: int | None) -> None:
+    def prepare_page(self, request: HttpRequest, rows: Sequence[Any]) -> None:
+        """Look up the names for the bindings of all rows, once per kind."""
+        self._name(request, rows, _IN_A_ROW)
+
+    def _name(self, request: HttpRequest, credentials: Sequence[Any], most: int | None) -> None:
         wanted: dict[str, set[str]] = {}
         for credential in credentials:
             for kind, ids in credential.binding.ids_by_kind.items():
                 wanted.setdefault(kind, set()).update(ids[:most])
-        names = {kind: self.admin_site.names_of(kind, ids) for kind, ids in wanted.items()}
+        user = request.user
+        names = {kind: self.admin_site.names_of(kind, ids, user) for kind, ids in wanted.items()}
         for credential in credentials:
             credential.bound_names = names
 
@@ -49,7 +59,6 @@ class BindingColumns(ReadOnlyAdmin):
     @admin.display(description="bound to")
     def shown_binding(self, credential: Any) -> str:
         """Return the full binding."""
-        self._name([credential], None)
         return self._shown(credential, credential.bound_names, None)
 
     def _shown(self, credential: Any, names: dict[str, Names], most: int | None) -> str:

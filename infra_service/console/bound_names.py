@@ -29,8 +29,13 @@ MOST_OFFERED: Final = 20
 _MOST_OF_A_NAME: Final = 100
 
 
-def names_of(kind: str, ids: Collection[str]) -> Names:
-    """Return the names of the objects with these ids, without objects that have no name."""
+def names_of(kind: str, ids: Collection[str], user: Any) -> Names:
+    """Return the names of the objects with these ids, if the user may view objects of this kind.
+
+    Objects without a name are omitted.
+    """
+    if not may_view(user, _MODELS[kind]):
+        return {}
     found = _MODELS[kind].objects.filter(pk__in=ids).values_list("pk", "name")
     return {str(pk): name for pk, name in found if name}
 

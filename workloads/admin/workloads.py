@@ -93,14 +93,15 @@ class WorkloadAdmin(ReadOnlyAdmin):
         ]
         context["latest"] = self.admin_site.latest_changes(request.user, "workload", workload.pk)
         if request.user.has_perm("states.view_resourceentry"):
-            context["managed_by"] = self._managed_by(workload)
+            context["managed_by"] = self._managed_by(workload, request.user)
         return super().render_change_form(request, context, *args, **kwargs)
 
-    def _managed_by(self, workload: Workload) -> list[dict[str, Any]]:
+    def _managed_by(self, workload: Workload, user: Any) -> list[dict[str, Any]]:
         """Return the managing resources, with the component and environment of each state."""
         rows = [one._asdict() for one in managing().managed_by(workload, EVERYWHERE)]
         for kind in ("component", "environment"):
-            names = self.admin_site.names_of(kind, {str(row[f"{kind}_id"]) for row in rows})
+            ids = {str(row[f"{kind}_id"]) for row in rows}
+            names = self.admin_site.names_of(kind, ids, user)
             for row in rows:
                 row[kind] = names.get(str(row[f"{kind}_id"]), row[f"{kind}_id"])
         return rows

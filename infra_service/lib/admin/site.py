@@ -34,8 +34,11 @@ class AuditedSite(AdminSite):
         """Return the ids of resources with this text in their names that the user may view."""
         raise NotImplementedError
 
-    def names_of(self, kind: str, ids: Collection[str]) -> Names:
-        """Return the names of objects of a kind, such as ``component``, by id."""
+    def names_of(self, kind: str, ids: Collection[str], user: Any) -> Names:
+        """Return the names of objects of a kind, such as ``component``, by id.
+
+        Return no names if the user may not view objects of this kind.
+        """
         raise NotImplementedError
 
     def named(self, kind: str, object_id: str, names: Names) -> str:

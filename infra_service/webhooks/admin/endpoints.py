@@ -105,7 +105,7 @@ class WebhookEndpointAdmin(BindingColumns, IssuePages):
         """Return the endpoint with its annotations and the names of its creator's key and token."""
         endpoint: Any = super().get_object(request, object_id, from_field)
         if endpoint is not None:
-            self.prepare_page(request, [endpoint])
+            self._describe([endpoint])
             creators = (endpoint.maker_id, endpoint.maker_token_id)
             endpoint.names = credential_names(request.user, creators)
         return endpoint
@@ -113,6 +113,9 @@ class WebhookEndpointAdmin(BindingColumns, IssuePages):
     def prepare_page(self, request: HttpRequest, rows: Sequence[Any]) -> None:
         """Look up the last delivery and the status of each endpoint on the page."""
         super().prepare_page(request, rows)
+        self._describe(rows)
+
+    def _describe(self, rows: Sequence[Any]) -> None:
         shown = WebhookEndpoint.objects.filter(pk__in=[endpoint.pk for endpoint in rows])
         working = reaches(shown.defer(*_SECRETS))
         of_endpoint = Delivery.objects.filter(endpoint=OuterRef("pk")).order_by("-id")

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import Permission
 
+from apikeys.bindings import Binding
 from apikeys.models import User
 from states.models import Application, Component, Environment
+from tests.apikeys.admin.conftest import make_key, make_token
 from tests.support.people import log_in, person, statements
 from workloads.models import Cluster
 
@@ -86,3 +88,28 @@ def test_many_names_cost_the_same(db: None) -> None:
 def test_form_links_to_the_suggestions(db: None, kind: str) -> None:
     page = person("administrator").get("/admin/apikeys/apikey/add/").content.decode()
     assert f'data-names="/admin/names/{kind}/"' in page
+
+
+def test_names_in_bindings_need_the_permission_to_view(operator: User) -> None:
+    cluster = Cluster.objects.create(name="hidden-cluster")
+    key = make_key(operator, binding=Binding(cluster_id=cluster.pk))
+    token = make_token(operator, binding=Binding(cluster_id=cluster.pk))
+    pages = [
+        page for one in (key, token) for page in (_list_of(one), f"{_list_of(one)}{one.pk}/change/")
+    ]
+    someone = User.objects.create(username="someone", is_staff=True)
+    for codename in ("view_apikey", "view_accesstoken"):
+        someone.user_permissions.add(Permission.objects.get(codename=codename))
+    client = person()
+    log_in(client, someone)
+
+    for page in pages:
+        assert str(cluster.pk) in (text := client.get(page).content.decode()), page
+        assert "hidden-cluster" not in text, page
+    someone.user_permissions.add(Permission.objects.get(codename="view_cluster"))
+    for page in pages:
+        assert "hidden-cluster" in client.get(page).content.decode(), page
+
+
+def _list_of(credential: Any) -> str:
+    return f"/admin/apikeys/{credential._meta.model_name}/"
