@@ -46,9 +46,12 @@ _POLICY: Final = (
     "font-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; "
     "frame-ancestors 'none'"
 )
-# Overrides, embeddings and isolates of the Unicode Bidirectional Algorithm: U+202A to U+202E and
-# U+2066 to U+2069, in UTF-8.
-_REORDERING: Final = re.compile(rb"\xe2\x80[\xaa-\xae]|\xe2\x81[\xa6-\xa9]")
+# Overrides, embeddings and isolates of the Unicode Bidirectional Algorithm, U+202A to U+202E and
+# U+2066 to U+2069, and characters without width: U+00AD, U+200B, U+2060 to U+2064 and U+FEFF. In
+# UTF-8.
+_DECEPTIVE: Final = re.compile(
+    rb"\xe2\x80[\x8b\xaa-\xae]|\xe2\x81[\xa0-\xa4\xa6-\xa9]|\xc2\xad|\xef\xbb\xbf"
+)
 _PROBE: Final = re.compile(r"/(healthz|readyz|metrics)/?")
 
 
@@ -164,8 +167,8 @@ def _read_by_view(request: HttpRequest) -> frozenset[str]:
 class PagePolicyMiddleware:
     """Middleware that protects the service's pages from malicious content.
 
-    Browsers run only the service's own files. The middleware escapes characters that reorder text,
-    because they can make a name or a value look like another (CVE-2021-42574).
+    Browsers run only the service's own files. The middleware escapes characters that reorder text
+    or have no width, because they can make a name or a value look like another (CVE-2021-42574).
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
@@ -177,7 +180,7 @@ class PagePolicyMiddleware:
             response["Content-Security-Policy"] = _POLICY
             is_page = response.get("Content-Type", "").startswith("text/html")
             if is_page and not response.streaming:
-                response.content = _REORDERING.sub(_escaped, response.content)
+                response.content = _DECEPTIVE.sub(_escaped, response.content)
         return response
 
 
