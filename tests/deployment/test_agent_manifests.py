@@ -319,6 +319,7 @@ def test_the_pods_token_is_for_the_issuers_audience_alone() -> None:
     {**PLAIN, "trustPolicy": ""},
     {**PLAIN, "audience": ""},
     {**PLAIN, "interval": 0},
+    {**PLAIN, "replicas": 2},
     {**PLAIN, "trustpolicy": "fed-1"},
     {**PLAIN, "fullnameOverride": "Not_A_Name"},
     {**PLAIN, "labels": {"app.kubernetes.io/name": "other"}},
