@@ -15,6 +15,7 @@ import yaml
 from django.db import connection
 from django.urls import URLPattern
 
+from infra_service.key_canary import EncryptionKeyWrong
 from states.api.backend import StateView
 from states.errors import DocumentUnreadable, StorageMisconfigured, StorageUnavailable
 from states.urls import urlpatterns
@@ -172,7 +173,7 @@ def test_dashboard_and_alerts_use_existing_metrics(live: LiveServer) -> None:
     for expression, title in (panels | alerts).items():
         assert named(expression) <= scraped, title
         assert named(expression) or "up{" in expression, title
-    assert (len(panels), len(alerts)) == (23, 27)
+    assert (len(panels), len(alerts)) == (23, 28)
 
 
 def test_only_counters_are_added_up() -> None:
@@ -181,8 +182,13 @@ def test_only_counters_are_added_up() -> None:
         assert "sum" not in expression or "_total" in expression or "_bucket" in expression, title
 
 
-def test_alerts_cover_each_fault_of_documents_and_their_store() -> None:
-    faults = {*DocumentUnreadable.__subclasses__(), StorageUnavailable, StorageMisconfigured}
+def test_alerts_cover_each_fault_of_documents_their_keys_and_their_store() -> None:
+    faults = {
+        *DocumentUnreadable.__subclasses__(),
+        EncryptionKeyWrong,
+        StorageUnavailable,
+        StorageMisconfigured,
+    }
     patterns = [p for e in alerts_by_expression() for p in re.findall(r'reason=~?"(.*?)"', e)]
 
     reasons = {fault.default_code for fault in faults}
