@@ -69,6 +69,11 @@ def locked_position() -> TrailPosition | None:
     return position
 
 
+def pause_publishers() -> None:
+    """Wait until no process is publishing, and prevent publishing until commit."""
+    TrailPosition.objects.select_for_update().first()
+
+
 def read(position: TrailPosition) -> list[AuditEvent]:
     """Return the next events and advance the position, without saving it."""
     events = _unread(position, MOST)

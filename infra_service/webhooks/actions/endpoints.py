@@ -193,8 +193,9 @@ def delete_endpoint(
         WebhookNotFound: the endpoint is not in ``endpoints``.
         SecretRetired: the actor's secret was replaced.
     """
-    # New deliveries wait for this lock. Otherwise, they would prevent the deletion.
-    endpoint = _locked(endpoints, endpoint_id, actor, no_key=False)
+    # Publishers create deliveries of endpoints that they read earlier in their transaction.
+    audit_reader.pause_publishers()
+    endpoint = _locked(endpoints, endpoint_id, actor)
     audit.authorize_and_record(actor, "webhook.delete", endpoint.pk, name=endpoint.name)
     Delivery.objects.filter(endpoint=endpoint).delete()
     endpoint.delete()
@@ -238,23 +239,19 @@ def reencrypt_secrets() -> int:
 
 
 def _locked(
-    endpoints: WebhookEndpointQuerySet,
-    endpoint_id: uuid.UUID,
-    actor: Actor,
-    *,
-    no_key: bool = True,
+    endpoints: WebhookEndpointQuerySet, endpoint_id: uuid.UUID, actor: Actor
 ) -> WebhookEndpoint:
     refuse_retired(actor)
-    endpoint = _row_locked(endpoints, endpoint_id, no_key=no_key)
+    endpoint = _row_locked(endpoints, endpoint_id)
     if endpoint is None:
         raise WebhookNotFound
     return endpoint
 
 
 def _row_locked(
-    endpoints: WebhookEndpointQuerySet, endpoint_id: uuid.UUID, *, no_key: bool = True
+    endpoints: WebhookEndpointQuerySet, endpoint_id: uuid.UUID
 ) -> WebhookEndpoint | None:
-    rows = endpoints.select_for_update(no_key=no_key, of=("self",))
+    rows = endpoints.select_for_update(no_key=True, of=("self",))
     endpoint: WebhookEndpoint | None = rows.filter(pk=endpoint_id).first()
     return endpoint
 
