@@ -148,6 +148,10 @@ class ClusterClient:
                 raise InvalidAnswerError(f"{resource.path}: the continue token of a page repeats")
             parameters = {**parameters, "continue": page.metadata.continue_}
 
+    def version(self, resource: Resource) -> str:
+        """Return the current resourceVersion of a list. Raise the same errors as `pages`."""
+        return self._page(resource, {"limit": "1"}).metadata.resource_version
+
     def unpaged(self, resource: Resource, *, within: float) -> Iterator[JsonObject]:
         """Yield the objects of an unpaginated list as they arrive, for at most ``within`` seconds.
 

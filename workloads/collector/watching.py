@@ -73,7 +73,7 @@ class Reflector(threading.Thread):
         while not self._stopping.is_set():
             pause = 0.0
             try:
-                if not self._version:
+                if not self._version or self._is_rewound():
                     self._list()
                 self._watch()
             except ExpiredError as error:
@@ -109,6 +109,17 @@ class Reflector(threading.Thread):
         self._failures.clear()
         self._expired = False
         self._backoff.reset()
+
+    def _is_rewound(self) -> bool:
+        """Return whether the API server was restored from a backup during a failure.
+
+        The server accepts a watch from a later version than its own. The watch then receives no
+        changes until the server reaches this version.
+        """
+        if self._failures.last is None:
+            return False
+        ours, current = self._version, self._client.version(self._resource)
+        return ours.isdecimal() and current.isdecimal() and int(current) < int(ours)
 
     def _list(self) -> None:
         versions: list[str] = []

@@ -290,13 +290,16 @@ def test_hostile_lines_of_a_watch_are_handled(
     gone = api.lists[STATEFULSETS][0]
     reports: list[Synced] = []
 
+    def watches() -> int:
+        return sum("watch" in query for query in api.queries_of(STATEFULSETS))
+
     def reported(synced: Synced) -> None:
         reports.append(synced)
         if len(reports) == 1:
-            watches = len(api.queries_of(STATEFULSETS))
+            before = watches()
             api.watches.send(STATEFULSETS, line)
             if b"ERROR" in line:  # the next watch goes on after it
-                wait_until(lambda: len(api.queries_of(STATEFULSETS)) > watches)
+                wait_until(lambda: watches() > before)
             api.lists[STATEFULSETS].remove(gone)
             api.watches.send(STATEFULSETS, event("DELETED", gone))
         if len(stored(cluster)) == 53:
