@@ -20,7 +20,7 @@ _BYTES: Final = 32
 class SecretUnreadableError(Exception):
     """A secret or URL that is damaged, or was encrypted with a key that is not configured.
 
-    The text tells the owner how to replace it.
+    The text states the remedies: the operator adds the key, or the owner replaces the value.
     """
 
 
@@ -48,7 +48,9 @@ def decrypt(encrypted: bytes | memoryview, key_name: str, endpoint_id: uuid.UUID
     try:
         return encryption.decrypt(_context(endpoint_id), encryption.Encrypted(encrypted, key_name))
     except (encryption.KeyMissingError, encryption.DamagedError) as error:
-        raise SecretUnreadableError("the secret cannot be read: rotate it") from error
+        raise SecretUnreadableError(
+            "the secret cannot be read: inform the operator, or rotate it"
+        ) from error
 
 
 def encrypt_url(url: str, endpoint_id: uuid.UUID) -> str:
@@ -64,7 +66,7 @@ def decrypt_url(encrypted: str, endpoint_id: uuid.UUID) -> str:
     """
     url = encryption.decrypt_text(_context_of_url(endpoint_id), encrypted)
     if url is None:
-        raise SecretUnreadableError("the URL cannot be read: set it again")
+        raise SecretUnreadableError("the URL cannot be read: inform the operator, or set it again")
     return url.decode()
 
 

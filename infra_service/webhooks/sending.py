@@ -75,7 +75,7 @@ def attempt(delivery: Delivery, reach: Reach) -> Outcome:
         headers, body = message(endpoint, event)
         return post(endpoint.destination(), headers, body)
     except SecretUnreadableError as error:
-        return Outcome(None, str(error), is_withheld=True)
+        return Outcome(None, str(error))  # another process may have the key
     except Exception as error:
         log.exception("delivery_failed", webhook=str(endpoint.pk), delivery=delivery.pk)
         return Outcome(None, f"the attempt failed: {type(error).__name__}")
