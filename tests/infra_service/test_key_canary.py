@@ -19,8 +19,10 @@ from infra_service.key_canary import EncryptionKeyWrong
 from infra_service.lib import encryption
 from infra_service.lib.database.probing import connection_of_its_own
 from infra_service.models import EncryptionCanary
+from states.models import ResourceEntry
 from tests.conftest import ClientWith, error_reason
 from tests.states.conftest import Backend, document
+from tests.states.samples import resource
 from tests.states.test_documents import new_key
 from tests.support.server import LiveServer, running
 from tests.support.transit import Transit
@@ -97,6 +99,19 @@ def test_other_key_is_refused_for_a_database_without_canary(
     with pytest.raises(EncryptionKeyWrong, match=name):
         encryption.encrypt(b"", b"x")
     assert not EncryptionCanary.objects.exists()
+
+
+def test_wrong_key_does_not_empty_the_index(
+    backend: Backend, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key_canary.verify_once(connection)
+    backend.push(document(1, resources=[resource("a", {"attributes": {"id": "1"}})]))
+    call_command("index_states", stdout=io.StringIO())
+    restart(monkeypatch, settings, new_key())
+
+    with pytest.raises(CommandError, match="The database is encrypted with the key"):
+        call_command("index_states")
+    assert ResourceEntry.objects.count() == 1
 
 
 def test_damaged_canary_is_refused_until_it_is_replaced(starting: None) -> None:

@@ -9,7 +9,9 @@ import structlog
 from django.core.management.base import CommandError
 from django.db import Error as DatabaseFailure
 from django.db import connection
+from rest_framework.exceptions import APIException
 
+from infra_service.lib import encryption
 from infra_service.lib.commandline.base import ServiceCommand
 from infra_service.lib.commandline.progress import counted
 from infra_service.lib.commandline.stopping import stopped_by_signals
@@ -61,9 +63,14 @@ class Command(ServiceCommand):
         """Index the states once, or repeatedly with ``--watch``.
 
         Raises:
-            CommandError: the object store does not respond, or some states could not be indexed.
+            CommandError: the object store does not respond, some states could not be indexed, or
+                the encryption keys do not include the key of the database.
         """
         stop = stop_of(options)
+        try:
+            encryption.guard()  # with other keys, the command would empty the index
+        except APIException as error:
+            raise CommandError(str(error)) from error
         with stopped_by_signals(stop.set):
             indexing.mark_for_indexing(everything=options["all"])
             if options["watch"]:
