@@ -95,17 +95,18 @@ def _versions(state: State) -> QuerySet[StateVersion]:
 def _record(state: State, version: StateVersion, load: Load, *, moves: bool) -> bool:
     """Replace the changes of a version. With ``moves``, also advance the position of the state.
 
-    Return False if the state was removed or, with ``moves``, if the position has already reached
-    the version. The lock on the position prevents two processes from storing the same version at
-    the same time.
+    Return False if the state was removed, or if the position has already reached the version and
+    the changes are unknown now or ``moves`` is set. The stored changes then stay. The lock on the
+    position prevents two processes from storing the same version at the same time.
     """
-    rows = _rows(state, version, *_changes_of(state, version, load))
+    changes, problem = _changes_of(state, version, load)
+    rows = _rows(state, version, changes, problem)
     with transaction.atomic():
         position = _position(state)
         if not moves and position.select_for_update().first() is None:
             return False  # retention has removed the state
         is_new = position.filter(number__lt=version.number).update(number=version.number)
-        if not is_new and moves:
+        if not is_new and (moves or problem):
             return False
         Change.objects.filter(version=version).delete()
         # Retention removes a version with its changes. Rows that are stored afterwards would stay.

@@ -24,6 +24,7 @@ from tests.conftest import ApiClient, ClientWith
 from tests.states.conftest import Backend
 from tests.states.indexed import index
 from tests.states.samples import instance, resource, state
+from tests.states.test_documents import new_key
 
 LIST = "/api/v1/changes"
 
@@ -190,10 +191,32 @@ def test_changes_are_deleted_with_their_version(backend: Backend, settings: Any)
     list(pruning.prune(actor=Actor.of_command("prune_states")))
 
     assert {number for (number,) in Change.objects.values_list("version_number")} == {2}
-    # After a removal, the comparison with the version before is impossible.
+
+
+def test_rebuild_keeps_changes_that_cannot_be_determined_again(
+    backend: Backend, settings: Any
+) -> None:
+    """After the removal of the version before, or without the key of a document."""
+    (key,) = settings.STATE_ENCRYPTION_KEYS
+    settings.STATE_VERSIONS_KEPT, settings.STATE_VERSIONS_DAYS = 2, 0
+    for serial in (1, 2, 3):
+        push(backend, serial, thing("a", size=serial))
+    index()
+    list(pruning.prune(actor=Actor.of_command("prune_states")))
+    before = changes()
+
     list(recording.rebuild())
-    assert [(one.action, one.problem) for one in Change.objects.all()] == [
-        ("UNKNOWN", "PREDECESSOR_REMOVED")
+    settings.STATE_ENCRYPTION_KEYS = [new_key()]
+    list(recording.rebuild())
+    assert changes() == before
+
+    settings.STATE_ENCRYPTION_KEYS = [key]
+    RecordedState.objects.all().delete()
+    list(recording.rebuild())
+    found = Change.objects.order_by("version_number")
+    assert [(one.action, one.problem) for one in found] == [
+        ("UNKNOWN", "PREDECESSOR_REMOVED"),
+        ("CHANGED", ""),
     ]
 
 
