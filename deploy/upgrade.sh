@@ -78,6 +78,7 @@ for unit in $(systemctl list-units --plain --no-legend --state=active 'infra-ser
     done
 done
 
-step "restart the running index, webhook and timer units"
-systemctl try-restart infra-index infra-webhooks 'infra-*.timer'
+step "restart the running index, webhook, collector and timer units"
+# As patterns, because systemctl fails for the name of a unit that is not installed.
+systemctl try-restart 'infra-index*' 'infra-webhooks*' 'infra-collector*' 'infra-*.timer'
 step "$installed is $new"

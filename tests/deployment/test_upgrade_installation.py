@@ -209,11 +209,33 @@ def test_upgrade_and_downgrade_lose_no_data(machine: Machine, traffic: Traffic) 
     machine.wait_until_all_run("1.1.0")
     assert machine.system.run("systemctl is-active infra-housekeeping.timer").strip() == "active"
 
-    machine.system.run(back)
+    with _without_webhooks(machine.system):
+        printed = machine.system.run(back)
 
+    assert printed.endswith(f"/opt/infra-service is {RELEASES}/1.0.0\n")
     assert machine.version() == "1.0.0"
     machine.wait_until_all_run("1.0.0")
     compared(machine, traffic)
+
+
+@contextlib.contextmanager
+def _without_webhooks(system: Systemd) -> Iterator[None]:
+    """Remove the unit of webhooks, and add a collector, which the downgrade must restart."""
+    webhooks = "/etc/systemd/system/infra-webhooks.service"
+    collector = "/etc/systemd/system/infra-collector.service"
+    pid = "systemctl show --property=MainPID --value infra-collector"
+    system.write(collector, "[Service]\nExecStart=/bin/sleep infinity\n")
+    system.run(
+        f"systemctl disable --now infra-webhooks; mv {webhooks} /root/; systemctl daemon-reload;"
+        "systemctl start infra-collector"
+    )
+    before = system.run(pid)
+    yield
+    assert system.run(pid) != before
+    system.run(
+        f"systemctl stop infra-collector; rm {collector};"
+        f"mv /root/infra-webhooks.service {webhooks}; systemctl enable --now infra-webhooks"
+    )
 
 
 def test_failure_before_the_restart_makes_no_changes(
