@@ -33,6 +33,7 @@ bind = os.environ.get("BIND", f"127.0.0.1:{_port}")
 # With reuse_port, the kernel distributes connections over the workers, but gunicorn ignores a
 # socket from systemd. The workers share the socket from systemd.
 reuse_port = "LISTEN_FDS" not in os.environ
+_address = bind if reuse_port else "systemd"
 # gunicorn's maximum, because percent-encoding lengthens a long filter.
 limit_request_line = 8190
 # By default, gunicorn accepts headers with the scheme and the path from local processes and Unix
@@ -76,7 +77,7 @@ def on_starting(server: Any) -> None:  # noqa: ARG001 - gunicorn's signature
     """
     gc.disable()
     logs.configure(logs.minimum_severity(os.environ.get("LOG_LEVEL", "INFO")))
-    structlog.get_logger("infra_service").info("starting", version=__version__, bind=bind)
+    structlog.get_logger("infra_service").info("starting", version=__version__, bind=_address)
     directory = Path(_var, "metrics")
     try:
         metric_files.create(directory)

@@ -1,6 +1,7 @@
 """The units of docs/how-to: minimal permissions, separate directories, and secrets per process."""
 
 import re
+import runpy
 import shutil
 import subprocess
 from pathlib import Path
@@ -61,6 +62,14 @@ def test_it_migrates_and_then_runs_our_server() -> None:
     assert start == f"/opt/infra-service/.venv/bin/{command}"
     # A reload would mix new code into a process with old code.
     assert values(UNIT, "ExecReload") == []
+
+
+def test_the_log_does_not_name_an_ignored_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BIND", "10.0.0.21:8000")
+    assert runpy.run_module("infra_service.gunicorn")["_address"] == "10.0.0.21:8000"
+
+    monkeypatch.setenv("LISTEN_FDS", "1")  # as systemd sets it with infra-port@.socket
+    assert runpy.run_module("infra_service.gunicorn")["_address"] == "systemd"
 
 
 def test_it_waits_longer_for_its_end_than_requests_may_take() -> None:

@@ -23,8 +23,8 @@ TEXT = PAGE.read_text()
 
 @pytest.fixture
 def server() -> Iterator[LiveServer]:
-    """A server with the networks of the page's drop-in, and with the requests of its example."""
-    (networks,) = re.findall(r"^Environment=METRICS_NETWORKS=(.+)$", TEXT, re.MULTILINE)
+    """A server with the networks of the page, and with the requests of its example."""
+    (networks,) = re.findall(r"^METRICS_NETWORKS=(.+)$", TEXT, re.MULTILINE)
     with live_server(METRICS_NETWORKS=networks, WEB_WORKERS="1") as server:
         backend = Backend(server, server.token("state:read", "state:write"))
         for serial in (1, 2, 2):
