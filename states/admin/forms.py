@@ -28,7 +28,7 @@ class ForceUnlockForm(forms.Form):
         label="Lock owner",
         required=False,
         disabled=True,
-        widget=forms.Textarea({"rows": 2, "cols": 60}),
+        widget=forms.Textarea({"rows": 4, "cols": 60}),
     )
     reason = _reason(required=True, autofocus=True)
     lock_id = forms.UUIDField(widget=forms.HiddenInput)

@@ -301,6 +301,7 @@ def test_the_check_finds_faults(page: Page) -> None:
         <div style="width: 9000px">wide</div><p style="color: #999">pale</p>
         <p style="overflow: auto; width: 9rem">unbreakableasitissolong</p>
         <b style="overflow-wrap: anywhere; display: block; width: 3rem">separable</b>
+        <textarea rows="1" disabled>One line\nand another</textarea>
         <a href="#" tabindex="-1">not reached</a></main></body></html>
     """)
 
@@ -308,4 +309,5 @@ def test_the_check_finds_faults(page: Page) -> None:
     assert found >= {"color-contrast", "heading-order", "html-has-lang", "label"}
     assert {"1440: the page is too narrow", "390: broken: separable"} <= {*faults(page)}
     assert any(fault.startswith("1024: a box is too narrow: <p") for fault in faults(page))
+    assert any(fault.startswith("1024: a text is cut off: <textarea") for fault in faults(page))
     assert [fault for fault in unreached(page) if "not reached" in fault]

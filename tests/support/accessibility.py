@@ -36,6 +36,8 @@ _TOO_WIDE: Final = r"""() => {
         const scrolls = /auto|scroll/.test(getComputedStyle(e).overflowX);
         if (scrolls && !/^(INPUT|TEXTAREA)$/.test(e.tagName) && e.scrollWidth > e.clientWidth + 1)
             found.push(`a box is too narrow: ${e.outerHTML.slice(0, 100)}`);
+        if (e.matches('textarea:disabled') && e.scrollHeight > e.clientHeight)
+            found.push(`a text is cut off: ${e.outerHTML.slice(0, 100)}`);
         for (const text of [...e.childNodes].filter(n => n.nodeType === Node.TEXT_NODE))
             for (const {0: word, index} of text.data.matchAll(/[\p{L}\p{N}_]+/gu)) {
                 if (!/^\p{L}{2,20}$/u.test(word)) continue;
