@@ -93,7 +93,10 @@ class CompareForm(forms.Form):
 
 
 class FindForm(forms.Form):
-    """A form with an identifier of a resource. ``after`` is the end of the previous page."""
+    """A form with an identifier of a resource.
+
+    ``after`` and, in a search by address, ``address`` are the end of the previous page.
+    """
 
     value = forms.CharField(
         max_length=MOST_OF_VALUE,
@@ -104,3 +107,4 @@ class FindForm(forms.Form):
             "of a Kubernetes object. Parts of names do not match.",
     )  # fmt: skip
     after = forms.UUIDField(required=False, widget=forms.HiddenInput)
+    address = forms.CharField(required=False, strip=False, widget=forms.HiddenInput)

@@ -26,25 +26,35 @@ if TYPE_CHECKING:
     from django.urls import URLPattern
 
 
+#: The address and the id of the last result of a page; the address is empty for identifiers.
+Position = tuple[str, Any]
+
+
 def found_resources(
-    resources: Any, value: str, *, size: int, after: Any = None
-) -> tuple[list[ResourceEntry], Any]:
+    resources: Any, value: str, *, size: int, after: Position | None = None
+) -> tuple[list[ResourceEntry], Position | None]:
     """Return the resources with this address or identifier, and the position of the next page.
 
     An address also finds its instances: ``aws_instance.web`` finds ``aws_instance.web[0]``. The
     identifiers are searched only if no resource has this address.
     """
-    instances = starts_with("address", f"{value}[")
-    at = resources.filter(Q(address=value) | instances).order_by("address", "id")
-    if "." in value and after is None and (here := list(at[:size])):
-        return here, None
+    address, last = after or ("", None)
+    if "." in value and (address or after is None):
+        instances = starts_with("address", f"{value}[")
+        at = resources.filter(Q(address=value) | instances).order_by("address", "id")
+        if address:
+            at = at.filter(Q(address__gt=address) | Q(address=address, id__gt=last))
+        here = list(at[: size + 1])
+        if here or address:
+            end = here[size - 1] if len(here) > size else None
+            return here[:size], (end.address, end.pk) if end else None
     page = read_page(
         resources.identified_by(digests(value)),
         key=("id",),
-        position=after and [str(after)],
+        position=[str(last)] if last else None,
         size=size,
     )
-    return list(page.rows), page.position and page.position[0]
+    return list(page.rows), ("", page.position[0]) if page.position else None
 
 
 #: Search results per page.
@@ -114,7 +124,8 @@ class ResourceAdmin(ReadOnlyAdmin):
             "form": form,
         }
         if form.is_valid():
-            value, after = form.cleaned_data["value"], form.cleaned_data["after"]
+            value, address, last = (form.cleaned_data[x] for x in ("value", "address", "after"))
+            after = (address, last) if last else None
             resources: Any = self.get_queryset(request)
             found, position = found_resources(resources, value, size=FOUND, after=after)
             context |= {

@@ -115,10 +115,36 @@ def test_further_results_are_linked(
         assert len(reads_of("states_resourceentry", queries)) == 1
         assert len(context["found"]) == size
         seen += [entry.address for entry in context["found"]]
-        after = context["next"] or ""
+        after = (context["next"] or ("", ""))[1]
 
     assert sorted(seen) == [f"thing.n{number}" for number in range(7)]
     assert after == ""
+
+
+def test_further_states_with_an_address_are_linked(
+    backend: Backend, viewer: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resources, "FOUND", 3)
+    backends = [Backend(backend.client) for _ in range(7)]
+    for each in backends:
+        each.push(with_things(1, x="1", xy="2"))
+    index()
+
+    seen: list[Any] = []
+    address, after, counts = "", "", []
+    for size in (3, 3, 1):
+        given = {"value": "thing.x", "address": address, "after": after}
+        answer = viewer.post(FIND, given)
+        context: Any = answer.context
+        assert len(context["found"]) == size
+        seen += [(entry.address, entry.state_id) for entry in context["found"]]
+        address, after = context["next"] or ("", "")
+        counts.append(text_of(answer))
+
+    assert sorted(seen) == sorted(("thing.x", each.record.pk) for each in backends)
+    assert after == ""
+    assert "Found 3+" in counts[0]
+    assert "Found 1 " in counts[2]
 
 
 def test_outdated_index_is_reported(network: Backend, viewer: Client) -> None:
