@@ -7,7 +7,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -228,6 +228,94 @@ def compare(restored: LiveServer, service: Service, checked: int) -> None:
     assert again.get().body == BODY
     # The restored service works: the next push succeeds.
     assert again.push(document(8)).status == 200
+
+
+#: Compose, with this machine as every container; the caller stops and starts the service.
+DOCKER = """#!/bin/bash
+set -euo pipefail
+while [ "$1" != exec ]; do case $1 in stop|up) exit;; esac; shift; done
+shift; [ "$1" != -T ] || shift
+container=$1; shift
+[ $container = database ] || cd "$CONTAINER"
+exec "$@"
+"""
+
+
+@pytest.mark.skipif("DATABASE_URL" not in os.environ, reason="compose.yaml runs PostgreSQL")
+def test_backup_and_restore_with_compose(tmp_path: Path) -> None:
+    section = PAGE.split("\n### Docker Compose\n")[1].split("\n## ")[0]
+    backup, restore = re.findall(r"^```sh\n(.+?)^```", section, re.MULTILINE | re.DOTALL)
+    restore, verify = restore.split("docker compose up --detach\n")
+    with contextlib.closing(Roles(tmp_path)) as roles:
+        serving, migrate = roles.serving, ("migrate", "--verbosity", "0")
+        grant = ("grant_service_role", roles.service)
+        roles.migrating.make_operator(migrate, grant)
+        run = _compose(roles, tmp_path)
+        serving.start()
+        still = Backend(serving, serving.token("state:read", "state:write"))
+        assert still.push(BODY).status == 200
+        run(backup)
+        later = Backend(serving, still.token)
+        assert later.push(BODY).status == 200
+        serving.stop()
+
+        run(restore)
+        roles.migrating.manage_all(migrate, grant)  # the container "migrate"
+        serving.start()
+
+        assert "1 document checked, 0 problems" in run(verify)
+        assert still.get().body == BODY
+        assert later.get().status == 404
+        keys = (tmp_path / "keys.env").read_text().split()
+        assert keys == [f"{name}={serving.environment[name]}" for name in KEYS]
+        run(f"docker compose exec -T database dropdb --username=postgres before{roles.suffix}")
+
+
+KEYS = ("SECRET_KEY", "STATE_ENCRYPTION_KEYS")
+
+
+def _compose(roles: Roles, place: Path) -> Callable[[str], str]:
+    """Return a function that runs commands as typed, with the names of this test."""
+    secrets, container = place / "secrets", place / "container"
+    for directory in (secrets, container, place / "bin"):
+        directory.mkdir()
+    for name in KEYS:
+        (secrets / name).write_text(roles.serving.environment[name] + "\n")
+    docker = place / "bin" / "docker"
+    docker.write_text(DOCKER)
+    docker.chmod(0o755)
+    parameters = psycopg.conninfo.conninfo_to_dict(os.environ["DATABASE_URL"])
+    names = {"host": "PGHOST", "port": "PGPORT", "password": "PGPASSWORD"}
+    words = {
+        "--username=postgres": f"--username={parameters['user']}",
+        "custom infra": f"custom roles_{roles.suffix}",
+        "DATABASE infra": f"DATABASE roles_{roles.suffix}",
+        "TO before": f"TO before{roles.suffix}",
+        "--dbname=infra": f"--dbname=roles_{roles.suffix}",
+        "infra_owner": roles.owner,
+        "--file=/docker-entrypoint-initdb.d": (
+            f"--set=owner={roles.owner} --set=service={roles.service} --file={ROOT}/docs/how-to"
+        ),
+        "/secrets/service": str(secrets),
+        "python manage.py": f"{sys.executable} {ROOT}/manage.py",
+    }
+    written = re.compile("|".join(map(re.escape, words)))
+    environment = {
+        **roles.serving.environment,
+        **{names[key]: str(value) for key, value in parameters.items() if key in names},
+        "PATH": f"{place}/bin:{postgres.binaries(place)}:{os.environ['PATH']}",
+        "CONTAINER": str(container),
+    }
+
+    def run(commands: str) -> str:
+        script = written.sub(lambda found: words[found[0]], commands)
+        command = ["bash", "-euo", "pipefail", "-c", script]
+        done = subprocess.run(
+            command, cwd=place, env=environment, check=True, capture_output=True, text=True
+        )
+        return done.stdout
+
+    return run
 
 
 def test_backups_are_the_owners_alone() -> None:
