@@ -124,4 +124,4 @@ clean:  ## Remove the virtual environment; keep the data in var/
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, and $(PYTHON) is %d.%d: make PYTHON=python3.11 run" % sys.version_info[:2])'
-	$(PYTHON) -m venv .venv
+	$(PYTHON) -m venv .venv || { rm -rf .venv; exit 1; }

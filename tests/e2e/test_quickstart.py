@@ -30,6 +30,27 @@ pytestmark = pytest.mark.both
 ONE = 'resource "terraform_data" "a" { input = "first" }'
 
 
+#: As on Debian without python3-venv: an environment without pip, and an error.
+NO_PIP = """#!/bin/sh
+[ "$1 $2" = "-m venv" ] || exec {python} "$@"
+{python} -m venv --without-pip "$3"
+exit 1
+"""
+
+
+def test_incomplete_environment_is_removed(tmp_path: Path) -> None:
+    python = tmp_path / "python"
+    python.write_text(NO_PIP.format(python=sys.executable))
+    python.chmod(0o755)
+    (tmp_path / "requirements.txt").touch()
+    make = ["make", "-f", ROOT / "Makefile", f"PYTHON={python}", ".venv/run"]
+
+    done = subprocess.run(make, cwd=tmp_path, capture_output=True, check=False)
+
+    assert done.returncode == 2
+    assert not (tmp_path / ".venv").exists(), "the next run would expect pip there"
+
+
 @pytest.fixture
 def quickstart(tmp_path: Path) -> Iterator[Quickstart]:
     (tmp_path / "place").mkdir()
