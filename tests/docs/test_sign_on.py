@@ -47,7 +47,7 @@ def installed(provider: Provider) -> Iterator[LiveServer]:
         secret.write_text(f"{provider.client_secret}\n")
         words = {
             "https://idp.example/realms/company": provider.url,
-            "/run/secrets/oidc-client": str(secret),
+            "/etc/credstore/infra-service.OIDC_CLIENT_SECRET": str(secret),
         }
         server = LiveServer(Path(directory), WEB_WORKERS="1", **settings_of_the_page(words))
         with contextlib.closing(server):
