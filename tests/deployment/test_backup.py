@@ -230,6 +230,19 @@ def compare(restored: LiveServer, service: Service, checked: int) -> None:
     assert again.push(document(8)).status == 200
 
 
+def test_backup_without_the_database_fails(tmp_path: Path) -> None:
+    (command,), _ = blocks("## SQLite")
+    command = command.replace(".venv/bin/python", sys.executable)
+
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=tmp_path, env={}, check=False, capture_output=True, text=True
+    )
+
+    assert done.returncode == 1
+    assert "unable to open database file" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
 #: Compose, with this machine as every container; the caller stops and starts the service.
 DOCKER = """#!/bin/bash
 set -euo pipefail
