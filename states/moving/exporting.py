@@ -85,8 +85,13 @@ def export(target: Target, *, history: bool, actor: Actor) -> Iterator[Exported]
         StorageUnavailable: the object store does not respond.
     """
     target.write_line(msgspec.json.encode(Header(FORMAT, timezone.now(), Installation.here())))
-    attempts = Attempts()
+    attempts, paths = Attempts(), set[str]()
     for state in in_batches(exportable().select_related("component__application", "environment")):
+        if path_of(state) in paths:
+            # The state took over the slugs of a state that was renamed during the export. Without
+            # a slug, its path consists of ids.
+            state.component.slug = None
+        paths.add(path_of(state))
         problems: list[str] = []
         versions = list(_written(target, state, attempts, problems, history=history))
         if versions:

@@ -258,6 +258,35 @@ def test_version_that_is_replaced_and_pruned_during_the_export(
     assert (tmp_path / "out/network/prod.tfstate").read_bytes() == pushed
 
 
+def test_state_that_takes_over_names_during_the_export_overwrites_no_file(
+    client: ApiClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = document(1, lineage(7))
+    client.post("/api/v1/state/at/other/prod", other, "application/json")
+
+    def in_batches(states: Any) -> Any:
+        yield states.get(component__slug="network")
+        Component.objects.filter(slug="network").update(slug="renamed")
+        Component.objects.filter(slug="other").update(slug="network")
+        yield states.get(component__slug="network")
+
+    monkeypatch.setattr(exporting, "in_batches", in_batches)
+
+    export(tmp_path / "out")
+
+    former = client.get("/api/v1/state/at/renamed/prod").content
+    taken_over = State.objects.get(component__slug="network")
+    by_ids = f"{taken_over.component_id}/{taken_over.environment_id}.tfstate"
+    assert (tmp_path / "out/network/prod.tfstate").read_bytes() == former
+    assert (tmp_path / "out" / by_ids).read_bytes() == other
+    wipe()
+    assert run(tmp_path / "out").error == ""
+    documents = {bytes(client.get(f"/api/v1/state/{one}").content) for one in (
+        "at/network/prod", f"{taken_over.component_id}/env/{taken_over.environment_id}",
+    )}  # fmt: skip
+    assert documents == {former, other}
+
+
 def test_failed_first_version_leaves_no_records(
     client: ApiClient, tmp_path: Path, store: UnsteadyStorage, settings: Any
 ) -> None:
