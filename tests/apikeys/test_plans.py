@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from django.core import signing
 from django.db import connection
 from django.http import QueryDict
 
@@ -106,7 +105,7 @@ def deep(text: str) -> str:
     query = QueryDict(mutable=True)
     query["filter"] = text
     scope = pagination._scope(PATH, query, "")
-    return signing.dumps([scope, str(row.occurred_at), str(row.pk)], salt=pagination._SALT)
+    return pagination.PageRequest(1, None, scope).token(str(row.occurred_at), str(row.pk))
 
 
 def plans(reader: ApiClient, text: str, token: str = "") -> tuple[list[Plan], Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import uuid
 from dataclasses import replace
 from functools import partial
@@ -10,6 +11,8 @@ from uuid import uuid4
 
 import pytest
 from django.db import connection
+from django.db.models import Value
+from django.db.models.functions import Concat
 from django.utils import timezone
 
 from apikeys.actors import Actor
@@ -325,6 +328,24 @@ def test_pages_contain_every_item(client_with: ClientWith, many: dict[str, uuid.
                 of_kind = states.filter(**condition).values_list(f"{kind}_id", flat=True)
                 expected = [str(pk) for pk in sorted(set(of_kind))]
                 assert [entry["id"] for entry in listed] == expected, (names, kind, text)
+
+
+def test_a_page_token_does_not_disclose_hidden_entries(
+    client_with: ClientWith, many: dict[str, uuid.UUID]
+) -> None:
+    """A page that reads only hidden entries ends at the last of them."""
+    client = client_with("state:read", bound_environment_ids=[str(many["late"])])
+    seen = State.objects.filter(environment_id=many["late"]).values("component_id")
+    hidden = Component.objects.exclude(pk__in=seen)
+    hidden.update(name=Concat(Value("00-hidden-"), "name"))
+
+    page = client.get("/api/v1/components", {"order_by": "name"}).json()
+
+    assert page["components"] == []
+    readable = page["next_page_token"].partition(":")[0]
+    assert b"hidden" not in base64.urlsafe_b64decode(f"{readable}==")
+    listed = client.items("/api/v1/components", "components", order_by="name")
+    assert len(listed) == 499
 
 
 def test_a_page_reads_no_more_than_it_shows_or_the_token_has(
