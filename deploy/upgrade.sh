@@ -65,7 +65,7 @@ systemctl start infra-migrate || { switch_to "$old"; fail "The migration failed:
 
 for unit in $(systemctl list-units --plain --no-legend --state=active 'infra-service@*.service' | cut -d' ' -f1); do
     port=${unit#infra-service@}
-    address=$(sed -n 's/^BIND=//p' "$settings" | tail -n 1)
+    address=$(sed -n 's/^BIND=//p' "$settings" | tail -n 1 | tr -d "\"'") # systemd removes quotes
     address=${address:-127.0.0.1:${port%.service}}
     step "restart $unit"
     # Do not run the migrations again, because they would prolong the restart.

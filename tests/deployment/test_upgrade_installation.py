@@ -101,6 +101,7 @@ class Machine:
         keys = ("SECRET_KEY", "STATE_ENCRYPTION_KEYS", "DATABASE_URL")
         settings = "".join(f"{k}={self.roles.serving.environment[k]}\n" for k in keys)
         more = "ALLOWED_HOSTS=*\nBEHIND_TLS_PROXY=true\nRATE_LIMIT_FAILURES=0\n"
+        more += f'BIND="127.0.0.1:{self.port}"\n'
         self.system.write("/etc/infra-service.env", settings + more)
         owner = self.roles.migrating.environment["DATABASE_URL"]
         self.system.write("/etc/infra-owner.env", f"DATABASE_URL={owner}\n")
