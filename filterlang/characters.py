@@ -20,8 +20,8 @@ _ASCII: Final = {
     "\u2228": "OR",
     "\u00ac": "NOT",
 }
-# Invisible letters, marks and symbols. The categories below identify other invisible characters.
-_BLANK: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u2800\u3164\uffa0")
+#: Invisible letters, marks and symbols. The categories below identify other invisible characters.
+BLANK: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u2800\u3164\uffa0")
 _INVISIBLE_CATEGORIES: Final = frozenset({"Cc", "Cf", "Zl", "Zp", "Zs"})
 _ALLOWED_SPACE: Final = frozenset(" \t\r\n")
 _VARIATION_SELECTORS: Final = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]")
@@ -50,7 +50,7 @@ def is_invisible(character: str) -> bool:
         return False
     return (
         unicodedata.category(character) in _INVISIBLE_CATEGORIES
-        or character in _BLANK
+        or character in BLANK
         or _VARIATION_SELECTORS.match(character) is not None
     )
 

@@ -12,9 +12,10 @@ from typing import Final
 
 from django.core.exceptions import ValidationError
 
-from filterlang.characters import named
+from filterlang.characters import BLANK, named
 
-#: Control, format, private-use and surrogate characters; line and paragraph separators.
+#: Control, format, private-use and surrogate characters; line and paragraph separators. Letters and
+#: symbols in ``BLANK`` are invisible, too.
 _INVISIBLE: Final = frozenset({"Cc", "Cf", "Co", "Cs", "Zl", "Zp"})
 # Emoji and several scripts require joiners, but not after ASCII, where they would be invisible.
 _JOINED: Final = re.compile("(?<=[^\0-\x7f\u200c\u200d])[\u200c\u200d]")
@@ -40,4 +41,4 @@ def visible(text: str) -> str:
 
 
 def _is_invisible(character: str) -> bool:
-    return unicodedata.category(character) in _INVISIBLE
+    return unicodedata.category(character) in _INVISIBLE or character in BLANK

@@ -36,6 +36,8 @@ REFUSED = {
     "line separator": "prod\u2028dev",
     "tag": "prod\U000e0041",
     "byte order mark": "pro\ufeffd",
+    "blank letter": "\u3164",
+    "blank symbol": "prod\u2800",
 }
 
 
