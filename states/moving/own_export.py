@@ -72,6 +72,13 @@ class OwnExport:
 
     def versions(self, state: SourceState, most: int | None) -> list[SourceVersion]:
         files = cast("_Exported", state).files
+        # Only the newest version has the path of the state.
+        if state.key not in (version.path for version in files.values()):
+            raise SourceError(
+                "The newest version of the state is not in the export, because its document was "
+                "unreadable. In the exported installation, restore the document from a backup, or "
+                "restore an earlier version. Then export again."
+            )
         try:
             found = [
                 SourceVersion(

@@ -348,6 +348,22 @@ def test_damaged_document_is_reported_and_skipped(client: ApiClient, tmp_path: P
     assert len(lines) == 3
 
 
+def test_older_version_is_not_imported_in_place_of_a_damaged_one(
+    client: ApiClient, tmp_path: Path
+) -> None:
+    state = State.objects.get(component__slug="network")
+    StateVersion.objects.filter(pk=state.current_version_id).update(document=b"x" * 99)
+    with pytest.raises(CommandError, match="1 damaged document skipped"):
+        export(tmp_path / "out", "--history")
+    wipe()
+
+    done = run(tmp_path / "out", "--history", "all")
+
+    assert done.results["network/prod.tfstate"] == "failed"
+    assert "newest version of the state is not" in done.reasons["network/prod.tfstate"]
+    assert State.objects.count() == 2
+
+
 def test_store_fails_for_a_single_document(
     client: ApiClient, store: UnsteadyStorage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
