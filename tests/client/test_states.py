@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import socket
 import stat
 import uuid
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.client.conftest import SomeState
+from tests.client.front import Front, passed
 from tests.client.running import Client
 from tests.e2e.backend import document
 from tests.states.samples import AFTER, BEFORE, instance, resource
@@ -261,6 +263,25 @@ class TestExport:
     def test_a_filter_beside_states_is_refused(self, client: Client, state: SomeState) -> None:
         words = ("export", state.name, "--filter", "field['locked'] = true", "--to", "all")
         assert "omit STATE" in client.run(*words, code=2).stderr
+
+    def test_a_state_that_is_deleted_meanwhile_does_not_end_the_export(
+        self, through_front: Client, front: Front, state: SomeState
+    ) -> None:
+        other = SomeState(state.live, state.token, f"{state.name.split('/')[0]}/dev")
+        state.push(BEFORE)
+        other.push(BEFORE)
+
+        def delete(connection: socket.socket) -> None:
+            assert state.live.request("DELETE", state.path, token=state.token).status == 200
+            passed(front)(connection)
+
+        front.script += [passed(front), passed(front), delete]
+        words = ("export", state.name, other.name, "--to", "out", "--json")
+        done = through_front.run(*words, code=4)
+
+        assert [item["file"] for item in json.loads(done.stdout)] == [f"out/{other.name}.tfstate"]
+        assert f"infra: {state.name}: The state" in done.stderr
+        assert "not exported: 1." in done.stderr
 
     def test_a_directory_without_permission(self, client: Client, state: SomeState) -> None:
         state.push(AFTER)
