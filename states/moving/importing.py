@@ -245,10 +245,8 @@ class Import:
         return state.origin or Origin(self.source.name, state.key)
 
     def _destination(self, state: SourceState) -> Destination | None:
-        if state.home is not None:
-            return state.home
         names = self.map.names(state.key)
-        return None if names is None else Destination.named(names)
+        return state.home if names is None else Destination.named(names)
 
 
 def read_back(plan: Plan) -> Iterator[Row]:

@@ -50,7 +50,7 @@ class ChangedError(SourceError):
 class SourceState:
     key: str  # a path, an object key or a workspace name, which map.toml maps to a state
     locked_by: str | None = None  # the owner of the source's lock; None if unlocked or unknown
-    home: Destination | None = None  # set only for an export of this service, without a map
+    home: Destination | None = None  # the address in an export of this service, if no map matches
     origin: Origin | None = None  # set only for an export of this service
 
 

@@ -316,6 +316,27 @@ def test_versions_older_than_the_current_are_not_imported(
     assert StateVersion.objects.count() == 6
 
 
+def test_map_assigns_another_address_to_an_occupied_one(client: ApiClient, tmp_path: Path) -> None:
+    export(tmp_path / "out", "--history")
+    wipe()
+    body = document(1, lineage(7))
+    path = f"/api/v1/state/{ADDRESSES['network/prod']}"
+    assert client.post(path, body, "application/json").status_code == 200
+    first = run(tmp_path / "out", "--history", "all")
+    assert first.results["network/prod.tfstate"] == "refused"
+    assert "a map can assign addresses" in first.error
+    (tmp_path / "map.toml").write_text(
+        '[[map]]\npattern = "network/{environment}.tfstate"\ncomponent = "network-copy"\n'
+    )
+
+    again = run(tmp_path / "out", "--history", "all", "--map", tmp_path / "map.toml")
+
+    assert again.error == ""
+    assert again.results["shop/cart/prod.tfstate"] == "unchanged"
+    copy = State.objects.get(component__slug="network-copy", environment__slug="prod")
+    assert [version.number for version in copy.versions.order_by("number")] == [1, 2, 3]
+
+
 def test_locks_are_reported_but_not_exported(client: ApiClient, tmp_path: Path) -> None:
     lock = {"ID": lineage(9), "Who": "ada@laptop", "Operation": "OperationTypeApply"}
     path = f"/api/v1/state/{ADDRESSES['network/prod']}"

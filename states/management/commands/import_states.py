@@ -16,11 +16,14 @@ from states.errors import StorageUnavailable
 from states.moving.backends import write_backend
 from states.moving.importing import Import, read_back
 from states.moving.mapping import Map, MapError
+from states.moving.own_export import OwnExport
 from states.moving.plan import EMPTY, FAILED, IMPORT, IMPORTED, REFUSED, UNCHANGED, Plan, Row
 from states.moving.sources import SourceError, open_source
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
+
+    from states.moving.sources import Source
 
 _ALL: Final = "all"
 _HEADINGS: Final = ("KEY", "ADDRESS", "VERSIONS", "BYTES", "ACTION")
@@ -92,7 +95,7 @@ class Command(ServiceCommand):
             raise CommandError("--write-backends needs --url, such as https://infra.example")
         try:
             source = open_source(options["source"])
-            chosen = _map(options)
+            chosen = _map(options, source)
             actor = Actor.of_command("import_states")
             with Plan() as plan:
                 work = Import(source, chosen, most, actor)
@@ -170,11 +173,13 @@ class Command(ServiceCommand):
         self.stdout.write("]}")
 
 
-def _map(options: dict[str, Any]) -> Map:
+def _map(options: dict[str, Any], source: Source) -> Map:
     if options["component"] is not None:
         return Map.of_workspaces(options["component"])
     if options["map"] is not None:
         return Map.read(options["map"])
+    if isinstance(source, OwnExport):
+        return Map([], [])  # the export contains the addresses
     return Map.of_remote() if options["source"].startswith("tfe:") else Map.default()
 
 
