@@ -58,10 +58,7 @@ class GroupForm(ShownValues, GroupFormOfOurs):
 
     def clean_permissions(self) -> list[Permission]:
         """Return the chosen permissions and the permissions that the form does not offer."""
-        chosen = self.cleaned_data["permissions"]
-        if "permissions" not in self.changed_data:
-            chosen = self.initial.get("permissions", ())
-        return [*chosen, *self.kept]
+        return [*self.merged("permissions"), *self.kept]
 
 
 @admin.register(Group)

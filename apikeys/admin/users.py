@@ -91,7 +91,7 @@ class UserForm(ShownValues, UserChangeFormOfOurs):
 
     def clean_groups(self) -> Any:
         """Refuse to assign a group with permissions that the person lacks."""
-        groups = self.cleaned_data["groups"]
+        groups = self.merged("groups")
         had = set(self.instance.groups.all())
         for group in groups:
             if group not in had and not may_grant_group(self.person, group):

@@ -86,6 +86,56 @@ def test_a_user_keeps_a_group_removed_and_a_group_added(root: Client, leaver: Us
     assert not leaver.is_staff
 
 
+def test_a_new_group_does_not_bring_back_a_removed_group(root: Client, leaver: User) -> None:
+    viewer = Group.objects.get(name="viewer")
+    page = opened(root, leaver)
+    leaver.groups.clear()
+
+    save(root, page, groups=[*page[1]["groups"], str(viewer.pk)])
+
+    assert list(leaver.groups.all()) == [viewer]
+
+
+def test_a_user_without_groups_keeps_a_group_added(root: Client, leaver: User) -> None:
+    viewer, operator = (Group.objects.get(name=name) for name in ("viewer", "operator"))
+    leaver.groups.clear()
+    page = opened(root, leaver)
+    leaver.groups.add(viewer)
+
+    save(root, page, display_name="Leaver")
+    assert list(leaver.groups.all()) == [viewer]
+
+    save(root, page, groups=[str(operator.pk)])
+    assert set(leaver.groups.all()) == {viewer, operator}
+
+
+def test_a_removed_group_stays_removed_and_an_unchecked_group_is_removed(
+    root: Client, leaver: User
+) -> None:
+    leaver.groups.set(Group.objects.filter(name__in=("viewer", "operator")))
+    page = opened(root, leaver)
+    leaver.groups.remove(Group.objects.get(name="operator"))
+
+    viewer = Group.objects.get(name="viewer")
+    save(root, page, groups=[one for one in page[1]["groups"] if one != str(viewer.pk)])
+
+    assert not leaver.groups.exists()
+
+
+def test_a_new_permission_does_not_bring_back_a_removed_permission(root: Client) -> None:
+    view, change, add = (
+        Permission.objects.get(codename=f"{verb}_user") for verb in ("view", "change", "add")
+    )
+    group = Group.objects.create(name="own")
+    group.permissions.set([view, change])
+    page = opened(root, group)
+    group.permissions.set([view])
+
+    save(root, page, permissions=[*page[1]["permissions"], str(add.pk)])
+
+    assert set(group.permissions.all()) == {view, add}
+
+
 def test_a_group_keeps_its_permissions(root: Client) -> None:
     group = Group.objects.create(name="own")
     group.permissions.set(Permission.objects.filter(codename__in=("view_user", "change_user")))

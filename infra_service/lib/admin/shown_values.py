@@ -21,9 +21,26 @@ class ShownValues(forms.BaseForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        shown = {name for name in self.fields if self.add_initial_prefix(name) in self.data}
         for name, field in self.fields.items():
-            is_shown = self.add_initial_prefix(name) in self.data
-            field.show_hidden_initial = is_shown or not self.is_bound
+            # A page shows a field without any choice as no hidden input at all.
+            is_empty_choice = bool(shown) and isinstance(field, forms.ModelMultipleChoiceField)
+            field.show_hidden_initial = name in shown or is_empty_choice or not self.is_bound
+
+    def merged(self, name: str) -> list[Any]:
+        """Return the stored objects of a field, with those that the person added or removed.
+
+        The other objects on the page are ignored. Otherwise, adding a group on a page that was
+        opened before another person removed a group would assign the removed group again.
+        """
+        stored, chosen = list(self.initial.get(name, ())), list(self.cleaned_data[name])
+        if not self.fields[name].show_hidden_initial:
+            return chosen
+        hidden = forms.MultipleHiddenInput()
+        shown = hidden.value_from_datadict(self.data, self.files, self.add_initial_prefix(name))
+        kept = [one for one in stored if one in chosen or str(one.pk) not in shown]
+        added = [one for one in chosen if one not in stored and str(one.pk) not in shown]
+        return [*kept, *added]
 
     def clean(self) -> Any:
         """Validate changed names. An existing name does not prevent changes of other fields."""
