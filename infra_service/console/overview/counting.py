@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from django.db import connection
 
 if TYPE_CHECKING:
-    from django.db.models import Model, QuerySet
+    from django.db.models import QuerySet
 
 #: The largest exact count. PostgreSQL's statistics provide an estimate of larger counts.
 EXACT: Final = 10_000
@@ -35,16 +35,16 @@ def number_of(queryset: QuerySet[Any]) -> Number:
     return up_to(MOST, queryset.order_by()[: MOST + 1].count())
 
 
-def about_how_many(model: type[Model]) -> tuple[int, bool]:
-    """Return the number of rows in the table, and whether the number is exact.
+def about_how_many(queryset: QuerySet[Any], index: str) -> tuple[int, bool]:
+    """Return the number of rows, and whether the number is exact.
 
-    Counting a million rows takes 70 ms, so large tables use PostgreSQL's statistics.
+    Counting a million rows takes 70 ms, so PostgreSQL's statistics of the partial index of these
+    rows provide large numbers.
     """
-    rows = model._default_manager.order_by()[: EXACT + 1].count()
+    rows = queryset.order_by()[: EXACT + 1].count()
     if rows <= EXACT or connection.vendor != "postgresql":
-        return (rows, True) if rows <= EXACT else (model._default_manager.count(), True)
+        return (rows, True) if rows <= EXACT else (queryset.count(), True)
     with connection.cursor() as cursor:
-        table = model._meta.db_table
-        cursor.execute("SELECT reltuples::bigint FROM pg_class WHERE oid = %s::regclass", [table])
+        cursor.execute("SELECT reltuples::bigint FROM pg_class WHERE oid = %s::regclass", [index])
         (estimate,) = cursor.fetchone()
     return max(estimate, rows), False

@@ -119,7 +119,7 @@ def not_indexed(most: int) -> tuple[Number, list[State]]:
 
 def state_figures(locks: HeldLocks) -> dict[str, Any]:
     """Return the number of states, of locked states and of pushes."""
-    count, is_exact = about_how_many(State)
+    count, is_exact = about_how_many(State.objects.visible(), "state_present")
     pushes = pushes_per_day(timezone.now())
     return {
         "count": count,
