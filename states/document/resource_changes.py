@@ -96,16 +96,20 @@ def _moves(changes: Iterable[Change], effort: Effort) -> dict[int, Change]:
 
 
 def _object(found: Found, effort: Effort) -> Hashable:
-    """Return the identity of an object: its type, with its id or all of its attributes."""
+    """Return the identity of an object: its type, with its id and ARN or all of its attributes.
+
+    The id of many types is a name, which objects in two regions or accounts can share.
+    """
     resource, instance = found
     values = format4.decode(instance.values, effort)
     if not values:
         return None
-    return resource.type, _id_of(values) or bytes(instance.values)
+    id_, arn = _text_of(values, "id"), _text_of(values, "arn")
+    return resource.type, (id_, arn) if id_ else bytes(instance.values)
 
 
-def _id_of(values: Any) -> str:
-    found = values.get("id") if isinstance(values, dict) else None
+def _text_of(values: Any, name: str) -> str:
+    found = values.get(name) if isinstance(values, dict) else None
     return found if isinstance(found, str) else ""
 
 
@@ -118,7 +122,9 @@ def _described(change: Change, origin: Change | None, effort: Effort) -> Resourc
         attributes = _changed(old, new, effort)
         if origin is not None:
             action = ResourceAction.MOVED
-        elif _id_of(old) != _id_of(new) and _id_of(old) and _id_of(new):
+        elif _text_of(old, "id") != _text_of(new, "id") and all(
+            _text_of(side, "id") for side in (old, new)
+        ):
             action = ResourceAction.REPLACED
         elif instance.status == _TAINTED and before[1].status != _TAINTED:
             action = ResourceAction.TAINTED

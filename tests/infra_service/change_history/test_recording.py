@@ -149,6 +149,16 @@ def test_object_that_exists_twice_is_not_moved(backend: Backend) -> None:
     assert {action for action, _, _ in changes(version_number=2)} == {"ADDED", "REMOVED"}
 
 
+def test_an_object_of_another_region_is_not_moved(backend: Backend) -> None:
+    push(backend, 1, thing("old", "app", arn="arn:aws:dynamodb:eu-west-1:1:table/app"))
+    push(backend, 2, thing("new", "app", arn="arn:aws:dynamodb:us-east-1:1:table/app"))
+    index()
+
+    assert changes(version_number=2) == [
+        ("ADDED", "thing.new", []), ("REMOVED", "thing.old", []),
+    ]  # fmt: skip
+
+
 def test_unreadable_version_is_recorded_with_its_reason(backend: Backend) -> None:
     push(backend, 1, thing("a"))
     assert backend.push(b'{"version": 3, "serial": 2}').status_code == 200
