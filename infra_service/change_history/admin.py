@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.contrib import admin
+from django.db.models import Q
 from django.urls import reverse
 from django.utils.html import format_html
 
@@ -79,7 +80,7 @@ class ChangeAdmin(ReadOnlyAdmin):
         WorkloadFilter,
     )
     search_fields = ("address",)
-    search_help_text = "Part of the address."
+    search_help_text = "Part of the address, or of the former address of a moved resource."
     fields = (
         "occurred", "shown_action", "shown_address", "previous_address", "place",
         "version_number", "type", "provider", "shown_attributes", "shown_before", "shown_after",
@@ -93,8 +94,8 @@ class ChangeAdmin(ReadOnlyAdmin):
         return super().get_queryset(request).prefetch_related(*around)
 
     def found(self, queryset: QuerySet[Change], term: str) -> QuerySet[Change]:
-        """Find changes by a part of the address."""
-        return queryset.filter(address__icontains=term)
+        """Find changes by a part of the address, or of the former address of a moved resource."""
+        return queryset.filter(Q(address__icontains=term) | Q(previous_address__icontains=term))
 
     @admin.display(description="action")
     def shown_action(self, change: Change) -> str:

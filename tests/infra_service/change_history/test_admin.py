@@ -53,6 +53,14 @@ def changed(backend: Backend, cluster: Cluster) -> str:
     return str(stored(cluster)[place()].pk)
 
 
+def test_a_moved_resource_is_found_by_its_former_address(backend: Backend) -> None:
+    push(backend, 1, thing("old", "i-1"))
+    push(backend, 2, thing("new", "i-1"))
+    index()
+
+    assert addresses(person("viewer"), f"{LIST}?q=thing.old") == ["thing.new", "thing.old"]
+
+
 def test_overview_counts_the_changes_of_a_day(backend: Backend, changed: str) -> None:
     Environment.objects.filter(pk=backend.environment_id).update(name="Production", slug="prod")
     moved(Change.objects.get(version_number=1), 23 * HOUR)
