@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 from uuid_utils.compat import uuid7
@@ -13,6 +14,13 @@ if TYPE_CHECKING:
 
 _DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
 _LENGTH: Final = 25  # 36 ** 25 > 2 ** 128. Identifiers of the same length sort by their time.
+
+_CREDENTIAL: Final = re.compile(rf"(key|tok|fed)-[0-9a-z]{{{_LENGTH}}}")
+
+
+def is_credential_id(text: str) -> bool:
+    """Return whether a text has the form of an id, unlike the name ``key-of-ci``."""
+    return _CREDENTIAL.fullmatch(text) is not None
 
 
 def api_key_id(moment: dt.datetime | None = None) -> str:

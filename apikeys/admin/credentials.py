@@ -18,6 +18,7 @@ from apikeys.admin.issue_pages import IssuePages
 from apikeys.admin.issuing import AccessTokenForm, ApiKeyForm
 from apikeys.admin.revoking import RevokeSelected
 from apikeys.admin.terraform_login import TerraformLoginPage
+from apikeys.identifiers import is_credential_id
 from apikeys.models import AccessToken, ApiKey, User
 from apikeys.names import credential_link, credential_names, user_link
 from apikeys.querysets import ApiKeyStatus
@@ -118,7 +119,7 @@ class CredentialAdmin(GrantColumns, RevokeSelected, IssuePages):
 
     def found(self, queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
         """Find credentials by id, by owner, or by a part of the name."""
-        if term.startswith(("key-", "tok-", "fed-")):
+        if is_credential_id(term):
             return self.with_id(queryset, term)
         owner = User.objects.filter(username=term).first()
         if owner is not None:

@@ -15,6 +15,7 @@ from django.urls import reverse
 from django.utils.http import urlencode
 from django.utils.text import capfirst
 
+from apikeys.identifiers import is_credential_id
 from apikeys.models import AccessToken, ApiKey, User
 from apikeys.token_search import find_tokens
 from infra_service.lib.admin.permissions import may_view
@@ -132,7 +133,7 @@ def _credentials(model: Any) -> Callable[[str], list[Any]]:
 
 def _named_credentials(model: Any, text: str) -> list[Any]:
     rows = model.objects.defer("digest").select_related("created_by")
-    if text.startswith(("key-", "tok-")):
+    if is_credential_id(text):
         return list(rows.filter(pk=text))
     page = read_page(rows.filter(name__icontains=text), key=("-id",), position=None, size=SHOWN + 1)
     return list(page.rows)

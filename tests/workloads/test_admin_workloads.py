@@ -118,6 +118,7 @@ def test_list_is_filtered_by_cluster_and_fields(cluster: Cluster, workload: NewW
     assert found(namespace="data", health="HEALTHY") == []
     assert found(q="WE") == [web]
     assert found(q="dat d") == [database]
+    assert found(q="data/d") == found(q="prod/data/d") == [database]  # as on the page of the search
     assert found(q="web data") == found(q="%") == found(q="_") == []
     assert found(q="w e b " * 1000) == [web]  # only the first words
     assert found(cluster=str(uuid.uuid4())) == []

@@ -65,7 +65,7 @@ class WorkloadAdmin(ReadOnlyAdmin):
     }
     list_filter = (ClusterFilter, HealthFilter, KindFilter, NamespaceFilter)
     search_fields = ("name",)
-    search_help_text = "Parts of the name or the namespace."
+    search_help_text = "Parts of the name or the namespace, or namespace/name."
     fields = (
         "health", "reason", "since", "cluster", "namespace", "kind", "replicas",
         "cpu", "cpu_limits", "memory", "memory_limits", "uid", "id", "observed",
@@ -123,12 +123,16 @@ class WorkloadAdmin(ReadOnlyAdmin):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Workload], search_term: str
     ) -> tuple[QuerySet[Workload], bool]:
-        """Return the workloads with each word in the name or the namespace."""
+        """Return the workloads with each word, or both parts of ``namespace/name``, in the names.
+
+        The search of every page links here, and also accepts a cluster before the namespace.
+        """
         words = search_term.split()
         if len(words) > MOST_WORDS:
             messages.warning(request, f"Only the first {MOST_WORDS} words are used.")
         for word in words[:MOST_WORDS]:
-            queryset = queryset.filter(Q(name__icontains=word) | Q(namespace__icontains=word))
+            for part in word.split("/")[-2:]:
+                queryset = queryset.filter(Q(name__icontains=part) | Q(namespace__icontains=part))
         return queryset, False
 
     @admin.display(description="cluster")

@@ -109,6 +109,15 @@ def test_search_finds_matches(term: str, found: list[str], operator: User) -> No
     assert shown(person("viewer").get(KEYS, {"q": term.format(id=mine.pk)})) == found
 
 
+def test_a_name_like_an_id_is_found(operator: User) -> None:
+    make_key(operator, "key-of-ci")
+    client = person("viewer")
+
+    assert shown(client.get(KEYS, {"q": "key-of"})) == ["key-of-ci"]
+    search = client.post("/admin/search/", {"text": "key-of-ci"})
+    assert "key-of-ci of operator" in text_of(search)
+
+
 def test_tokens_are_listed_by_key(operator: User) -> None:
     key, secret = actions.create_api_key(
         user_id=operator.pk, name="k", scopes=[Scope.STATE_READ], expires_at=None, actor=ACTOR
