@@ -27,6 +27,7 @@ from states.admin.forms import (
 from states.admin.search import search
 from states.admin.values import MOST_ROWS
 from states.admin.versions import VersionPages
+from states.errors import WriteConflict
 from states.lock_holders import holder_of, is_writable
 from states.models import State, StateVersion
 from states.models.engines import Engine
@@ -214,12 +215,20 @@ class StateAdmin(VersionPages, ReadOnlyAdmin):
         question="The content of this version becomes a new version. Its serial is above the "
         "current serial, so Terraform accepts it. All versions in between stay in the history.",
         form=RestoreForm,
+        initial=lambda state: {"current": state.version_number},
         defaults=lambda state: {"number": _last_before_current(state)},
         offered=lambda state: state.deleted_at is None and state.version_number > 0,
         shown=is_writable,
     )
-    def restore_version(self, state: State, actor: Actor, *, number: int, reason: str) -> str:
-        """Restore the content of an old version."""
+    def restore_version(
+        self, state: State, actor: Actor, *, number: int, current: int, reason: str
+    ) -> str:
+        """Restore the content of an old version, unless the page showed other changes."""
+        if current != state.version_number:
+            raise WriteConflict(
+                f"Version {state.version_number} was stored after this page was opened. Open the "
+                "page again to check the changes."
+            )
         why = {"reason": reason} if reason else {}
         version = history.restore(
             state_id=state.pk, number=number, lock_id=None, actor=actor, **why

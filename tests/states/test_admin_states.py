@@ -146,9 +146,8 @@ def test_operator_restores_a_version(free: State, backend: Backend) -> None:
     form = client.get(page(free, "restore-version"), {"number": "1"})
     assert 'value="1"' in form.content.decode()
 
-    done = client.post(
-        page(free, "restore-version"), {"number": 1, "reason": "bad apply"}, follow=True
-    )
+    given = {"number": 1, "current": 2, "reason": "bad apply"}
+    done = client.post(page(free, "restore-version"), given, follow=True)
 
     assert "Version 1 is restored as version 3." in text_of(done)
     assert backend.get().content == document(3)
@@ -159,13 +158,29 @@ def test_operator_restores_a_version(free: State, backend: Backend) -> None:
     assert event.details["reason"] == "bad apply"
 
 
+def test_a_restore_of_an_outdated_page_is_refused(free: State, backend: Backend) -> None:
+    client = person("operator")
+    shown = client.get(page(free, "restore-version"), {"number": "1"}).context["form"]
+    given = {"number": 1, "current": shown["current"].value()}
+    assert backend.push(document(3)).status_code == 200
+
+    refused = client.post(page(free, "restore-version"), given)
+    assert "Version 3 was stored after this page was opened." in text_of(refused)
+    assert backend.get().content == document(3)
+
+    given["current"] = 3
+    assert client.post(page(free, "restore-version"), given).status_code == 302
+    again = client.post(page(free, "restore-version"), given)
+    assert "Version 4 was stored after this page was opened." in text_of(again)
+
+
 def test_rejected_actions_show_the_reason(state: State) -> None:
     client = person("administrator")
     locked = "The state is locked by ada@laptop"
-    restored = client.post(page(state, "restore-version"), {"number": 1})
+    restored = client.post(page(state, "restore-version"), {"number": 1, "current": 2})
     assert locked in text_of(restored)
     assert locked in text_of(client.post(page(state, "delete-state"), {"reason": "x"}))
-    missing = client.post(page(state, "restore-version"), {"number": 9})
+    missing = client.post(page(state, "restore-version"), {"number": 9, "current": 2})
     assert "The state has no version with this number" in text_of(missing)
     for number in ("", "0", "x", str(2**31)):
         answer = client.post(page(state, "restore-version"), {"number": number})

@@ -158,7 +158,8 @@ def test_a_restore_is_a_replacement(live: Backend, client_with: Any) -> None:
     assert (answer.status_code, error_reason(answer)) == (400, "INVALID_DOCUMENT")
     assert admin.call("/versions/1:restore").status_code == 200
     page = f"/admin/states/state/{live.record.pk}/restore-version/"
-    refused = person("operator").post(page, {"number": 2, "reason": "x"}, follow=True)
+    given = {"number": 2, "current": live.record.version_number, "reason": "x"}
+    refused = person("operator").post(page, given, follow=True)
     assert "does not replace a state" in text_of(refused)
     # A foreign document may be replaced by any restored version.
     admin.push(b"{}", "?force=true")
