@@ -460,6 +460,24 @@ def test_an_operator_rotates_a_key(operator: User) -> None:
     assert person("operator").post(f"{address}rotate/", {"grace_period": "0"}).status_code == 403
 
 
+def test_a_second_click_does_not_end_the_grace_period(operator: User) -> None:
+    key = make_key(operator, "k")
+    client = person("administrator")
+    address = f"{KEYS}{key.pk}/rotate/"
+    shown = client.get(address).context["form"]["rotated_at"].value()
+    given = {"grace_period": "3600", "rotated_at": shown}
+    assert client.post(address, given).status_code == 302
+    rotated = ApiKey.objects.get()
+    assert bytes(rotated.previous_digest) == bytes(key.digest)
+
+    refused = client.post(address, given)
+
+    assert "The key was rotated after this page was opened." in text_of(refused)
+    assert ApiKey.objects.get().revision == rotated.revision
+    given["rotated_at"] = client.get(address).context["form"]["rotated_at"].value()
+    assert client.post(address, given).status_code == 302
+
+
 def test_a_key_that_has_ended_is_not_rotated(operator: User) -> None:
     key = make_key(operator, "k")
     actions.revoke_api_key(key=key, actor=ACTOR)
