@@ -128,6 +128,12 @@ def test_test_and_rotate(db: None, receiver: Receiver) -> None:
     assert after
     assert before[0] != after[0]
 
+    again = administrator.post(page("rotate-secret"))
+    assert "The secret was rotated after this page was opened." in text_of(again)
+    shown_again = administrator.get(page("rotate-secret")).context["form"]
+    given_again = {"retired_until": shown_again["retired_until"].value()}
+    assert administrator.post(page("rotate-secret"), given_again).status_code == 302
+
 
 @pytest.mark.parametrize("group", ["viewer", "operator"])
 def test_operators_can_only_disable_and_enable(db: None, group: str) -> None:
