@@ -6,9 +6,11 @@ import io
 import os
 import signal
 import sys
+from typing import TextIO, cast
 
 from infra_service import __version__
 from infra_service.lib.commandline.environment_files import EnvironmentFileError, load_named
+from infra_service.lib.commandline.error_output import ErrorOutput
 
 
 def main() -> None:
@@ -16,6 +18,7 @@ def main() -> None:
     if sys.stdout is None:
         # Otherwise, the database or a connection would get the descriptor of the standard output.
         sys.exit("The standard output is closed. Redirect it, for example to /dev/null.")
+    sys.stderr = cast("TextIO", ErrorOutput(sys.stderr))
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.encoding.lower() != "utf-8":
         # A terminal that is not UTF-8 must not prevent the output of a new secret.
         sys.stdout.reconfigure(errors="backslashreplace")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import re
@@ -13,6 +12,7 @@ import msgspec
 import structlog
 from django.core.exceptions import ImproperlyConfigured
 
+from infra_service.lib.commandline.error_output import ErrorOutput
 from infra_service.lib.commandline.tables import printable
 
 if TYPE_CHECKING:
@@ -108,21 +108,6 @@ def minimum_severity(text: str) -> str:
     return found
 
 
-class _Output:
-    """Standard error, without its errors. A full disk or a closed pipe must not fail a request."""
-
-    def __init__(self, file: TextIO) -> None:
-        self._file = file
-
-    def write(self, text: str) -> None:
-        with contextlib.suppress(OSError):
-            self._file.write(text)
-
-    def flush(self) -> None:
-        with contextlib.suppress(OSError):
-            self._file.flush()
-
-
 def configure(level: str) -> None:
     """Set up structlog for the service's events, which bypass the standard library for speed."""
     shared, write = _processors()
@@ -130,7 +115,7 @@ def configure(level: str) -> None:
         processors=[*shared, write],
         wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=structlog.WriteLoggerFactory(
-            file=cast("TextIO", _Output(sys.__stderr__ or sys.stdout))
+            file=cast("TextIO", ErrorOutput(sys.__stderr__))
         ),
         cache_logger_on_first_use=True,
     )

@@ -6,8 +6,9 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import Final
+from typing import Final, TextIO, cast
 
+from infra_service.lib.commandline.error_output import ErrorOutput
 from infra_service.lib.commandline.stopping import stop_at_eof
 
 _ROOT: Final = Path(__file__).resolve().parent.parent
@@ -17,6 +18,7 @@ _PAUSE: Final = 2.0
 
 def main() -> None:
     """Run the named commands until standard input, a pipe of the server, is closed."""
+    sys.stderr = cast("TextIO", ErrorOutput(sys.stderr))
     ended = threading.Event()
     stop_at_eof(ended)
     workers = [

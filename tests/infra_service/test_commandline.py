@@ -63,6 +63,7 @@ def test_help_shows_examples(name: str) -> None:
 def test_the_version_is_ours(
     command_line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    monkeypatch.setattr(sys, "stderr", sys.stderr)  # main() replaces it
     monkeypatch.setattr(sys, "argv", ["manage.py", *command_line.split()])
 
     with contextlib.suppress(SystemExit):  # as argparse ends
@@ -74,6 +75,7 @@ def test_the_version_is_ours(
 def test_a_terminal_that_is_not_utf8_shows_escapes(monkeypatch: pytest.MonkeyPatch) -> None:
     shown = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(shown, "ascii"))
+    monkeypatch.setattr(sys, "stderr", sys.stderr)  # main() replaces it
     monkeypatch.setattr(sys, "argv", ["manage.py", "version"])
     monkeypatch.setattr(manage, "__version__", "ü")
 
@@ -116,6 +118,38 @@ def test_a_full_disk_is_no_traceback() -> None:
         )  # fmt: skip
 
     assert (done.returncode, done.stderr) == (1, "No space left on device\n")
+
+
+def test_errors_of_standard_error_do_not_stop_a_command() -> None:
+    """As in ``manage.py index_states --watch 2>>file`` on a full disk."""
+    writes = (
+        "import sys, manage\n"
+        "from infra_service.lib.commandline.base import ServiceCommand\n"
+        "class Command(ServiceCommand):\n"
+        "    def handle(self, *_, **__):\n"
+        "        self.problem('damaged'); self.note('next'); self.report({}, 'completed')\n"
+        "def run(*_, **__): Command().run_from_argv(['manage.py', 'x'])\n"
+        "manage._run = run; manage.main()\n"
+    )
+
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", writes],
+            stdout=subprocess.PIPE, stderr=full, text=True, cwd=ROOT, timeout=60, check=False,
+        )  # fmt: skip
+
+    assert (done.returncode, done.stdout) == (0, "completed\n")
+
+
+def test_a_closed_standard_error_does_not_stop_a_command() -> None:
+    done = subprocess.run(
+        [sys.executable, "manage.py", "help", "--commands"],
+        preexec_fn=lambda: os.close(2), stdout=subprocess.PIPE, text=True, cwd=ROOT, timeout=60,
+        check=False,
+    )  # fmt: skip
+
+    assert done.returncode == 0
+    assert "issue_token" in done.stdout
 
 
 def test_a_full_quota_is_no_traceback() -> None:
@@ -274,6 +308,7 @@ def test_interrupt_prints_a_line_and_exits_with_130(
     def stopped(_arguments: list[str], **_kind: bool) -> None:
         raise KeyboardInterrupt("after 2 of 3 things")
 
+    monkeypatch.setattr(sys, "stderr", sys.stderr)  # main() replaces it
     monkeypatch.setattr(manage, "_run", stopped)
     with pytest.raises(SystemExit) as ended:
         manage.main()
