@@ -286,6 +286,18 @@ def test_a_token_is_good_for_three_days(
         page(ApiKey.objects.all(), page_token=token)
 
 
+def test_a_token_of_an_instance_with_a_fast_clock(
+    keys: list[ApiKey], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, token = page(ApiKey.objects.all(), page_size=4)
+    made = time.time()
+    monkeypatch.setattr(time, "time", lambda: made - 120)
+
+    rest, _ = page(ApiKey.objects.all(), page_token=token)
+
+    assert len(first) + len(rest) == len(keys)
+
+
 @pytest.mark.parametrize(
     ("query", "field", "reason", "text"),
     [
