@@ -544,6 +544,37 @@ def test_pipelined_requests_do_not_exclude_new_connections(
     assert excluded.recv(15) == b"HTTP/1.1 200 OK"
 
 
+def test_a_refused_thread_does_not_end_the_worker(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At a limit of threads, such as `pids_limit`, a request waits for an existing thread."""
+    began, goes_on = threading.Event(), threading.Event()
+
+    def slow(environ: Any, start_response: Any) -> list[bytes]:
+        began.set()
+        goes_on.wait(10)
+        return hello(environ, start_response)
+
+    def refuse(_thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    running.worker.cfg.set("threads", 2)
+    running.worker.tpool = running.worker.get_thread_pool()
+    running.probe()  # starts the thread of probes
+    monkeypatch.setattr(running.worker, "wsgi", slow)
+    peers = [running.open(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")]
+    began.wait(10)
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    peers.append(running.open(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"))
+    wait_until(lambda: running.worker.tpool._work_queue.qsize() == 1)
+    goes_on.set()
+
+    for peer in peers:
+        peer.settimeout(10)
+        assert peer.recv(15) == b"HTTP/1.1 200 OK"
+    assert running.probe() == b"HTTP/1.1 200 OK"
+
+
 def test_requests_with_a_thread_do_not_count_towards_the_budget(running: Running) -> None:
     peer = running.open(HEAD + b"Content-Length: 20000\r\n\r\n" + b"x" * 20000)
     assert peer.recv(15) == b"HTTP/1.1 200 OK"

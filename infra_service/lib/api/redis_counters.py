@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final
 
 import redis
@@ -10,6 +9,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from infra_service.lib.api.counters import WINDOW
+from infra_service.lib.threads import ThreadPool
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,7 +29,7 @@ class RedisCounters:
     _THREADS: Final = 32
 
     def __init__(self, url: str) -> None:
-        self._threads = ThreadPoolExecutor(self._THREADS, thread_name_prefix="limits")
+        self._threads = ThreadPool(self._THREADS, thread_name_prefix="limits")
         self._redis = redis.Redis.from_url(
             url,
             protocol=2,

@@ -23,10 +23,9 @@ import selectors
 import socket
 import struct
 import time
-from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from http import HTTPStatus
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 from gunicorn.http.errors import InvalidHeader
@@ -38,6 +37,10 @@ from infra_service.lib.server.connection_end import announce_end
 from infra_service.lib.server.listeners import ignore_new_connections
 from infra_service.lib.server.pace import CONTINUE, HEADER_TIMEOUT, PacedSocket
 from infra_service.lib.server.server_errors import StatusCapture, refusal
+from infra_service.lib.threads import ThreadPool
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 # The maximum bytes that a worker buffers: incomplete requests, unsent responses, and large complete
 # requests that wait for a thread.
@@ -89,8 +92,13 @@ class ServiceWorker(ThreadWorker):  # type: ignore[misc,unused-ignore]
         self.wsgi = announce_end(self.wsgi)
 
     def init_process(self) -> None:
-        self._probes = {probe: ThreadPoolExecutor(1) for probe in _PROBES}
+        self._probes = {probe: ThreadPool(1) for probe in _PROBES}
+        for threads in self._probes.values():
+            threads.submit(int)  # starts the thread, which the system may refuse later
         super().init_process()
+
+    def get_thread_pool(self) -> ThreadPool:
+        return ThreadPool(self.cfg.threads)
 
     def set_accept_enabled(self, enabled: bool) -> None:  # noqa: FBT001 - gunicorn's signature
         """Accept connections, or stop accepting. A stopping worker closes the port immediately.
