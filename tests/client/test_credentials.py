@@ -304,6 +304,38 @@ def test_a_key_is_created_rotated_and_revoked(
     assert shown[0]["unusable_reason"] == "REVOKED"
 
 
+@pytest.mark.parametrize("redirection", ["2>/dev/full", "2>&-"])
+def test_a_new_secret_is_written_without_standard_error(
+    tmp_path: Path, live: LiveServer, tokens: dict[str, str], redirection: str
+) -> None:
+    client = Client(tmp_path, live.url, tokens["key"])
+    words = ["keys", "create", "--name", redirection, "--scopes", "apikey:read"]
+
+    done = subprocess.run(
+        ["/bin/sh", "-c", f'exec "$@" {redirection}', "sh", *BARE, *words],
+        env=client.environment, stdout=subprocess.PIPE, text=True, check=False,
+    )  # fmt: skip
+
+    assert done.returncode == 0
+    assert re.fullmatch(r"isk_\w{38}\n", done.stdout)
+
+
+def test_a_closed_output_is_refused_before_a_change(
+    tmp_path: Path, live: LiveServer, tokens: dict[str, str]
+) -> None:
+    client = Client(tmp_path, live.url, tokens["key"])
+    words = ["keys", "create", "--name", "unseen", "--scopes", "apikey:read"]
+
+    done = subprocess.run(
+        ["/bin/sh", "-c", 'exec "$@" >&-', "sh", *BARE, *words],
+        env=client.environment, stderr=subprocess.PIPE, text=True, check=False,
+    )  # fmt: skip
+
+    assert done.returncode == 1
+    assert done.stderr == "infra: Standard output is closed. Redirect it to /dev/null.\n"
+    assert "unseen" not in client.run("keys", "--limit", "0").stdout
+
+
 def test_a_full_disk_of_the_output(tmp_path: Path) -> None:
     client = Client(tmp_path, "http://127.0.0.1:9", f"isp_{'0' * 38}")
 
