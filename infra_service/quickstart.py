@@ -25,8 +25,11 @@ def main() -> None:
     _write_secrets(Path(os.environ.get("VAR_DIR", _ROOT / "var")))
     os.environ["DJANGO_SETTINGS_MODULE"] = "infra_service.settings"
     _prepare_database()
-    _introduce(port)
-    sys.stdout.flush()
+    from django.db import transaction  # noqa: PLC0415 - after set-up
+
+    with transaction.atomic():  # if the output fails, the next run prints the first secrets
+        _introduce(port)
+        sys.stdout.flush()
     _start_workers("index_states", "deliver_events")
     os.environ["BIND"] = f"127.0.0.1:{port}"
     arguments = ["gunicorn", "-c", "python:infra_service.gunicorn", "infra_service.wsgi"]

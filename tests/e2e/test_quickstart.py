@@ -140,6 +140,16 @@ def test_an_unusable_setting_is_an_error(
     assert "Traceback" not in refused.stderr
 
 
+def test_failed_output_does_not_lose_the_first_secrets(quickstart: Quickstart) -> None:
+    with Path("/dev/full").open("w") as full:
+        failed = subprocess.run(
+            quickstart.command, cwd=ROOT, env=quickstart.environment, stdout=full, check=False
+        )
+    assert failed.returncode == 1
+
+    assert re.search(r"isp_\w{38}", quickstart.start())
+
+
 def test_a_background_command_that_ended_is_started_again(quickstart: Quickstart) -> None:
     """A killed command is restarted; when the server's pipe is closed, all of it ends."""
     environment = quickstart.place.environment
