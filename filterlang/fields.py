@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 from django.core.exceptions import FieldDoesNotExist, ImproperlyConfigured
 from django_filters import FilterSet
 
-from filterlang.characters import first_invisible
 from filterlang.errors import Code, FilterError
 from filterlang.fieldtypes import PRESENCE, BooleanType, FieldType, field_type
+from filterlang.invisible import first_invisible
 from filterlang.nodes import Term
 from filterlang.spelling import closest
 

@@ -12,7 +12,6 @@ from django import forms
 from django.core.exceptions import ImproperlyConfigured, ValidationError
 from django.db.backends.base.operations import BaseDatabaseOperations
 
-from filterlang.characters import first_invisible
 from filterlang.errors import Code, FilterError
 from filterlang.filters import (
     EnumField,
@@ -21,6 +20,7 @@ from filterlang.filters import (
     LabelsField,
     VersionsField,
 )
+from filterlang.invisible import first_invisible
 from filterlang.nodes import Value
 from filterlang.spelling import closest
 from filterlang.versions import sort_key

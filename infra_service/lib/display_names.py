@@ -12,7 +12,7 @@ from typing import Final
 
 from django.core.exceptions import ValidationError
 
-from filterlang.characters import BLANK, named
+from filterlang.invisible import BLANK, named
 
 #: Control, format, private-use and surrogate characters; line and paragraph separators. Letters and
 #: symbols in ``BLANK`` are invisible, too.
