@@ -11,6 +11,7 @@ import pytest
 from tests.deployment.units import HOW_TO, values
 from tests.support.installation import ROOT
 
+GUNICORN = ROOT / "infra_service" / "gunicorn.py"
 UNITS = {path.stem: path.read_text() for path in HOW_TO.glob("infra-*.service")}
 UNIT = UNITS["infra-service@"]
 PAGE = (HOW_TO / "deploy.md").read_text()
@@ -66,15 +67,14 @@ def test_it_migrates_and_then_runs_our_server() -> None:
 
 def test_the_log_does_not_name_an_ignored_address(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BIND", "10.0.0.21:8000")
-    assert runpy.run_module("infra_service.gunicorn")["_address"] == "10.0.0.21:8000"
+    assert runpy.run_path(str(GUNICORN))["_address"] == "10.0.0.21:8000"
 
     monkeypatch.setenv("LISTEN_FDS", "1")  # as systemd sets it with infra-port@.socket
-    assert runpy.run_module("infra_service.gunicorn")["_address"] == "systemd"
+    assert runpy.run_path(str(GUNICORN))["_address"] == "systemd"
 
 
 def test_it_waits_longer_for_its_end_than_requests_may_take() -> None:
-    gunicorn = (ROOT / "infra_service" / "gunicorn.py").read_text()
-    (graceful,) = re.findall(r"^graceful_timeout = (\d+)$", gunicorn, re.MULTILINE)
+    (graceful,) = re.findall(r"^graceful_timeout = (\d+)$", GUNICORN.read_text(), re.MULTILINE)
 
     assert int(values(UNIT, "TimeoutStopSec")[0]) > int(graceful)
 
