@@ -5,6 +5,7 @@ A caller can grant no more than its own grant.
 
 from __future__ import annotations
 
+import enum
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,6 +20,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from apikeys.tokens import TokenKind
+
+
+class Default(enum.Enum):
+    """The creator's expiry as the default of a new credential. None means no expiry."""
+
+    EXPIRY = enum.auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +77,14 @@ class Grant:
         self,
         scopes: Iterable[str],
         binding: Binding | None,
-        expires_at: dt.datetime | None,
+        expires_at: dt.datetime | Default | None,
         networks: Networks | None = None,
     ) -> Grant:
         """Return a grant for another credential.
 
-        The binding and networks default to those of this grant. The defaults of a minted token can
-        be unusable: after a change to its key, the common binding can be empty, and the number of
-        common networks can exceed the limit of a credential.
+        The binding, expiry and networks default to those of this grant. The defaults of a minted
+        token can be unusable: after a change to its key, the common binding can be empty, and the
+        number of common networks can exceed the limit of a credential.
 
         Raises:
             GrantExceeded: the result would exceed this grant, or its defaults are unusable.
@@ -86,7 +93,7 @@ class Grant:
         wanted = Grant(
             frozenset(scopes),
             where.within_applications_of(self.binding),
-            expires_at,
+            self.expires_at if expires_at is Default.EXPIRY else expires_at,
             self.networks if networks is None else networks,
         )
         self.check(wanted)

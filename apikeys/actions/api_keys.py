@@ -20,7 +20,7 @@ from apikeys.errors import (
     ConcurrentChange,
     GracePeriodOutOfRange,
 )
-from apikeys.grants import Grant
+from apikeys.grants import Default, Grant
 from apikeys.identifiers import api_key_id
 from apikeys.models import ApiKey, TrustPolicy
 from apikeys.races import RaceLostError, compare_and_swap
@@ -47,14 +47,14 @@ def create_api_key(
     user_id: uuid.UUID,
     name: str,
     scopes: Iterable[str],
-    expires_at: dt.datetime | None,
     actor: Actor,
+    expires_at: dt.datetime | Default | None = Default.EXPIRY,
     binding: Binding | None = None,
     allowed_networks: Networks | None = None,
 ) -> tuple[ApiKey, str]:
     """Create a key. Return the key and its secret, which is not stored.
 
-    The binding and networks default to those of the actor.
+    The binding, expiry and networks default to those of the actor.
 
     Raises:
         GrantExceeded: the key would exceed the actor's grant or expiry.

@@ -28,7 +28,7 @@ from apikeys.federation.errors import (
     TrustPolicyTooWide,
 )
 from apikeys.federation.exchange_errors import AssertionRefused
-from apikeys.grants import Grant
+from apikeys.grants import Default, Grant
 from apikeys.models import Issuer, TrustPolicy, User
 from infra_service.lib.database.retries import retrying
 
@@ -53,13 +53,15 @@ def create_trust_policy(
     name: str,
     conditions: Sequence[Condition],
     scopes: Iterable[str],
-    expires_at: dt.datetime | None,
     actor: Actor,
+    expires_at: dt.datetime | Default | None = Default.EXPIRY,
     binding: Binding | None = None,
     allowed_networks: Networks | None = None,
     max_token_seconds: int | None = None,
 ) -> TrustPolicy:
-    """Create a policy with tokens that belong to the owner. The binding defaults to the actor's.
+    """Create a policy with tokens that belong to the owner.
+
+    The binding, expiry and networks default to those of the actor.
 
     Raises:
         GrantExceeded: the policy would exceed the actor's grant or expiry.

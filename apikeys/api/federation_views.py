@@ -99,11 +99,8 @@ class TrustPolicyViewSet(ResourceViewSet[TrustPolicy]):
     @idempotent
     def create(self, request: Request) -> Response:
         """Create a policy."""
-        actor = Actor.of(request)
         policy = actions.create_trust_policy(
-            owner_id=caller_of(request).user_id,
-            actor=actor,
-            **{"expires_at": actor.grant.expires_at, **self.read_new()},
+            owner_id=caller_of(request).user_id, actor=Actor.of(request), **self.read_new()
         )
         return self.answer(self.get_queryset().get(pk=policy.pk), status=201)
 

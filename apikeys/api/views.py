@@ -114,11 +114,8 @@ class ApiKeyViewSet(ResourceViewSet[ApiKey]):
     @idempotent
     def create(self, request: Request) -> Response:
         """Create a key."""
-        actor = Actor.of(request)
         key, secret = actions.create_api_key(
-            user_id=caller_of(request).user_id,
-            actor=actor,
-            **{"expires_at": actor.grant.expires_at, **self.read_new()},
+            user_id=caller_of(request).user_id, actor=Actor.of(request), **self.read_new()
         )
         return self.answer(self.get_queryset().get(pk=key.pk), status=201, secret=secret)
 

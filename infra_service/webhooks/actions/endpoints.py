@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from apikeys.actors import Actor
+    from apikeys.grants import Default
     from infra_service.webhooks.models import WebhookEndpointQuerySet
 
 _CHANGED: Final = ("name", "url", "event_types", "filter", "format")
@@ -53,7 +54,11 @@ _CHANGED_COLUMNS: Final = (
 @retrying
 @transaction.atomic
 def create_endpoint(
-    *, owner_id: uuid.UUID, fields: Mapping[str, Any], expires_at: dt.datetime | None, actor: Actor
+    *,
+    owner_id: uuid.UUID,
+    fields: Mapping[str, Any],
+    expires_at: dt.datetime | Default | None,
+    actor: Actor,
 ) -> tuple[WebhookEndpoint, str]:
     """Create an endpoint with the actor's binding. Return the endpoint and its secret.
 

@@ -11,6 +11,7 @@ from rest_framework.response import Response
 
 from apikeys.actors import Actor
 from apikeys.authentication import caller_of
+from apikeys.grants import Default
 from apikeys.permissions import ANY_TOKEN
 from apikeys.scopes import Scope
 from infra_service.lib.api.fields import NothingSerializer
@@ -69,13 +70,12 @@ class WebhookViewSet(ResourceViewSet[WebhookEndpoint]):
     @idempotent
     def create(self, request: Request) -> Response:
         """Create a webhook. Only this response contains the secret."""
-        actor = Actor.of(request)
         fields = self.read_new()
         endpoint, secret = actions.create_endpoint(
             owner_id=caller_of(request).user_id,
             fields=fields,
-            expires_at=fields.get("expires_at", actor.grant.expires_at),
-            actor=actor,
+            expires_at=fields.get("expires_at", Default.EXPIRY),
+            actor=Actor.of(request),
         )
         return self.answer(endpoint, status=201, secret=secret)
 
