@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from tests.apiserver import DAEMONSETS, DEPLOYMENTS, PODS, REPLICASETS, STATEFULSETS, recorded_lists
 from tests.workloads.kubernetes.test_reduce_garbage import WHOLE_POD, WHOLE_WORKLOAD, spoiled
 from tests.workloads.records import at, place, record, report
+from tests.workloads.snapshots import SnapshotBuilder
 from workloads.kubernetes.facts import MAX_IMAGE, WorkloadKind
-from workloads.kubernetes.snapshot import SnapshotBuilder
 from workloads.reporting.incoming import read_report
 from workloads.reporting.outgoing import gzipped_body
 from workloads.reporting.reports import Report

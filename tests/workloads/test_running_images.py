@@ -9,8 +9,8 @@ from tests.conftest import ApiClient, ClientWith
 from tests.workloads.agent import Agent, violations
 from tests.workloads.kubernetes.objects import raw_pod, status
 from tests.workloads.records import at
+from tests.workloads.snapshots import tally_pods
 from workloads.kubernetes.reduce import reduce_pod
-from workloads.kubernetes.tally import tally_pods
 from workloads.models import Cluster
 
 A, B = "sha256:" + "a" * 64, "sha256:" + "b" * 64

@@ -1,4 +1,4 @@
-"""Read a cluster once. Each page is reduced to facts as it arrives, and then dropped."""
+"""Read a cluster once, with the mirror of a watch. Each page is reduced to facts as it arrives."""
 
 from __future__ import annotations
 
@@ -8,19 +8,17 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import structlog
 
-from workloads.collector.client import Resource
 from workloads.collector.errors import KubernetesError, RefusedError
+from workloads.collector.mirror import PODS, REPLICASETS, WORKLOADS, Mirror
 from workloads.collector.usage import WITHIN, UsageReader
-from workloads.kubernetes.facts import WorkloadKind
 from workloads.kubernetes.raw import child, text
 from workloads.kubernetes.resources import UNKNOWN_VERSION, ServerVersion
-from workloads.kubernetes.snapshot import SnapshotBuilder
 
 if TYPE_CHECKING:
     import datetime as dt
     from collections.abc import Callable, Iterator, Sequence
 
-    from workloads.collector.client import ClusterClient
+    from workloads.collector.client import ClusterClient, Resource
     from workloads.kubernetes.raw import JsonObject
     from workloads.kubernetes.records import WorkloadRecord
 
@@ -29,13 +27,6 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger("workloads.collector")
 
-WORKLOADS: Final = {
-    WorkloadKind.DEPLOYMENT: Resource("/apis/apps/v1/deployments"),
-    WorkloadKind.STATEFUL_SET: Resource("/apis/apps/v1/statefulsets"),
-    WorkloadKind.DAEMON_SET: Resource("/apis/apps/v1/daemonsets"),
-}
-REPLICASETS: Final = Resource("/apis/apps/v1/replicasets", metadata_only=True)
-PODS: Final = Resource("/api/v1/pods")
 # The maximum digits of a major or minor version.
 _MOST_DIGITS: Final = 9
 
@@ -48,24 +39,19 @@ def read_cluster(
 ) -> Sequence[WorkloadRecord]:
     """Return all workloads of a cluster at `as_of`, the local time (aware) before the lists.
 
-    Usage is read in parallel. Only the last list, the list of pods, waits for the usage.
+    Usage is read in parallel.
 
     Raises:
         KubernetesError: a list failed or is incomplete.
     """
     reader = UsageReader(client, namespaces, None, threading.Event())
     reader.start()
-    builder = SnapshotBuilder()
-    for kind, resource in WORKLOADS.items():
-        for raw in objects(client, resource.scoped(namespaces), progress):
-            builder.add_workload(raw, kind)
-    for raw in objects(client, REPLICASETS.scoped(namespaces), progress):
-        builder.add_replicaset(raw)
-    builder.usage = reader.latest(WITHIN)
-    server = server_version(client)
-    for raw in objects(client, PODS.scoped(namespaces), progress):
-        builder.add_pod(raw, server)
-    return builder.records(client.server_time(as_of))
+    mirror = Mirror()
+    for resource in (*WORKLOADS.values(), REPLICASETS):
+        mirror.fill(resource, objects(client, resource.scoped(namespaces), progress))
+    pods = objects(client, PODS.scoped(namespaces), progress)
+    mirror.fill(PODS, pods, server_version(client))
+    return mirror.snapshot(client.server_time(as_of), reader.latest(WITHIN))
 
 
 def objects(

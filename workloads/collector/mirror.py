@@ -1,4 +1,4 @@
-"""The facts of a watched cluster, from which reports are derived."""
+"""The facts of a cluster, from which reports are derived."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import threading
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from workloads.collector.listing import PODS, REPLICASETS, WORKLOADS
+from workloads.collector.client import Resource
 from workloads.collector.outages import Outages
 from workloads.collector.pods import PodTable
 from workloads.kubernetes.facts import WorkloadKind
@@ -21,11 +21,19 @@ if TYPE_CHECKING:
     import datetime as dt
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from workloads.collector.client import Resource
     from workloads.kubernetes.facts import MeasuredPods, WorkloadFacts
     from workloads.kubernetes.raw import JsonObject
     from workloads.kubernetes.records import WorkloadRecord
     from workloads.kubernetes.resources import ServerVersion
+
+WORKLOADS: Final = {
+    WorkloadKind.DEPLOYMENT: Resource("/apis/apps/v1/deployments"),
+    WorkloadKind.STATEFUL_SET: Resource("/apis/apps/v1/statefulsets"),
+    WorkloadKind.DAEMON_SET: Resource("/apis/apps/v1/daemonsets"),
+}
+REPLICASETS: Final = Resource("/apis/apps/v1/replicasets", metadata_only=True)
+PODS: Final = Resource("/api/v1/pods")
+_KINDS: Final = {resource.name: kind for kind, resource in WORKLOADS.items()}
 
 
 class _WorkloadTable:
@@ -94,7 +102,12 @@ class _ReplicaSetTable:
 
 
 class Mirror:
-    """The state of a cluster. Lists fill it, watches update it, and reports read it."""
+    """The state of a cluster. Lists fill it, watches update it, and reports read it.
+
+    Pods are joined by the uid of their controller, never by labels, because selectors of different
+    workloads may overlap. The controller must be in the namespace of the pod: permission to create
+    pods in one namespace must not affect workloads in another.
+    """
 
     def __init__(self) -> None:
         # The tables by resource. A resource is cluster-wide, or belongs to a namespace.
@@ -217,6 +230,3 @@ def _uid(raw: JsonObject) -> str:
 
 def _place(facts: WorkloadFacts) -> Place:
     return Place(facts.namespace, facts.name, facts.kind.value)
-
-
-_KINDS: Final = {resource.name: kind for kind, resource in WORKLOADS.items()}

@@ -1,4 +1,4 @@
-"""The pods of a watched cluster. Only a few facts are kept of up to 150,000 pods."""
+"""The pods of a cluster. Only a few facts are kept of up to 150,000 pods."""
 
 from __future__ import annotations
 

@@ -10,7 +10,8 @@ import structlog
 
 from workloads.collector.backoff import Backoff
 from workloads.collector.errors import ExpiredError, InvalidAnswerError, KubernetesError
-from workloads.collector.listing import PODS, REPLICASETS, WORKLOADS, server_version
+from workloads.collector.listing import server_version
+from workloads.collector.mirror import PODS, REPLICASETS, WORKLOADS
 from workloads.collector.troubles import FailuresInARow
 from workloads.kubernetes.raw import child, text
 from workloads.kubernetes.resources import UNKNOWN_VERSION

@@ -21,7 +21,7 @@ from workloads.kubernetes.figures import FIGURES
 from workloads.kubernetes.health import HealthStatus
 from workloads.kubernetes.raw import INT32_MAX
 from workloads.kubernetes.records import ContainerRecord, WorkloadRecord, workload_record
-from workloads.kubernetes.tally import tally_pods
+from workloads.kubernetes.tally import PodTally
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -49,7 +49,9 @@ def record_of(item: Item, as_of: dt.datetime) -> WorkloadRecord:
             status_reason=item.status_reason,
             containers=_containers(item),
         )
-    pods = tally_pods(map(_pod, item.pods or ()))
+    pods = PodTally()
+    for pod in item.pods or ():
+        pods.add(_pod(pod))
     derived = workload_record(_facts(item), pods, as_of=as_of, usage_known=False)
     # The containers are derived from the pods or, without pods, come from the item.
     containers = _containers(item) if item.pods is None else derived.containers

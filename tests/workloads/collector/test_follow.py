@@ -38,8 +38,7 @@ from workloads.collector.backoff import Backoff
 from workloads.collector.client import ClusterClient
 from workloads.collector.database import DatabaseDestination
 from workloads.collector.destinations import ReportingEndedError
-from workloads.collector.listing import WORKLOADS
-from workloads.collector.mirror import Mirror
+from workloads.collector.mirror import WORKLOADS, Mirror
 from workloads.collector.sync import Collector, Synced
 from workloads.collector.troubles import Trouble
 from workloads.collector.watching import Reflector

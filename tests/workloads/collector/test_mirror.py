@@ -19,13 +19,12 @@ from tests.apiserver import (
     recorded_lists,
 )
 from tests.workloads.kubernetes.test_recorded import RECORDED, usage
-from workloads.collector.listing import PODS as PODS_RESOURCE
-from workloads.collector.listing import REPLICASETS as REPLICASETS_RESOURCE
-from workloads.collector.listing import WORKLOADS
-from workloads.collector.mirror import Mirror
+from tests.workloads.snapshots import SnapshotBuilder
+from workloads.collector.mirror import PODS as PODS_RESOURCE
+from workloads.collector.mirror import REPLICASETS as REPLICASETS_RESOURCE
+from workloads.collector.mirror import WORKLOADS, Mirror
 from workloads.kubernetes.facts import WorkloadKind
 from workloads.kubernetes.records import WorkloadRecord
-from workloads.kubernetes.snapshot import SnapshotBuilder
 from workloads.reporting.reports import Place
 
 RESOURCES = {resource.path: resource for resource in WORKLOADS.values()} | {

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from tests.workloads.snapshots import SnapshotBuilder
 from workloads.kubernetes.facts import WorkloadKind
 from workloads.kubernetes.records import WorkloadRecord
 from workloads.kubernetes.reduce import reduce_pod_metrics
-from workloads.kubernetes.snapshot import SnapshotBuilder
 
 CASES = {
     path.stem: json.loads(path.read_text())

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from tests.workloads.snapshots import SnapshotBuilder
 from workloads.kubernetes.facts import WorkloadKind
 from workloads.kubernetes.health import HealthStatus
 from workloads.kubernetes.records import WorkloadRecord
-from workloads.kubernetes.snapshot import SnapshotBuilder
 
 START = datetime(2026, 9, 1, tzinfo=UTC)
 CREATED = START - timedelta(days=30)

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from tests.workloads.snapshots import SnapshotBuilder
 from workloads.kubernetes.facts import WorkloadKind
-from workloads.kubernetes.snapshot import SnapshotBuilder
 
 from .objects import CREATED, owned_by, raw_workload, status
 

@@ -10,11 +10,11 @@ import pytest
 from tests.workloads.kubernetes.test_cases import CASES, record_of
 from tests.workloads.kubernetes.test_random_histories import START, Life
 from tests.workloads.kubernetes.test_recorded import LISTS, MOMENTS, items
+from tests.workloads.snapshots import tally_pods
 from tools.live_kubernetes.oracle_health import health_of
 from workloads.kubernetes.facts import WorkloadKind
 from workloads.kubernetes.health import derive_health
 from workloads.kubernetes.reduce import reduce_pod, reduce_workload
-from workloads.kubernetes.tally import tally_pods
 
 Object = dict[str, Any]
 

@@ -1,11 +1,11 @@
 from datetime import UTC, datetime
 from typing import Any
 
+from tests.workloads.snapshots import SnapshotBuilder
 from workloads.kubernetes.facts import PodKey, WorkloadKind
 from workloads.kubernetes.health import HealthStatus
 from workloads.kubernetes.quantities import NANOS
 from workloads.kubernetes.records import ContainerRecord, WorkloadRecord
-from workloads.kubernetes.snapshot import SnapshotBuilder
 
 AS_OF = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
