@@ -12,7 +12,12 @@ from django.utils import timezone
 from apikeys import audit, tokens
 from apikeys.actions import descent
 from apikeys.actions.audited_changes import change_and_record, described, differences
-from apikeys.actions.rules import creator_columns, refuse_expired, refuse_retired
+from apikeys.actions.rules import (
+    changed_grant,
+    creator_columns,
+    refuse_expired,
+    refuse_retired,
+)
 from apikeys.errors import (
     ApiKeyExpired,
     ApiKeyNotFound,
@@ -20,7 +25,7 @@ from apikeys.errors import (
     ConcurrentChange,
     GracePeriodOutOfRange,
 )
-from apikeys.grants import Default, Grant
+from apikeys.grants import Default
 from apikeys.identifiers import api_key_id
 from apikeys.models import ApiKey, TrustPolicy
 from apikeys.races import RaceLostError, compare_and_swap
@@ -98,7 +103,8 @@ def change_api_key(
     """
     refuse_retired(actor)
     key = _find_key(keys, key_id)
-    held, wanted = key.grant, _wanted(key, changes, actor)
+    _refuse_ended(key, is_extended="expires_at" in changes)
+    held, wanted = key.grant, changed_grant(key, changes, actor)
     grows, revives = not wanted.is_within(held), _has_expired(key)
     if grows:
         actor.grant.check(wanted)
@@ -129,28 +135,6 @@ def change_api_key(
             descent.narrow(key.pk, wanted, actor)
 
 
-def _wanted(key: ApiKey, changes: Mapping[str, Any], actor: Actor) -> Grant:
-    """Return the new grant of the key.
-
-    Raises:
-        ApiKeyRevoked, ApiKeyExpired: the key is revoked, or has expired and is not extended.
-    """
-    if key.revoked_at is not None:
-        raise ApiKeyRevoked
-    if "expires_at" not in changes and _has_expired(key):
-        raise ApiKeyExpired
-    binding = key.binding
-    if "binding" in changes:
-        binding = changes["binding"].within_applications_of(actor.grant.binding)
-    return Grant(
-        frozenset(changes.get("scopes", key.scopes)),
-        binding,
-        # A later expiry is a larger grant. Otherwise, any key could extend an expiring key.
-        changes.get("expires_at", key.expires_at),
-        changes.get("allowed_networks", key.grant.networks),
-    )
-
-
 def rotate_api_key(
     *, keys: ApiKeyQuerySet, key_id: str, grace_period: dt.timedelta, actor: Actor
 ) -> str:
@@ -175,10 +159,7 @@ def rotate_api_key(
     def rotate(*, actor: Actor) -> str:
         nonlocal seen
         key = _find_key(keys, key_id)
-        if key.revoked_at is not None:
-            raise ApiKeyRevoked
-        if _has_expired(key):
-            raise ApiKeyExpired
+        _refuse_ended(key)
         if seen not in (None, bytes(key.digest)):
             raise ConcurrentChange
         actor.grant.check(key.grant)
@@ -233,6 +214,13 @@ def _find_key(keys: ApiKeyQuerySet, key_id: str) -> ApiKey:
     if key is None:
         raise ApiKeyNotFound
     return key
+
+
+def _refuse_ended(key: ApiKey, *, is_extended: bool = False) -> None:
+    if key.revoked_at is not None:
+        raise ApiKeyRevoked
+    if _has_expired(key) and not is_extended:
+        raise ApiKeyExpired
 
 
 def _has_expired(key: ApiKey) -> bool:

@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING, Any
 from django.utils import timezone
 
 from apikeys.errors import ExpiryPast, SecretRetired
+from apikeys.grants import Grant
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from apikeys.actors import Actor
     from apikeys.models.grant_holder import GrantHolder
 
@@ -31,6 +34,20 @@ def refuse_expired(credential: GrantHolder) -> None:
     """
     if credential.expires_at is not None and credential.expires_at <= timezone.now():
         raise ExpiryPast
+
+
+def changed_grant(holder: GrantHolder, changes: Mapping[str, Any], actor: Actor) -> Grant:
+    """Return the grant of a key or policy after the changes."""
+    binding = holder.binding
+    if "binding" in changes:
+        binding = changes["binding"].within_applications_of(actor.grant.binding)
+    return Grant(
+        frozenset(changes.get("scopes", holder.scopes)),
+        binding,
+        # A later expiry is a larger grant. Otherwise, any key could extend an expiring key.
+        changes.get("expires_at", holder.expires_at),
+        changes.get("allowed_networks", holder.grant.networks),
+    )
 
 
 def creator_columns(actor: Actor) -> dict[str, Any]:

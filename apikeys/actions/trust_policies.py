@@ -16,7 +16,12 @@ from django.utils import timezone
 from apikeys import audit
 from apikeys.actions import descent
 from apikeys.actions.audited_changes import change_and_record, described, differences
-from apikeys.actions.rules import creator_columns, refuse_expired, refuse_retired
+from apikeys.actions.rules import (
+    changed_grant,
+    creator_columns,
+    refuse_expired,
+    refuse_retired,
+)
 from apikeys.federation import kinds
 from apikeys.federation.assertions import verify
 from apikeys.federation.conditions import are_met, check
@@ -28,7 +33,7 @@ from apikeys.federation.errors import (
     TrustPolicyTooWide,
 )
 from apikeys.federation.exchange_errors import AssertionRefused
-from apikeys.grants import Default, Grant
+from apikeys.grants import Default
 from apikeys.models import Issuer, TrustPolicy, User
 from infra_service.lib.database.retries import retrying
 
@@ -121,7 +126,7 @@ def change_trust_policy(
     if changes.get("issuer_id", policy.issuer_id) != policy.issuer_id:
         raise FieldFixed("issuer_id")
     held, before = policy.grant, described(policy)
-    wanted = _wanted(policy, changes, actor)
+    wanted = changed_grant(policy, changes, actor)
     values = {**_plain(policy, changes), **wanted.columns()}
     for column, value in values.items():
         setattr(policy, column, value)
@@ -159,18 +164,6 @@ def _lock_issuer(issuer_id: str) -> Issuer:
     if issuer is None:
         raise IssuerUnusable
     return issuer
-
-
-def _wanted(policy: TrustPolicy, changes: Mapping[str, Any], actor: Actor) -> Grant:
-    binding = policy.binding
-    if "binding" in changes:
-        binding = changes["binding"].within_applications_of(actor.grant.binding)
-    return Grant(
-        frozenset(changes.get("scopes", policy.scopes)),
-        binding,
-        changes.get("expires_at", policy.expires_at),
-        changes.get("allowed_networks", policy.grant.networks),
-    )
 
 
 def _plain(policy: TrustPolicy, changes: Mapping[str, Any]) -> dict[str, Any]:
