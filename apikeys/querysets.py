@@ -37,7 +37,7 @@ from apikeys.usability import (
 from infra_service.lib.database.busy_timeout import without_waiting
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Mapping
     from typing import Self
 
     from apikeys.bindings import Binding
@@ -237,13 +237,6 @@ class ApiKeyQuerySet(CredentialQuerySet[Any]):
         by_token = When(~Q(maker_token_id=""), then=F("maker_token_id"))
         made_by = Case(by_token, default=F("maker_id"), output_field=CharField(null=True))
         return super().with_searched().annotate(made_by_id=made_by)
-
-    def made_by_keys(self, key_ids: Collection[str]) -> Self:
-        """Return the keys that these keys created, directly or through tokens."""
-        return self.filter(maker__in=key_ids)
-
-    def made_by_token(self, token_id: str) -> Self:
-        return self.filter(maker_token_id=token_id)
 
 
 class AccessTokenQuerySet(CredentialQuerySet[Any]):

@@ -147,4 +147,4 @@ def revoke_access_token(*, token: AccessToken, actor: Actor) -> int:
         return 0
     policies = TrustPolicy.objects.filter(maker_token_id=token.pk)
     descent.disable_policies(policies, token.pk, actor)
-    return 1 + descent.revoke(ApiKey.objects.made_by_token(token.pk), token.pk, actor)
+    return 1 + descent.revoke(ApiKey.objects.filter(maker_token_id=token.pk), token.pk, actor)

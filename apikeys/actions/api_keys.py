@@ -206,7 +206,7 @@ def revoke_api_key(*, key: ApiKey, actor: Actor) -> int:
     if not change_and_record(key.pk, working, revocation, actor=actor, action="api_key.revoke"):
         return 0
     descent.disable_policies(TrustPolicy.objects.filter(maker=key.pk), key.pk, actor)
-    return 1 + descent.revoke(ApiKey.objects.made_by_keys([key.pk]), key.pk, actor)
+    return 1 + descent.revoke(ApiKey.objects.filter(maker=key.pk), key.pk, actor)
 
 
 def _find_key(keys: ApiKeyQuerySet, key_id: str) -> ApiKey:

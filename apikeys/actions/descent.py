@@ -58,7 +58,7 @@ def revoke(made: ApiKeyQuerySet, ancestor_id: str, actor: Actor) -> int:
         audit.record_consequences(actor, "api_key.revoke", dict.fromkeys(generation, because))
         disable_policies(TrustPolicy.objects.filter(maker__in=generation), ancestor_id, actor)
         revoked += len(generation)
-        made = ApiKey.objects.made_by_keys(generation)
+        made = ApiKey.objects.filter(maker__in=generation)
     return revoked
 
 
@@ -70,20 +70,10 @@ def narrow(ancestor_id: str, grant: Grant, actor: Actor) -> None:
     """
     parents = {ancestor_id: grant}
     while parents:
-        changes: dict[str, Mapping[str, Any]] = {}
-        narrowed: dict[str, Grant] = {}
-        for key in _lock(ApiKey.objects.made_by_keys(parents)).values():
-            parent = parents[key.maker_id or ""]
-            if key.grant.is_within(parent):
-                continue
-            left = key.grant.intersection(parent)
-            if left.is_empty or left.networks.is_over_limit:
-                revoke(ApiKey.objects.filter(pk=key.pk), ancestor_id, actor)
-                continue
-            changes[key.pk] = _narrow(key, left) | {"ancestor": ancestor_id}
-            narrowed[key.pk] = left
-        audit.record_consequences(actor, "api_key.update", changes)
-        _narrow_policies(parents, ancestor_id, actor)
+        keys = _lock(ApiKey.objects.filter(maker__in=parents))
+        narrowed = _narrow(keys, parents, "api_key.update", ancestor_id, actor)
+        policies = _lock_policies(TrustPolicy.objects.filter(maker__in=parents))
+        _narrow(policies, parents, "trust_policy.update", ancestor_id, actor)
         parents = narrowed
 
 
@@ -95,38 +85,10 @@ def disable_policies(policies: TrustPolicyQuerySet, ancestor_id: str, actor: Act
         audit.record_consequences(actor, "trust_policy.disable", dict.fromkeys(ids, because))
 
 
-def lock_ancestors(made: TrustPolicy) -> None:
-    """Lock the parent of a policy until the transaction ends."""
-    _lock_credentials(made.maker_id, made.maker_token_id)
-
-
-def lock_caller(actor: Actor) -> None:
-    """Lock the caller until the transaction ends, so that a revocation finds the new rows."""
-    if actor.caller is not None:
-        _lock_credentials(actor.caller.api_key_id, actor.caller.token_id)
-
-
-def _lock_credentials(key_id: str | None, token_id: str) -> None:
-    for locked, credential_id in (
-        (ApiKey.objects.locked(), key_id),
-        (AccessToken.objects.locked(), token_id),
-    ):
-        list(locked.filter(pk=credential_id).values_list("pk"))
-
-
-def _narrow_policies(parents: Mapping[str, Grant], ancestor_id: str, actor: Actor) -> None:
-    changes: dict[str, Mapping[str, Any]] = {}
-    for policy in _lock_policies(TrustPolicy.objects.filter(maker__in=parents)).values():
-        parent = parents[policy.maker_id or ""]
-        if policy.grant.is_within(parent):
-            continue
-        left = policy.grant.intersection(parent)
-        if left.is_empty or left.networks.is_over_limit:
-            only = TrustPolicy.objects.filter(pk=policy.pk)
-            disable_policies(only, ancestor_id, actor)
-            continue
-        changes[policy.pk] = _narrow(policy, left) | {"ancestor": ancestor_id}
-    audit.record_consequences(actor, "trust_policy.update", changes)
+def lock_credentials(key_id: str | None, token_id: str) -> None:
+    """Lock a key and a token until the transaction ends, so that a revocation finds new rows."""
+    list(ApiKey.objects.locked().filter(pk=key_id).values_list("pk"))
+    list(AccessToken.objects.locked().filter(pk=token_id).values_list("pk"))
 
 
 def _lock_policies(policies: TrustPolicyQuerySet) -> dict[str, TrustPolicy]:
@@ -139,10 +101,32 @@ def _lock(keys: ApiKeyQuerySet) -> dict[str, ApiKey]:
     return {key.pk: key for key in locked.order_by("pk")}
 
 
-def _narrow(key: ApiKey | TrustPolicy, grant: Grant) -> dict[str, Any]:
-    """Set the grant of the key or policy and return its changes for the audit log."""
-    before = described(key)
-    type(key).objects.filter(pk=key.pk).change(**grant.columns())
-    for column, value in grant.columns().items():
-        setattr(key, column, value)
-    return differences(before, described(key))
+def _narrow(
+    rows: Mapping[str, ApiKey] | Mapping[str, TrustPolicy],
+    parents: Mapping[str, Grant],
+    action: str,
+    ancestor_id: str,
+    actor: Actor,
+) -> dict[str, Grant]:
+    """Limit keys or policies to the grants of their parents, and return the changed grants."""
+    changes: dict[str, Mapping[str, Any]] = {}
+    narrowed: dict[str, Grant] = {}
+    for row in rows.values():
+        parent = parents[row.maker_id or ""]
+        if row.grant.is_within(parent):
+            continue
+        left = row.grant.intersection(parent)
+        if left.is_empty or left.networks.is_over_limit:
+            if isinstance(row, ApiKey):
+                revoke(ApiKey.objects.filter(pk=row.pk), ancestor_id, actor)
+            else:
+                disable_policies(TrustPolicy.objects.filter(pk=row.pk), ancestor_id, actor)
+            continue
+        before = described(row)
+        type(row).objects.filter(pk=row.pk).change(**left.columns())
+        for column, value in left.columns().items():
+            setattr(row, column, value)
+        changes[row.pk] = differences(before, described(row)) | {"ancestor": ancestor_id}
+        narrowed[row.pk] = left
+    audit.record_consequences(actor, action, changes)
+    return narrowed

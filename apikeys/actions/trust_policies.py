@@ -77,7 +77,8 @@ def create_trust_policy(
     """
     refuse_retired(actor)
     grant = actor.grant.delegated(scopes, binding, expires_at, allowed_networks)
-    descent.lock_caller(actor)
+    if actor.caller is not None:
+        descent.lock_credentials(actor.caller.api_key_id, actor.caller.token_id)
     issuer = _lock_issuer(issuer_id)
     lifetime = {} if max_token_seconds is None else {"max_token_seconds": max_token_seconds}
     policy = TrustPolicy(
@@ -118,7 +119,7 @@ def change_trust_policy(
     if policy is None:
         raise TrustPolicyNotFound
     # The same lock order as in a revocation: the parent, then the policy.
-    descent.lock_ancestors(policy)
+    descent.lock_credentials(policy.maker_id, policy.maker_token_id)
     _lock_issuer(policy.issuer_id)
     policy = policies.select_for_update(no_key=True, of=("self",)).get(pk=policy_id)
     if policy.disabled_at is not None:
