@@ -42,7 +42,6 @@ _SEPARATORS: Final = re.compile("([/:])")
 _POINTER: Final = re.compile(r"(?:/(?:[^~/]|~[01])+)+")
 #: Claims that conditions cannot use, because the service verifies them itself.
 _NOT_FOR_CONDITIONS: Final = frozenset({"iss", "aud", "exp", "iat", "nbf", "jti"})
-_MISSING: Final = object()
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +76,10 @@ def path_of(claim: str) -> Path:
 
 def value_at(claims: Mapping[str, Any], claim: str) -> Any:
     """Return the value of the claim with this name; None if it is missing."""
-    found = _find(claims, claim)
-    return None if found is _MISSING else found
+    found: Any = claims
+    for name in path_of(claim):
+        found = found.get(name) if isinstance(found, dict) else None
+    return found
 
 
 def text_of(value: Any) -> str | None:
@@ -198,12 +199,11 @@ def _operator(condition: Condition) -> str:
 
 def _judge(condition: Condition, claims: Mapping[str, Any]) -> Verdict:
     claim, operator = condition["claim"], _operator(condition)
-    found, wanted = _find(claims, claim), condition.get(operator)
+    found, wanted = value_at(claims, claim), condition.get(operator)
     items = found if isinstance(found, list) else [found]
     texts = [text for text in map(text_of, items) if text is not None]
     met = any(_meets(operator, wanted, text) for text in texts)
-    had = None if found is _MISSING else found
-    return Verdict(claim, {operator: wanted}, had, met)
+    return Verdict(claim, {operator: wanted}, found, met)
 
 
 def _meets(operator: str, wanted: Any, text: str) -> bool:
@@ -212,15 +212,6 @@ def _meets(operator: str, wanted: Any, text: str) -> bool:
     if operator == "in":
         return text in wanted
     return operator == "glob" and matches(wanted, text)
-
-
-def _find(claims: Mapping[str, Any], claim: str) -> Any:
-    found: Any = claims
-    for name in path_of(claim):
-        if not isinstance(found, dict) or name not in found:
-            return _MISSING
-        found = found[name]
-    return found
 
 
 def _segment_matches(glob: str, text: str) -> bool:
