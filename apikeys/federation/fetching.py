@@ -9,25 +9,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 from django.conf import settings
 
-from infra_service.lib.http_client import deadline as limits
 from infra_service.lib.http_client.addresses import is_inside, is_public
 from infra_service.lib.http_client.connection import Connection, parse_url
 from infra_service.lib.http_client.errors import FetchError
 
 if TYPE_CHECKING:
     from infra_service.lib.http_client.addresses import Address
+    from infra_service.lib.http_client.deadline import Deadline
 
 #: The maximum size of a response body. The largest key sets of the platforms have 10 KB.
 MAX_BYTES: Final = 64 * 1024
 #: The total time limit for name resolution, connections, handshakes and responses.
 SECONDS: Final = 5.0
-
-
-class Deadline(limits.Deadline):
-    """The deadline for an issuer's response."""
-
-    def __init__(self, seconds: float = SECONDS) -> None:
-        super().__init__(seconds)
 
 
 def fetch_json(url: str, ca: str, deadline: Deadline) -> Any:

@@ -17,9 +17,10 @@ from django.db.models import F, Q
 from django.utils import timezone
 
 from apikeys.federation.exchange_errors import AssertionRefused, IssuerBusy
-from apikeys.federation.fetching import SECONDS, Deadline, fetch_json
+from apikeys.federation.fetching import SECONDS, fetch_json
 from apikeys.federation.key_formats import KeySetError, has_key, usable_keys
 from apikeys.models.federation import Issuer
+from infra_service.lib.http_client.deadline import Deadline
 from infra_service.lib.http_client.errors import FetchError
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def fetch_keys(issuer: Issuer) -> KeySet:
     Raises:
         FetchError: the keys or the discovery document are unavailable or invalid.
     """
-    deadline = Deadline()
+    deadline = Deadline(SECONDS)
     address: Any = issuer.jwks_url
     if not address:
         about = f"{issuer.url.removesuffix('/')}/.well-known/openid-configuration"
