@@ -22,6 +22,8 @@ from apikeys.tokens import TokenKind
 from infra_service.lib.database.compiled import CompiledInsert, Parameter
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from django.db.models import Model, QuerySet
 
     from apikeys.grants import Caller
@@ -42,7 +44,7 @@ def unchanged(caller: Caller) -> Q:
         TokenExpired: the token has expired.
     """
     _refuse_ended(caller)
-    return Q(Exists(_as_seen(caller, _seen(caller))))
+    return Q(Exists(_CREDENTIALS[_form(caller)](_seen(caller))))
 
 
 def unchanged_of(form: str) -> Q:
@@ -120,21 +122,8 @@ def _seen(caller: Caller) -> dict[str, Any]:
     }
 
 
-def _as_seen(caller: Caller, given: dict[str, Any]) -> QuerySet[Any, Any]:
-    return _CREDENTIALS[_form(caller)](given)
-
-
-def _key(given: dict[str, Any]) -> QuerySet[Any, Any]:
-    return ApiKey.objects.filter(
-        pk=given["token_id"],
-        revision=given["revision"],
-        revoked_at=None,
-        created_by__is_active=True,
-    )
-
-
-def _issued(given: dict[str, Any]) -> QuerySet[Any, Any]:
-    return AccessToken.objects.filter(
+def _own(model: type[ApiKey | AccessToken], given: dict[str, Any]) -> QuerySet[Any, Any]:
+    return model._default_manager.filter(
         pk=given["token_id"],
         revision=given["revision"],
         revoked_at=None,
@@ -143,22 +132,25 @@ def _issued(given: dict[str, Any]) -> QuerySet[Any, Any]:
 
 
 def _minted(given: dict[str, Any]) -> QuerySet[Any, Any]:
-    return _issued(given).filter(
+    return _own(AccessToken, given).filter(
         api_key__revision=given["api_key_revision"], api_key__revoked_at=None
     )
 
 
 def _exchanged(given: dict[str, Any]) -> QuerySet[Any, Any]:
-    return _issued(given).filter(
+    return _own(AccessToken, given).filter(
         trust_policy__revision=given["trust_policy_revision"],
         trust_policy__disabled_at=None,
         trust_policy__issuer__disabled_at=None,
     )
 
 
-_CREDENTIALS: Final = {
-    "key": _key, "issued": _issued, "minted": _minted, "exchanged": _exchanged,
-}  # fmt: skip
+_CREDENTIALS: Final[dict[str, Callable[[dict[str, Any]], QuerySet[Any, Any]]]] = {
+    "key": partial(_own, ApiKey),
+    "issued": partial(_own, AccessToken),
+    "minted": _minted,
+    "exchanged": _exchanged,
+}
 #: Kinds of callers, by the columns that a revalidation reads.
 FORMS: Final = tuple(_CREDENTIALS)
 _PARAMETERS: Final = {
