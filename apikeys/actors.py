@@ -59,11 +59,8 @@ class Actor:
             grant=caller.grant,
             user_id=caller.user_id,
             token_id=caller.token_id,
-            address=request.META.get("REMOTE_ADDR") or None,
-            request_id=getattr(request, "request_id", ""),
-            client_request_id=getattr(request, "client_request_id", ""),
-            trace_id=getattr(request, "trace_id", ""),
             caller=caller,
+            **_origin(request),
         )
 
     @classmethod
@@ -76,11 +73,13 @@ class Actor:
         return cls(
             name=person.get_username(),
             user_id=person.pk,
-            address=request.META.get("REMOTE_ADDR") or None,
-            request_id=getattr(request, "request_id", ""),
-            client_request_id=getattr(request, "client_request_id", ""),
-            trace_id=getattr(request, "trace_id", ""),
+            **_origin(request),
         )
+
+    @classmethod
+    def of_unauthenticated(cls, request: Request) -> Actor:
+        """Return the actor of a request that is not yet authenticated, without permissions."""
+        return cls(name="", grant=Grant(frozenset()), **_origin(request))
 
     @classmethod
     def of_command(cls, name: str) -> Actor:
@@ -117,6 +116,15 @@ class Actor:
         if self.caller is None:
             return self
         return dataclasses.replace(self, caller=revalidation.refresh(self.caller, prefetch))
+
+
+def _origin(request: HttpRequest | Request) -> dict[str, Any]:
+    """Return the fields of an actor that describe its request."""
+    ids = ("request_id", "client_request_id", "trace_id")
+    return {
+        "address": request.META.get("REMOTE_ADDR") or None,
+        **{name: getattr(request, name, "") for name in ids},
+    }
 
 
 _acting: ContextVar[Callable[[], Actor] | None] = ContextVar("acting", default=None)

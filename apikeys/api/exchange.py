@@ -13,7 +13,6 @@ from apikeys.actors import Actor
 from apikeys.api.exchange_openapi import exchange_schema
 from apikeys.api.exchange_parameters import ACCESS_TOKEN_TYPE, RequestRefused, read_parameters
 from apikeys.federation.exchange_errors import AssertionRefused, ExchangeRefused
-from apikeys.grants import Grant
 from infra_service.lib.api.throttling import RateLimited, count_exchange, count_failure
 
 if TYPE_CHECKING:
@@ -73,7 +72,7 @@ class TokenExchangeView(OAuthView):
                 "invalid_request", "The Authorization header is not accepted here."
             )
         parameters = read_parameters(request)
-        actor = _unauthenticated_actor(request)
+        actor = Actor.of_unauthenticated(request)
         with actions.recording_refusals(parameters.policy_id, actor):
             proof = actions.prove(policy_id=parameters.policy_id, token=parameters.token)
             count_exchange(request._request, proof.policy.pk, proof.policy.owner_id)
@@ -81,15 +80,3 @@ class TokenExchangeView(OAuthView):
                 proof=proof, scopes=parameters.scopes, ttl=parameters.ttl, actor=actor
             )
         return self.issued(token, secret, issued_token_type=ACCESS_TOKEN_TYPE)
-
-
-def _unauthenticated_actor(request: Request) -> Actor:
-    """Return the actor of a request that is not yet authenticated."""
-    return Actor(
-        name="",
-        grant=Grant(frozenset()),
-        address=request.META.get("REMOTE_ADDR") or None,
-        request_id=getattr(request, "request_id", ""),
-        client_request_id=getattr(request, "client_request_id", ""),
-        trace_id=getattr(request, "trace_id", ""),
-    )
