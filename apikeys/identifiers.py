@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from django.utils.http import int_to_base36
 from uuid_utils.compat import uuid7
 
 from infra_service.lib.api.identifiers import uuid7_of
@@ -12,7 +13,6 @@ from infra_service.lib.api.identifiers import uuid7_of
 if TYPE_CHECKING:
     import datetime as dt
 
-_DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
 _LENGTH: Final = 25  # 36 ** 25 > 2 ** 128. Identifiers of the same length sort by their time.
 
 _CREDENTIAL: Final = re.compile(rf"(key|tok|fed)-[0-9a-z]{{{_LENGTH}}}")
@@ -45,8 +45,4 @@ def trust_policy_id() -> str:
 
 def _base36_uuid7(moment: dt.datetime | None) -> str:
     number = (uuid7() if moment is None else uuid7_of(moment)).int
-    digits = []
-    for _ in range(_LENGTH):
-        number, remainder = divmod(number, 36)
-        digits.append(_DIGITS[remainder])
-    return "".join(reversed(digits))
+    return int_to_base36(number).zfill(_LENGTH)
