@@ -7,6 +7,6 @@ chain of the previous archive, so verification detects every changed, removed or
 
 from apikeys.archiving.archive import FILE_EVENTS, archive_next, missing_privilege
 from apikeys.archiving.checking import check_archives
-from apikeys.archiving.errors import ArchiveError
+from apikeys.archiving.files import ArchiveError
 
 __all__ = ["FILE_EVENTS", "ArchiveError", "archive_next", "check_archives", "missing_privilege"]

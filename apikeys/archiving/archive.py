@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from apikeys import audit
 from apikeys.archiving import files, removing
-from apikeys.archiving.errors import ArchiveError
+from apikeys.archiving.files import ArchiveError
 from apikeys.models import AuditArchive, AuditEvent
 from infra_service.lib.database.months import moment_of
 

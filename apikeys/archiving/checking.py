@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from apikeys.archiving import files
-from apikeys.archiving.errors import ArchiveError
+from apikeys.archiving.files import ArchiveError
 from apikeys.models import AuditArchive
 
 if TYPE_CHECKING:

@@ -18,7 +18,6 @@ import uuid
 import zlib
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from apikeys.archiving.errors import ArchiveError
 from infra_service.lib.commandline.private_files import PrivateDirectory, open_regular, sync
 from infra_service.lib.error_text import reason_of
 
@@ -36,6 +35,10 @@ _LONGEST_LINE: Final = 16 * 1024 * 1024
 _MALFORMED: Final = (
     ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError,
 )  # fmt: skip
+
+
+class ArchiveError(Exception):
+    """A failed archive operation, which left the audit log unchanged."""
 
 
 class Contents(NamedTuple):

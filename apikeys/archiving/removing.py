@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from django.db import DatabaseError
 
 from apikeys.archiving import files
-from apikeys.archiving.errors import ArchiveError
+from apikeys.archiving.files import ArchiveError
 from apikeys.models import AuditArchive, AuditEvent
 from infra_service.lib.database.postgresql.partitions import Partition, partitions_of
 

@@ -1,2 +1,0 @@
-class ArchiveError(Exception):
-    """A failed archive operation, which left the audit log unchanged."""
