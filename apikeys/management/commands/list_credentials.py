@@ -128,9 +128,9 @@ def _days(text: str) -> dt.timedelta:
 
 
 def _found(owned: dict[str, Any], expiring: dt.timedelta | None, *, all_: bool) -> Iterator[Any]:
-    for credentials, related, secrets in (
-        (ApiKey.objects.all(), "created_by", ("digest", "previous_digest")),
-        (AccessToken.objects.select_related("api_key", "trust_policy"), "created_by", ("digest",)),
+    for credentials, secrets in (
+        (ApiKey.objects.all(), ("digest", "previous_digest")),
+        (AccessToken.objects.select_related("api_key", "trust_policy"), ("digest",)),
     ):
         if expiring is not None:
             shown = credentials.issued().expiring(expiring)
@@ -139,20 +139,19 @@ def _found(owned: dict[str, Any], expiring: dt.timedelta | None, *, all_: bool) 
         yield (
             shown.filter(**owned)
             .with_status()
-            .select_related(related)
+            .select_related("created_by")
             .defer(*secrets)
             .order_by("created_by__username", "pk")
         )
 
 
-def _row(credential: ApiKey | AccessToken) -> tuple[str, ...]:
-    reason: str | None = getattr(credential, "unusable_reason")  # noqa: B009 - with_status() annotates it
+def _row(credential: Any) -> tuple[str, ...]:
     return (
         credential.pk,
         credential.created_by.username,
         getattr(credential, "kind", _API_KEY),
         tables.printable(credential.name),
-        status_word(reason).lower(),
+        status_word(credential.unusable_reason).lower(),
         tables.moment(credential.last_used_at),
         tables.moment(credential.expiry),
         _where(credential.binding),
