@@ -9,4 +9,4 @@ class ApiKeysConfig(AppConfig):
 
     def ready(self) -> None:
         """Record logins, logouts and new superusers in the audit log."""
-        from apikeys import logins, superusers  # noqa: F401, PLC0415 - receivers
+        from apikeys import logins  # noqa: F401, PLC0415 - receivers

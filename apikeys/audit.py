@@ -9,8 +9,7 @@ from django.db import transaction
 from django.db.models import Model
 
 from apikeys import revalidation
-from apikeys.models.audit_log import AuditEvent
-from apikeys.models.users import User
+from apikeys.models import AuditEvent, User
 from infra_service.lib.database.compiled import CompiledChange, insert
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Records of logins and logouts in the audit log, through Django's signals."""
+"""Records of logins, logouts and new superusers in the audit log, through signals."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from django.contrib.auth.signals import user_logged_in, user_logged_out, user_lo
 from django.dispatch import receiver
 
 from apikeys import audit
-from apikeys.actors import Actor
+from apikeys.actors import Actor, current_actor
 from apikeys.models import User
+from apikeys.models.users import superuser_created
 from infra_service.lib.api.limits import Limit, limiter
 
 if TYPE_CHECKING:
@@ -49,6 +50,13 @@ def record_failure(
     audit.authorize_and_record(
         actor, "user.login_failed", "" if user is None else user.pk, **fields
     )
+
+
+@receiver(superuser_created)
+def record_superuser(user: User, **_kwargs: Any) -> None:
+    """Record a superuser and its creator. An error rolls back the creation."""
+    made = {"name": user.username, "is_superuser": True}
+    audit.authorize_and_record(current_actor(), "user.create", user.pk, **made)
 
 
 def record_refusal(

@@ -1,8 +1,4 @@
-"""Models of users, keys, tokens and the audit log.
-
-The audit log imports the submodules instead of this package, to avoid a circular import: the
-package includes users, and recording the creation of a user requires the audit log.
-"""
+"""Models of users, keys, tokens and the audit log."""
 
 from apikeys.models.audit_log import AuditArchive, AuditEvent
 from apikeys.models.credentials import AccessToken, ApiKey, Credential
