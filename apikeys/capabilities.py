@@ -8,7 +8,7 @@ also invalidates its capabilities.
 from __future__ import annotations
 
 import datetime as dt
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from django.utils import timezone
@@ -20,12 +20,9 @@ from apikeys.tokens import TokenKind
 from infra_service.lib import encryption
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from rest_framework.request import Request
 
     from apikeys.grants import Caller
-    from infra_service.lib.database.compiled import Prefetch
 
 #: The query parameter. The access log omits query strings.
 PARAMETER: Final = "capability"
@@ -53,9 +50,9 @@ def issue(caller: Caller, purpose: str, claims: msgspec.Struct) -> str:
 class CapabilityAuthentication(BaseAuthentication):
     """Authentication by the capability in the query string.
 
-    The view declares the purpose and the type of the claims in ``capability``. Its method
-    ``accept_claims`` receives the claims, and returns a query to run together with the query for
-    the caller.
+    The view declares the purpose and the type of the claims (a ``msgspec.Struct``) in
+    ``capability``. Its method ``accept_claims`` receives the claims, and returns a query
+    (``Prefetch``) to run together with the query for the caller, or None.
     """
 
     def authenticate(self, request: Request) -> tuple[Caller, Caller]:
@@ -67,7 +64,7 @@ class CapabilityAuthentication(BaseAuthentication):
                 token is not valid.
             TokenExpired, AddressNotAllowed: see ``callers.find_caller``.
         """
-        view: CapabilityView = request.parser_context["view"]
+        view: Any = request.parser_context["view"]
         purpose, claims_type = view.capability
         sealed = opened(request, purpose)
         prefetch = view.accept_claims(msgspec.msgpack.decode(sealed.claims, type=claims_type))
@@ -78,13 +75,6 @@ class CapabilityAuthentication(BaseAuthentication):
     def authenticate_header(self, request: Request) -> str:  # noqa: ARG002 - DRF's signature
         """Return the challenge of a 401."""
         return 'Bearer realm="infra-service"'
-
-
-class CapabilityView:
-    """The declarations of a view with ``CapabilityAuthentication``."""
-
-    capability: ClassVar[tuple[str, type[msgspec.Struct]]]
-    accept_claims: Callable[[Any], Prefetch[Any] | None]
 
 
 def opened(request: Request, purpose: str) -> Sealed:
