@@ -16,7 +16,6 @@ from workloads.collection import MAX_COLLECTOR_VERSION, MAX_MESSAGE, MAX_RESOURC
 from workloads.errors import ClusterExists, ClusterNotFound
 from workloads.models import Cluster, Workload
 from workloads.reporting import image_rows
-from workloads.reporting.errors import ClusterBusy
 from workloads.reporting.short_transactions import LimitedLockWait, short_wait
 
 if TYPE_CHECKING:
@@ -113,7 +112,7 @@ def record_collection_failure(
     }
     if failure.collector_version:
         values["collector_version"] = safe_text(failure.collector_version, MAX_COLLECTOR_VERSION)
-    with short_wait(ClusterBusy):
+    with short_wait():
         if Cluster.objects.filter(LimitedLockWait(), actor.unchanged(), pk=cluster_id).update(
             **values
         ):

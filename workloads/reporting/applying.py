@@ -13,6 +13,7 @@ import datetime as dt
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
+from django.db import transaction
 from django.db.models import Count, Q
 from django.db.models.functions import Now
 
@@ -25,7 +26,7 @@ from workloads.reporting.deployments import deployments_changed
 from workloads.reporting.differences import Differences, compare
 from workloads.reporting.errors import ClockAhead, ClusterBusy, ClusterUidMismatch, StaleReport
 from workloads.reporting.reports import Applied
-from workloads.reporting.short_transactions import LimitedLockWait, short_transaction, short_wait
+from workloads.reporting.short_transactions import LimitedLockWait, short_wait
 from workloads.reporting.transitions import gap_before
 
 if TYPE_CHECKING:
@@ -135,7 +136,7 @@ def _announce(cluster_id: uuid.UUID, report: Report) -> None:
     no lasting effect, because the next report is newer than the announced report.
     """
     older = Q(announced_report_at=None) | Q(announced_report_at__lt=report.reported_at)
-    with short_wait(ClusterBusy):
+    with short_wait():
         clusters = Cluster.objects.filter(LimitedLockWait(), older, pk=cluster_id)
         clusters.update(announced_report_at=report.reported_at)
 
@@ -145,9 +146,9 @@ def _store(cluster: Cluster, report: Report, changes: Differences, actor: Actor)
     gap = gap_before(cluster, _observed_at(cluster, report))
     writes = not changes.is_empty() or gap is not None or _lags_in_images(cluster)
     if not writes and not _is_new(cluster, report) and not _looks_ahead(cluster):
-        with short_wait(ClusterBusy):
+        with short_wait():
             return _claim(cluster, report, changes, actor)  # a single statement is atomic
-    with short_transaction(ClusterBusy):
+    with short_wait(), transaction.atomic():
         if not _claim(cluster, report, changes, actor):
             return False
         if _is_new(cluster, report):

@@ -6,15 +6,14 @@ import contextlib
 import sqlite3
 from typing import TYPE_CHECKING, Any, Final
 
-from django.db import OperationalError, transaction
+from django.db import OperationalError
 from django.db.models import BooleanField, Func
 
 from infra_service.lib.database.busy_timeout import busy_timeout
+from workloads.reporting.errors import ClusterBusy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from rest_framework.exceptions import APIException
 
 LOCK_WAIT_MS: Final = 1000
 _LOCK_NOT_AVAILABLE: Final = "55P03"
@@ -36,11 +35,14 @@ class LimitedLockWait(Func):
 
 
 @contextlib.contextmanager
-def short_wait(busy: type[APIException]) -> Iterator[None]:
-    """Raise `busy` if a lock is not available within a second.
+def short_wait() -> Iterator[None]:
+    """Raise an error if a lock is not available within a second.
 
-    On PostgreSQL, this is the lock on a row, and requires ``LimitedLockWait``. On SQLite, this is
-    the lock on the database.
+    On PostgreSQL, this is the lock on a row, and requires ``LimitedLockWait`` in the statement, or
+    in the first statement of the transaction. On SQLite, this is the lock on the database.
+
+    Raises:
+        ClusterBusy: another transaction holds the lock.
     """
     try:
         with busy_timeout(LOCK_WAIT_MS):
@@ -51,12 +53,5 @@ def short_wait(busy: type[APIException]) -> Iterator[None]:
             getattr(cause, "sqlstate", None) == _LOCK_NOT_AVAILABLE
             or getattr(cause, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY
         ):
-            raise busy from error
+            raise ClusterBusy from error
         raise
-
-
-@contextlib.contextmanager
-def short_transaction(busy: type[APIException]) -> Iterator[None]:
-    """Run the block in a transaction. Its first statement is a ``LimitedLockWait`` UPDATE."""
-    with short_wait(busy), transaction.atomic():
-        yield
