@@ -14,9 +14,8 @@ from infra_service.lib.api.periods import PERIOD_PARAMETERS, read_period
 from infra_service.lib.api.viewsets import ResourceViewSet
 from workloads.api.history_openapi import availability_schema, transitions_schema
 from workloads.api.history_serializers import AvailabilitySerializer, TransitionSerializer
-from workloads.api.visible import cluster_of_path
+from workloads.api.visible import find_cluster
 from workloads.availability import availability, known_spans
-from workloads.errors import ClusterNotFound
 from workloads.history import KEPT
 from workloads.models import Cluster, Transition, Workload
 from workloads.reporting.errors import WorkloadNotFound
@@ -67,10 +66,7 @@ class HistoryViewSet(ResourceViewSet[Transition]):
         return Response({"availability": AvailabilitySerializer(found).data})
 
     def _cluster(self) -> Cluster:
-        try:
-            return cluster_of_path(self.request, self.kwargs["cluster_id"]).timed().get()
-        except Cluster.DoesNotExist as error:
-            raise ClusterNotFound from error
+        return find_cluster(self.request, Cluster.objects.timed(), self.kwargs["cluster_id"])
 
     def _workload_id(self) -> uuid.UUID:
         found = parse_uuid(self.kwargs["workload_id"])

@@ -15,13 +15,17 @@ if TYPE_CHECKING:
     from workloads.models import ClusterQuerySet
 
 
-def cluster_of_path(request: Request, text: str) -> ClusterQuerySet:
-    """Return a query for the cluster, which is empty outside the caller's binding.
+def find_cluster(request: Request, clusters: ClusterQuerySet, text: str) -> Cluster:
+    """Return the cluster with this id.
 
     Raises:
-        ClusterNotFound: the text is not an id.
+        ClusterNotFound: the text is not an id, or the cluster is missing or outside the caller's
+            binding.
     """
-    found = parse_uuid(text)
-    if found is None:
+    cluster_id = parse_uuid(text)
+    if cluster_id is None:
         raise ClusterNotFound
-    return Cluster.objects.inside(caller_of(request).binding).filter(pk=found)
+    try:
+        return clusters.inside(caller_of(request).binding).get(pk=cluster_id)
+    except Cluster.DoesNotExist as error:
+        raise ClusterNotFound from error

@@ -28,7 +28,7 @@ from workloads.api.serializers import (
     ManagedWorkloadSerializer,
     WorkloadSerializer,
 )
-from workloads.api.visible import cluster_of_path
+from workloads.api.visible import find_cluster
 from workloads.api.workloads_openapi import summary_schema, workloads_schema
 from workloads.collection import CollectionFailure, FailureReason
 from workloads.errors import ClusterNotFound
@@ -124,10 +124,9 @@ class WorkloadViewSet(ResourceViewSet[Workload]):
     @failure_schema
     def report_failure(self, request: Request, **_path: str) -> Response:
         """Record why a collector cannot read its cluster."""
-        self._cluster()  # 404 before a body is read
+        cluster_id = self._cluster().pk  # 404 before a body is read
         options = self.read_options(FailureSerializer)
         failure = CollectionFailure(**{**options, "reason": FailureReason(options["reason"])})
-        cluster_id = uuid.UUID(self.kwargs["cluster_id"])
         with report_slots.acquire(cluster_id):
             actions.record_collection_failure(
                 cluster_id=cluster_id, failure=failure, actor=Actor.of(request)
@@ -135,23 +134,19 @@ class WorkloadViewSet(ResourceViewSet[Workload]):
         return Response(status=HTTPStatus.NO_CONTENT)
 
     def _cluster(self) -> Cluster:
-        clusters = cluster_of_path(self.request, self.kwargs["cluster_id"])
-        try:
-            return clusters.only("name", "last_snapshot_at").get()
-        except Cluster.DoesNotExist as error:
-            raise ClusterNotFound from error
+        clusters = Cluster.objects.only("name", "last_snapshot_at")
+        return find_cluster(self.request, clusters, self.kwargs["cluster_id"])
 
     def _report(self, request: Request, *, complete: bool) -> Response:
         cluster = self._cluster()  # 404 before a body is read
         if request.content_type.partition(";")[0].strip().lower() != "application/json":
             raise UnsupportedMediaType(request.content_type)
         body = read_body(request._request, settings.WORKLOADS_MAX_BYTES)
-        cluster_id = uuid.UUID(self.kwargs["cluster_id"])
-        with report_slots.acquire(cluster_id):
+        with report_slots.acquire(cluster.pk):
             report = read_report(body, complete=complete)
             try:
                 applied = apply_report(
-                    cluster_id=cluster_id, report=report, actor=Actor.of(request)
+                    cluster_id=cluster.pk, report=report, actor=Actor.of(request)
                 )
             except Cluster.DoesNotExist as error:  # deleted while the body arrived
                 raise ClusterNotFound from error
@@ -159,7 +154,7 @@ class WorkloadViewSet(ResourceViewSet[Workload]):
         return Response(
             ReportAnswer(
                 report=AppliedReport(
-                    cluster_id=cluster_id,
+                    cluster_id=cluster.pk,
                     cluster_name=cluster.name,
                     reported_at=shown(report.reported_at),
                     **dataclasses.asdict(applied),
