@@ -47,7 +47,6 @@ class Synced:
     """An applied report: a snapshot (`complete`) or a delta, with its total duration."""
 
     complete: bool
-    workloads: int
     applied: Applied
     seconds: float
 
@@ -226,4 +225,4 @@ class Collector:
             interval_seconds=self._interval,
         )
         applied = self._destination.apply(report)
-        return Synced(report.complete, len(records), applied, time.monotonic() - started)
+        return Synced(report.complete, applied, time.monotonic() - started)

@@ -16,7 +16,7 @@ from workloads.collector.trouble_notifier import publish_failure
 from workloads.collector.troubles import Trouble
 from workloads.reporting.reports import Applied
 
-SYNCED = Synced(complete=False, workloads=54, applied=Applied(1, 2, 3, 4), seconds=0.25)
+SYNCED = Synced(complete=False, applied=Applied(1, 2, 3, 4), seconds=0.25)
 TROUBLE = Trouble(
     resource="pods",
     failures=3,
