@@ -88,11 +88,10 @@ def _next_events(before: dt.datetime, directory: Path) -> Iterator[dict[str, Any
 
 
 def _in_order(queryset: QuerySet[AuditEvent]) -> Iterator[dict[str, Any]]:
-    events = queryset.order_by("pk").values(*_COLUMNS)
-    page = list(events[:_BATCH])
-    while page:
+    events = rest = queryset.order_by("pk").values(*_COLUMNS)
+    while page := list(rest[:_BATCH]):
         yield from page
-        page = list(events.filter(pk__gt=page[-1]["id"])[:_BATCH])
+        rest = events.filter(pk__gt=page[-1]["id"])
 
 
 def _enter(path: Path, number: int, previous: str, actor: Actor) -> AuditArchive:

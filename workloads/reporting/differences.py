@@ -174,13 +174,12 @@ def _stored(
     values: list[Any] = ["uid", next(texts), *_PLAIN, next(texts)]
     rows = Workload.objects.filter(cluster=cluster_id).values_list("id", *Place._fields, *values)
     if report.complete:
-        ordered = rows.order_by(*Place._fields)
-        page = list(ordered[:_PAGE])
-        while page:
+        ordered = rest = rows.order_by(*Place._fields)
+        while page := list(rest[:_PAGE]):
             yield from page
             if len(page) < _PAGE:
                 return
-            page = list(ordered.filter(beyond(Place._fields, page[-1][1:4], ordered))[:_PAGE])
+            rest = ordered.filter(beyond(Place._fields, page[-1][1:4], ordered))
         return
     wanted = {*reported, *report.deleted}
     for places in batches(sorted(wanted), _PAGE):

@@ -135,9 +135,8 @@ def rebuild(cluster_id: uuid.UUID) -> None:
 
 def _stored(cluster_id: uuid.UUID) -> Iterable[Sequence[Any]]:
     columns: list[Any] = ["id", "health_status", *Place._fields, Cast("containers", TextField())]
-    rows = Workload.objects.filter(cluster=cluster_id).order_by(*Place._fields)
-    page = list(rows.values_list(*columns)[:_BATCH])
-    while page:
+    workloads = Workload.objects.filter(cluster=cluster_id).order_by(*Place._fields)
+    rows = rest = workloads.values_list(*columns)
+    while page := list(rest[:_BATCH]):
         yield from page
-        after = rows.filter(beyond(Place._fields, page[-1][2:5], rows))
-        page = list(after.values_list(*columns)[:_BATCH])
+        rest = rows.filter(beyond(Place._fields, page[-1][2:5], rows))
