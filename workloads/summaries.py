@@ -75,7 +75,7 @@ def summarize(workloads: QuerySet[Workload, Any], *, by: str) -> dict[str, Any]:
             number = found.get(tuple(row[name] for name in columns), 0)
             row[MANAGED[0]] = min(number, row["workloads"])
     groups = [_group(row, columns) for row in rows]
-    return {"total": _total(groups, (*COUNTS, *MANAGED)), "groups": groups}
+    return {"total": _total(groups), "groups": groups}
 
 
 def _group(row: dict[str, Any], columns: Sequence[str]) -> dict[str, Any]:
@@ -89,13 +89,13 @@ def _group(row: dict[str, Any], columns: Sequence[str]) -> dict[str, Any]:
     return {**{name: row[name] for name in columns}, **counts, **sums}
 
 
-def _total(groups: Sequence[dict[str, Any]], counts: Sequence[str]) -> dict[str, Any]:
-    total: dict[str, Any] = dict.fromkeys(counts, 0)
+def _total(groups: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    total: dict[str, Any] = dict.fromkeys((*COUNTS, *MANAGED), 0)
     total["by_health_status"] = {status.value: 0 for status in HealthStatus}
     total.update(dict.fromkeys(SUMMED, 0))
     for group in groups:
         total["by_health_status"][group["health_status"]] += group["workloads"]
-        for name in (*counts, *SUMMED):
+        for name in (*COUNTS, *MANAGED, *SUMMED):
             total[name] += group[name] or 0
     for name in (*MANAGED, *MEASURED):
         if all(group[name] is None for group in groups) and (groups or name in MEASURED):
