@@ -62,11 +62,7 @@ def _understood() -> Iterator[None]:
     except ClusterBusy as error:
         raise NotReportedError(str(error)) from error
     except DatabaseFault as error:
-        _drop_connection()
+        # The next statement reconnects. A connection cannot be closed within a transaction.
+        if not connection.in_atomic_block:
+            connection.close()
         raise NotReportedError(f"{type(error).__name__}: {error}") from error
-
-
-def _drop_connection() -> None:
-    """Close the connection outside a transaction, so that the next statement reconnects."""
-    if not connection.in_atomic_block:
-        connection.close()

@@ -37,7 +37,7 @@ from workloads.collector import connect, database, sync, watching
 from workloads.collector.backoff import Backoff
 from workloads.collector.client import ClusterClient
 from workloads.collector.database import DatabaseDestination
-from workloads.collector.destinations import ReportingEndedError
+from workloads.collector.destinations import NotReportedError, ReportingEndedError
 from workloads.collector.mirror import WORKLOADS, Mirror
 from workloads.collector.sync import Collector, Synced
 from workloads.collector.troubles import Trouble
@@ -535,6 +535,7 @@ def test_a_connection_that_failed_is_not_used_again(
     monkeypatch.setattr(wrapper, "in_atomic_block", in_transaction)
     monkeypatch.setattr(wrapper, "close", lambda: calls.append("close"))
 
-    database._drop_connection()
+    with pytest.raises(NotReportedError), database._understood():
+        raise OperationalError("the server closed the connection")
 
     assert calls == ([] if in_transaction else ["close"])
