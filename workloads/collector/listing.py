@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from http import HTTPStatus
+from itertools import chain
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import structlog
@@ -16,9 +17,9 @@ from workloads.kubernetes.resources import UNKNOWN_VERSION, ServerVersion
 
 if TYPE_CHECKING:
     import datetime as dt
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from workloads.collector.client import ClusterClient, Resource
+    from workloads.collector.client import ClusterClient, Page, Resource
     from workloads.kubernetes.raw import JsonObject
     from workloads.kubernetes.records import WorkloadRecord
 
@@ -46,24 +47,25 @@ def read_cluster(
     """
     reader = UsageReader(client, namespaces, None, threading.Event())
     reader.start()
+
+    def listed(resource: Resource) -> Iterator[JsonObject]:
+        pages = chain.from_iterable(map(client.pages, resource.scoped(namespaces)))
+        return objects(pages, resource.name, progress)
+
     mirror = Mirror()
     for resource in (*WORKLOADS.values(), REPLICASETS):
-        mirror.fill(resource, objects(client, resource.scoped(namespaces), progress))
-    pods = objects(client, PODS.scoped(namespaces), progress)
-    mirror.fill(PODS, pods, server_version(client))
+        mirror.fill(resource, listed(resource))
+    mirror.fill(PODS, listed(PODS), server_version(client))
     return mirror.snapshot(client.server_time(as_of), reader.latest(WITHIN))
 
 
-def objects(
-    client: ClusterClient, resources: Sequence[Resource], progress: Progress
-) -> Iterator[JsonObject]:
-    """Yield the objects of lists. Raise the same errors as ``read_cluster``."""
+def objects(pages: Iterable[Page], resource: str, progress: Progress) -> Iterator[JsonObject]:
+    """Yield the objects of a list, and call ``progress`` after each page."""
     done = 0
-    for resource in resources:
-        for page in client.pages(resource):
-            done += len(page.items or ())
-            yield from page.objects()
-            progress(resource.name, done, page.metadata.remaining_item_count)
+    for page in pages:
+        done += len(page.items or ())
+        yield from page.objects()
+        progress(resource, done, page.metadata.remaining_item_count)
 
 
 def cluster_uid(client: ClusterClient) -> str:

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import threading
 import time
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 import structlog
 
 from workloads.collector.backoff import Backoff
 from workloads.collector.errors import ExpiredError, InvalidAnswerError, KubernetesError
-from workloads.collector.listing import server_version
+from workloads.collector.listing import objects, server_version
 from workloads.collector.mirror import PODS, REPLICASETS, WORKLOADS
 from workloads.collector.troubles import FailuresInARow
 from workloads.kubernetes.raw import child, text
 from workloads.kubernetes.resources import UNKNOWN_VERSION
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from workloads.collector.client import ClusterClient, Resource
     from workloads.collector.listing import Progress
     from workloads.collector.mirror import Mirror
     from workloads.collector.troubles import Trouble
-    from workloads.kubernetes.raw import JsonObject
 
 log = structlog.get_logger("workloads.collector")
 
@@ -123,22 +123,16 @@ class Reflector(threading.Thread):
         return ours.isdecimal() and current.isdecimal() and int(current) < int(ours)
 
     def _list(self) -> None:
-        versions: list[str] = []
         server = UNKNOWN_VERSION
         if self._resource.name == PODS.name:
             # Read each time: the API server may have been upgraded during the outage.
             server = server_version(self._client)
-        self._mirror.fill(self._resource, self._listed(versions), server)
+        pages = self._client.pages(self._resource)
+        first = next(pages)
+        listed = objects(chain([first], pages), self._resource.name, self._progress)
+        self._mirror.fill(self._resource, listed, server)
         # All pages have the version of the first page. The watch continues from this version.
-        self._version = versions[0]
-
-    def _listed(self, versions: list[str]) -> Iterator[JsonObject]:
-        done = 0
-        for page in self._client.pages(self._resource):
-            versions.append(page.metadata.resource_version)
-            done += len(page.items or ())
-            yield from page.objects()
-            self._progress(self._resource.name, done, page.metadata.remaining_item_count)
+        self._version = first.metadata.resource_version
 
     def _watch(self) -> None:
         with self._client.watch(self._resource, self._version) as events:
