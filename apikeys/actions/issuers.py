@@ -60,7 +60,9 @@ def create_issuer(*, fields: Mapping[str, Any], actor: Actor) -> Issuer:
         SecretRetired: the actor's secret was replaced.
     """
     _check_actor(actor)
-    issuer = Issuer(**_completed(fields))
+    platform = PLATFORMS[fields["kind"]]
+    defaults = {"url": platform.url, "algorithms": list(platform.algorithms)}
+    issuer = Issuer(**{**defaults, **fields})
     _refuse_unsound(issuer, actor)
     audit.authorize_and_record(actor, "issuer.create", issuer.pk, **_described(issuer))
     issuer.save(force_insert=True)
@@ -141,15 +143,6 @@ def _check_policies(issuer: Issuer, actor: Actor) -> None:
     for policy in issuer.policies.filter(disabled_at=None):
         if policy.owner_id != actor.user_id or not policy.grant.is_within(actor.grant):
             raise IssuerShared
-
-
-def _completed(fields: Mapping[str, Any]) -> dict[str, Any]:
-    platform = PLATFORMS[fields["kind"]]
-    return {
-        "url": platform.url,
-        "algorithms": list(platform.algorithms),
-        **{name: value for name, value in fields.items() if value is not None},
-    }
 
 
 def _refuse_unsound(issuer: Issuer, actor: Actor) -> None:
