@@ -38,22 +38,23 @@ if TYPE_CHECKING:
     from infra_service.lib.database.compiled import Prefetch
 
 
-_COMMON = (
-    "id", "scopes", "expires_at", "last_used_at", "revision", "unusable_reason",
+#: The columns of a grant, also of the key or policy behind a token (see ``_grant``).
+_GRANT: Final = (
+    "scopes", "expires_at", "allowed_networks",
     "bound_cluster_id", "bound_component_ids", "bound_environment_ids", "bound_application_ids",
-    "allowed_networks", "created_by_id", "created_by__username",
 )  # fmt: skip
-_OF_KEY = (*_COMMON, "digest", "previous_digest_expires_at")
-_OF_TOKEN = (
+_COMMON: Final = (
+    "id", *_GRANT, "last_used_at", "revision", "unusable_reason", "created_by_id",
+    "created_by__username",
+)  # fmt: skip
+_OF_KEY: Final = (*_COMMON, "digest", "previous_digest_expires_at")
+_OF_TOKEN: Final = (
     *_COMMON,
-    "created_at", "api_key_id", "api_key__scopes", "api_key__expires_at",
-    "api_key__bound_cluster_id", "api_key__bound_component_ids", "api_key__bound_environment_ids",
-    "api_key__bound_application_ids", "api_key__allowed_networks",
-    "api_key__revision", "api_key__rotated_at",
-    "trust_policy_id", "trust_policy__scopes", "trust_policy__expires_at",
-    "trust_policy__bound_cluster_id", "trust_policy__bound_component_ids",
-    "trust_policy__bound_environment_ids", "trust_policy__bound_application_ids",
-    "trust_policy__allowed_networks", "trust_policy__revision",
+    "created_at",
+    "api_key_id", "api_key__revision", "api_key__rotated_at",
+    *(f"api_key__{name}" for name in _GRANT),
+    "trust_policy_id", "trust_policy__revision",
+    *(f"trust_policy__{name}" for name in _GRANT),
 )  # fmt: skip
 
 #: The outcome in the metrics for each reason. An expired token has its own error.
