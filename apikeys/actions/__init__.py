@@ -17,7 +17,7 @@ from apikeys.actions.api_keys import (
     rotate_api_key,
 )
 from apikeys.actions.exchange import exchange_assertion, prove, recording_refusals
-from apikeys.actions.first_operator import FirstSecrets, create_first_operator
+from apikeys.actions.first_operator import create_first_operator
 from apikeys.actions.issuers import change_issuer, create_issuer, disable_issuer
 from apikeys.actions.trust_policies import (
     change_trust_policy,
@@ -34,7 +34,6 @@ from apikeys.actions.users import (
 __all__ = [
     "MAX_GRACE_PERIOD",
     "MAX_MINTED_LIFETIME",
-    "FirstSecrets",
     "change_api_key",
     "change_issuer",
     "change_trust_policy",

@@ -1,9 +1,9 @@
 """Models of users, keys, tokens and the audit log."""
 
 from apikeys.models.audit_log import AuditArchive, AuditEvent
-from apikeys.models.credentials import AccessToken, ApiKey, Credential
+from apikeys.models.credentials import AccessToken, ApiKey
 from apikeys.models.federation import Issuer, TrustPolicy, UsedAssertion
-from apikeys.models.grant_holder import MAX_BOUND_IDS, GrantHolder, JsonArrayLength
+from apikeys.models.grant_holder import MAX_BOUND_IDS, JsonArrayLength
 from apikeys.models.users import User
 
 __all__ = [
@@ -12,8 +12,6 @@ __all__ = [
     "ApiKey",
     "AuditArchive",
     "AuditEvent",
-    "Credential",
-    "GrantHolder",
     "Issuer",
     "JsonArrayLength",
     "TrustPolicy",
