@@ -72,9 +72,9 @@ def mint_access_token(
     kind: TokenKind,
     name: str,
     scopes: Iterable[str],
-    ttl: dt.timedelta | None,
-    expires_at: dt.datetime | None,
     actor: Actor,
+    ttl: dt.timedelta | None = None,
+    expires_at: dt.datetime | None = None,
     binding: Binding | None = None,
     allowed_networks: Networks | None = None,
 ) -> tuple[AccessToken, str]:

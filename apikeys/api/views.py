@@ -187,7 +187,7 @@ class AccessTokenViewSet(ResourceViewSet[AccessToken]):
         token, secret = actions.mint_access_token(
             caller=caller_of(request),
             actor=Actor.of(request),
-            **{"ttl": None, "expires_at": None, **fields, "kind": TokenKind[fields["kind"]]},
+            **{**fields, "kind": TokenKind[fields["kind"]]},
         )
         return self.answer(self.get_queryset().get(pk=token.pk), status=201, secret=secret)
 
