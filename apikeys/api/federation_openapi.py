@@ -27,12 +27,9 @@ from infra_service.lib.api.fields import described
 from infra_service.lib.api.openapi_words import (
     Named,
     answer_example,
-    error_docs,
     list_of,
-    list_schema,
     request_example,
-    update_mask,
-    wrapped,
+    resource_schema,
 )
 
 _TEXT: Final = {"type": "string", "minLength": 1, "maxLength": conditions.MAX_TEXT}
@@ -99,93 +96,37 @@ class TrialAnswerSerializer(serializers.Serializer[Any]):
     )
 
 
-_ISSUER = wrapped("IssuerAnswer", "issuer", IssuerSerializer)
-_ISSUER_MASK, _ISSUER_MASK_PARAMETER = update_mask(IssuerSerializer)
-_ISSUER_CHANGE = wrapped(
-    "UpdateIssuer", "issuer", IssuerSerializer, partial=True, update_mask=_ISSUER_MASK
+issuers_schema = resource_schema(
+    "issuer",
+    "All issuers.",
+    IssuerSerializer,
+    samples.ISSUER,
+    new=samples.NEW_ISSUER,
+    create=(BindingInsufficient, SecretRetired),
+    change=(IssuerDisabled, IssuerShared, BindingInsufficient, SecretRetired),
+    disable=(samples.DISABLED_ISSUER, (IssuerShared, BindingInsufficient, SecretRetired)),
 )
-_SHOWN_ISSUER = answer_example({"issuer": samples.ISSUER})
-
-_POLICY = wrapped("TrustPolicyAnswer", "trust_policy", TrustPolicySerializer)
-_POLICY_MASK, _POLICY_MASK_PARAMETER = update_mask(TrustPolicySerializer)
-_POLICY_CHANGE = wrapped(
-    "UpdateTrustPolicy",
-    "trust_policy",
-    TrustPolicySerializer,
-    partial=True,
-    update_mask=_POLICY_MASK,
-)
-_SHOWN_POLICY = answer_example({"trust_policy": samples.TRUST_POLICY})
-
-issuers_schema = extend_schema_view(
-    list=list_schema("issuer", "All issuers.", samples.ISSUER),
-    retrieve=extend_schema(operation_id="get_issuer", responses=_ISSUER, examples=[_SHOWN_ISSUER]),
-    create=extend_schema(
-        operation_id="create_issuer",
-        request=wrapped("CreateIssuer", "issuer", IssuerSerializer),
-        responses={201: _ISSUER, **error_docs(BindingInsufficient, SecretRetired)},
-        examples=[request_example({"issuer": samples.NEW_ISSUER}), _SHOWN_ISSUER],
-    ),
-    partial_update=extend_schema(
-        operation_id="update_issuer",
-        parameters=[_ISSUER_MASK_PARAMETER],
-        request=_ISSUER_CHANGE,
-        responses={
-            200: _ISSUER,
-            **error_docs(IssuerDisabled, IssuerShared, BindingInsufficient, SecretRetired),
-        },
-        examples=[
-            request_example({"issuer": {"name": "example"}, "update_mask": "name"}),
-            _SHOWN_ISSUER,
-        ],
-    ),
-    disable=extend_schema(
-        operation_id="disable_issuer",
-        request=None,
-        responses={200: _ISSUER, **error_docs(IssuerShared, BindingInsufficient, SecretRetired)},
-        examples=[answer_example({"issuer": samples.DISABLED_ISSUER})],
-    ),
-)
-
-trust_policies_schema = extend_schema_view(
-    list=list_schema(
-        "trust_policy",
-        "The caller's own trust policies within the caller's binding.",
-        samples.TRUST_POLICY,
-        plural="trust_policies",
-    ),
-    retrieve=extend_schema(
-        operation_id="get_trust_policy", responses=_POLICY, examples=[_SHOWN_POLICY]
-    ),
-    create=extend_schema(
-        operation_id="create_trust_policy",
-        request=wrapped("CreateTrustPolicy", "trust_policy", TrustPolicySerializer),
-        responses={201: _POLICY, **error_docs(TrustPolicyTooWide, GrantExceeded, SecretRetired)},
-        examples=[request_example({"trust_policy": samples.NEW_TRUST_POLICY}), _SHOWN_POLICY],
-    ),
-    partial_update=extend_schema(
-        operation_id="update_trust_policy",
-        parameters=[_POLICY_MASK_PARAMETER],
-        request=_POLICY_CHANGE,
-        responses={
-            200: _POLICY,
-            **error_docs(TrustPolicyDisabled, TrustPolicyTooWide, GrantExceeded, SecretRetired),
-        },
-        examples=[
-            request_example({"trust_policy": {"name": "example"}, "update_mask": "name"}),
-            _SHOWN_POLICY,
-        ],
-    ),
-    disable=extend_schema(
-        operation_id="disable_trust_policy",
-        request=None,
-        responses={200: _POLICY, **error_docs(SecretRetired)},
-        examples=[answer_example({"trust_policy": samples.DISABLED_TRUST_POLICY})],
-    ),
+_test = extend_schema_view(
     test=extend_schema(
         operation_id="test_trust_policy",
         request=TrialSerializer,
         responses=TrialAnswerSerializer,
         examples=[request_example(samples.TRIAL), answer_example(samples.VERDICTS)],
-    ),
+    )
 )
+
+
+def trust_policies_schema(viewset: type) -> type:
+    """Describe the viewset of trust policies."""
+    described = resource_schema(
+        "trust_policy",
+        "The caller's own trust policies within the caller's binding.",
+        TrustPolicySerializer,
+        samples.TRUST_POLICY,
+        plural="trust_policies",
+        new=samples.NEW_TRUST_POLICY,
+        create=(TrustPolicyTooWide, GrantExceeded, SecretRetired),
+        change=(TrustPolicyDisabled, TrustPolicyTooWide, GrantExceeded, SecretRetired),
+        disable=(samples.DISABLED_TRUST_POLICY, (SecretRetired,)),
+    )
+    return _test(described(viewset))

@@ -187,16 +187,21 @@ def resource_schema(
     serializer: type[serializers.Serializer[Any]],
     sample: Mapping[str, Any],
     *,
+    plural: str = "",
+    new: Mapping[str, Any] | None = None,
     create: Errors = (),
     change: Errors = (),
     delete: Errors | None = None,
+    disable: tuple[Mapping[str, Any], Errors] | None = None,
     change_docs: Mapping[int, DeclaredErrors] = MappingProxyType({}),
 ) -> Callable[[type], type]:
     """Return the decorator of a viewset that lists, creates, retrieves and changes a resource.
 
     ``delete`` contains the errors of the deletion, or is None if the viewset cannot delete.
+    ``disable`` contains a disabled resource and the errors of the action, or is None.
     ``change_docs`` contains errors of a change in another format. ``description`` describes the
-    list. ``sample`` is a resource in a response. Its writable fields are the example of a request.
+    list. ``sample`` is a resource in a response. The example of a new resource is ``new``, or else
+    the writable fields of ``sample``.
     """
     name = serializer.__name__.removesuffix("Serializer")
     answer = wrapped(f"{name}Answer", resource, serializer)
@@ -206,20 +211,28 @@ def resource_schema(
     harmless = {**sample, **dict.fromkeys(("name", "slug") & sample.keys(), "example")}
     writable = {n: v for n, v in harmless.items() if not fields[n].read_only}
     shown = answer_example({resource: sample})
-    destroy = {}
+    others = {}
     if delete is not None:
-        destroy["destroy"] = extend_schema(
+        others["destroy"] = extend_schema(
             operation_id=f"delete_{resource}", responses={204: None, **error_docs(*delete)}
         )
+    if disable is not None:
+        disabled, errors = disable
+        others["disable"] = extend_schema(
+            operation_id=f"disable_{resource}",
+            request=None,
+            responses={200: answer, **error_docs(*errors)},
+            examples=[answer_example({resource: disabled})],
+        )
     return extend_schema_view(
-        **destroy,
-        list=list_schema(resource, description, sample),
+        **others,
+        list=list_schema(resource, description, sample, plural=plural),
         retrieve=extend_schema(operation_id=f"get_{resource}", responses=answer, examples=[shown]),
         create=extend_schema(
             operation_id=f"create_{resource}",
             request=wrapped(f"Create{name}", resource, serializer),
             responses={201: answer, **error_docs(*create)},
-            examples=[request_example({resource: writable}), shown],
+            examples=[request_example({resource: new or writable}), shown],
         ),
         partial_update=extend_schema(
             operation_id=f"update_{resource}",
