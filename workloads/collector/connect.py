@@ -12,7 +12,7 @@ from infra_service.lib.error_text import reason_of
 from workloads.collector.client import ClusterClient
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
 
 class ConnectionSetupError(Exception):
@@ -46,14 +46,26 @@ def contexts(kubeconfig: str | None) -> tuple[Collection[str], str]:
 
 def from_kubeconfig(kubeconfig: str | None, context: str) -> ClusterClient:
     """Return a client for a context. The default file is $KUBECONFIG, or else ~/.kube/config."""
+    package = _package()
+    import urllib3  # noqa: PLC0415 - comes with the package
 
-    def load(configuration: Any) -> None:
+    def connected() -> Any:
+        configuration = package.client.Configuration()
+        # The collector itself retries with pauses. A redirect would leak the token.
+        configuration.retries = False
         with _readable(kubeconfig):
-            _package().config.load_kube_config(
+            package.config.load_kube_config(
                 kubeconfig, context, client_configuration=configuration, persist_config=False
             )
+        return package.client.ApiClient(configuration)
 
-    return _client(load)
+    failures = (
+        urllib3.exceptions.HTTPError,
+        package.client.exceptions.OpenApiException,  # TLS
+        package.config.ConfigException,  # a token that cannot be renewed
+        ConnectionSetupError,  # credentials that cannot be reloaded
+    )
+    return ClusterClient(connected, failures)
 
 
 def in_cluster() -> ClusterClient:
@@ -106,25 +118,3 @@ def _installed() -> Iterator[None]:
             "The kubernetes package is not installed: "
             ".venv/bin/pip install --require-hashes -r requirements-kubernetes.txt"
         ) from error
-
-
-def _client(load: Callable[[Any], None]) -> ClusterClient:
-    """Return a client. `load` sets its credentials, initially and after each 401."""
-    import urllib3  # noqa: PLC0415 - comes with the package
-
-    package = _package()
-
-    def connected() -> Any:
-        configuration = package.client.Configuration()
-        # The collector itself retries with pauses. A redirect would leak the token.
-        configuration.retries = False
-        load(configuration)
-        return package.client.ApiClient(configuration)
-
-    failures = (
-        urllib3.exceptions.HTTPError,
-        package.client.exceptions.OpenApiException,  # TLS
-        package.config.ConfigException,  # a token that cannot be renewed
-        ConnectionSetupError,  # credentials that cannot be reloaded
-    )
-    return ClusterClient(connected, failures)
