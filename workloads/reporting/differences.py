@@ -124,31 +124,28 @@ def compare(cluster_id: uuid.UUID, report: Report, observed_at: dt.datetime) -> 
         return _INSERTS.new_row((key, cluster_id, *place, *values, observed_at, observed_at))
 
     for key, namespace, name, kind, *stored in _stored(cluster_id, report, pending):
-        record = pending.pop(Place(namespace, name, kind), None)
-        if record is None:
+        place = Place(namespace, name, kind)
+        record = pending.pop(place, None)
+        if record is None or (record.uid and stored[0] and record.uid != stored[0]):
             found.deleted_ids.append(key)
             transitions.disappear(key, _health(stored))
             found.images.remove(key, stored_images(stored[-1]))
-            place = Place(namespace, name, kind)
-            found.deployments.append(DeploymentChange(key, place, DeploymentAction.REMOVED))
-        elif record.uid and stored[0] and record.uid != stored[0]:
-            # The object was recreated with the same name: it is a different workload with a
-            # different id.
-            found.deleted_ids.append(key)
-            transitions.disappear(key, _health(stored))
-            found.images.remove(key, stored_images(stored[-1]))
-            place = Place(namespace, name, kind)
-            found.new.append(new(place, record, DeploymentAction.REPLACED))
-            found.replaced += 1
+            if record is None:
+                found.deployments.append(DeploymentChange(key, place, DeploymentAction.REMOVED))
+            else:
+                # The object was recreated with the same name: it is a different workload with a
+                # different id.
+                found.new.append(new(place, record, DeploymentAction.REPLACED))
+                found.replaced += 1
         elif (values := _reported_values(record, stored[0])) == (known := _known(stored, values)):
             found.unchanged += 1
         elif values[:_MEASURED] == known[:_MEASURED] and values[-1] == known[-1]:
             usage = values[_MEASURED:-1]
             found.measured.append(_MEASUREMENTS.prepare((key, *usage, observed_at)))
         else:
-            copied = (cluster_id, values[_STATUS], namespace, name, kind)
+            copied = (cluster_id, values[_STATUS], *place)
             found.deployments += changes_between(
-                key, Place(namespace, name, kind), _deployment(known), _deployment(values)
+                key, place, _deployment(known), _deployment(values)
             )
             found.images.change(key, copied, (known[_STATUS], known[-1]), values[-1])
             if values[_HEALTH] != known[_HEALTH]:
