@@ -163,10 +163,15 @@ class Mirror:
         with self._lock:
             self.is_refilled = False
             self._touched.clear()
-            facts = tuple(self._all())
+            facts = tuple(f for table in self._workloads.values() for f in table.all())
             self._reported = {one.uid: one for one in facts}
             self._outages.keep(self._reported)
-        return EvaluatedRecords(facts, partial(self._judge, as_of, usage))
+
+        def judge(facts: WorkloadFacts) -> WorkloadRecord:
+            with self._lock:
+                return self._record(facts, as_of, usage)
+
+        return EvaluatedRecords(facts, judge)
 
     def delta(
         self, as_of: dt.datetime, usage: MeasuredPods | None
@@ -183,13 +188,6 @@ class Mirror:
             records = [self._record(facts, as_of, usage) for facts in there]
         return records, frozenset(deleted)
 
-    def _judge(
-        self, as_of: dt.datetime, usage: MeasuredPods | None, facts: WorkloadFacts
-    ) -> WorkloadRecord:
-        """Evaluate a workload with its current pods."""
-        with self._lock:
-            return self._record(facts, as_of, usage)
-
     def _role(
         self, resource: Resource, server: ServerVersion = UNKNOWN_VERSION
     ) -> tuple[dict[Resource, Any], Callable[[], Any]]:
@@ -204,10 +202,6 @@ class Mirror:
         """Return the uid of a ReplicaSet's Deployment, or the uid itself for other owners."""
         owners = (table.deployment_of.get(uid) for table in self._replicasets.values())
         return next(filter(None, owners), uid)
-
-    def _all(self) -> Iterator[WorkloadFacts]:
-        for table in self._workloads.values():
-            yield from table.all()
 
     def _record(
         self, facts: WorkloadFacts, as_of: dt.datetime, usage: MeasuredPods | None
