@@ -151,8 +151,8 @@ class ClusterSerializer(StrictSerializer):
         help_text="ERROR or DEGRADED according to the worst workload, otherwise HEALTHY; PENDING "
         "before the first report; UNREACHABLE after three intervals without a report."
     )
-    workload_counts = serializers.SerializerMethodField(
-        help_text="Number of workloads by health_status."
+    workload_counts = WorkloadCountsSerializer(
+        read_only=True, help_text="Number of workloads by health_status."
     )
     last_report_at = TimestampField(
         read_only=True,
@@ -181,8 +181,3 @@ class ClusterSerializer(StrictSerializer):
     def get_health_status(self, cluster: Cluster) -> str:
         """Return the cluster's health at the time of the query."""
         return cluster_health(cluster, cluster.read_at).value
-
-    @extend_schema_field(WorkloadCountsSerializer())
-    def get_workload_counts(self, cluster: Cluster) -> dict[str, int]:
-        """Return the counts that each report updates."""
-        return cluster.workload_counts()
