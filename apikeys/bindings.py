@@ -106,7 +106,6 @@ class Binding:
         )
 
     def allows_cluster(self, cluster_id: uuid.UUID) -> bool:
-        """Return whether the binding contains the cluster."""
         return self.cluster_id in (None, cluster_id) and not self.is_for_states
 
     def is_within(self, other: Binding) -> bool:
@@ -138,7 +137,6 @@ class Binding:
         return not all(lists) or (self.cluster_id is not None and self.is_for_states)
 
     def intersection(self, other: Binding) -> Binding:
-        """Return the intersection of both bindings."""
         if self.cluster_id and other.cluster_id and self.cluster_id != other.cluster_id:
             return NOWHERE
         common = (_common(ids, other.lists[name]) for name, ids in self.lists.items())

@@ -258,8 +258,6 @@ class ConcurrentChange(APIException):
 
 
 class ExpiryPast(InvalidParameter):
-    """A requested expiry in the past."""
-
     def __init__(self) -> None:
         super().__init__("expires_at", "Choose a time in the future.", "PAST")
 

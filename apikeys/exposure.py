@@ -32,7 +32,6 @@ class Exposed(NamedTuple):
 
 
 def digest_of(secret: str) -> bytes:
-    """Return the digest of a secret."""
     return tokens.digest(secret)
 
 

@@ -25,7 +25,6 @@ _RECORDED_FAILURES: Final = Limit("login_failures", "all", 60)
 
 @receiver(user_logged_in)
 def record_login(request: HttpRequest, user: User, **_kwargs: Any) -> None:
-    """Record a login."""
     audit.authorize_and_record(Actor.of_person(request, user), "user.login", user.pk)
 
 

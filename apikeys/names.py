@@ -44,7 +44,6 @@ def credential_link(credential_id: str, names: Mapping[str, str]) -> str:
 
 
 def user_link(user_id: uuid.UUID, name: str) -> str:
-    """Return a link to the page of a user."""
     return format_html(
         '<a href="{}">{}</a>', reverse("admin:apikeys_user_change", args=(user_id,)), name
     )

@@ -25,5 +25,4 @@ class RecordedPassword:
         )
 
     def get_help_text(self) -> str:
-        """Return the help text."""
         return "The audit log records the change and the operator."

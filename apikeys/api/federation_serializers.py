@@ -46,8 +46,6 @@ class ConditionsField(serializers.JSONField):
 
 
 class ObjectField(serializers.JSONField):
-    """A JSON object."""
-
     def to_internal_value(self, data: Any) -> Any:
         if not isinstance(data, dict):
             raise ValidationError("Not a JSON object.", code="invalid")

@@ -80,7 +80,6 @@ def undecodable(key_set: KeySet) -> str | None:
 
 
 def has_key(key_set: KeySet, kid: str) -> bool:
-    """Return whether the key set contains a key with this id."""
     return any(key["kid"] == kid for key in key_set["keys"])
 
 

@@ -90,7 +90,6 @@ class GrantHolder(models.Model):
 
     @property
     def binding(self) -> Binding:
-        """Return the binding."""
         return Binding.of_columns(
             self.bound_cluster_id,
             self.bound_component_ids,

@@ -114,7 +114,6 @@ def full_repository(text: str) -> str:
 
 
 def registry_of(repository: str) -> str:
-    """Return the registry of a full repository."""
     return repository.partition("/")[0]
 
 

@@ -32,7 +32,6 @@ _EMPTY: Any = {"default": "", "db_default": ""}
 
 class ClusterQuerySet(models.QuerySet["Cluster"]):
     def inside(self, binding: Binding) -> ClusterQuerySet:
-        """Return the clusters within the binding."""
         return inside_clusters(self, binding, "pk")
 
     def timed(self) -> ClusterQuerySet:

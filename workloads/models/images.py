@@ -68,7 +68,6 @@ class WorkloadImage(models.Model):
 
 class ClusterImageQuerySet(models.QuerySet["ClusterImage"]):
     def inside(self, binding: Binding) -> ClusterImageQuerySet:
-        """Return the rows of clusters within the binding."""
         return inside_clusters(self, binding, "cluster_id")
 
 

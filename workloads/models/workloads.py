@@ -47,7 +47,6 @@ def _figures_not_negative() -> Q:
 
 class WorkloadQuerySet(models.QuerySet["Workload"]):
     def inside(self, binding: Binding) -> WorkloadQuerySet:
-        """Return the workloads of clusters within the binding."""
         return inside_clusters(self, binding, "cluster_id")
 
     def as_fresh_as(self, snapshot: Any) -> WorkloadQuerySet:

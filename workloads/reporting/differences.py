@@ -97,7 +97,6 @@ class Differences:
         return bool(self.deleted_ids or self.new or self.changed or self.turned)
 
     def is_empty(self) -> bool:
-        """Return whether there is nothing to write."""
         return not self.any() and not self.measured
 
     def write(self, cluster_id: uuid.UUID) -> None:

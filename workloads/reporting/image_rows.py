@@ -57,7 +57,6 @@ class ImageChanges:
         ]
 
     def remove(self, key: uuid.UUID, images: Sequence[Image]) -> None:
-        """Remove a deleted workload."""
         self.removed.append(_REMOVED.prepare((key,)))
         self._run_by(-1, images)
 
