@@ -105,7 +105,7 @@ def change_api_key(
     key = _find_key(keys, key_id)
     _refuse_ended(key, is_extended="expires_at" in changes)
     held, wanted = key.grant, changed_grant(key, changes, actor)
-    grows, revives = not wanted.is_within(held), _has_expired(key)
+    grows, revives = not wanted.is_within(held), key.has_expired
     if grows:
         actor.grant.check(wanted)
     before = described(key)
@@ -219,9 +219,5 @@ def _find_key(keys: ApiKeyQuerySet, key_id: str) -> ApiKey:
 def _refuse_ended(key: ApiKey, *, is_extended: bool = False) -> None:
     if key.revoked_at is not None:
         raise ApiKeyRevoked
-    if _has_expired(key) and not is_extended:
+    if key.has_expired and not is_extended:
         raise ApiKeyExpired
-
-
-def _has_expired(key: ApiKey) -> bool:
-    return key.expires_at is not None and key.expires_at <= timezone.now()

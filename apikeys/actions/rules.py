@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from django.utils import timezone
-
 from apikeys.errors import ExpiryPast, SecretRetired
 from apikeys.grants import Grant
 
@@ -32,7 +30,7 @@ def refuse_expired(credential: GrantHolder) -> None:
     Raises:
         ExpiryPast: the expiry is in the past.
     """
-    if credential.expires_at is not None and credential.expires_at <= timezone.now():
+    if credential.has_expired:
         raise ExpiryPast
 
 

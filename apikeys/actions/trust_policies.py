@@ -216,7 +216,7 @@ def endings(policy: TrustPolicy) -> Iterator[tuple[str, str]]:
     """Yield each reason why the policy is unusable, as a code and a human-readable text."""
     if policy.disabled_at is not None:
         yield "policy_disabled", "The policy is disabled"
-    if policy.expires_at is not None and policy.expires_at <= timezone.now():
+    if policy.has_expired:
         yield "policy_expired", "The policy has expired"
     if policy.issuer.disabled_at is not None:
         yield "issuer_disabled", "The issuer is disabled"

@@ -98,6 +98,11 @@ class GrantHolder(models.Model):
         )
 
     @property
+    def has_expired(self) -> bool:
+        """Return whether the row's own expiry has passed."""
+        return self.expires_at is not None and self.expires_at <= timezone.now()
+
+    @property
     def grant(self) -> Grant:
         """Return the grant of the row itself. The grant of the origin also limits a token."""
         networks = Networks.of_column(self.allowed_networks)
