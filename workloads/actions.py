@@ -30,7 +30,7 @@ def create_cluster(*, fields: Mapping[str, Any], actor: Actor) -> Cluster:
     """Register a cluster. ``fields`` contains ``name`` and ``report_interval_seconds``.
 
     Raises:
-            ClusterExists: another cluster already has this name.
+        ClusterExists: another cluster already has this name.
     """
     cluster = Cluster(**fields)
     with _unique_name(), transaction.atomic():

@@ -46,7 +46,7 @@ class HistoryViewSet(ResourceViewSet[Transition]):
 
         Raises:
             ClusterNotFound, WorkloadNotFound: the object is missing, or outside the token's
-            binding.
+                binding.
         """
         cluster, workload_id = self._cluster(), self._workload_id()
         # A workload id belongs to a single cluster.

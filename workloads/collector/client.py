@@ -126,7 +126,7 @@ class ClusterClient:
         """Return the object at a path.
 
         Raises:
-                RefusedError, UnreachableError: the status is not 200, or no response arrived.
+            RefusedError, UnreachableError: the status is not 200, or no response arrived.
         """
         with self._connection.answer(Request(path, {}, _WHOLE, _READ_TIMEOUT)) as response:
             return _decode(_read(response), dict[str, Any])

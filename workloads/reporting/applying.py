@@ -65,7 +65,7 @@ def apply_report(*, cluster_id: uuid.UUID, report: Report, actor: Actor) -> Appl
         StaleReport: a report with the same or a later time is already applied.
         ClusterBusy: other reports of the cluster are being applied. Nothing was stored.
         CredentialsInvalid, TokenExpired, CallerChanged: the caller was revoked, or lost
-                permissions.
+            permissions.
     """
     for attempt in range(_ATTEMPTS):
         if attempt:
