@@ -270,17 +270,13 @@ class GracePeriodOutOfRange(InvalidParameter):
         super().__init__("grace_period", f"Choose 0 to {most} seconds.", "RANGE")
 
 
-class LifetimeExceeded(APIException):
-    meaning = "The requested lifetime exceeds the maximum of a minted token."
-    status_code = 400
-    default_code = "INVALID_FIELDS"
+class LifetimeExceeded(InvalidParameter):
+    """A requested lifetime of a minted token that exceeds the maximum."""
 
     def __init__(self, field: str, latest: dt.datetime) -> None:
-        description = (
+        super().__init__(
+            field,
             "A minted token expires within 12 hours, and no later than its key. Choose an "
-            f"expiry of {latest} or earlier."
+            f"expiry of {latest} or earlier.",
+            "LIFETIME_EXCEEDED",
         )
-        super().__init__(f"{field}: {description}")
-        self.field_violations = [
-            {"field": field, "description": description, "reason": "LIFETIME_EXCEEDED"}
-        ]

@@ -81,7 +81,7 @@ def test_documented_field_reasons_match() -> None:
     ours |= set(re.findall(r'reason: str = "([A-Z_]+)"', code()))
     ours |= {"UNKNOWN_FIELD", "UNKNOWN_PATH", "UNKNOWN_SCOPE", "UNKNOWN_VALUE", "BOTH"}
     ours |= {"UNKNOWN_APPLICATION", "UNKNOWN_COMPONENT", "UNKNOWN_ENVIRONMENT"}
-    ours |= {"FIXED", "INVISIBLE_CHARACTER", "OUTPUT_ONLY", "UNKNOWN_ISSUER"}
+    ours |= {"FIXED", "INVISIBLE_CHARACTER", "LIFETIME_EXCEEDED", "OUTPUT_ONLY", "UNKNOWN_ISSUER"}
 
     assert set(first_column(reference("errors"), "[A-Z_]+")) == ours | OF_FIELDS
 
