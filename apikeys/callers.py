@@ -139,9 +139,8 @@ def _identify(
         api_key_id = row["id"]
         is_retired = bytes(row["digest"]) != digest
         if is_retired:
-            grant = dataclasses.replace(
-                grant, expires_at=_sooner(grant.expires_at, row["previous_digest_expires_at"])
-            )
+            ends = filter(None, (grant.expires_at, row["previous_digest_expires_at"]))
+            grant = dataclasses.replace(grant, expires_at=min(ends))
     elif api_key_id := row["api_key_id"]:
         # A minted token never exceeds the current grant of its key.
         grant = grant.intersection(_grant(row, "api_key__"))
@@ -167,10 +166,6 @@ def _identify(
         networks=grant.networks,
     )
     return caller, row["last_used_at"]
-
-
-def _sooner(end: dt.datetime | None, other: dt.datetime) -> dt.datetime:
-    return other if end is None else min(end, other)
 
 
 def refused(why: Authentication, token_id: str | None = None) -> CredentialsInvalid:
