@@ -118,6 +118,8 @@ def _pod(pod: Pod) -> PodFacts:
     active = pod.phase not in _ENDED
     live = active and not pod.deleting and pod.deleted_at is None
     ready = live and bool(pod.containers) and all(c.ready for c in pod.containers)
+    # The time in the report that comes closest to ``PodFacts.since``.
+    since = pod.created_at if live or not active else pod.deleted_at
     steps = [_container(step) for step in pod.init_containers]
     containers = [_container(container) for container in pod.containers]
     return PodFacts(
@@ -128,15 +130,10 @@ def _pod(pod: Pod) -> PodFacts:
         ready=ready,
         unschedulable=pod.unschedulable,
         failed=pod.reason if pod.phase == "Failed" else "",
-        since=_since(pod, active=active, live=live) if not ready else None,
+        since=None if ready else since,
         # Omit init containers that succeeded, which no longer affect the pod.
         containers=(*containers, *(s for s in steps if s.state != TERMINATED or s.failing)),
     )
-
-
-def _since(pod: Pod, *, active: bool, live: bool) -> dt.datetime | None:
-    """Return the time in the report that comes closest to ``PodFacts.since``, or None."""
-    return pod.created_at if live or not active else pod.deleted_at
 
 
 def _container(container: PodContainer) -> ContainerFacts:
