@@ -249,3 +249,11 @@ def test_missing_extra_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
 
     with pytest.raises(ConnectionSetupError, match=r"requirements-kubernetes\.txt"):
         connect.contexts(None)
+
+
+def test_missing_extra_is_reported_for_a_named_context(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "kubernetes", None)
+    monkeypatch.setitem(sys.modules, "urllib3", None)
+
+    with pytest.raises(ConnectionSetupError, match=r"requirements-kubernetes\.txt"):
+        connect.from_kubeconfig("kubeconfig", "prod")
