@@ -1,7 +1,8 @@
-"""Records of logins, logouts and new superusers in the audit log, through signals."""
+"""Signals of logins: the length of a session; logins, logouts and superusers in the audit log."""
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import TYPE_CHECKING, Any, Final
 
 import structlog
@@ -19,8 +20,16 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger("infra_service.logins")
 
+#: The length of a session. A sign-on reads the groups of a user only once per session.
+_SESSION: Final = dt.timedelta(hours=12)
 # Failures can come from many addresses. Above this rate per minute, only the log records them.
 _RECORDED_FAILURES: Final = Limit("login_failures", "all", 60)
+
+
+@receiver(user_logged_in)
+def limit_session(request: HttpRequest, **_kwargs: Any) -> None:
+    """Let the session expire at a fixed time, independent of later changes to the session."""
+    request.session.set_expiry(_SESSION)
 
 
 @receiver(user_logged_in)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from typing import TYPE_CHECKING, Any, Final
 
 import structlog
@@ -29,8 +28,6 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger("infra_service.sign_on")
 
-# Groups are read at sign-on, so a session lasts a working day at most.
-_SESSION: Final = dt.timedelta(hours=12)
 _WORDS: Final = {
     "no_group": "Your groups at the provider have no access.",
     "no_groups_claim": "The provider did not send your groups.",
@@ -71,7 +68,6 @@ def sign_on_callback(request: HttpRequest) -> HttpResponse:
     except SignOnRefusedError as refusal:
         return _refused(request, refusal)
     login(request, user, BACKEND)
-    request.session.set_expiry(_SESSION)
     logout.remember(request, returned.end_session_endpoint, returned.id_token)
     return HttpResponseRedirect(_own_address(request, returned.address))
 

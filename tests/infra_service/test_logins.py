@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.contrib.auth import authenticate
 from django.core.management import call_command
 from django.test import Client
@@ -48,6 +49,16 @@ def try_to_log_in(name: str, password: str, client: Client | None = None) -> Any
     client = client or Client()
     given = {"username": name, "password": password}
     return client.post(LOGIN, given, headers={"X-Request-ID": "mine"})
+
+
+def test_a_session_lasts_twelve_hours(ada: User) -> None:
+    browser = Client()
+    try_to_log_in("ada", PASSWORD, browser)
+
+    age = browser.session.get_expiry_age()
+    assert 0 < age <= 12 * 60 * 60
+    cookie = browser.cookies[settings.SESSION_COOKIE_NAME]
+    assert 0 < cookie["max-age"] <= 12 * 60 * 60
 
 
 def test_login_and_logout_are_recorded(ada: User) -> None:
