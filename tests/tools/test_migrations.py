@@ -14,9 +14,6 @@ from django.db.migrations.operations.base import Operation
 from infra_service.lib.database.under_traffic import (
     AddConstraintUnderTraffic,
     AddIndexUnderTraffic,
-    AddUniqueUnderTraffic,
-    RemoveConstraintUnderTraffic,
-    RemoveIndexUnderTraffic,
 )
 from tools.upgrades.released import APPS, FILE
 
@@ -25,13 +22,7 @@ from tools.upgrades.released import APPS, FILE
 RELEASED: Final = json.loads(FILE.read_text())
 #: Tables with few rows, whose locks are short. Any other table may have a million.
 SMALL: Final = {"user", "cluster", "auditarchive", "housekeepingpart", "application"}
-UNDER_TRAFFIC: Final = (
-    AddIndexUnderTraffic,
-    AddUniqueUnderTraffic,
-    RemoveIndexUnderTraffic,
-    AddConstraintUnderTraffic,
-    RemoveConstraintUnderTraffic,
-)
+UNDER_TRAFFIC: Final = (AddIndexUnderTraffic, AddConstraintUnderTraffic)
 HARMLESS: Final = (
     migrations.CreateModel,
     migrations.AlterModelManagers,

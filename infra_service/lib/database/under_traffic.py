@@ -11,12 +11,7 @@ from typing import Any
 
 from django.contrib.postgres import operations
 from django.db import transaction
-from django.db.migrations.operations import (
-    AddConstraint,
-    AddIndex,
-    RemoveConstraint,
-    RemoveIndex,
-)
+from django.db.migrations.operations import AddConstraint, AddIndex
 
 from infra_service.lib.database.postgresql.lock_waits import limit_wait
 
@@ -47,27 +42,6 @@ class AddIndexUnderTraffic(operations.AddIndexConcurrently):
         operation.database_backwards(self, app_label, schema_editor, from_state, to_state)
 
 
-class RemoveIndexUnderTraffic(operations.RemoveIndexConcurrently):
-    """``DROP INDEX CONCURRENTLY`` on PostgreSQL, ``DROP INDEX`` on other databases."""
-
-    def database_forwards(
-        self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any
-    ) -> None:
-        self._suited_to(schema_editor).database_forwards(
-            self, app_label, schema_editor, from_state, to_state
-        )
-
-    def database_backwards(
-        self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any
-    ) -> None:
-        self._suited_to(schema_editor).database_backwards(
-            self, app_label, schema_editor, from_state, to_state
-        )
-
-    def _suited_to(self, schema_editor: Any) -> Any:
-        return RemoveIndex if _is_elsewhere(schema_editor) else operations.RemoveIndexConcurrently
-
-
 class AddConstraintUnderTraffic(AddConstraint):
     """A CHECK that applies to new rows immediately, and is then validated for existing rows."""
 
@@ -96,43 +70,3 @@ class AddConstraintUnderTraffic(AddConstraint):
         operations.ValidateConstraint(self.model_name, self.constraint.name).database_forwards(
             *where
         )
-
-
-class AddUniqueUnderTraffic(AddConstraint):
-    """A unique constraint with a condition: an index built without blocking writes."""
-
-    def database_forwards(
-        self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any
-    ) -> None:
-        """Drop the leftovers of an interrupted run, then build the index."""
-        if _is_elsewhere(schema_editor):
-            name = schema_editor.quote_name(self.constraint.name)
-            schema_editor.execute(f"DROP INDEX IF EXISTS {name}")
-            super().database_forwards(app_label, schema_editor, from_state, to_state)
-            return
-        model = to_state.apps.get_model(app_label, self.model_name)
-        name = schema_editor.quote_name(self.constraint.name)
-        schema_editor.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {name}")
-        text = str(self.constraint.create_sql(model, schema_editor))
-        schema_editor.execute(
-            text.replace("CREATE UNIQUE INDEX", "CREATE UNIQUE INDEX CONCURRENTLY", 1), None
-        )
-
-
-class RemoveConstraintUnderTraffic(RemoveConstraint):
-    """The removal of a CHECK with a short lock. The reverse adds the CHECK under traffic."""
-
-    def database_forwards(
-        self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any
-    ) -> None:
-        with transaction.atomic(schema_editor.connection.alias):
-            if not _is_elsewhere(schema_editor):
-                limit_wait(schema_editor)
-            super().database_forwards(app_label, schema_editor, from_state, to_state)
-
-    def database_backwards(
-        self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any
-    ) -> None:
-        model = to_state.models[app_label, self.model_name_lower]
-        added = AddConstraintUnderTraffic(self.model_name, model.get_constraint_by_name(self.name))
-        added.database_forwards(app_label, schema_editor, from_state, to_state)
