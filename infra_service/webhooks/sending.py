@@ -22,7 +22,7 @@ from infra_service.lib.http_client.addresses import (
     parse_literal,
 )
 from infra_service.lib.http_client.connection import Connection, parse_url
-from infra_service.lib.http_client.deadline import Deadline
+from infra_service.lib.http_client.deadline import Deadline, retry_after_seconds
 from infra_service.lib.http_client.errors import FetchError
 from infra_service.webhooks.event_types import TEST
 from infra_service.webhooks.messages import message
@@ -40,8 +40,8 @@ log = structlog.get_logger("infra_service.webhooks")
 #: Seconds for an attempt in total: DNS, connection, TLS handshake, request and response.
 SECONDS: Final = 15.0
 SCHEMES: Final = ("https", "http")
-#: The maximum number of digits in ``Retry-After``. queue.py limits the value to a day.
-_MOST_DIGITS: Final = 6
+#: The maximum accepted Retry-After, in seconds. queue.py limits the time to a day.
+_LONGEST_PAUSE: Final = 10**6
 _PLAIN: Final = "plain http is allowed only for addresses in WEBHOOK_NETWORKS"
 
 
@@ -104,9 +104,7 @@ def _moment(retry_after: str | None) -> dt.datetime | None:
     if retry_after is None:
         return None
     text = retry_after.strip()
-    if text.isascii() and text.isdecimal():
-        digits = text.lstrip("0")
-        seconds = int(digits or "0") if len(digits) <= _MOST_DIGITS else 10**_MOST_DIGITS
+    if (seconds := retry_after_seconds(text, _LONGEST_PAUSE)) is not None:
         return timezone.now() + dt.timedelta(seconds=seconds)
     seconds_since_1970 = parse_http_date_safe(text)
     if seconds_since_1970 is None:
