@@ -33,19 +33,12 @@ def undelivered(most: int) -> tuple[Number, Number, Sequence[Delivery]]:
     late_number, failed_number = _number_of(waiting, is_late), _number_of(failed, is_recent)
     rows: list[Delivery] = []
     if failed_number.value:
-        rows += _shown(given_up.filter(is_recent))[:most]
+        rows += given_up.filter(is_recent).for_display()[:most]
     if late_number.value:
-        longest = Delivery.objects.waiting().filter(is_late).order_by("next_attempt_at", "id")
-        rows += _shown(longest)[:most]
+        rows += Delivery.objects.late().for_display().order_by("next_attempt_at", "id")[:most]
     return late_number, failed_number, rows[:most]
 
 
 def _number_of(looked_at: Any, condition: Q) -> Number:
     counted = looked_at.aggregate(found=Count("pk", filter=condition))
     return up_to(MOST, counted["found"])
-
-
-def _shown(deliveries: Any) -> Any:
-    return deliveries.select_related("endpoint", "event").defer(
-        "endpoint__secret", "endpoint__retired_secret", "event__data"
-    )

@@ -11,11 +11,11 @@ from django.utils.html import format_html
 
 from apikeys.models import AuditEvent
 from infra_service.lib.admin import ReadOnlyAdmin, object_tool
+from infra_service.lib.admin.badges import badge
 from infra_service.lib.admin.input_filters import InputFilter
 from infra_service.lib.admin.moments import moment_of
 from infra_service.lib.admin.templatetags.charts import identifier
 from infra_service.webhooks import actions
-from infra_service.webhooks.admin.badges import delivery_badge
 from infra_service.webhooks.messages import message_id
 from infra_service.webhooks.models import Delivery, WebhookEndpoint
 
@@ -31,6 +31,17 @@ if TYPE_CHECKING:
 
 #: The filter lists the deliveries of at most this many webhooks that share a name.
 _NAMESAKES: Final = 20
+_SIGNS: Final = {
+    Delivery.Status.WAITING: "idle",
+    Delivery.Status.DELIVERED: "ok",
+    Delivery.Status.FAILED: "error",
+}
+
+
+def delivery_badge(status: str) -> str:
+    """Return the status of a delivery as a badge."""
+    known = Delivery.Status(status)
+    return badge(_SIGNS[known], known.label)
 
 
 class StatusFilter(admin.SimpleListFilter):
@@ -91,11 +102,9 @@ class DeliveryAdmin(ReadOnlyAdmin):
     last_attempt = moment_of("last_attempt_at", "last attempt")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Delivery]:
-        """Return the deliveries with events and endpoints, without secrets and payloads."""
-        deliveries: QuerySet[Delivery] = super().get_queryset(request)
-        return deliveries.select_related("endpoint", "event").defer(
-            "endpoint__secret", "endpoint__retired_secret", "event__data"
-        )
+        deliveries: Any = super().get_queryset(request)
+        found: DeliveryQuerySet = deliveries.for_display()
+        return found
 
     def heading(self, obj: Delivery) -> str:
         """Return the event type and the receiver."""

@@ -26,7 +26,7 @@ from infra_service.lib.admin.model_admin import BY_CREATION
 from infra_service.lib.admin.templatetags.moments import relative
 from infra_service.lib.admin.templatetags.words import breakable
 from infra_service.webhooks import actions
-from infra_service.webhooks.admin.badges import delivery_badge
+from infra_service.webhooks.admin.deliveries import delivery_badge
 from infra_service.webhooks.admin.forms import WebhookChangeForm, WebhookForm
 from infra_service.webhooks.errors import WebhookNotFound
 from infra_service.webhooks.models import BY_OPERATOR, Delivery, WebhookEndpoint

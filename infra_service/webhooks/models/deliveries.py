@@ -38,6 +38,12 @@ class DeliveryQuerySet(models.QuerySet["Delivery"]):
         """Return the deliveries that failed permanently."""
         return self.filter(status=Delivery.Status.FAILED)
 
+    def for_display(self) -> DeliveryQuerySet:
+        """Load the endpoints and events, without secrets and payloads."""
+        return self.select_related("endpoint", "event").defer(
+            "endpoint__secret", "endpoint__retired_secret", "event__data"
+        )
+
     def due(self) -> DeliveryQuerySet:
         """Return the unclaimed deliveries to send now, at most the oldest of each resource.
 
